@@ -1,0 +1,35 @@
+# demo · test · slow · lint · bench: each sets up everything it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow lint bench clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)  ## run the main job on the built-in world; the report is demo/index.html
+	$(BIN)/unveil demo --output demo --overwrite
+
+test: $(READY) lint  ## lint, types and every quick test
+	$(BIN)/pytest -n 2 -m 'not slow'
+
+slow: $(READY)  ## the tests that take minutes
+	$(BIN)/pytest -m slow
+
+lint: $(READY)  ## ruff and mypy --strict
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(READY)  ## speed and memory, as ratios measured in one run
+	$(BIN)/python benchmarks/ingest.py
+
+clean:  ## remove the environment and caches
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The command line: one file a command; parse, one library call, print."""

@@ -1,0 +1,59 @@
+"""`unveil`: the command line. Commands live in their own files and import what is heavy only when they run."""
+
+import sys
+
+import typer
+
+from unveil import __version__
+from unveil.cli import data_convert, data_describe, data_fetch, demo, world_draw
+from unveil.errors import UnveilError
+
+app = typer.Typer(
+    name="unveil",
+    help="Debiased sequential recommendation: learn what users would like, not merely what they were shown.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+data = typer.Typer(help="Describe, fetch and convert interaction logs.", no_args_is_help=True)
+world = typer.Typer(help="Worlds whose relevance and exposure are known.", no_args_is_help=True)
+app.add_typer(data, name="data")
+app.add_typer(world, name="world")
+
+data.command("describe")(data_describe.describe)
+data.command("fetch")(data_fetch.fetch)
+data.command("convert")(data_convert.convert)
+world.command("draw")(world_draw.draw)
+app.command("demo")(demo.demo)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"unveil {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Entry point: a user's mistake is one message on standard error and exit code 2, never a traceback."""
+    try:
+        app()
+    except UnveilError as error:
+        sys.exit(_fail(str(error), 2))
+    except KeyboardInterrupt:
+        sys.exit(_fail("stopped", 130))
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _fail(message: str, code: int) -> int:
+    typer.secho(f"unveil: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
+    return code

@@ -1,0 +1,1 @@
+"""What happened: logs, vocabularies, sequences, splits. Knows nothing of models."""

@@ -1,0 +1,118 @@
+"""What a log is, in figures: counts, lengths, sparsity, time span, ties, repeats, popularity skew."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+
+TIE_RULE = "events of one user at the same time stay in file order (stable)"
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long the histories are, over users with at least one interaction."""
+
+    shortest: int
+    median: float
+    mean: float
+    longest: int
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Events whose place in the history the clock does not settle."""
+
+    events: int  # events that share their time with another event of the same user
+    share: float  # of all interactions
+    last: int  # users whose last time is shared by two or more events: their test item hangs on the tie rule
+    last_share: float  # of all users
+
+
+@dataclass(frozen=True)
+class Skew:
+    """How unequally the interactions fall on the items."""
+
+    gini: float  # 0: all items alike; 1: one item has everything
+    top_1_percent: float  # share of interactions that fall on the most popular 1% of items
+    top_10_percent: float
+    once: int  # items with a single interaction
+
+
+@dataclass(frozen=True)
+class Description:
+    """The figures of one log; all but `skipped` and `exposures` are about what users took."""
+
+    users: int
+    items: int
+    interactions: int
+    skipped: int | None  # shown and not taken; None where the log does not say
+    lengths: Lengths
+    sparsity: float  # 1 − distinct (user, item) pairs / (users × items)
+    start: str | None  # UTC; None where the log has an order but no clock
+    end: str | None
+    ties: Ties | None
+    repeats: int  # interactions with an item the same user had before
+    skew: Skew
+    too_short: int  # users with fewer than three events: training only under leave-one-out
+    columns: tuple[str, ...]
+
+
+def describe(log: Interactions) -> Description:
+    """Count everything a reader should know about a log before using it."""
+    taken = log.interacted()
+    if not len(taken):
+        raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
+    sequences = Sequences.of(log)
+    length_U = sequences.length_U[sequences.length_U > 0]
+    count_V = np.bincount(taken.item, minlength=len(log.items))
+    count_V = count_V[count_V > 0]
+    pairs = len(np.unique(taken.user.astype(np.int64) * len(log.items) + taken.item))
+    return Description(
+        users=len(length_U),
+        items=len(count_V),
+        interactions=len(taken),
+        skipped=None if log.clicked is None else len(log) - len(taken),
+        lengths=Lengths(int(length_U.min()), float(np.median(length_U)), float(length_U.mean()), int(length_U.max())),
+        sparsity=1 - pairs / (len(length_U) * len(count_V)),
+        start=None if taken.time is None else _moment(taken.time.min()),
+        end=None if taken.time is None else _moment(taken.time.max()),
+        ties=_ties(sequences, len(length_U)),
+        repeats=len(taken) - pairs,
+        skew=_skew(count_V),
+        too_short=int((length_U < 3).sum()),
+        columns=("user", "item", *log.optional()),
+    )
+
+
+def gini(count_V: NDArray[np.int64]) -> float:
+    """Gini coefficient of non-negative counts: Σ_v (2v − V − 1)·c_(v) / (V · Σ c), c sorted upwards, v from 1."""
+    ordered = np.sort(count_V).astype(float)
+    size = len(ordered)
+    return float(((2 * np.arange(1, size + 1) - size - 1) * ordered).sum() / (size * ordered.sum()))
+
+
+def _skew(count_V: NDArray[np.int64]) -> Skew:
+    falling = np.sort(count_V)[::-1]
+
+    def head(share: float) -> float:
+        return float(falling[: max(1, round(share * len(falling)))].sum() / falling.sum())
+
+    return Skew(gini(count_V), head(0.01), head(0.1), int((count_V == 1).sum()))
+
+
+def _ties(sequences: Sequences, users: int) -> Ties | None:
+    if sequences.time_N is None:
+        return None
+    user_N, time_N = sequences.user_N, sequences.time_N
+    with_next_N = (user_N[1:] == user_N[:-1]) & (time_N[1:] == time_N[:-1])
+    tied_N = np.append(with_next_N, False) | np.insert(with_next_N, 0, False)
+    last = tied_N[sequences.offset_U1[1:][sequences.length_U > 0] - 1]
+    return Ties(int(tied_N.sum()), float(tied_N.mean()), int(last.sum()), float(last.sum() / users))
+
+
+def _moment(time: int) -> str:
+    return str(np.datetime64(int(time), "us").astype("datetime64[s]")).replace("T", " ")

@@ -1,0 +1,174 @@
+"""Interactions: an immutable log of who met what and when, in dense indices, with the raw ids beside it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unveil.data.vocabulary import Index, Vocabulary
+from unveil.errors import UnveilError
+
+Mask = NDArray[np.bool_]
+
+#: Optional columns and their types; each is carried along where a log has it.
+OPTIONAL: Mapping[str, np.dtype[Any]] = {
+    "time": np.dtype(np.int64),  # µs since 1970-01-01 UTC
+    "rating": np.dtype(np.float32),
+    "clicked": np.dtype(np.bool_),  # False: shown and not taken; never part of a history
+    "exposed": np.dtype(np.bool_),  # the system showed the item here
+    "propensity": np.dtype(np.float64),  # the logged probability of being shown
+    "position": np.dtype(np.int32),  # the place in the list where it was shown
+    "randomised": np.dtype(np.bool_),  # shown by a random policy
+    "step": np.dtype(np.int32),  # the event's own time step, counted from 0
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """One row an event, in file order: `user[n]` met `item[n]` at `time[n]`.
+
+    `user` and `item` index into `users` and `items`. The arrays are read-only; every method gives a new log.
+    """
+
+    user: Index
+    item: Index
+    users: Vocabulary
+    items: Vocabulary
+    time: NDArray[np.int64] | None = None
+    rating: NDArray[np.float32] | None = None
+    clicked: Mask | None = None
+    exposed: Mask | None = None
+    propensity: NDArray[np.float64] | None = None
+    position: NDArray[np.int32] | None = None
+    randomised: Mask | None = None
+    step: NDArray[np.int32] | None = None
+
+    def __post_init__(self) -> None:
+        for name, column in self.columns().items():
+            if len(column) != len(self.user):
+                raise ValueError(f"column {name} has {len(column)} rows, user has {len(self.user)}")
+            column.flags.writeable = False
+
+    @classmethod
+    def read(
+        cls,
+        source: str | Path,
+        format: str | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        time_unit: str | None = None,
+        encoding: str = "utf-8",
+        query: str | None = None,
+    ) -> Self:
+        """Read a log from a file, the name of a fetched data set, or a database URL with a `query`.
+
+        `format` is found by content where it is not named; `columns` names the file's own columns, e.g.
+        `{"user": "customer", "time": "bought_at"}`; `time_unit` is s, ms, us, ns, iso or order.
+        """
+        from unveil.data.sources import ReadOptions, read
+
+        options = ReadOptions(format, dict(columns or {}), time_unit, encoding, query)
+        return cls(**vars(read(source, options)))
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame) -> Self:
+        """Index a frame with string columns `user` and `item` and any of the `OPTIONAL` columns, already typed."""
+        (user, users), (item, items) = _indexed(frame["user"]), _indexed(frame["item"])
+        rest = {name: _array(frame[name], kind) for name, kind in OPTIONAL.items() if name in frame.columns}
+        return cls(user, item, users, items, **rest)
+
+    def to_frame(self) -> pl.DataFrame:
+        """The log with its raw ids, in file order; the inverse of `from_frame`."""
+        ids = {"user": self.users.raw(self.user), "item": self.items.raw(self.item)}
+        return pl.DataFrame({**ids, **self.optional()})
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Interactions):
+            return NotImplemented
+        mine, theirs = self.columns(), other.columns()
+        return (
+            self.users == other.users
+            and self.items == other.items
+            and mine.keys() == theirs.keys()
+            and all(np.array_equal(mine[name], theirs[name], equal_nan=mine[name].dtype.kind == "f") for name in mine)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        extra = f" with {', '.join(self.optional())}" if self.optional() else ""
+        return f"Interactions({len(self):,} events, {len(self.users):,} users, {len(self.items):,} items{extra})"
+
+    def optional(self) -> dict[str, NDArray[Any]]:
+        """The optional columns this log has."""
+        return {name: column for name in OPTIONAL if (column := getattr(self, name)) is not None}
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns this log has."""
+        return {"user": self.user, "item": self.item, **self.optional()}
+
+    def where(self, keep: NDArray[Any]) -> Self:
+        """The rows that a mask or an array of row numbers picks; vocabularies unchanged."""
+        return replace(self, **{name: column[keep] for name, column in self.columns().items()})
+
+    def compact(self) -> Self:
+        """The same log with vocabularies of only those users and items that occur in it."""
+        user, users = _compacted(self.user, self.users)
+        item, items = _compacted(self.item, self.items)
+        return replace(self, user=user, item=item, users=users, items=items)
+
+    def interacted(self) -> Self:
+        """What users took: every row, or those with `clicked` where the log also has what they left."""
+        return self if self.clicked is None else self.where(self.clicked)
+
+    def skipped(self) -> Self:
+        """What users were shown and left: nothing unless the log has a `clicked` column."""
+        return self.where(np.zeros(len(self), bool) if self.clicked is None else ~self.clicked)
+
+    def order(self) -> NDArray[np.int64]:
+        """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
+        clock = self.time if self.time is not None else self.step
+        keys = {"user": self.user} if clock is None else {"user": self.user, "clock": clock}
+        sorter = pl.select(pl.arg_sort_by([pl.Series(n, k) for n, k in keys.items()], maintain_order=True).alias("row"))
+        return sorter["row"].to_numpy().astype(np.int64, copy=False)
+
+    def fingerprint(self) -> str:
+        """A hash of the whole content, to tell whether two runs saw the same log."""
+        digest = sha256()
+        for ids in (self.users.ids, self.items.ids):
+            digest.update("\0".join(ids).encode())
+        for name, column in self.columns().items():
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(column).data)
+        return digest.hexdigest()
+
+
+def _indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
+    vocabulary = Vocabulary(raw)
+    codes = raw.cast(pl.Enum(vocabulary.ids)).to_physical()
+    return codes.to_numpy().astype(np.int32), vocabulary
+
+
+def _compacted(index: Index, vocabulary: Vocabulary) -> tuple[Index, Vocabulary]:
+    present = np.bincount(index, minlength=len(vocabulary)) > 0
+    if present.all():
+        return index, vocabulary
+    place = np.cumsum(present, dtype=np.int32) - 1
+    return place[index].astype(np.int32), vocabulary.subset(np.flatnonzero(present).astype(np.int32))
+
+
+def _array(column: pl.Series, kind: np.dtype[Any]) -> NDArray[Any]:
+    if column.null_count() and kind.kind != "f":
+        raise UnveilError("empty cells in an optional column", where=column.name, expected="a value in every row")
+    return np.array(column.to_numpy(), dtype=kind)
+
+
+assert [field.name for field in fields(Interactions)][4:] == list(OPTIONAL)

@@ -1,0 +1,150 @@
+"""Train, validation and test: leave-one-out (the paper's) and a global cut in time.
+
+Shapes: C cases, U users.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.sequences import Sequences
+from unveil.data.vocabulary import Index
+from unveil.errors import UnveilError
+
+#: Fewer events than this and a history is used for training only.
+SHORTEST = 3
+
+Targets = Literal["first", "last", "all"]
+
+
+@dataclass(frozen=True, eq=False)
+class EvalCases:
+    """What is to be predicted: `item_C` for `user_C` at `step_C`, from the first `seen_C` events of the history.
+
+    `seen_C` counts in the whole history, so the context of a test case includes the validation item.
+    """
+
+    user_C: Index
+    item_C: Index
+    step_C: Index
+    seen_C: Index
+
+    def __len__(self) -> int:
+        return len(self.user_C)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The whole histories and their parts. A tuner is handed `train` and `valid` and never this object."""
+
+    whole: Sequences
+    train: Sequences
+    valid: EvalCases
+    test: EvalCases
+    rule: str
+    train_only: int  # users whose history gives no case
+
+
+def leave_one_out(sequences: Sequences) -> Split:
+    """The last event is the test case, the one before it the validation case, the rest is for training.
+
+    A history below three events is used for training only, and counted in `train_only`.
+    """
+    length_U = sequences.length_U
+    long_U = length_U >= SHORTEST
+    if not long_U.any():
+        raise UnveilError(
+            "all histories are too short to hold out a validation and a test event",
+            found=f"a longest history of {int(length_U.max(initial=0))}",
+            expected=f"at least one of {SHORTEST} events",
+            hint="Use a longer log, or lower --min-item and --min-user.",
+        )
+    users = np.flatnonzero(long_U).astype(np.int32)
+    return Split(
+        whole=sequences,
+        train=sequences.cut(np.zeros_like(length_U), np.where(long_U, length_U - 2, length_U)),
+        valid=_cases(sequences, users, length_U[users] - 2),
+        test=_cases(sequences, users, length_U[users] - 1),
+        rule=f"leave-one-out; histories below {SHORTEST} events train only",
+        train_only=int((~long_U & (length_U > 0)).sum()),
+    )
+
+
+def temporal_split(
+    sequences: Sequences, *, valid: float | datetime = 0.8, test: float | datetime = 0.9, targets: Targets = "last"
+) -> Split:
+    """Train on what happened before `valid`, validate on what came before `test`, test on the rest.
+
+    Each cut is a date, or a share of the events in time order. An event at the very time of a cut falls after it.
+    `targets` says which of a user's events after a cut are cases; all events before a case are its context.
+    """
+    time_N = _clock(sequences)
+    cut_valid, cut_test = _cut(time_N, valid), _cut(time_N, test)
+    if not time_N.min() < cut_valid < cut_test <= time_N.max():
+        raise UnveilError(
+            "the cuts leave one of train, validation and test empty",
+            found=f"validation from {_day(cut_valid)}, test from {_day(cut_test)}",
+            expected=f"two moments in order between {_day(time_N.min())} and {_day(time_N.max())}",
+        )
+    before_valid_U = _before(sequences, time_N, cut_valid)
+    before_test_U = _before(sequences, time_N, cut_test)
+    valid_cases = _after(sequences, before_valid_U, before_test_U, targets)
+    test_cases = _after(sequences, before_test_U, sequences.length_U, targets)
+    with_case_U = np.isin(np.arange(sequences.n_users), np.concatenate([valid_cases.user_C, test_cases.user_C]))
+    return Split(
+        whole=sequences,
+        train=sequences.cut(np.zeros_like(before_valid_U), before_valid_U),
+        valid=valid_cases,
+        test=test_cases,
+        rule=f"global temporal split: validation from {_day(cut_valid)}, test from {_day(cut_test)}, {targets} events",
+        train_only=int((~with_case_U & (sequences.length_U > 0)).sum()),
+    )
+
+
+def _cases(sequences: Sequences, user_C: Index, seen_C: NDArray[Any]) -> EvalCases:
+    at_C = sequences.offset_U1[user_C] + seen_C
+    return EvalCases(user_C, sequences.item_N[at_C], sequences.step_N[at_C], seen_C.astype(np.int32))
+
+
+def _after(sequences: Sequences, start_U: NDArray[Any], stop_U: NDArray[Any], targets: Targets) -> EvalCases:
+    """Cases among each user's events from `start` to `stop`, those with nothing before them left out."""
+    start_U = np.maximum(start_U, 1)
+    count_U = np.maximum(stop_U - start_U, 0)
+    if targets == "first":
+        stop_U = start_U + np.minimum(count_U, 1)
+    elif targets == "last":
+        start_U = stop_U - np.minimum(count_U, 1)
+    count_U = np.maximum(stop_U - start_U, 0)
+    user_C = np.repeat(np.arange(sequences.n_users, dtype=np.int32), count_U)
+    nth_C = np.arange(len(user_C)) - np.repeat(np.cumsum(count_U) - count_U, count_U)
+    return _cases(sequences, user_C, start_U[user_C] + nth_C)
+
+
+def _before(sequences: Sequences, time_N: NDArray[np.int64], cut: int) -> NDArray[np.int64]:
+    """How many of each user's events came before the cut."""
+    return np.bincount(sequences.user_N, weights=time_N < cut, minlength=sequences.n_users).astype(np.int64)
+
+
+def _clock(sequences: Sequences) -> NDArray[np.int64]:
+    if sequences.time_N is None or not len(sequences):
+        raise UnveilError(
+            "a global temporal split needs times, and this log has an order only",
+            hint="Use leave-one-out, or a file with a time column.",
+        )
+    return sequences.time_N
+
+
+def _cut(time_N: NDArray[np.int64], at: float | datetime) -> int:
+    if isinstance(at, datetime):
+        aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return round(aware.timestamp() * 1e6)
+    if not 0 < at < 1:
+        raise UnveilError("a cut is out of range", found=at, expected="a share between 0 and 1, or a date")
+    return int(np.partition(time_N, k := int(at * len(time_N)))[k])
+
+
+def _day(time: int) -> str:
+    return str(np.datetime64(int(time), "us").astype("datetime64[s]"))

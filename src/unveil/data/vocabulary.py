@@ -1,0 +1,58 @@
+"""Raw ids ↔ dense indices. Raw ids are strings and stay as they were written: `0104257` keeps its zero."""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Index = NDArray[np.int32]
+
+UNKNOWN = -1
+
+
+class Vocabulary:
+    """An immutable sorted set of raw ids; the place of an id is its dense index.
+
+    Sorted (by code point), so that the same ids give the same indices whatever the order of the file.
+    """
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        series = ids if isinstance(ids, pl.Series) else pl.Series("id", list(ids), dtype=pl.String)
+        self.ids: pl.Series = series.unique().sort().alias("id")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> str:
+        return str(self.ids[index])
+
+    def __contains__(self, raw: object) -> bool:
+        return isinstance(raw, str) and self.index([raw])[0] != UNKNOWN
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.ids.equals(other.ids)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} ids: {', '.join(self.ids.head(3))}{', …' if len(self) > 3 else ''})"
+
+    def index(self, raw: Sequence[str] | pl.Series) -> Index:
+        """Dense indices of raw ids, `UNKNOWN` (−1) where an id is not in the vocabulary."""
+        asked = pl.DataFrame({"id": raw}, schema={"id": pl.String})
+        found = asked.join(self._places, on="id", how="left", maintain_order="left")["place"]
+        return found.fill_null(UNKNOWN).to_numpy().astype(np.int32)
+
+    def raw(self, index: Index) -> pl.Series:
+        """Raw ids of dense indices."""
+        return self.ids.gather(index)
+
+    def subset(self, index: Index) -> "Vocabulary":
+        """The vocabulary of these dense indices only."""
+        return Vocabulary(self.ids.gather(index))
+
+    @cached_property
+    def _places(self) -> pl.DataFrame:
+        return pl.DataFrame({"id": self.ids, "place": np.arange(len(self), dtype=np.int32)})

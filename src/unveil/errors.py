@@ -1,0 +1,34 @@
+"""The one error a user sees: where, what was found, what was expected, what to do."""
+
+
+class UnveilError(Exception):
+    """A problem the user can mend. The command line prints it as one message and exits with code 2.
+
+    >>> str(UnveilError("not a time", where="log.csv, row 3, column ts", found="abc", expected="s, ms, µs or ISO 8601"))
+    "log.csv, row 3, column ts: not a time: found 'abc', expected s, ms, µs or ISO 8601."
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: object = None,
+        found: object = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem, self.where, self.found, self.expected, self.hint = problem, where, found, expected, hint
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        place = f"{self.where}: " if self.where is not None else ""
+        found = f"found {_shown(self.found)}" if self.found is not None else ""
+        expected = f"expected {self.expected}" if self.expected is not None else ""
+        contrast = ", ".join(part for part in (found, expected) if part)
+        sentence = f"{place}{self.problem}{': ' + contrast if contrast else ''}"
+        return f"{sentence.rstrip('.')}.{' ' + self.hint if self.hint else ''}"
+
+
+def _shown(value: object, longest: int = 80) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"

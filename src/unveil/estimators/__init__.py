@@ -1,0 +1,1 @@
+"""The heart: slots in; targets, weights and offsets out. One estimator a file."""

@@ -1,0 +1,1 @@
+"""How good are the lists: metrics, candidates, intervals, tests."""

@@ -1,0 +1,1 @@
+"""Configs, run folders and reports: the only layer that lays them out."""

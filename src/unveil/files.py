@@ -1,0 +1,103 @@
+"""Writing without half-written files: everything goes to a temporary neighbour first and is renamed when whole."""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from unveil.errors import UnveilError
+
+_MEANING = {
+    errno.ENOSPC: ("the disk is full", "Free some space or choose another place."),
+    errno.EDQUOT: ("the disk quota is used up", "Free some space or choose another place."),
+    errno.EROFS: ("the file system is read-only", "Choose another place."),
+    errno.EACCES: ("permission denied", "Choose a place you may write to."),
+    errno.EPERM: ("permission denied", "Choose a place you may write to."),
+    errno.ENOTDIR: ("a part of the path is a file, not a folder", "Choose another place."),
+    errno.EEXIST: ("something of that name is in the way", "Choose another name."),
+}
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; on success it becomes `path`, on failure nothing is left."""
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        os.close(handle)
+        draft = Path(name)
+        try:
+            yield draft
+            _give_usual_mode(draft)
+            _flush_to_disk(draft)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; on success it becomes `path`. An occupied `path` is refused."""
+    refuse_occupied(path, overwrite=overwrite)
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+        try:
+            draft.chmod(0o777 & ~_umask())
+            yield draft
+            _swap_in(draft, path)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def refuse_occupied(path: Path, *, overwrite: bool = False) -> None:
+    """Stop early, before any work is done, when the output would bury something."""
+    if path.is_dir():
+        if any(path.iterdir()) and not overwrite:
+            raise UnveilError("the output folder is not empty", where=path, hint="Name another, or pass --overwrite.")
+    elif path.exists():
+        raise UnveilError("the output is a file, not a folder", where=path, hint="Name another place.")
+
+
+def _swap_in(draft: Path, path: Path) -> None:
+    if not path.exists():
+        draft.replace(path)
+        return
+    old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
+    path.replace(old)
+    try:
+        draft.replace(path)
+    except OSError:
+        old.replace(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about writing into a message with advice."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _MEANING:
+            raise
+        problem, hint = _MEANING[error.errno]
+        raise UnveilError(f"cannot write: {problem}", where=path, hint=hint) from error
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _give_usual_mode(path: Path) -> None:
+    path.chmod(0o666 & ~_umask())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

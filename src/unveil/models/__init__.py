@@ -1,0 +1,1 @@
+"""How scores are made: one network a file, whole."""

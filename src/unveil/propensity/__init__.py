@@ -1,0 +1,1 @@
+"""θ: how likely was a slot to be seen."""

@@ -1,0 +1,1 @@
+"""Worlds whose truth is known."""

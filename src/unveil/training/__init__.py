@@ -1,0 +1,1 @@
+"""The one place that sees model and estimator together."""
