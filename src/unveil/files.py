@@ -11,6 +11,7 @@ from pathlib import Path
 from unveil.errors import UnveilError
 
 _MEANING = {
+    errno.EFBIG: ("the file would be larger than allowed", "Raise the limit or choose another place."),
     errno.ENOSPC: ("the disk is full", "Free some space or choose another place."),
     errno.EDQUOT: ("the disk quota is used up", "Free some space or choose another place."),
     errno.EROFS: ("the file system is read-only", "Choose another place."),

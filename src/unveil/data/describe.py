@@ -116,3 +116,30 @@ def _ties(sequences: Sequences, users: int) -> Ties | None:
 
 def _moment(time: int) -> str:
     return str(np.datetime64(int(time), "us").astype("datetime64[s]")).replace("T", " ")
+
+
+def rows(figures: Description) -> list[tuple[str, str]]:
+    """The figures as labels and texts for people, always the same rows."""
+    lengths, skew, ties = figures.lengths, figures.skew, figures.ties
+    return [
+        ("users", f"{figures.users:,}"),
+        ("items", f"{figures.items:,}"),
+        ("interactions", f"{figures.interactions:,}"),
+        ("shown and not taken", "not recorded" if figures.skipped is None else f"{figures.skipped:,}"),
+        ("history length: shortest", f"{lengths.shortest:,}"),
+        ("history length: median", f"{lengths.median:,.1f}"),
+        ("history length: mean", f"{lengths.mean:,.2f}"),
+        ("history length: longest", f"{lengths.longest:,}"),
+        ("users below 3 events (train only)", f"{figures.too_short:,}"),
+        ("sparsity", f"{figures.sparsity:.2%}"),
+        ("first event (UTC)", figures.start or "no clock: order only"),
+        ("last event (UTC)", figures.end or "no clock: order only"),
+        ("events tied in time", "no clock" if ties is None else f"{ties.events:,} ({ties.share:.1%})"),
+        ("users whose last event is tied", "no clock" if ties is None else f"{ties.last:,} ({ties.last_share:.1%})"),
+        ("repeats (same user and item)", f"{figures.repeats:,}"),
+        ("popularity: Gini", f"{skew.gini:.3f}"),
+        ("popularity: top 1% of items", f"{skew.top_1_percent:.1%} of interactions"),
+        ("popularity: top 10% of items", f"{skew.top_10_percent:.1%} of interactions"),
+        ("items met once", f"{skew.once:,}"),
+        ("columns", ", ".join(figures.columns)),
+    ]

@@ -136,9 +136,9 @@ class Interactions:
     def order(self) -> NDArray[np.int64]:
         """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
         clock = self.time if self.time is not None else self.step
-        keys = {"user": self.user} if clock is None else {"user": self.user, "clock": clock}
-        sorter = pl.select(pl.arg_sort_by([pl.Series(n, k) for n, k in keys.items()], maintain_order=True).alias("row"))
-        return sorter["row"].to_numpy().astype(np.int64, copy=False)
+        keys = pl.DataFrame({"user": self.user} if clock is None else {"user": self.user, "clock": clock})
+        row = keys.select(pl.arg_sort_by(keys.columns, maintain_order=True).alias("row"))["row"]
+        return row.to_numpy().astype(np.int64)
 
     def fingerprint(self) -> str:
         """A hash of the whole content, to tell whether two runs saw the same log."""

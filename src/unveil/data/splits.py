@@ -58,8 +58,8 @@ def leave_one_out(sequences: Sequences) -> Split:
     if not long_U.any():
         raise UnveilError(
             "all histories are too short to hold out a validation and a test event",
-            found=f"a longest history of {int(length_U.max(initial=0))}",
-            expected=f"at least one of {SHORTEST} events",
+            found=int(length_U.max(initial=0)),
+            expected=f"at least {SHORTEST} events in the longest history",
             hint="Use a longer log, or lower --min-item and --min-user.",
         )
     users = np.flatnonzero(long_U).astype(np.int32)
@@ -85,8 +85,7 @@ def temporal_split(
     cut_valid, cut_test = _cut(time_N, valid), _cut(time_N, test)
     if not time_N.min() < cut_valid < cut_test <= time_N.max():
         raise UnveilError(
-            "the cuts leave one of train, validation and test empty",
-            found=f"validation from {_day(cut_valid)}, test from {_day(cut_test)}",
+            f"the cuts at {_day(cut_valid)} and {_day(cut_test)} leave one of train, validation and test empty",
             expected=f"two moments in order between {_day(time_N.min())} and {_day(time_N.max())}",
         )
     before_valid_U = _before(sequences, time_N, cut_valid)

@@ -1,0 +1,62 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.data.logs import any_log, log_of
+from unveil.data.describe import describe, gini, rows
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
+
+SECOND = 1_000_000
+ROWS = [("a", "p", 0), ("a", "q", SECOND), ("a", "p", SECOND), ("b", "p", 60 * SECOND)]
+
+
+def test_by_hand() -> None:
+    figures = describe(log_of(ROWS))
+    assert (figures.users, figures.items, figures.interactions, figures.skipped) == (2, 2, 4, None)
+    assert vars(figures.lengths) == {"shortest": 1, "median": 2, "mean": 2, "longest": 3}
+    assert figures.sparsity == pytest.approx(1 - 3 / 4)
+    assert (figures.start, figures.end) == ("1970-01-01 00:00:00", "1970-01-01 00:01:00")
+    assert figures.ties is not None
+    assert vars(figures.ties) == {"events": 2, "share": 0.5, "last": 1, "last_share": 0.5}
+    assert figures.repeats == 1
+    assert figures.skew.gini == pytest.approx(0.25)
+    assert (figures.skew.top_1_percent, figures.skew.once, figures.too_short) == (0.75, 1, 1)
+
+
+def test_skips_are_counted_apart() -> None:
+    figures = describe(log_of(ROWS, clicked=[True, False, True, True]))
+    assert (figures.interactions, figures.skipped, figures.items) == (3, 1, 1)
+    assert ("shown and not taken", "1") in rows(figures)
+
+
+def test_nothing_left() -> None:
+    with pytest.raises(UnveilError, match="no interaction in the log"):
+        describe(log_of(ROWS).where(np.zeros(4, bool)))
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=30).filter(any))
+def test_gini_is_half_the_relative_mean_difference(counts: list[int]) -> None:
+    array = np.array(counts)
+    expected = np.abs(array[:, None] - array).mean() / (2 * array.mean())
+    assert gini(array) == pytest.approx(expected)
+
+
+@given(any_log())
+def test_ties_against_counting(log: Interactions) -> None:
+    assert log.time is not None
+    moments = list(zip(log.user.tolist(), log.time.tolist(), strict=True))
+    ties = describe(log).ties
+    assert ties is not None
+    assert ties.events == sum(moments.count(moment) > 1 for moment in moments)
+    ends = {user: max(time for other, time in moments if other == user) for user, _ in moments}
+    assert ties.last == sum(moments.count((user, time)) > 1 for user, time in ends.items())
+
+
+@given(any_log())
+def test_rows_are_always_the_same(log: Interactions) -> None:
+    labels = [[label for label, _ in rows(describe(each))] for each in (log, log.where(np.arange(len(log)) < 1))]
+    assert all(first == second for first, second in pairwise(labels))

@@ -1,0 +1,36 @@
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unveil.data.vocabulary import Vocabulary
+
+ids = st.lists(st.text(max_size=6), max_size=30)
+
+
+def test_ids_keep_their_form() -> None:
+    vocabulary = Vocabulary(["0104257", "104257", "b", "B"])
+    assert list(vocabulary.ids) == ["0104257", "104257", "B", "b"]
+    assert vocabulary.index(["104257", "nobody", "0104257"]).tolist() == [1, -1, 0]
+    assert "0104257" in vocabulary
+    assert "nobody" not in vocabulary
+    assert vocabulary[0] == "0104257"
+
+
+@given(ids)
+def test_sorted_and_order_free(raw: list[str]) -> None:
+    vocabulary = Vocabulary(raw)
+    assert list(vocabulary.ids) == sorted(set(raw))
+    assert vocabulary == Vocabulary(reversed(raw))
+
+
+@given(ids)
+def test_there_and_back(raw: list[str]) -> None:
+    vocabulary = Vocabulary(raw)
+    assert list(vocabulary.raw(vocabulary.index(raw))) == raw
+    assert len(vocabulary) == len(set(raw))
+
+
+def test_subset_takes_series_and_indices() -> None:
+    vocabulary = Vocabulary(pl.Series(["c", "a", "b"]))
+    assert list(vocabulary.subset(np.array([2, 0], np.int32)).ids) == ["a", "c"]

@@ -1,0 +1,97 @@
+import errno
+import os
+import resource
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from unveil.errors import UnveilError
+from unveil.files import atomic_file, atomic_folder
+
+
+def test_a_file_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "out.txt"
+    with atomic_file(target) as draft:
+        draft.write_text("whole")
+        assert not target.exists()
+    assert target.read_text() == "whole"
+    assert os.listdir(target.parent) == ["out.txt"]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644 or os.umask(os.umask(0)) != 0o022
+
+
+def test_a_failure_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+    with pytest.raises(RuntimeError, match="boom"), atomic_file(target) as draft:
+        draft.write_text("half")
+        raise RuntimeError("boom")
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    with pytest.raises(RuntimeError, match="boom"), atomic_folder(target) as draft:
+        (draft / "a").write_text("half")
+        raise RuntimeError("boom")
+    assert os.listdir(tmp_path) == []
+    with atomic_folder(target) as draft:
+        (draft / "a").write_text("whole")
+    assert (target / "a").read_text() == "whole"
+
+
+def test_an_occupied_folder_is_refused_unless_told(tmp_path: Path) -> None:
+    target = tmp_path / "run"
+    target.mkdir()
+    (target / "precious").write_text("mine")
+    with pytest.raises(UnveilError, match=r"the output folder is not empty. Name another, or pass --overwrite"):
+        atomic_folder(target).__enter__()
+    with atomic_folder(target, overwrite=True) as draft:
+        (draft / "new").write_text("yours")
+    assert os.listdir(target) == ["new"]
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(UnveilError, match="a file, not a folder"):
+        atomic_folder(tmp_path / "run").__enter__()
+
+
+def test_a_file_in_the_middle_of_the_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnveilError, match="cannot write"), atomic_file(tmp_path / "file" / "out.txt"):
+        pass
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may grow beyond a few bytes: writing then fails as it does on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="cannot write"), atomic_file(tmp_path / "out.txt") as draft:
+        draft.write_bytes(b"x" * 1000)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_what_the_system_says_is_explained(tmp_path: Path, code: int) -> None:
+    with pytest.raises(UnveilError, match=r"out\.txt: cannot write: .+\. .+\."), atomic_file(tmp_path / "out.txt"):
+        raise OSError(code, os.strerror(code))
+    assert os.listdir(tmp_path) == []
+
+
+def test_other_errors_pass_through(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="bad descriptor"), atomic_file(tmp_path / "out.txt"):
+        raise OSError(errno.EBADF, "bad descriptor")
