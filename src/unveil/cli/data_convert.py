@@ -1,0 +1,25 @@
+"""`unveil data convert LOG -o OUT`: any log in, a plain file with our column names out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unveil.cli.log_options import LogOptions, takes_log
+
+
+@takes_log
+def convert(
+    *,
+    options: LogOptions,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="File to write: .csv, .tsv, .jsonl, .parquet, .inter; also .gz, .zst."),
+    ],
+) -> None:
+    """Write a log, less what the filters leave out, as user_id, item_id, timestamp and what else it has."""
+    from unveil.data.sinks import write
+
+    log = options.load()
+    write(log, output)
+    typer.echo(f"{output}: {log!r}")

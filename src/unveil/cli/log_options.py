@@ -1,0 +1,120 @@
+"""The options of every command that takes a LOG, written once: where it is, how to read it, what to leave out."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields
+from enum import StrEnum
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from unveil.data.filters import Filters
+    from unveil.data.interactions import Interactions
+
+_READING = "How to read the log"
+_FILTERS = "What to leave out (nothing, unless asked)"
+
+
+class Repeats(StrEnum):
+    """What to do with a user's second interaction with one item."""
+
+    keep = "keep"
+    first = "first"
+    last = "last"
+
+
+Column = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Its name in the file, where not a usual one.", rich_help_panel=_READING),
+]
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """A LOG as given on the command line."""
+
+    log: Annotated[
+        str, typer.Argument(help="A file, the name of a fetched data set (see `unveil data fetch`), or a database URL.")
+    ]
+    format: Annotated[
+        str | None,
+        typer.Option(help="Name of the format; found by content where it is not given.", rich_help_panel=_READING),
+    ] = None
+    user_col: Column = None
+    item_col: Column = None
+    time_col: Column = None
+    rating_col: Column = None
+    clicked_col: Column = None
+    exposed_col: Column = None
+    propensity_col: Column = None
+    position_col: Column = None
+    step_col: Column = None
+    time_unit: Annotated[
+        str | None,
+        typer.Option(help="s, ms, us, ns, iso or order; judged by size if not given.", rich_help_panel=_READING),
+    ] = None
+    encoding: Annotated[str, typer.Option(help="Encoding of a text file.", rich_help_panel=_READING)] = "utf-8"
+    query: Annotated[
+        str | None, typer.Option(help="SQL that gives the rows, for a database URL.", rich_help_panel=_READING)
+    ] = None
+    min_rating: Annotated[float | None, typer.Option(help="Drop ratings below this.", rich_help_panel=_FILTERS)] = None
+    min_item: Annotated[
+        int, typer.Option(min=0, help="Drop items with fewer interactions.", rich_help_panel=_FILTERS)
+    ] = 0
+    min_user: Annotated[
+        int, typer.Option(min=0, help="Drop users with fewer interactions.", rich_help_panel=_FILTERS)
+    ] = 0
+    iterate: Annotated[
+        bool, typer.Option("--iterate", help="Repeat both until nothing more is dropped.", rich_help_panel=_FILTERS)
+    ] = False
+    repeats: Annotated[
+        Repeats, typer.Option(help="Of one user's interactions with one item keep…", rich_help_panel=_FILTERS)
+    ] = Repeats.keep
+
+    def read(self) -> "Interactions":
+        """The log as it is."""
+        from unveil.data.interactions import Interactions
+
+        roles = ("user", "item", "time", "rating", "clicked", "exposed", "propensity", "position", "step")
+        columns = {role: name for role in roles if (name := getattr(self, f"{role}_col")) is not None}
+        return Interactions.read(
+            self.log,
+            self.format,
+            columns=columns,
+            time_unit=self.time_unit,
+            encoding=self.encoding,
+            query=self.query,
+        )
+
+    def filters(self) -> "Filters":
+        """What to leave out."""
+        from unveil.data.filters import Filters
+
+        return Filters(self.min_rating, self.min_item, self.min_user, self.iterate, self.repeats.value)
+
+    def load(self) -> "Interactions":
+        """The log less what the filters leave out."""
+        return self.filters()(self.read())
+
+
+def takes_log(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace a command's `options: LogOptions` by one command-line parameter for each of its fields."""
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
+    hints = get_type_hints(LogOptions, include_extras=True)
+    shared = [_parameter(field, hints[field.name]) for field in fields(LogOptions)]
+
+    @wraps(command)
+    def expanded(**given: Any) -> None:
+        options = LogOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        command(options=options, **given)
+
+    expanded.__dict__["__signature__"] = inspect.Signature([shared[0], *own, *shared[1:]])
+    expanded.__annotations__ = {p.name: p.annotation for p in (*shared, *own)}
+    return expanded
+
+
+def _parameter(field: Field[Any], hint: object) -> inspect.Parameter:
+    default = inspect.Parameter.empty if field.default is MISSING else field.default
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
