@@ -25,7 +25,7 @@ _MEANING = {
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it becomes `path`, on failure nothing is left."""
-    with _explained(path):
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         os.close(handle)
@@ -43,7 +43,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Give a temporary folder beside `path`; on success it becomes `path`. An occupied `path` is refused."""
     refuse_occupied(path, overwrite=overwrite)
-    with _explained(path):
+    with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
         try:
@@ -78,7 +78,7 @@ def _swap_in(draft: Path, path: Path) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """Turn what the operating system says about writing into a message with advice."""
     try:
         yield
