@@ -29,7 +29,7 @@ lint: $(READY)  ## ruff and mypy --strict
 	$(BIN)/mypy
 
 bench: $(READY)  ## speed and memory, as ratios measured in one run
-	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python -m benchmarks.ingest
 
 clean:  ## remove the environment and caches
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,6 +5,18 @@ Names are imported when they are first used, so that `import unveil` stays quick
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unveil.data.describe import describe as describe
+    from unveil.data.filters import Filters as Filters
+    from unveil.data.interactions import Interactions as Interactions
+    from unveil.data.sequences import Sequences as Sequences
+    from unveil.data.splits import leave_one_out as leave_one_out
+    from unveil.data.splits import temporal_split as temporal_split
+    from unveil.data.vocabulary import Vocabulary as Vocabulary
+    from unveil.errors import UnveilError as UnveilError
+    from unveil.simulation.world import World as World
 
 __version__ = "0.1.0"
 
@@ -20,9 +32,6 @@ _HOME = {
     "temporal_split": "unveil.data.splits",
 }
 
-__all__ = ["Filters", "Interactions", "Sequences", "UnveilError", "Vocabulary", "World", "__version__", "describe"]
-__all__ += ["leave_one_out", "temporal_split"]
-
 
 def __getattr__(name: str) -> object:
     if name not in _HOME:
@@ -31,4 +40,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*_HOME, "__version__"])
