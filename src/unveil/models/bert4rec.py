@@ -1,0 +1,242 @@
+"""BERT4Rec: a bidirectional transformer that fills in masked items. The whole network.
+
+Shapes: B batch, L length, D width, H heads, E width of one head, M slots asked for, Q most slots of a row, V items.
+Rows of tokens are right-aligned (see `data.tokens`): the most recent event stands in the last column.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from unveil.data.tokens import n_tokens, pad_token
+from unveil.errors import UnveilError
+from unveil.models.dropout import add_dropped, dropout
+
+Where = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class BERT4RecConfig:
+    """Size and form of the network."""
+
+    width: int = 64
+    blocks: int = 2
+    heads: int = 2
+    length: int = 100
+    dropout: float = 0.1
+    attention_dropout: float | None = None  # None: as `dropout`; 0 allows the fused attention kernel
+    head: Literal["tied", "untied"] = "tied"  # untied: a bare linear output without a norm before it
+    norm: Literal["pre", "post"] = "pre"
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.blocks, self.heads, self.length) < 1:
+            raise UnveilError("width, blocks, heads and length of a model must be at least 1", found=str(self))
+        if self.width % self.heads:
+            raise UnveilError("width must be a multiple of heads", found=f"{self.width} and {self.heads}")
+        for p in (self.dropout, self.attention_p):
+            if not 0 <= p < 1:
+                raise UnveilError("dropout is out of range", found=p, expected="0 ≤ dropout < 1")
+
+    @property
+    def attention_p(self) -> float:
+        """Dropout of the attention weights."""
+        return self.dropout if self.attention_dropout is None else self.attention_dropout
+
+
+class Output(NamedTuple):
+    """logits_MV = h_MD · table_VDᵀ + bias_V."""
+
+    h_MD: Tensor
+    table_VD: Tensor
+    bias_V: Tensor
+
+
+class BERT4Rec(nn.Module):
+    """F. Sun et al., BERT4Rec, CIKM 2019; every weight is set from `seed`."""
+
+    def __init__(self, config: BERT4RecConfig, n_items: int, *, seed: int = 0) -> None:
+        super().__init__()
+        self.config, self.n_items = config, n_items
+        with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made
+            self.item = nn.Embedding(n_tokens(n_items), config.width)
+            self.position = nn.Embedding(config.length, config.width)
+            self.first_norm = nn.LayerNorm(config.width) if config.norm == "post" else nn.Identity()
+            self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+            self.output: nn.Module = TiedHead(config, n_items) if config.head == "tied" else UntiedHead(config, n_items)
+        self.initialise(torch.Generator().manual_seed(seed))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """As BERT: matrices from a normal of deviation 0.02 cut at two deviations, biases 0, norms the identity."""
+        for name, parameter in self.named_parameters():
+            if parameter.ndim > 1:
+                nn.init.trunc_normal_(parameter, std=0.02, a=-0.04, b=0.04, generator=generator)
+            else:
+                nn.init.constant_(parameter, float("norm" in name and name.endswith("weight")))
+
+    def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
+        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M).
+
+        With `where` the last block forms keys and values everywhere, queries and the rest only at the slots: the same
+        numbers for less work.
+        """
+        h = self.embed(token_BL)
+        bias_B11L = self.padding_bias(token_BL, h.dtype)
+        asked = None if where is None else Asked.of(where, token_BL.shape)
+        last = len(self.blocks) - 1
+        for n, block in enumerate(self.blocks):
+            h = block(h, bias_B11L, asked if n == last else None)
+        return h
+
+    def embed(self, token_BL: Tensor) -> Tensor:
+        """Item + position, positions counted back from the last column: padding on the left changes nothing."""
+        length = token_BL.shape[1]
+        if length > self.config.length:
+            raise ValueError(f"rows of {length} tokens, but the model knows {self.config.length} positions")
+        h_BLD = self.item(token_BL) + self.position.weight[:length].flip(0)
+        return dropout(self.first_norm(h_BLD), self.config.dropout if self.training else 0.0)
+
+    def padding_bias(self, token_BL: Tensor, dtype: torch.dtype) -> Tensor | None:
+        """What is added to attention scores: the most negative number where the key is padding."""
+        is_pad_BL = token_BL == pad_token(self.n_items)
+        if not is_pad_BL.any():
+            return None
+        # Finite, so that a row of padding alone gives numbers, not NaN.
+        bias_BL = torch.zeros(token_BL.shape, dtype=dtype, device=token_BL.device)
+        return bias_BL.masked_fill_(is_pad_BL, torch.finfo(dtype).min)[:, None, None, :]
+
+    def head(self, h_MD: Tensor) -> Output:
+        """The three factors of the logits; the loss takes them apart so as never to hold all logits at once."""
+        output: Output = self.output(h_MD, self.item.weight[: self.n_items])
+        return output
+
+    def logits(self, h_MD: Tensor) -> Tensor:
+        """logits_MV over the items."""
+        h_MD, table_VD, bias_V = self.head(h_MD)
+        return F.linear(h_MD, table_VD, bias_V)
+
+    @torch.no_grad()
+    def scores(self, token_BL: Tensor) -> Tensor:
+        """scores_BV for the masked last column of each row: what comes next. Without dropout, whatever the mode."""
+        token_BL = token_BL.to(self.item.weight.device)
+        B, L = token_BL.shape
+        last = torch.arange(B, device=token_BL.device), torch.full((B,), L - 1, device=token_BL.device)
+        was_training = self.training
+        if was_training:
+            self.eval()
+        scores_BV = self.logits(self(token_BL, last))
+        if was_training:
+            self.train()
+        return scores_BV
+
+    def n_parameters(self) -> int:
+        """How many numbers are learnt."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+class Asked(NamedTuple):
+    """Slots in two numberings: `row_M` of the flat B·L columns, `place_M` of a B × Q table of each row's own slots."""
+
+    row_M: Tensor
+    place_M: Tensor
+    shape: tuple[int, int]  # B, Q
+
+    @classmethod
+    def of(cls, where: Where, shape: torch.Size) -> "Asked":
+        """The n-th slot of a row stands at place n; the order of the slots is free."""
+        b_M, l_M = where
+        B, L = shape
+        count_B = torch.bincount(b_M, minlength=B)
+        order_M = torch.argsort(b_M, stable=True)
+        first_M = (count_B.cumsum(0) - count_B)[b_M[order_M]]
+        nth_M = torch.empty_like(b_M)
+        nth_M[order_M] = torch.arange(len(b_M), device=b_M.device) - first_M
+        Q = max(1, int(count_B.max())) if B else 1
+        return cls(b_M * L + l_M, b_M * Q + nth_M, (B, Q))
+
+    def pick(self, x_BLD: Tensor) -> Tensor:
+        """The slots' own columns: x_MD."""
+        return x_BLD.flatten(0, 1).index_select(0, self.row_M)
+
+    def spread(self, x_MD: Tensor) -> Tensor:
+        """Into the table: x_BQD, zeros where a row has fewer than Q slots."""
+        B, Q = self.shape
+        return x_MD.new_zeros(B * Q, x_MD.shape[1]).index_copy(0, self.place_M, x_MD).view(B, Q, -1)
+
+    def gather(self, x_BQD: Tensor) -> Tensor:
+        """Back from the table: x_MD."""
+        return x_BQD.flatten(0, 1).index_select(0, self.place_M)
+
+
+class Block(nn.Module):
+    """Attention and feed-forward, each added to what goes past it; normed before (pre) or after the sum (post)."""
+
+    def __init__(self, config: BERT4RecConfig) -> None:
+        super().__init__()
+        D = config.width
+        self.config = config
+        self.attention_norm, self.ffn_norm = nn.LayerNorm(D), nn.LayerNorm(D)
+        self.query, self.key_value, self.mix = nn.Linear(D, D), nn.Linear(D, 2 * D), nn.Linear(D, D)
+        self.widen, self.narrow = nn.Linear(D, 4 * D), nn.Linear(4 * D, D)
+
+    def forward(self, h_BLD: Tensor, bias_B11L: Tensor | None, asked: Asked | None = None) -> Tensor:
+        """The next h everywhere, or only at the slots asked for."""
+        p, pre = self.config.dropout if self.training else 0.0, self.config.norm == "pre"
+        x_BLD = self.attention_norm(h_BLD) if pre else h_BLD
+        h = h_BLD if asked is None else asked.pick(h_BLD)
+        h = add_dropped(h, self.attend(x_BLD, bias_B11L, asked), p)
+        h = h if pre else self.attention_norm(h)
+        x = self.ffn_norm(h) if pre else h
+        h = add_dropped(h, self.narrow(F.gelu(self.widen(x))), p)
+        return h if pre else self.ffn_norm(h)
+
+    def attend(self, x_BLD: Tensor, bias_B11L: Tensor | None, asked: Asked | None) -> Tensor:
+        """softmax(q kᵀ / √E + bias) v, from every column or only from the slots asked for."""
+        q_BQD = self.query(x_BLD) if asked is None else asked.spread(self.query(asked.pick(x_BLD)))
+        k_BHLE, v_BHLE = (self._split(x) for x in self.key_value(x_BLD).chunk(2, dim=-1))
+        p = self.config.attention_p if self.training else 0.0
+        a_BQD = attention(self._split(q_BQD), k_BHLE, v_BHLE, bias_B11L, p).transpose(1, 2).flatten(2)
+        mixed: Tensor = self.mix(a_BQD if asked is None else asked.gather(a_BQD))
+        return mixed
+
+    def _split(self, x_BLD: Tensor) -> Tensor:
+        return x_BLD.view(*x_BLD.shape[:2], self.config.heads, -1).transpose(1, 2)
+
+
+def attention(q_BHQE: Tensor, k_BHLE: Tensor, v_BHLE: Tensor, bias_B11L: Tensor | None, p: float) -> Tensor:
+    """Attention with dropout p on its weights; the fused kernel has no fast dropout on CPUs and serves p = 0."""
+    if p == 0:
+        return F.scaled_dot_product_attention(q_BHQE, k_BHLE, v_BHLE, attn_mask=bias_B11L)
+    score_BHQL = (q_BHQE * q_BHQE.shape[-1] ** -0.5) @ k_BHLE.transpose(-1, -2)
+    if bias_B11L is not None:
+        score_BHQL += bias_B11L
+    return dropout(score_BHQL.softmax(-1), p) @ v_BHLE
+
+
+class TiedHead(nn.Module):
+    """BERT4Rec's own: LayerNorm(GELU(projection)) against the item embedding, plus a bias of each item."""
+
+    def __init__(self, config: BERT4RecConfig, n_items: int) -> None:
+        super().__init__()
+        # In a post-norm network the last block has normed already.
+        self.first_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.projection, self.norm = nn.Linear(config.width, config.width), nn.LayerNorm(config.width)
+        self.bias = nn.Parameter(torch.empty(n_items))
+
+    def forward(self, h_MD: Tensor, item_VD: Tensor) -> Output:
+        """The factors of the logits; the table is the input embedding."""
+        return Output(self.norm(F.gelu(self.projection(self.first_norm(h_MD)))), item_VD, self.bias)
+
+
+class UntiedHead(nn.Module):
+    """The paper's code: one linear layer of its own, straight from the last block."""
+
+    def __init__(self, config: BERT4RecConfig, n_items: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(config.width, n_items)
+
+    def forward(self, h_MD: Tensor, item_VD: Tensor) -> Output:
+        """The factors of the logits; the input embedding is not used."""
+        return Output(h_MD, self.linear.weight, self.linear.bias)
