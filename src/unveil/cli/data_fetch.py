@@ -1,0 +1,128 @@
+"""`unveil data fetch NAME`: show source, size and terms, ask, download, check, unpack."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unveil.errors import UnveilError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from unveil.data.fetch import Dataset, Source
+
+
+def fetch(
+    name: Annotated[str | None, typer.Argument(help="The data set, e.g. ml-1m; see --list.")] = None,
+    everything: Annotated[bool, typer.Option("--list", help="Show what can be fetched and what is here.")] = False,
+    accept_terms: Annotated[bool, typer.Option("--accept-terms", help="Accept the terms of use; do not ask.")] = False,
+    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to put it, instead of UNVEIL_DATA.")] = None,
+    url: Annotated[str | None, typer.Option(help="Another source of the same file: a mirror, or file:///….")] = None,
+    checksum: Annotated[str | None, typer.Option(help="md5:… or sha256:… of a file packed otherwise.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Fetch again what is here already.")] = False,
+    skip_certificate: Annotated[
+        bool, typer.Option("--skip-certificate", help="Accept any TLS certificate; the checksum still has to match.")
+    ] = False,
+    retries: Annotated[int, typer.Option(min=1, help="Tries in a row without progress before giving up.")] = 5,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the server.")] = 30.0,
+) -> None:
+    """Fetch a public data set; from then on its name stands for its log in every command."""
+    from unveil.data import fetch as fetching
+
+    if everything or name is None:
+        _print_catalogue(to)
+        return
+    entry = fetching.dataset(name)
+    if not force and (path := fetching.fetched(entry, to)):
+        _print_place(entry, path, to, "is here already")
+        return
+    source = fetching.source_of(entry, url, checksum, certificate=not skip_certificate)
+    _agree(entry, source, accept_terms)
+    with _watching(name) as watcher:
+        path = fetching.fetch(
+            entry,
+            source,
+            terms_accepted=True,
+            home=to,
+            force=force,
+            watcher=watcher,
+            patience=fetching.Patience(timeout, retries),
+        )
+    _print_place(entry, path, to, "is here")
+
+
+def _print_catalogue(to: Path | None) -> None:
+    from unveil.data.fetch import catalogue, data_home, fetched
+
+    typer.echo(f"In {to or data_home()}:")
+    for entry in catalogue().values():
+        state = "here" if fetched(entry, to) else "-"
+        typer.echo(f"  {entry.name:<14} {_size(entry.size):>10}  {state:<5} {entry.title}")
+        typer.echo(f"  {'':<32} {entry.page}")
+
+
+def _print_place(entry: "Dataset", path: Path, to: Path | None, state: str) -> None:
+    from unveil.data.fetch import data_home
+
+    typer.echo(f"{entry.name} {state}: {path}")
+    if to is not None and to.expanduser().absolute() != data_home():
+        typer.echo(f"Set UNVEIL_DATA={to} and every command knows it by the name {entry.name}.")
+    for other in entry.logs[1:]:
+        typer.echo(f"More of it: {entry.name}/{Path(other).name}")
+
+
+def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:
+    """Show what is about to be fetched; go on only if the user agrees to its terms."""
+    for label, text in (
+        ("", entry.title),
+        ("Source", source.url),
+        ("Size", _size(source.size)),
+        ("Checksum", source.checksum or "none is known"),
+        ("Terms", f"{entry.terms} {entry.terms_url}"),
+        ("Cite", entry.citation),
+    ):
+        typer.echo(f"{label + ':' if label else entry.name:<14} {text}")
+    if accepted:
+        return
+    if not sys.stdin.isatty():
+        hint = "Pass --accept-terms if you accept them."
+        raise UnveilError("there is nobody to ask whether the terms are accepted", where=entry.name, hint=hint)
+    if not typer.confirm("Do you accept these terms, and shall it be fetched?"):
+        typer.echo("Nothing was fetched.")
+        raise typer.Exit(1)
+
+
+def _size(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 1e6:.1f} MB"
+
+
+class _Bar:
+    """Shows the download on a terminal; elsewhere only what is worth a line."""
+
+    def __init__(self, progress: "Progress", task: "TaskID") -> None:
+        self._progress, self._task = progress, task
+
+    def at(self, done: int, total: int | None) -> None:
+        self._progress.update(self._task, completed=done, total=total)
+
+    def note(self, text: str) -> None:
+        self._progress.console.print(text, style="dim")
+
+
+@contextmanager
+def _watching(name: str) -> Iterator[_Bar]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    try:
+        with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+            yield _Bar(progress, progress.add_task(name, total=None))
+    except KeyboardInterrupt:
+        typer.echo("Stopped. What came is kept: run the command again to go on from there.", err=True)
+        raise

@@ -1,0 +1,137 @@
+"""Unpacking an archive one does not trust: nothing outside the folder, no links, no bombs."""
+
+import errno
+import gzip
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from unveil.errors import UnveilError
+
+# The archives of the catalogue open to 3 to 5 times their size.
+USUAL_EXPANSION = 5
+_MOST_EXPANSION = 20
+_ALWAYS_ALLOWED = 1 << 20
+_MOST_MEMBERS = 10_000
+_CHUNK = 1 << 20
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, RuntimeError, ValueError)
+_BAD_NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
+
+
+def unpack(archive: Path, folder: Path, *, top: str = "") -> None:
+    """Unpack a zip or tar.gz file into the empty `folder`, leaving out the wrapping folder `top`."""
+    budget = _Budget(archive)
+    with _damage_explained(archive), archive.open("rb") as packed:
+        for name, content in _members(archive, packed, budget):
+            target = folder.joinpath(*_safe_parts(archive, name, top))
+            if content is None:
+                target.mkdir(parents=True, exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _copy(content, target, budget)
+
+
+class _Budget:
+    """How much an archive may still unfold: by bytes truly written, whatever its headers say."""
+
+    def __init__(self, archive: Path) -> None:
+        self.archive = archive
+        self.bytes = max(archive.stat().st_size * _MOST_EXPANSION, _ALWAYS_ALLOWED)
+        self.members = _MOST_MEMBERS
+
+    def spend(self, n_bytes: int = 0, members: int = 0) -> None:
+        self.bytes -= n_bytes
+        self.members -= members
+        if self.bytes < 0 or self.members < 0:
+            limit = f"at most {_MOST_EXPANSION} times its size and {_MOST_MEMBERS:,} files"
+            raise UnveilError("the archive unfolds to an absurd size", where=self.archive.name, expected=limit)
+
+
+class _BoundedGzip(gzip.GzipFile):
+    """Stops an archive whose very headers are a bomb."""
+
+    def __init__(self, packed: IO[bytes], budget: "_Budget") -> None:
+        super().__init__(fileobj=packed)
+        self._budget = budget
+
+    def read(self, size: int | None = -1) -> bytes:
+        most = self._budget.bytes + 1
+        chunk = super().read(most if size is None or size < 0 else min(size, most))
+        self._budget.spend(len(chunk))
+        return chunk
+
+
+def _members(archive: Path, packed: IO[bytes], budget: _Budget) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """Name and content of every member in turn; folders have no content."""
+    start = packed.read(4)
+    packed.seek(0)
+    if start == b"PK\x03\x04":
+        yield from _zip_members(archive, packed, budget)
+    elif start.startswith(b"\x1f\x8b"):
+        yield from _tar_members(archive, packed, budget)
+    else:
+        raise UnveilError(
+            "not an archive", where=archive.name, found=f"{start!r} at its start", expected="zip or tar.gz"
+        )
+
+
+def _zip_members(archive: Path, packed: IO[bytes], budget: _Budget) -> Iterator[tuple[str, IO[bytes] | None]]:
+    with zipfile.ZipFile(packed) as file:
+        for member in file.infolist():
+            budget.spend(members=1)
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise _unsafe(archive, member.filename, "a link or a device")
+            if member.is_dir():
+                yield member.filename, None
+            else:
+                with file.open(member) as content:
+                    yield member.filename, content
+
+
+def _tar_members(archive: Path, packed: IO[bytes], budget: _Budget) -> Iterator[tuple[str, IO[bytes] | None]]:
+    with _BoundedGzip(packed, _Budget(archive)) as plain, tarfile.open(fileobj=plain, mode="r|") as file:
+        for member in file:
+            budget.spend(members=1)
+            if not (member.isreg() or member.isdir()):
+                raise _unsafe(archive, member.name, "a link or a device")
+            yield member.name, file.extractfile(member) if member.isreg() else None
+
+
+def _copy(content: IO[bytes], target: Path, budget: _Budget) -> None:
+    with target.open("xb") as file:
+        while chunk := content.read(_CHUNK):
+            budget.spend(len(chunk))
+            file.write(chunk)
+
+
+def _safe_parts(archive: Path, name: str, top: str) -> tuple[str, ...]:
+    """The member's path below the folder; a name that could lead elsewhere is refused."""
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or any(bad in name for bad in ("\\", ":", "\0")):
+        raise _unsafe(archive, name, "a path that leads out of the folder")
+    return parts[1:] if top and parts[0] == top else parts
+
+
+def _unsafe(archive: Path, member: str, what: str) -> UnveilError:
+    hint = "Nothing was unpacked. Do not use this source."
+    return UnveilError(f"the archive is not safe to unpack: {what}", where=archive.name, found=member, hint=hint)
+
+
+@contextmanager
+def _damage_explained(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        raise UnveilError(
+            "the archive is damaged or of a kind that cannot be read", where=archive.name, found=str(error)
+        ) from error
+    except OSError as error:
+        if error.errno not in _BAD_NAMES:
+            raise
+        raise _unsafe(archive, str(error.filename), "names that clash or that this disk cannot hold") from error
