@@ -1,0 +1,69 @@
+"""Reading a log: find the file, tell its format, type its columns, index its ids."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from unveil.data.interactions import Interactions
+from unveil.data.sources.content import Content
+from unveil.data.sources.locate import located
+from unveil.data.sources.options import ReadOptions
+from unveil.data.sources.registry import detected, named
+from unveil.data.sources.table import Table
+from unveil.data.sources.typed import typed
+from unveil.errors import UnveilError
+
+
+def read(source: str | Path, options: ReadOptions) -> Interactions:
+    """The whole log, or one clear error; never a part of it."""
+    table = _from_file(located(source), options)
+    if not len(table.frame):
+        raise UnveilError("no rows", where=table.source, expected="at least one event", hint="Check the file.")
+    return _worthwhile(Interactions.from_frame(typed(table, options.time_unit)), table.source)
+
+
+def _from_file(path: Path, options: ReadOptions) -> Table:
+    with _explained(path), _unchanged(path):
+        content = Content.of(path, options.encoding)
+        if not content.start:
+            raise UnveilError("the file is empty", where=path, expected="a log")
+        chosen = named(options.format) if options.format else detected(content, options)
+        return chosen.read(content, options)
+
+
+def _worthwhile(log: Interactions, source: object) -> Interactions:
+    for name, ids, use in (("user", log.users, "learn from"), ("item", log.items, "choose between")):
+        if len(ids) == 1:
+            raise UnveilError(
+                f"one {name} only ({ids[0]!r}): nothing to {use}",
+                where=source,
+                expected=f"at least two {name}s",
+                hint=f"Check that --{name}-col names the right column.",
+            )
+    return log
+
+
+@contextmanager
+def _unchanged(path: Path) -> Iterator[None]:
+    before = _state(path)
+    yield
+    if _state(path) != before:
+        raise UnveilError(
+            "the file changed while it was read", where=path, hint="Wait until it is written, and run again."
+        )
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UnveilError(f"cannot read: {error.strerror or error}", where=path) from None
+    except MemoryError:
+        raise UnveilError("too large for the memory of this machine", where=path) from None

@@ -1,0 +1,94 @@
+"""From a file's own columns to the typed columns of a log. What does not fit is an error that names the row."""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from unveil.data.sources.table import Table
+from unveil.data.sources.times import times
+from unveil.errors import UnveilError
+
+_TRUTH = {"1": True, "true": True, "t": True, "yes": True, "0": False, "false": False, "f": False, "no": False}
+_CLEAN = "Correct the row, or take it out."
+
+
+def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
+    """The frame that `Interactions.from_frame` takes."""
+    columns = [_ids(table, "user"), _ids(table, "item")]
+    for role in table.frame.columns:
+        if role == "time":
+            columns.append(times(table, time_unit).alias(role))
+        elif role in _KINDS:
+            columns.append(_KINDS[role](table, role).alias(role))
+    return pl.DataFrame(columns)
+
+
+def _ids(table: Table, role: str) -> pl.Series:
+    """Ids as strings, exactly as written; whole numbers in their decimal form."""
+    column = table.frame[role]
+    if column.dtype.is_float() or column.dtype.is_decimal():
+        table.refuse(role, column.is_null(), f"no {role}", "an id", _CLEAN)
+        number = column.cast(pl.Float64)
+        odd = ~number.is_finite() | (number % 1 != 0) | (number.abs() >= 2**53)
+        table.refuse(role, odd, "not an id", "text or a whole number", _CLEAN)
+        column = number.cast(pl.Int64)
+    elif not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum)):
+        raise UnveilError(
+            "not an id column", where=table.where(role), found=str(column.dtype), expected="text or whole numbers"
+        )
+    ids = column.cast(pl.String)
+    missing = ids.is_null() if ids.null_count() else ids.str.len_bytes() == 0
+    table.refuse(role, missing.fill_null(True), f"no {role}", "an id", _CLEAN)
+    return ids.alias(role)
+
+
+def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
+    column = table.frame[role]
+    text = column.dtype == pl.String
+    if not (text or column.dtype.is_numeric() or column.dtype == pl.Boolean):
+        raise UnveilError("not a column of numbers", where=table.where(role), found=str(column.dtype))
+    number = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
+    table.refuse(role, number.is_null(), "not a number", expected, _CLEAN)
+    table.refuse(role, ~number.is_finite(), "not a finite number", expected, _CLEAN)
+    return number
+
+
+def _ratings(table: Table, role: str) -> pl.Series:
+    return _numbers(table, role).cast(pl.Float32)
+
+
+def _propensities(table: Table, role: str) -> pl.Series:
+    expected = "a probability above 0 and at most 1"
+    number = _numbers(table, role, expected)
+    table.refuse(role, (number <= 0) | (number > 1), "not a propensity", expected, _CLEAN)
+    return number
+
+
+def _places(table: Table, role: str) -> pl.Series:
+    expected = "a whole number from 0"
+    number = _numbers(table, role, expected)
+    table.refuse(role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected, _CLEAN)
+    return number.cast(pl.Int32)
+
+
+def _truths(table: Table, role: str) -> pl.Series:
+    column = table.frame[role]
+    if column.dtype == pl.String:
+        plain = column.str.strip_chars().str.to_lowercase().str.replace(r"^([01])\.0*$", "$1")
+        truth = plain.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
+        table.refuse(role, truth.is_null(), "not a yes or no", "0 or 1, true or false", _CLEAN)
+        return truth
+    number = _numbers(table, role, "0 or 1")
+    table.refuse(role, (number != 0) & (number != 1), "not a yes or no", "0 or 1, true or false", _CLEAN)
+    return number == 1
+
+
+_KINDS: dict[str, Callable[[Table, str], pl.Series]] = {
+    "rating": _ratings,
+    "propensity": _propensities,
+    "position": _places,
+    "step": _places,
+    "clicked": _truths,
+    "exposed": _truths,
+    "randomised": _truths,
+}
