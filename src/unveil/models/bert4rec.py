@@ -13,9 +13,8 @@ from torch.nn import functional as F
 
 from unveil.data.tokens import n_tokens, pad_token
 from unveil.errors import UnveilError
+from unveil.models.base import Backbone, Output, Where
 from unveil.models.dropout import add_dropped, dropout
-
-Where = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -46,20 +45,13 @@ class BERT4RecConfig:
         return self.dropout if self.attention_dropout is None else self.attention_dropout
 
 
-class Output(NamedTuple):
-    """logits_MV = h_MD · table_VDᵀ + bias_V."""
-
-    h_MD: Tensor
-    table_VD: Tensor
-    bias_V: Tensor
-
-
-class BERT4Rec(nn.Module):
+class BERT4Rec(Backbone):
     """F. Sun et al., BERT4Rec, CIKM 2019; every weight is set from `seed`."""
 
     def __init__(self, config: BERT4RecConfig, n_items: int, *, seed: int = 0) -> None:
         super().__init__()
-        self.config, self.n_items = config, n_items
+        self.config: BERT4RecConfig = config
+        self.n_items = n_items
         with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made
             self.item = nn.Embedding(n_tokens(n_items), config.width)
             self.position = nn.Embedding(config.length, config.width)
@@ -108,32 +100,9 @@ class BERT4Rec(nn.Module):
         return bias_BL.masked_fill_(is_pad_BL, torch.finfo(dtype).min)[:, None, None, :]
 
     def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits; the loss takes them apart so as never to hold all logits at once."""
+        """The three factors of the logits, by the head that the config names."""
         output: Output = self.output(h_MD, self.item.weight[: self.n_items])
         return output
-
-    def logits(self, h_MD: Tensor) -> Tensor:
-        """logits_MV over the items."""
-        h_MD, table_VD, bias_V = self.head(h_MD)
-        return F.linear(h_MD, table_VD, bias_V)
-
-    @torch.no_grad()
-    def scores(self, token_BL: Tensor) -> Tensor:
-        """scores_BV for the masked last column of each row: what comes next. Without dropout, whatever the mode."""
-        token_BL = token_BL.to(self.item.weight.device)
-        B, L = token_BL.shape
-        last = torch.arange(B, device=token_BL.device), torch.full((B,), L - 1, device=token_BL.device)
-        was_training = self.training
-        if was_training:
-            self.eval()
-        scores_BV = self.logits(self(token_BL, last))
-        if was_training:
-            self.train()
-        return scores_BV
-
-    def n_parameters(self) -> int:
-        """How many numbers are learnt."""
-        return sum(parameter.numel() for parameter in self.parameters())
 
 
 class Asked(NamedTuple):

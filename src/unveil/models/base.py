@@ -1,0 +1,59 @@
+"""What the trainer and every scorer's user ask of a network.
+
+Shapes: B batch, L length, D width, M slots asked for, V items.
+"""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Where = tuple[Tensor, Tensor]
+
+
+class Output(NamedTuple):
+    """logits_MV = h_MD · table_VDᵀ + bias_V."""
+
+    h_MD: Tensor
+    table_VD: Tensor
+    bias_V: Tensor
+
+
+class Backbone(nn.Module, ABC):
+    """A network from rows of tokens to scores of items; `config` is a frozen dataclass of what shaped it."""
+
+    config: object
+    n_items: int
+
+    @abstractmethod
+    def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
+        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M)."""
+
+    @abstractmethod
+    def head(self, h_MD: Tensor) -> Output:
+        """The three factors of the logits; the loss takes them apart so as never to hold all logits at once."""
+
+    def logits(self, h_MD: Tensor) -> Tensor:
+        """logits_MV over the items."""
+        h_MD, table_VD, bias_V = self.head(h_MD)
+        return F.linear(h_MD, table_VD, bias_V)
+
+    @torch.no_grad()
+    def scores(self, token_BL: Tensor) -> Tensor:
+        """scores_BV for the masked last column of each row: what comes next. Without dropout, whatever the mode."""
+        token_BL = token_BL.to(next(self.parameters()).device)
+        B, L = token_BL.shape
+        last = torch.arange(B, device=token_BL.device), torch.full((B,), L - 1, device=token_BL.device)
+        was_training = self.training
+        if was_training:
+            self.eval()
+        scores_BV = self.logits(self(token_BL, last))
+        if was_training:
+            self.train()
+        return scores_BV
+
+    def n_parameters(self) -> int:
+        """How many numbers are learnt."""
+        return sum(parameter.numel() for parameter in self.parameters())
