@@ -88,7 +88,7 @@ def describe(log: Interactions) -> Description:
     )
 
 
-def gini(count_V: NDArray[np.int64]) -> float:
+def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
     """Gini coefficient of non-negative counts: Σ_v (2v − V − 1)·c_(v) / (V · Σ c), c sorted upwards, v from 1."""
     ordered = np.sort(count_V).astype(float)
     size = len(ordered)

@@ -1,0 +1,111 @@
+"""Drawing a log from a world, block by block: Y = C · O · R.
+
+Shapes: S slots (all the user-step pairs of a world), B slots of one block, V items, N events, U users.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.interactions import Interactions
+from unveil.propensity.factors import TILE, sigmoid
+from unveil.simulation.choice import ChoiceModel, choice_model
+
+if TYPE_CHECKING:
+    from unveil.simulation.world import World
+
+Progress = Callable[[int, int], None]  # slots done, slots in all
+
+#: Numbers in one block: few enough to stay in the processor's cache.
+_BLOCK_NUMBERS = 1 << 18
+_FIRST_DAY = np.datetime64("2024-01-01", "us").astype(np.int64)
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """What happened: by user, then step."""
+
+    user_N: NDArray[np.int32]
+    item_N: NDArray[np.int32]
+    step_N: NDArray[np.int32]
+
+
+def draw(
+    world: "World",
+    rng: np.random.Generator,
+    choice: ChoiceModel,
+    *,
+    relevance_draw: bool = True,
+    block: int | None = None,
+    progress: Progress | None = None,
+) -> Events:
+    """The interactions of one draw: O ~ Ber(θ), C by the choice model, R ~ Ber(γ), kept where C · O · R = 1.
+
+    A slot gives one event or none. A user may take the same item again at a later step, as in the paper's data.
+    Exposure, choice and relevance have a stream of random numbers each, read slot by slot: the draw does not depend
+    on the `block` size, and worlds that differ in severity, or choice models, share their luck. Without
+    `relevance_draw` every choice of an exposed item is an interaction (R = 1).
+    """
+    for_exposure, for_choice, for_relevance = rng.spawn(3)
+    kept: list[NDArray[np.int32]] = []
+    for user_B, step_B in _blocks(world, block, progress):
+        theta_BV = world.exposure(user_B, step_B)
+        logit_BV = world.relevance_logits.logits(user_B, step_B)
+        # Double precision: a coarser number could not tell a θ of 1e-8 from one of 6e-8.
+        exposed_BV = for_exposure.random(theta_BV.shape) < theta_BV
+        item_B = choice(logit_BV, exposed_BV, for_choice.random(len(user_B)))
+        at_B = np.arange(len(user_B))
+        luck_B = for_relevance.random(len(user_B))
+        taken_B = (item_B >= 0) & exposed_BV[at_B, item_B]
+        if relevance_draw:
+            taken_B &= luck_B < sigmoid(logit_BV[at_B, item_B])
+        kept.append(np.stack([user_B, item_B.astype(np.int32), step_B])[:, taken_B])
+    return Events(*np.concatenate(kept, axis=1))
+
+
+def draw_log(
+    world: "World",
+    rng: np.random.Generator,
+    choice: str = "rational_exposed",
+    *,
+    relevance_draw: bool = True,
+    progress: Progress | None = None,
+) -> Interactions:
+    """A log with raw ids, times, and each event's own step and true propensity θ.
+
+    One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the world's,
+    so that the log's dense indices are the world's, whether or not a user or an item occurs.
+    """
+    for_events, for_times = rng.spawn(2)
+    events = draw(world, for_events, choice_model(choice), relevance_draw=relevance_draw, progress=progress)
+    second_U = for_times.integers(8 * 3600, 23 * 3600, world.n_users)
+    return Interactions(
+        user=events.user_N,
+        item=events.item_N,
+        users=world.users,
+        items=world.items,
+        time=_FIRST_DAY + events.step_N * np.int64(_DAY) + second_U[events.user_N] * _SECOND,
+        propensity=world.exposure_of(events.user_N, events.item_N, events.step_N).astype(np.float64),
+        step=events.step_N,
+    )
+
+
+def _blocks(
+    world: "World", block: int | None, progress: Progress | None
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    user_S, step_S = world.slots()
+    size = whole_tiles(block if block is not None else _BLOCK_NUMBERS // max(1, world.n_items))
+    for start in range(0, len(user_S), size):
+        yield user_S[start : start + size], step_S[start : start + size]
+        if progress is not None:
+            progress(min(start + size, len(user_S)), len(user_S))
+
+
+def whole_tiles(size: int) -> int:
+    """The block size rounded up to whole tiles, so that blocks and tiles begin at the same slots."""
+    return max(1, -(-size // TILE)) * TILE

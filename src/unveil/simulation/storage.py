@@ -1,0 +1,88 @@
+"""A world as a folder: `world.json` (what it is), `ids.json` (its users and items), `factors.safetensors`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from unveil.data.vocabulary import Vocabulary
+from unveil.errors import UnveilError
+from unveil.files import atomic_folder
+from unveil.propensity.factors import Factors
+from unveil.simulation.world import World
+
+_FORMAT = "unveil world 1"
+_HINT = "Name a folder that unveil wrote as a world, or draw the world again."
+
+
+def save(world: World, folder: Path, *, overwrite: bool = False) -> None:
+    """Write the world whole or not at all."""
+    about = {"format": _FORMAT, "severity": world.severity, "origin": world.origin}
+    ids = {"users": world.users.ids.to_list(), "items": world.items.ids.to_list()}
+    with atomic_folder(folder, overwrite=overwrite) as draft:
+        (draft / "world.json").write_text(json.dumps(about, indent=2) + "\n")
+        (draft / "ids.json").write_text(json.dumps(ids))
+        save_file(_tables(world), draft / "factors.safetensors")
+
+
+def load(folder: Path) -> World:
+    """Read a world folder; anything else is refused with the reason."""
+    if not (folder / "world.json").is_file():
+        raise UnveilError("not a world", where=folder, expected="a folder with a world.json", hint=_HINT)
+    about, ids = _json(folder / "world.json"), _json(folder / "ids.json")
+    if about.get("format") != _FORMAT:
+        raise UnveilError(
+            "not a world this version can read",
+            where=folder / "world.json",
+            found=about.get("format"),
+            expected=f"the format {_FORMAT!r}",
+        )
+    tables = _read_tables(folder / "factors.safetensors")
+    try:
+        return World(
+            relevance_logits=_factors(tables, "relevance"),
+            exposure_logits=_factors(tables, "exposure"),
+            users=Vocabulary(ids["users"]),
+            items=Vocabulary(ids["items"]),
+            start_U=tables["start_U"],
+            severity=float(about["severity"]),
+            origin=dict(about["origin"]),
+        )
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
+
+
+def _tables(world: World) -> dict[str, NDArray[Any]]:
+    sides = {"relevance": world.relevance_logits, "exposure": world.exposure_logits}
+    factors = {
+        f"{name}.{side}": getattr(table, side) for name, table in sides.items() for side in ("P_UK", "Q_VK", "W_TK")
+    }
+    return {**factors, "start_U": world.start_U}
+
+
+def _factors(tables: dict[str, NDArray[Any]], name: str) -> Factors:
+    return Factors(tables[f"{name}.P_UK"], tables[f"{name}.Q_VK"], tables[f"{name}.W_TK"])
+
+
+def _read_tables(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        tables: dict[str, NDArray[Any]] = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise UnveilError(f"the factors of the world cannot be read ({error})", where=path, hint=_HINT) from error
+    if not all(np.isfinite(table).all() for table in tables.values()):
+        raise UnveilError("the factors of the world are not all numbers", where=path, hint=_HINT)
+    return tables
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UnveilError(f"a part of the world cannot be read ({error})", where=path, hint=_HINT) from error
+    if not isinstance(content, dict):
+        raise UnveilError("a part of the world is not as written", where=path, expected="a JSON object", hint=_HINT)
+    return content
