@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unveil"
 
-GROUND = {"errors", "files", "registry", "__init__"}
+GROUND = {"errors", "files", "registry", "settings", "__init__"}
 DATA = GROUND | {"data"}
 PROPENSITY = DATA | {"propensity"}
 ESTIMATORS = PROPENSITY | {"estimators"}
@@ -24,6 +24,7 @@ ARROWS = {
     "errors": set(),
     "files": {"errors"},
     "registry": {"errors"},
+    "settings": {"errors"},
     "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving", "experiment"},  # the front door
     "data": DATA,
     "propensity": PROPENSITY,

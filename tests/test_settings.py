@@ -1,0 +1,73 @@
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+
+from unveil.errors import UnveilError
+from unveil.settings import changed, parsed, plain
+
+
+@dataclass(frozen=True)
+class Inner:
+    width: int = 8
+    share: float | None = None
+    kind: Literal["a", "b"] = "a"
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = Inner()
+    names: dict[str, str] = field(default_factory=dict)
+    pair: tuple[float, float] = (0.5, 1.0)
+    seed: int = 0
+
+
+def test_dotted_and_nested_names() -> None:
+    assert changed(Outer(), {"inner.width": 3, "inner": {"kind": "b"}}) == Outer(Inner(3, None, "b"))
+    assert changed(Outer(), {"names": {"user": "who"}}).names == {"user": "who"}
+    assert changed(Outer(), {"names.user": "who", "pair": [0.1, 0.2]}).pair == (0.1, 0.2)
+
+
+def test_there_and_back() -> None:
+    settings = changed(Outer(), {"inner.share": 0.5})
+    assert changed(Outer(), plain(settings)) == settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"inner.widht": 3}, r"run\.toml: unknown setting: found 'inner\.widht'.*Did you mean 'inner\.width'\?"),
+        ({"sead": 3}, r"unknown setting: found 'sead', expected one of inner, names, pair, seed\. Did you mean 'seed'"),
+        (
+            {"inner.width": "wide"},
+            r"run\.toml, inner\.width: not a valid value: found 'wide', expected a valid integer",
+        ),
+        ({"inner.kind": "c"}, r"inner\.kind: not a valid value: found 'c', expected 'a' or 'b'"),
+        ({"seed.deep": 1}, r"this setting has no parts: found 'seed\.deep'\. Set seed itself"),
+    ],
+)
+def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnveilError, match=message):
+        changed(Outer(), changes, where="run.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a.b=3", ("a.b", 3)),
+        ("a.b = 0.5", ("a.b", 0.5)),
+        ("a=true", ("a", True)),
+        ("a=itps", ("a", "itps")),
+        ("a=none", ("a", None)),
+        ("a=[1, 2]", ("a", [1, 2])),
+        ("a=b=c", ("a", "b=c")),
+    ],
+)
+def test_assignments(text: str, expected: tuple[str, Any]) -> None:
+    assert parsed(text) == expected
+
+
+@pytest.mark.parametrize("text", ["a.b", "=3", ""])
+def test_what_is_no_assignment(text: str) -> None:
+    with pytest.raises(UnveilError, match="expected name=value"):
+        parsed(text)
