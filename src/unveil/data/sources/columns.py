@@ -116,16 +116,8 @@ def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: objec
 
 
 def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
-    if len(names) == 1:
-        return UnveilError(
-            "only one column found",
-            where=where,
-            found=names[0],
-            expected="a header and rows separated by comma, tab, semicolon or pipe",
-            hint="Check the delimiter, or name the format with --format.",
-        )
-    close = get_close_matches(written(role), [name.strip().lower() for name in names], n=1, cutoff=0.5)
-    hint = f"Perhaps --{role}-col {names[[n.strip().lower() for n in names].index(close[0])]!r}? " if close else ""
+    close = get_close_matches(written(role), [name for name in names if not _known(name)], n=1, cutoff=0.5)
+    hint = f"Perhaps --{role}-col {close[0]!r}? " if close else ""
     return UnveilError(
         f"no {role} column among {_listed(names)}",
         where=where,
@@ -134,10 +126,14 @@ def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
     )
 
 
+def _known(name: str) -> bool:
+    return any(_plain(name) in rank.split() for ranks in ALIASES.values() for rank in ranks)
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name.casefold())
 
 
-def _listed(names: Sequence[str], most: int = 30) -> str:
+def _listed(names: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{shown}, … ({len(names)} columns)" if len(names) > most else shown

@@ -1,4 +1,4 @@
-"""The content of one file: unpacked, in UTF-8, with its beginning at hand to tell the format by."""
+"""The content of one file: unpacked, its text in UTF-8, with its beginning at hand to tell the format by."""
 
 import codecs
 import io
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
+from unveil.data.sources import encodings
 from unveil.data.sources.unpack import is_packed, unpacked
 from unveil.errors import UnveilError
 
@@ -16,54 +18,59 @@ HEAD = 1 << 16
 _FOREIGN = {
     b"PK\x03\x04": ("a zip archive", "Extract it first."),
     b"SQLite format 3\0": ("a SQLite database", "Read it as sqlite:///PATH with --query."),
-    b"\xff\xfe": ("text in UTF-16", "Pass --encoding utf-16."),
-    b"\xfe\xff": ("text in UTF-16", "Pass --encoding utf-16."),
     b"BZh": ("a bzip2 file", "Unpack it first, or pack it as .gz or .zst."),
     b"\xfd7zXZ": ("an xz file", "Unpack it first, or pack it as .gz or .zst."),
     b"%PDF": ("a PDF file", "Name a log."),
 }
+Body = Path | bytes
 
 
 @dataclass(frozen=True)
 class Content:
-    """A file whose text, where it is text, is UTF-8: as it lies on the disk, or unpacked or recoded in memory."""
+    """One file. `raw` is the unpacked content; a plain file stays on the disk."""
 
     path: Path
-    body: Path | bytes
-    encoding: str
+    raw: Body
+    encoding: str = "utf-8"
 
     @classmethod
     def of(cls, path: Path, encoding: str) -> "Content":
-        """Open a file. Large plain files stay on the disk."""
-        with path.open("rb") as file:
-            start = file.read(16)
-        body = unpacked(path) if is_packed(start) else path
-        if _is_utf8(encoding) or _beginning(body, 4) == b"PAR1":
-            return cls(path, body, "utf-8")
-        return cls(path, _recoded(path, body if isinstance(body, bytes) else path.read_bytes(), encoding), encoding)
+        """Open a file, packed or not."""
+        return cls(path, unpacked(path) if is_packed(_beginning(path, 16)) else path, encoding)
 
     @cached_property
     def start(self) -> bytes:
-        """The first bytes."""
-        return _beginning(self.body, HEAD)
+        """The first bytes, whatever they are."""
+        return _beginning(self.raw, HEAD)
 
     @cached_property
-    def head(self) -> list[str]:
-        """The first lines that are not blank, without their line ends; the last one may be cut where it is long."""
-        lines = self.text_start.split("\n")
-        whole = lines[:-1] if len(self.start) == HEAD and len(lines) > 1 else lines
-        return [line for line in (line.removesuffix("\r") for line in whole) if line.strip()]
+    def body(self) -> Body:
+        """The content as text in UTF-8; what cannot be text is refused."""
+        self._refuse_foreign()
+        if encodings.is_utf8(self.encoding):
+            return self.raw
+        return encodings.recoded(self.path, _all(self.raw), self.encoding)
 
     @cached_property
     def text_start(self) -> str:
-        """The beginning as text; what cannot be text is refused."""
-        self._refuse_foreign()
+        """The beginning of the text."""
+        start = _beginning(self.body, HEAD)
         try:
-            text = codecs.getincrementaldecoder("utf-8")().decode(self.start, len(self.start) < HEAD)
+            text = codecs.getincrementaldecoder("utf-8")().decode(start, len(start) < HEAD)
         except UnicodeDecodeError:
             self.check_encoding()
             raise
         return text.removeprefix("\ufeff")
+
+    @cached_property
+    def head(self) -> list[str]:
+        """The first lines that are not blank, without their ends; only a very long line may be cut."""
+        lines = self.text_start.split("\n")
+        whole = lines[:-1] if len(self.text_start.encode()) >= HEAD - 4 and len(lines) > 1 else lines
+        filled = [line for line in (line.removesuffix("\r") for line in whole) if line.strip()]
+        if not filled:
+            raise UnveilError("the file is empty", where=self.path, expected="a log")
+        return filled
 
     @cached_property
     def blank_lines(self) -> int:
@@ -78,54 +85,37 @@ class Content:
         with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="\n") as text:
             yield text
 
-    def bytes(self) -> bytes:
-        """All of it."""
-        return self.body if isinstance(self.body, bytes) else self.body.read_bytes()
+    def line_of(self, row: int) -> int:
+        """The line, counted from 1, that is number `row`, counted from 0, of those that are not blank."""
+        with self.lines() as lines:
+            filled = (number for number, line in enumerate(lines, start=1) if line.strip())
+            return next(islice(filled, row, None), row + 1)
+
+    def for_polars(self) -> Body:
+        """The body, for readers that would take `*` or `[` in a path for a pattern."""
+        is_pattern = isinstance(self.body, Path) and bool(set("*?[") & set(str(self.body)))
+        return _all(self.body) if is_pattern else self.body
 
     def check_encoding(self) -> None:
         """Raise an error that names the first byte that is not UTF-8, if there is one."""
-        content = self.bytes()
-        try:
-            content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise _wrong_encoding(self.path, content, error.start, "utf-8") from None
+        encodings.check(self.path, _all(self.body), "utf-8")
 
     def _refuse_foreign(self) -> None:
         for magic, (kind, hint) in _FOREIGN.items():
             if self.start.startswith(magic):
                 raise UnveilError(f"this is {kind}, not a log", where=self.path, hint=hint)
-        if b"\0" in self.start:
-            raise UnveilError("a binary file, not a log", where=self.path, hint="Name a text or Parquet file.")
+        if encodings.is_utf8(self.encoding):
+            encodings.refuse_wide(self.path, self.start)
+            if b"\0" in self.start:
+                raise UnveilError("a binary file, not a log", where=self.path, hint="Name a text or Parquet file.")
 
 
-def _beginning(body: Path | bytes, size: int) -> bytes:
+def _beginning(body: Body, size: int) -> bytes:
     if isinstance(body, bytes):
         return body[:size]
     with body.open("rb") as file:
         return file.read(size)
 
 
-def _is_utf8(encoding: str) -> bool:
-    try:
-        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
-    except LookupError:
-        raise UnveilError("unknown encoding", found=encoding, hint="Try utf-8, latin-1 or utf-16.") from None
-
-
-def _recoded(path: Path, content: bytes, encoding: str) -> bytes:
-    try:
-        return content.decode(encoding).encode()
-    except UnicodeDecodeError as error:
-        raise _wrong_encoding(path, content, error.start, encoding) from None
-    except (LookupError, UnicodeError) as error:
-        raise UnveilError(f"cannot decode: {error}", where=path, hint="Try another --encoding.") from None
-
-
-def _wrong_encoding(path: Path, content: bytes, offset: int, encoding: str) -> UnveilError:
-    line = content.count(b"\n", 0, offset) + 1
-    other = "latin-1" if encoding == "utf-8" else "utf-8"
-    return UnveilError(
-        f"wrong encoding: byte 0x{content[offset]:02x} is not {encoding}",
-        where=f"{path}, row {line}, byte {offset}",
-        hint=f"Pass --encoding {other}, or save the file as UTF-8.",
-    )
+def _all(body: Body) -> bytes:
+    return body if isinstance(body, bytes) else body.read_bytes()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from unveil.data.sources.columns import assigned
 from unveil.data.sources.content import Content
 from unveil.data.sources.table import Table
 from unveil.errors import UnveilError
@@ -34,9 +35,23 @@ class Layout:
     quote: str | None = '"'
 
 
-def header_of(line: str, separator: str) -> tuple[str, ...]:
-    """The fields of a header line."""
-    return tuple(next(csv.reader([line], delimiter=separator), []))
+def header_of(content: Content, separator: str) -> tuple[str, ...]:
+    """The fields of the first line."""
+    return tuple(next(csv.reader(content.head[:1], delimiter=separator), []))
+
+
+def read_headed(content: Content, separator: str, chosen: Mapping[str, str]) -> Table:
+    """A file with a header: its columns by the names chosen, or known."""
+    names = header_of(content, separator)
+    if len(names) < 2:
+        raise UnveilError(
+            "only one column found",
+            where=content.path,
+            found=content.head[0],
+            expected=f"a header with {separator!r} between the names",
+            hint="Check the delimiter, or name another --format.",
+        )
+    return read_rows(content, Layout(separator, names), assigned(names, chosen, content.path))
 
 
 def read_rows(content: Content, layout: Layout, places: Mapping[str, int]) -> Table:

@@ -1,5 +1,7 @@
 """Lines of ids between blanks: what the formats without columns share."""
 
+import re
+
 import polars as pl
 
 from unveil.data.sources.columns import named
@@ -12,12 +14,18 @@ _NO_CHARACTER_OF_TEXT = "\x01"
 
 def words(line: str) -> list[str]:
     """The ids on one line, which stand between spaces or tabs."""
-    return line.replace("\t", " ").split(" ") if "  " not in line else line.replace("\t", " ").split()
+    return [word for word in re.split(r"[ \t\r]", line) if word]
 
 
 def is_header(content: Content, options: ReadOptions) -> bool:
-    """Whether the first line names columns, which these formats do not have."""
-    return named(words(content.head[0]), options.columns)
+    """Whether the first line names columns, which these formats do not have, or has the delimiters of another."""
+    first, *others = content.head
+    unlike = not _has_digit(first) and bool(others) and all(map(_has_digit, others))
+    return unlike or bool(set(first) & set(',;|"')) or named(words(first), options.columns)
+
+
+def _has_digit(line: str) -> bool:
+    return any(map(str.isdigit, line))
 
 
 def read_words(content: Content) -> pl.DataFrame:

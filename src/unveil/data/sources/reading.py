@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unveil.data.interactions import Interactions
 from unveil.data.sources.content import Content
+from unveil.data.sources.database import is_url, read_query
 from unveil.data.sources.locate import located
 from unveil.data.sources.options import ReadOptions
 from unveil.data.sources.registry import detected, named
@@ -17,10 +18,18 @@ from unveil.errors import UnveilError
 
 def read(source: str | Path, options: ReadOptions) -> Interactions:
     """The whole log, or one clear error; never a part of it."""
-    table = _from_file(located(source), options)
+    table = _table(source, options)
     if not len(table.frame):
         raise UnveilError("no rows", where=table.source, expected="at least one event", hint="Check the file.")
     return _worthwhile(Interactions.from_frame(typed(table, options.time_unit)), table.source)
+
+
+def _table(source: str | Path, options: ReadOptions) -> Table:
+    if isinstance(source, str) and is_url(source):
+        return read_query(source, options)
+    if options.query:
+        raise UnveilError("--query is for a database", where=source, hint="Name a database URL, or leave --query out.")
+    return _from_file(located(source), options)
 
 
 def _from_file(path: Path, options: ReadOptions) -> Table:

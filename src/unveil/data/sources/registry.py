@@ -17,7 +17,7 @@ GROUP = "unveil.formats"
 
 
 class Likeness(IntEnum):
-    """How sure a format is that a file is its own."""
+    """How sure a format is that a text is its own."""
 
     NO = 0
     PERHAPS = 1  # nothing speaks against it
@@ -39,22 +39,32 @@ class Format(Protocol):
         """One line for the help."""
         ...
 
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """How much the beginning of the file looks like this format."""
-        ...
-
     def read(self, content: Content, options: ReadOptions) -> Table:
         """The whole file, columns by role."""
         ...
 
 
-_FORMATS: dict[str, Format] = {}
+class TextFormat(Format, Protocol):
+    """A format told by the look of its first lines."""
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """How much the beginning of the file looks like this format."""
+        ...
 
 
-def register(*entries: Format) -> None:
-    """Make formats known by their names."""
+_TEXT: dict[str, TextFormat] = {}
+_BINARY: dict[bytes, Format] = {}
+
+
+def register(*entries: TextFormat) -> None:
+    """Make formats known that are told by the look of the text."""
     for entry in entries:
-        _FORMATS[entry.name] = entry
+        _TEXT[entry.name] = entry
+
+
+def register_binary(magic: bytes, entry: Format) -> None:
+    """Make a format known that is told by the first bytes of the file."""
+    _BINARY[magic] = entry
 
 
 def formats() -> dict[str, str]:
@@ -74,15 +84,18 @@ def named(name: str) -> Format:
 
 def detected(content: Content, options: ReadOptions) -> Format:
     """The format that the content looks most like. Two that look alike are an error: nothing is guessed."""
-    scores = {name: entry.likeness(content, options) for name, entry in sorted(_all().items())}
+    _load()
+    for magic, entry in _BINARY.items():
+        if content.start.startswith(magic):
+            return entry
+    scores = {name: entry.likeness(content, options) for name, entry in sorted(_TEXT.items())}
     best = max(scores.values())
     winners = [name for name, score in scores.items() if score == best]
     if best == Likeness.NO:
-        first = content.head[0] if content.head else ""
         raise UnveilError(
             "cannot tell the format",
             where=content.path,
-            found=first,
+            found=content.head[0],
             expected="a header, or rows of a known shape",
             hint=f"Name it with --format: {', '.join(sorted(_all()))}.",
         )
@@ -91,16 +104,20 @@ def detected(content: Content, options: ReadOptions) -> Format:
             f"the content fits several formats: {', '.join(winners)}",
             where=content.path,
             found=content.head[0],
-            hint=f"Say which with --format {winners[0]} or --format {winners[1]}.",
+            hint=f"Say which with {' or '.join(f'--format {name}' for name in winners)}.",
         )
-    return _all()[winners[0]]
+    return _TEXT[winners[0]]
+
+
+def _all() -> dict[str, Format]:
+    _load()
+    return {**_TEXT, **{entry.name: entry for entry in _BINARY.values()}}
 
 
 @cache
-def _all() -> dict[str, Format]:
+def _load() -> None:
     package = import_module("unveil.data.sources.formats")
     for module in iter_modules(package.__path__, f"{package.__name__}."):
         import_module(module.name)
     for entry in entry_points(group=GROUP):
         entry.load()
-    return _FORMATS

@@ -1,10 +1,10 @@
-"""Delimited text with a header: CSV and its relatives. MovieLens `ratings.csv` and Amazon 2023 are of this kind."""
+"""Delimited text with a header: CSV and its relatives, and the public data sets that come so."""
 
 from dataclasses import dataclass
 
 from unveil.data.sources import columns
 from unveil.data.sources.content import Content
-from unveil.data.sources.delimited import Layout, header_of, read_rows
+from unveil.data.sources.delimited import header_of, read_headed
 from unveil.data.sources.options import ReadOptions
 from unveil.data.sources.registry import Likeness, register
 from unveil.data.sources.table import Table
@@ -19,27 +19,43 @@ class WithHeader:
     separator: str
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the names in the header."""
-        names = header_of(content.head[0], self.separator)
+        """Told by the names in the header; an unknown header goes to the delimiter that finds most columns."""
+        names = header_of(content, self.separator)
         if columns.named(names, options.columns):
             return Likeness.NAMES
-        return Likeness.PERHAPS if len(names) == _widest(content) > 1 else Likeness.NO
+        widest = max(len(header_of(content, other.separator)) for other in _BY_DELIMITER)
+        return Likeness.PERHAPS if len(names) == widest > 1 else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """Columns by the names given, or known."""
-        names = header_of(content.head[0], self.separator)
-        places = columns.assigned(names, options.columns, content.path)
-        return read_rows(content, Layout(self.separator, names), places)
+        return read_headed(content, self.separator, options.columns)
 
 
-def _widest(content: Content) -> int:
-    return max(len(header_of(content.head[0], entry.separator)) for entry in _ENTRIES)
+@dataclass(frozen=True)
+class Published:
+    """A public data set in CSV, told by its very header."""
+
+    name: str
+    summary: str
+    header: tuple[str, ...]
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Told by its very header."""
+        return Likeness.CERTAIN if header_of(content, ",") == self.header else Likeness.NO
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        """As any other CSV."""
+        return read_headed(content, ",", options.columns)
 
 
-_ENTRIES = (
-    WithHeader("csv", "comma-separated, with a header (also MovieLens ratings.csv, Amazon 2023)", ","),
+_BY_DELIMITER = (
+    WithHeader("csv", "comma-separated, with a header", ","),
     WithHeader("tsv", "tab-separated, with a header", "\t"),
     WithHeader("semicolon", "semicolon-separated, with a header", ";"),
     WithHeader("pipe", "separated by |, with a header", "|"),
 )
-register(*_ENTRIES)
+register(
+    *_BY_DELIMITER,
+    Published("movielens", "MovieLens ratings.csv (20M, 25M, 32M)", ("userId", "movieId", "rating", "timestamp")),
+    Published("amazon-2023", "Amazon reviews 2023, CSV (ms)", ("user_id", "parent_asin", "rating", "timestamp")),
+)
