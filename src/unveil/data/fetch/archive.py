@@ -17,7 +17,7 @@ from unveil.errors import UnveilError
 USUAL_EXPANSION = 5
 _MOST_EXPANSION = 20
 _ALWAYS_ALLOWED = 1 << 20
-_MOST_MEMBERS = 10_000
+_MOST_MEMBERS = 1_000
 _CHUNK = 1 << 20
 _DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, RuntimeError, ValueError)
 _BAD_NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}

@@ -46,9 +46,11 @@ def dataset(name: str) -> Dataset:
 
 
 _GROUPLENS_TERMS = (
-    "For research. Say where the data come from, do not suggest that the University of Minnesota or GroupLens endorses "
-    "you, do not pass the data on without permission, and ask before any commercial use."
+    "For research. Name the source, do not suggest that the University of Minnesota or GroupLens endorses you, "
+    "{sharing}, and ask before any commercial use. The README decides."
 )
+_GROUPLENS_SHARING = "do not pass the data on without permission"
+_GROUPLENS_SHARING_32M = "pass the data on only under these same terms, do not try to identify users"
 _GROUPLENS_CITATION = (
     "F. M. Harper and J. A. Konstan. The MovieLens Datasets: History and Context. ACM TiiS 5(4), 2015. "
     "https://doi.org/10.1145/2827872"
@@ -63,7 +65,7 @@ def _movielens(name: str, title: str, size: int, checksum: str, format: str, log
         page=f"https://grouplens.org/datasets/movielens/{name.removeprefix('ml-')}/",
         size=size,
         checksum=checksum,
-        terms=_GROUPLENS_TERMS,
+        terms=_GROUPLENS_TERMS.format(sharing=_GROUPLENS_SHARING_32M if name == "ml-32m" else _GROUPLENS_SHARING),
         terms_url=f"https://files.grouplens.org/datasets/movielens/{name}-README.{_readme(name)}",
         citation=_GROUPLENS_CITATION,
         format=format,
@@ -99,7 +101,7 @@ _ALL = (
         "MovieLens 20M: 20,000,263 ratings, 138,493 users, 1995-2015",
         198_702_078,
         "sha256:96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3",
-        "movielens-csv",
+        "csv",
         "ratings.csv",
     ),
     _movielens(
@@ -107,7 +109,7 @@ _ALL = (
         "MovieLens 25M: 25,000,095 ratings, 162,541 users, 1995-2019",
         261_978_986,
         "sha256:8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa",
-        "movielens-csv",
+        "csv",
         "ratings.csv",
     ),
     # MD5: GroupLens, ml-32m.zip.md5, as quoted alike by several public projects, which also give the size.
@@ -116,7 +118,7 @@ _ALL = (
         "MovieLens 32M: 32,000,204 ratings, 200,948 users, 1995-2023",
         238_950_008,
         "md5:d472be332d4daa821edc399621853b57",
-        "movielens-csv",
+        "csv",
         "ratings.csv",
     ),
     # Neither size nor checksum has been published for this file.

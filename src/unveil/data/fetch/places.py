@@ -29,8 +29,7 @@ def refuse_repository(place: Path) -> None:
     for folder in (whole, *whole.parents):
         if (folder / ".git").exists():
             raise UnveilError(
-                "data are not fetched into a source repository",
+                f"data are not fetched into a source repository, and {folder} is a git working tree",
                 where=place,
-                found=f"{folder} is a git working tree",
                 hint="Choose another place with --to DIR or the environment variable UNVEIL_DATA.",
             )
