@@ -1,0 +1,60 @@
+"""Registries that fill themselves: a class in a file of the package, or behind an entry point, is found by its name."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import iter_modules
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from unveil.errors import UnveilError
+
+
+class Named(Protocol):
+    """Anything that goes by a name."""
+
+    name: ClassVar[str]
+
+
+T = TypeVar("T", bound=Named)
+C = TypeVar("C", bound=Named)
+
+
+class Registry(Generic[T]):
+    """The classes of one kind, by name. Nothing is imported before the first question.
+
+    `package` is searched module by module; other distributions add theirs under the entry-point group `group`.
+    """
+
+    def __init__(self, kind: str, *, package: str, group: str) -> None:
+        self.kind, self.package, self.group = kind, package, group
+        self._classes: dict[str, type[T]] = {}
+
+    def register(self, cls: type[C]) -> type[C]:
+        """Class decorator: make a class known by its `name`. A name has one owner."""
+        owner = self._classes.setdefault(cls.name, cls)  # type: ignore[arg-type]
+        if (owner.__module__, owner.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"two classes call themselves the {self.kind} {cls.name!r}: {owner} and {cls}")
+        return cls
+
+    def __getitem__(self, name: str) -> type[T]:
+        if name not in self._found:
+            near = get_close_matches(name, self._found, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else None
+            raise UnveilError(f"unknown {self.kind}", found=name, expected=f"one of {', '.join(self)}", hint=hint)
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._found))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @cached_property
+    def _found(self) -> dict[str, type[T]]:
+        for module in iter_modules(import_module(self.package).__path__):
+            import_module(f"{self.package}.{module.name}")
+        for point in entry_points(group=self.group):
+            self.register(point.load())
+        return self._classes
