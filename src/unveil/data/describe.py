@@ -43,13 +43,23 @@ class Skew:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What users were shown, whether they took it or not."""
+
+    events: int
+    taken: float  # share of the events
+    users: int
+    items: int
+
+
+@dataclass(frozen=True)
 class Description:
-    """The figures of one log; all but `skipped` and `exposures` are about what users took."""
+    """The figures of one log; all but `shown` are about what users took."""
 
     users: int
     items: int
     interactions: int
-    skipped: int | None  # shown and not taken; None where the log does not say
+    shown: Shown | None  # None where the log does not say what was shown and left
     lengths: Lengths
     sparsity: float  # 1 − distinct (user, item) pairs / (users × items)
     start: str | None  # UTC; None where the log has an order but no clock
@@ -75,7 +85,7 @@ def describe(log: Interactions) -> Description:
         users=len(length_U),
         items=len(count_V),
         interactions=len(taken),
-        skipped=None if log.clicked is None else len(log) - len(taken),
+        shown=None if log.clicked is None else _shown(log, len(taken)),
         lengths=Lengths(int(length_U.min()), float(np.median(length_U)), float(length_U.mean()), int(length_U.max())),
         sparsity=1 - pairs / (len(length_U) * len(count_V)),
         start=None if taken.time is None else _moment(taken.time.min()),
@@ -86,6 +96,10 @@ def describe(log: Interactions) -> Description:
         too_short=int((length_U < 3).sum()),
         columns=("user", "item", *log.optional()),
     )
+
+
+def _shown(log: Interactions, taken: int) -> Shown:
+    return Shown(len(log), taken / len(log), len(np.unique(log.user)), len(np.unique(log.item)))
 
 
 def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
@@ -120,26 +134,28 @@ def _moment(time: int) -> str:
 
 def rows(figures: Description) -> list[tuple[str, str]]:
     """The figures as labels and texts for people, always the same rows."""
-    lengths, skew, ties = figures.lengths, figures.skew, figures.ties
+    lengths, skew, ties, shown = figures.lengths, figures.skew, figures.ties, figures.shown
     return [
         ("users", f"{figures.users:,}"),
         ("items", f"{figures.items:,}"),
         ("interactions", f"{figures.interactions:,}"),
-        ("shown and not taken", "not recorded" if figures.skipped is None else f"{figures.skipped:,}"),
-        ("history length: shortest", f"{lengths.shortest:,}"),
-        ("history length: median", f"{lengths.median:,.1f}"),
-        ("history length: mean", f"{lengths.mean:,.2f}"),
-        ("history length: longest", f"{lengths.longest:,}"),
-        ("users below 3 events (train only)", f"{figures.too_short:,}"),
+        ("shown", "not recorded" if shown is None else f"{shown.events:,}"),
+        ("  of it taken", "not recorded" if shown is None else f"{shown.taken:.1%}"),
+        ("  users, items", "not recorded" if shown is None else f"{shown.users:,}, {shown.items:,}"),
+        ("history length, shortest", f"{lengths.shortest:,}"),
+        ("  median", f"{lengths.median:,.1f}"),
+        ("  mean", f"{lengths.mean:,.2f}"),
+        ("  longest", f"{lengths.longest:,}"),
+        ("histories below 3 events", f"{figures.too_short:,}"),
         ("sparsity", f"{figures.sparsity:.2%}"),
-        ("first event (UTC)", figures.start or "no clock: order only"),
-        ("last event (UTC)", figures.end or "no clock: order only"),
+        ("first event (UTC)", figures.start or "no clock"),
+        ("last event (UTC)", figures.end or "no clock"),
         ("events tied in time", "no clock" if ties is None else f"{ties.events:,} ({ties.share:.1%})"),
-        ("users whose last event is tied", "no clock" if ties is None else f"{ties.last:,} ({ties.last_share:.1%})"),
-        ("repeats (same user and item)", f"{figures.repeats:,}"),
-        ("popularity: Gini", f"{skew.gini:.3f}"),
-        ("popularity: top 1% of items", f"{skew.top_1_percent:.1%} of interactions"),
-        ("popularity: top 10% of items", f"{skew.top_10_percent:.1%} of interactions"),
-        ("items met once", f"{skew.once:,}"),
+        ("users with a tied last event", "no clock" if ties is None else f"{ties.last:,} ({ties.last_share:.1%})"),
+        ("repeats of user and item", f"{figures.repeats:,}"),
+        ("Gini of popularity", f"{skew.gini:.3f}"),
+        ("interactions on the top 1% of items", f"{skew.top_1_percent:.1%}"),
+        ("interactions on the top 10% of items", f"{skew.top_10_percent:.1%}"),
+        ("items with one interaction", f"{skew.once:,}"),
         ("columns", ", ".join(figures.columns)),
     ]
