@@ -36,9 +36,9 @@ class WorldSpec:
     liking: float = _says(-1.0, "Mean of the relevance logit: how much users like an item drawn at random.", -np.inf)
     drift: float = _says(0.5, "How far tastes come in and out of fashion along the steps; 0: never.")
     visible: float = _says(
-        0.9, "Exposure of the most visible item, before season, targeting and severity.", 1e-6, 1 - 1e-6
+        0.7, "Exposure of the most visible item, before season, targeting and severity.", 1e-6, 1 - 1e-6
     )
-    tail: float = _says(0.5, "Exponent of the long tail: the item of visibility rank r has visible × r^−tail.")
+    tail: float = _says(0.4, "Exponent of the long tail: the item of visibility rank r has visible × r^−tail.")
     season: float = _says(1.2, "How far, in logits, an item's exposure rises and falls along the steps; 0: never.")
     targeting: float = _says(0.5, "How far, in logits, exposure differs from user to user.")
     correlation: float = _says(

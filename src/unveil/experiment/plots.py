@@ -1,0 +1,200 @@
+"""Plots as inline SVG: each function takes numbers and gives the text of one drawing.
+
+Shapes: V items, U users, T steps.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.errors import UnveilError
+from unveil.experiment.svg import COLOURS, INK, MUTED, STYLE, themed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+#: Points in one rank plot: more cannot be told apart.
+_MOST_POINTS = 200
+_SIZE = (4.8, 3.1)
+
+
+@dataclass
+class _Canvas:
+    figure: "Figure"
+    axes: "Axes"
+
+
+@contextmanager
+def _canvas(x: str, y: str) -> Iterator[_Canvas]:
+    """One pair of axes in the house style."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UnveilError("plots need matplotlib", hint="pip install 'unveil[report]'") from error
+    with rc_context(STYLE):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = figure.add_subplot(xlabel=x, ylabel=y)
+        axes.tick_params(length=0, which="both")
+        yield _Canvas(figure, axes)
+
+
+def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popularity") -> str:
+    """How often each item was taken against its rank, both on logarithmic axes."""
+    order = np.argsort(-count_V, kind="stable")
+    order = order[count_V[order] > 0]
+    ranks = np.unique(np.geomspace(1, len(order), min(_MOST_POINTS, len(order))).round().astype(int))
+    shown = order[ranks - 1]
+    with _canvas("rank of the item", "times taken") as on:
+        on.axes.set(xscale="log", yscale="log")
+        _plain_numbers(on.axes)
+        marks = on.axes.scatter(ranks, count_V[shown], s=14, color=COLOURS[0], linewidths=0)
+        marks.set_gid("points")
+        lines = [f"{names[v]}: rank {r:,}, taken {count_V[v]:,} times" for r, v in zip(ranks, shown, strict=True)]
+        return themed(on.figure, slug, {"points": lines})
+
+
+def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> str:
+    """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
+    with _canvas("share of the items, least first", "share of the whole") as on:
+        on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
+        on.axes.text(0.46, 0.49, "all alike", color=MUTED, rotation=_diagonal(), ha="center", va="bottom", fontsize=8.5)
+        for place, (label, count_V) in enumerate(counts.items()):
+            share = np.concatenate([[0], np.cumsum(np.sort(count_V)) / count_V.sum()])
+            on.axes.plot(np.linspace(0, 1, len(share)), share, color=COLOURS[place], linewidth=1.8)
+            _label_lorenz(on.axes, share, label, place, len(counts))
+        on.axes.set(xlim=(0, 1), ylim=(0, 1))
+        _percent(on.axes.xaxis, on.axes.yaxis)
+        return themed(on.figure, slug)
+
+
+def lengths(length_U: NDArray[Any], slug: str = "lengths", bins: int = 25) -> str:
+    """How many users have a history of which length."""
+    edges = length_bins(length_U, bins)
+    height, _ = np.histogram(length_U, edges)
+    with _canvas("events in the history", "users") as on:
+        bars = on.axes.bar(edges[:-1], height, np.diff(edges) * 0.88, align="edge", color=COLOURS[0])
+        on.axes.grid(visible=False, axis="x")
+        for place, bar in enumerate(bars):
+            bar.set_gid(f"bar{place}")
+        lines = [f"{a} to {b - 1} events: {n:,} users" for a, b, n in zip(edges, edges[1:], height, strict=False)]
+        median = float(np.median(length_U))
+        on.axes.axvline(median + 0.5, color=INK, linewidth=0.9, dashes=(4, 3))
+        on.axes.annotate(
+            f"median {median:g}",
+            (median + 0.5, 1),
+            (4, -2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="top",
+            color=INK,
+        )
+        return themed(on.figure, slug, {f"bar{place}": [line] for place, line in enumerate(lines)})
+
+
+def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
+    """Whole-numbered edges of at most so many bins of equal width."""
+    least, most = int(length_U.min()), int(length_U.max())
+    width = max(1, -(-(most - least + 1) // bins))
+    return np.arange(least, most + width + 1, width)
+
+
+def over_steps(curves: Mapping[str, NDArray[Any]], y: str, slug: str = "steps") -> str:
+    """One line for each name along the steps, named at its highest point."""
+    with _canvas("time step", y) as on:
+        for place, (label, value_T) in enumerate(curves.items()):
+            colour, peak = COLOURS[place % len(COLOURS)], int(value_T.argmax())
+            on.axes.plot(value_T, color=colour, linewidth=1.8)
+            _named(on.axes, label, (peak, float(value_T[peak])), colour, _towards_the_middle(peak, len(value_T)))
+        on.axes.set_ylim(bottom=0)
+        on.axes.margins(x=0.01, y=0.12)
+        return themed(on.figure, slug)
+
+
+def scatter(
+    x_V: NDArray[Any],
+    y_V: NDArray[Any],
+    size_V: NDArray[Any],
+    titles: Sequence[str],
+    axes: tuple[str, str],
+    slug: str = "scatter",
+) -> str:
+    """A point for each item, its area growing with `size_V`; the horizontal axis is logarithmic."""
+    with _canvas(*axes) as on:
+        on.axes.set_xscale("log")
+        _plain_numbers(on.axes, y=False)
+        area = 5 + 160 * size_V / max(1, size_V.max())
+        order = np.argsort(-area, kind="stable")
+        marks = on.axes.scatter(x_V[order], y_V[order], s=area[order], color=COLOURS[0], alpha=0.55, linewidths=0)
+        marks.set_gid("points")
+        return themed(on.figure, slug, {"points": [titles[v] for v in order]})
+
+
+def distributions(values: Mapping[str, NDArray[Any]], x: str, slug: str = "distributions", bins: int = 40) -> str:
+    """Histograms of positive numbers on a logarithmic axis, one outline for each name, as shares of their own whole."""
+    together = np.concatenate(list(values.values()))
+    edges = np.geomspace(together.min(), together.max(), bins + 1)
+    with _canvas(x, "share") as on:
+        on.axes.set_xscale("log")
+        _plain_numbers(on.axes, y=False)
+        _percent(on.axes.yaxis)
+        for place, (label, value) in enumerate(values.items()):
+            share = np.histogram(value, edges)[0] / len(value)
+            colour, peak = COLOURS[place], int(share.argmax())
+            on.axes.stairs(share, edges, color=colour, linewidth=1.6)
+            on.axes.stairs(share, edges, color=colour, fill=True, alpha=0.15, linewidth=0)
+            _named(on.axes, label, (float(edges[peak : peak + 2].mean()), float(share[peak])), colour)
+        on.axes.set_ylim(bottom=0)
+        on.axes.margins(y=0.12)
+        return themed(on.figure, slug)
+
+
+def _plain_numbers(axes: "Axes", *, y: bool = True) -> None:
+    """1, 10, 100 in place of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    for axis in (axes.xaxis, axes.yaxis) if y else (axes.xaxis,):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _percent(*every: "Axis") -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    for axis in every:
+        axis.set_major_formatter(PercentFormatter(1, decimals=0))
+
+
+def _named(axes: "Axes", label: str, at: tuple[float, float], colour: str, side: str = "center") -> None:
+    """Write a curve's name just above a point of it."""
+    axes.annotate(label, at, (0, 4), textcoords="offset points", color=colour, ha=side, va="bottom", fontsize=8.5)
+
+
+def _label_lorenz(axes: "Axes", share: NDArray[np.float64], label: str, place: int, of: int) -> None:
+    """Name the curve beside it, each at a height of its own."""
+    height = 0.30 - 0.16 * place if of > 1 else 0.25
+    at = float(np.interp(height, share, np.linspace(0, 1, len(share))))
+    axes.annotate(
+        label,
+        (at, height),
+        (-5, 2),
+        textcoords="offset points",
+        color=COLOURS[place],
+        ha="right",
+        va="bottom",
+        fontsize=8.5,
+    )
+
+
+def _diagonal() -> float:
+    return float(np.degrees(np.arctan2(_SIZE[1] - 0.55, _SIZE[0] - 0.65)))
+
+
+def _towards_the_middle(peak: int, length: int) -> str:
+    return "left" if peak < 0.12 * length else "right" if peak > 0.88 * length else "center"
