@@ -1,0 +1,29 @@
+"""Slots: the masked places of a batch, each with its own user, item and time step from the log."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """M places whose item is to be predicted: `user_M` met `item_M` at `step_M`.
+
+    The values are carried from the log to the loss and never re-derived from where a token stands in a padded row.
+    `event_M` is the row of the log that each slot came from; it is None where no event of a log lies behind a slot.
+    """
+
+    user_M: Tensor
+    item_M: Tensor
+    step_M: Tensor
+    event_M: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.item_M)
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same slots on a device."""
+        event_M = None if self.event_M is None else self.event_M.to(device)
+        return type(self)(self.user_M.to(device), self.item_M.to(device), self.step_M.to(device), event_M)
