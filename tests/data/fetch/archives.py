@@ -45,7 +45,7 @@ def zip_link(name: str, target: str) -> bytes:
 
 
 def tar_with_endless_header() -> bytes:
-    """A tar whose first header announces 64 MiB of further header, all zeros."""
+    """A tar whose first header announces 16 MiB of further header, all zeros."""
     header = tarfile.TarInfo("pax")
-    header.type, header.size = tarfile.XHDTYPE, 64 << 20
-    return gzip.compress(header.tobuf() + bytes(64 << 20))
+    header.type, header.size = tarfile.XHDTYPE, 16 << 20
+    return gzip.compress(header.tobuf() + bytes(16 << 20))

@@ -19,3 +19,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that UNVEIL_DATA names; it does not exist yet."""
     monkeypatch.setenv("UNVEIL_DATA", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_proxy() -> Iterator[None]:
+    """The loopback server is asked directly, whatever proxy this machine uses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NO_PROXY", "*")
+        patch.setenv("no_proxy", "*")
+        yield
