@@ -66,7 +66,7 @@ def taken_and_liked(truth: Truth) -> Figure:
         "Two Lorenz curves, share of interactions against share of items: for what was taken, and for what would have "
         "been taken had everything been seen.",
         f"{liked} of the {truth.world.n_items} items are the favourite of somebody at some interaction. Over items, "
-        f"being taken and being liked best have a rank correlation of {agree:.2f}.",
+        f"being taken and being liked best have a rank correlation of {number(agree).text}.",
     )
 
 
@@ -111,7 +111,7 @@ def relevance_and_exposure(truth: Truth, gamma_V: NDArray[np.float64], theta_V: 
         "A point for each item: mean exposure across, mean relevance up, the area growing with how often it was taken. "
         "The large points are on the right, at high exposure.",
         f"Each point is an item, averaged over the log's users and steps; its area grows with how often it was taken. "
-        f"Exposure and relevance are drawn apart: the correlation of log θ and γ over items is {related:.2f}.",
+        f"Exposure and relevance are drawn apart: the correlation of log θ and γ over items is {number(related).text}.",
     )
 
 

@@ -10,7 +10,6 @@ from unveil.experiment import demo_figures as figures
 from unveil.experiment.demo import Truth
 from unveil.experiment.report import (
     Block,
-    Cell,
     Code,
     Column,
     Figures,
@@ -23,6 +22,7 @@ from unveil.experiment.report import (
     count,
     number,
     percent,
+    plain,
 )
 from unveil.simulation.builtin import WorldSpec
 
@@ -81,7 +81,7 @@ def _shown(truth: Truth) -> list[Block]:
         Table(
             "The log in figures, as “unveil data describe” gives them",
             [Column("figure"), Column("value", True)],
-            rows(truth.figures),
+            [row for row in rows(truth.figures) if row[1] != "not recorded"],
             sortable=False,
         ),
     ]
@@ -133,7 +133,7 @@ def _harsher(severities: Sequence[Truth]) -> list[Block]:
         Table(
             "One draw at each severity",
             [
-                Column("severity p", True),
+                Column("severity p"),
                 Column("shown", True, "items a step, mean"),
                 Column("interactions", True),
                 Column("items taken", True),
@@ -143,7 +143,7 @@ def _harsher(severities: Sequence[Truth]) -> list[Block]:
             ],
             [
                 [
-                    Cell(f"{truth.world.severity:g}", truth.world.severity),
+                    plain(truth.world.severity),
                     number(truth.world.describe().exposed_per_slot, 1),
                     count(truth.figures.interactions),
                     count(truth.figures.items),
@@ -172,7 +172,7 @@ def _made(truth: Truth, seed: int) -> list[Block]:
         Table(
             "The parameters of the world",
             [Column("parameter"), Column("value", True), Column("meaning")],
-            [[name, f"{value:g}", says] for name, value, says in spec.sentences()],
+            [[name, plain(value), says] for name, value, says in spec.sentences()],
             sortable=False,
         ),
         Text("Beside this page lie the log (log.csv) and the world (world/). To draw and describe the log again:"),

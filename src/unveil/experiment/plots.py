@@ -64,7 +64,7 @@ def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> str:
     """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
     with _canvas("share of the items, least first", "share of the whole") as on:
         on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
-        on.axes.text(0.46, 0.49, "all alike", color=MUTED, rotation=_diagonal(), ha="center", va="bottom", fontsize=8.5)
+        on.axes.text(0.46, 0.49, "all alike", color=MUTED, rotation=_diagonal(), ha="center", va="bottom", fontsize=9.5)
         for place, (label, count_V) in enumerate(counts.items()):
             share = np.concatenate([[0], np.cumsum(np.sort(count_V)) / count_V.sum()])
             on.axes.plot(np.linspace(0, 1, len(share)), share, color=COLOURS[place], linewidth=1.8)
@@ -173,7 +173,7 @@ def _percent(*every: "Axis") -> None:
 
 def _named(axes: "Axes", label: str, at: tuple[float, float], colour: str, side: str = "center") -> None:
     """Write a curve's name just above a point of it."""
-    axes.annotate(label, at, (0, 4), textcoords="offset points", color=colour, ha=side, va="bottom", fontsize=8.5)
+    axes.annotate(label, at, (0, 4), textcoords="offset points", color=colour, ha=side, va="bottom", fontsize=9.5)
 
 
 def _label_lorenz(axes: "Axes", share: NDArray[np.float64], label: str, place: int, of: int) -> None:
@@ -188,7 +188,7 @@ def _label_lorenz(axes: "Axes", share: NDArray[np.float64], label: str, place: i
         color=COLOURS[place],
         ha="right",
         va="bottom",
-        fontsize=8.5,
+        fontsize=9.5,
     )
 
 

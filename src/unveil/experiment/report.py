@@ -124,7 +124,12 @@ def count(value: float) -> Cell:
 
 def number(value: float, digits: int = 2) -> Cell:
     """A number with so many decimals."""
-    return Cell(f"{value:,.{digits}f}", float(value))
+    return Cell(f"{value:,.{digits}f}".replace("-", "−"), float(value))
+
+
+def plain(value: float) -> Cell:
+    """A number as short as it can be written: 600, 0.5, −1."""
+    return Cell(f"{value:g}".replace("-", "−"), float(value))
 
 
 def percent(value: float, digits: int = 1) -> Cell:

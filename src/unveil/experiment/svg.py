@@ -20,7 +20,7 @@ _HREF = "{http://www.w3.org/1999/xlink}href"
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "unveil",
-    "font.size": 9,
+    "font.size": 10,
     "text.color": INK,
     "axes.edgecolor": MUTED,
     "axes.labelcolor": MUTED,
@@ -34,8 +34,8 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "xtick.color": MUTED,
     "ytick.color": MUTED,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
     "figure.facecolor": "none",
     "lines.solid_capstyle": "round",
 }
