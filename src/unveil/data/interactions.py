@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unveil.data.indexing import indexed, sorted_rows
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
@@ -78,7 +79,7 @@ class Interactions:
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> Self:
         """Index a frame with string columns `user` and `item` and any of the `OPTIONAL` columns, already typed."""
-        (user, users), (item, items) = _indexed(frame["user"]), _indexed(frame["item"])
+        (user, users), (item, items) = indexed(frame["user"]), indexed(frame["item"])
         rest = {name: _array(frame[name], kind) for name, kind in OPTIONAL.items() if name in frame.columns}
         return cls(user, item, users, items, **rest)
 
@@ -136,9 +137,7 @@ class Interactions:
     def order(self) -> NDArray[np.int64]:
         """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
         clock = self.time if self.time is not None else self.step
-        keys = pl.DataFrame({"user": self.user} if clock is None else {"user": self.user, "clock": clock})
-        row = keys.select(pl.arg_sort_by(keys.columns, maintain_order=True).alias("row"))["row"]
-        return row.to_numpy().astype(np.int64)
+        return sorted_rows(self.user, clock, len(self.users))
 
     def fingerprint(self) -> str:
         """A hash of the whole content, to tell whether two runs saw the same log."""
@@ -149,12 +148,6 @@ class Interactions:
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(column).data)
         return digest.hexdigest()
-
-
-def _indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
-    vocabulary = Vocabulary(raw)
-    codes = raw.cast(pl.Enum(vocabulary.ids)).to_physical()
-    return codes.to_numpy().astype(np.int32), vocabulary
 
 
 def _compacted(index: Index, vocabulary: Vocabulary) -> tuple[Index, Vocabulary]:
@@ -168,7 +161,7 @@ def _compacted(index: Index, vocabulary: Vocabulary) -> tuple[Index, Vocabulary]
 def _array(column: pl.Series, kind: np.dtype[Any]) -> NDArray[Any]:
     if column.null_count() and kind.kind != "f":
         raise UnveilError("empty cells in an optional column", where=column.name, expected="a value in every row")
-    return np.array(column.to_numpy(), dtype=kind)
+    return np.asarray(column.to_numpy(), dtype=kind)
 
 
 assert [field.name for field in fields(Interactions)][4:] == list(OPTIONAL)

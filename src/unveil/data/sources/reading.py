@@ -12,7 +12,7 @@ from unveil.data.sources.locate import located
 from unveil.data.sources.options import ReadOptions
 from unveil.data.sources.registry import detected, named
 from unveil.data.sources.table import Table
-from unveil.data.sources.typed import typed
+from unveil.data.sources.typed import refuse_empty_ids, typed
 from unveil.errors import UnveilError
 
 
@@ -21,7 +21,9 @@ def read(source: str | Path, options: ReadOptions) -> Interactions:
     table = _table(source, options)
     if not len(table.frame):
         raise UnveilError("no rows", where=table.source, expected="at least one event", hint="Check the file.")
-    return _worthwhile(Interactions.from_frame(typed(table, options.time_unit)), table.source)
+    log = Interactions.from_frame(typed(table, options.time_unit))
+    refuse_empty_ids(table, log)
+    return _worthwhile(log, table.source)
 
 
 def _table(source: str | Path, options: ReadOptions) -> Table:

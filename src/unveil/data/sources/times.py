@@ -78,28 +78,34 @@ def _are_dates(column: pl.Series) -> bool:
 
 
 def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
-    table.refuse("time", column.is_null(), "empty", _expected(unit), _HINT)
+    if column.null_count():
+        table.refuse("time", column.is_null(), "empty", _expected(unit), _HINT)
     if column.dtype.is_float() or column.dtype.is_decimal():
         column = column.cast(pl.Float64)
         table.refuse("time", ~column.is_finite(), "not a time", _expected(unit), _HINT)
     if unit == "order":
-        table.refuse("time", _out_of_reach(column) | (column % 1 != 0), "not an order", _expected(unit), _HINT)
+        table.refuse("time", _out_of_reach(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit), _HINT)
         return column.cast(pl.Int64)
     scale = UNITS[unit or _judged(column)]
     assert scale is not None
-    table.refuse("time", _out_of_reach(column.cast(pl.Float64) * scale), "too large a time", _expected(unit), _HINT)
+    if _largest(column) * scale >= _LIMIT:
+        table.refuse("time", _out_of_reach(column, scale), "too large a time", _expected(unit), _HINT)
     if not column.dtype.is_integer():
         return (column * scale).round().cast(pl.Int64)
     return column.cast(pl.Int64) * int(scale) if scale >= 1 else column.cast(pl.Int64) // 1_000
 
 
 def _judged(column: pl.Series) -> str:
-    largest = max(abs(float(column.min() or 0)), abs(float(column.max() or 0)))  # type: ignore[arg-type]
+    largest = _largest(column)
     return next((unit for unit, limit in {"s": 1e11, "ms": 1e14, "us": 1e17}.items() if largest < limit), "ns")
 
 
-def _out_of_reach(column: pl.Series) -> pl.Series:
-    return column.cast(pl.Float64).abs() >= _LIMIT
+def _largest(column: pl.Series) -> float:
+    return max(abs(float(column.min() or 0)), abs(float(column.max() or 0)))  # type: ignore[arg-type]
+
+
+def _out_of_reach(column: pl.Series, scale: float) -> pl.Series:
+    return (column.cast(pl.Float64) * scale).abs() >= _LIMIT
 
 
 def _of_iso(text: pl.Series) -> pl.Series:

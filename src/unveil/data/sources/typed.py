@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import polars as pl
 
+from unveil.data.interactions import Interactions
 from unveil.data.sources.table import Table
 from unveil.data.sources.times import times
 from unveil.errors import UnveilError
@@ -36,10 +37,16 @@ def _ids(table: Table, role: str) -> pl.Series:
         raise UnveilError(
             "not an id column", where=table.where(role), found=str(column.dtype), expected="text or whole numbers"
         )
-    ids = column.cast(pl.String)
-    missing = ids.is_null() if ids.null_count() else ids.str.len_bytes() == 0
-    table.refuse(role, missing.fill_null(True), f"no {role}", "an id", _CLEAN)
-    return ids.alias(role)
+    if column.null_count():
+        table.refuse(role, column.is_null(), f"no {role}", "an id", _CLEAN)
+    return column.cast(pl.String).alias(role)
+
+
+def refuse_empty_ids(table: Table, log: Interactions) -> None:
+    """Ids of no characters. They come first in a vocabulary, so that no column has to be searched for them."""
+    for role, ids in (("user", log.users), ("item", log.items)):
+        if ids[0] == "":
+            table.refuse(role, table.frame[role].cast(pl.String) == "", f"no {role}", "an id", _CLEAN)
 
 
 def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
@@ -48,7 +55,8 @@ def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
     if not (text or column.dtype.is_numeric() or column.dtype == pl.Boolean):
         raise UnveilError("not a column of numbers", where=table.where(role), found=str(column.dtype))
     number = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
-    table.refuse(role, number.is_null(), "not a number", expected, _CLEAN)
+    if number.null_count():
+        table.refuse(role, number.is_null(), "not a number", expected, _CLEAN)
     table.refuse(role, ~number.is_finite(), "not a finite number", expected, _CLEAN)
     return number
 
