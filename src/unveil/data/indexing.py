@@ -69,7 +69,7 @@ def _of_text(raw: pl.Series) -> tuple[Index, Vocabulary]:
     coded = raw.cast(pl.Categorical(pl.Categories.random()))
     code_N, different = coded.to_physical().to_numpy(), coded.unique()
     codes, ids = different.to_physical().to_numpy(), different.cast(pl.String)
-    place = np.zeros(int(codes.max(initial=-1)) + 1, np.int32)
+    place = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
     place[codes[ids.arg_sort().to_numpy()]] = np.arange(len(ids), dtype=np.int32)
     return place[code_N], Vocabulary(ids)
 
