@@ -1,0 +1,48 @@
+"""What IPS and ITPS share: the item of the log, weighted by the inverse of a propensity."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from unveil.data.slots import Slots
+from unveil.errors import UnveilError
+from unveil.estimators.base import Need, Signal
+from unveil.propensity.base import PropensityModel
+from unveil.propensity.weights import inverse
+
+
+@dataclass(frozen=True, eq=False)
+class InversePropensity:
+    """w = max(θ, clip)^−exponent. A clip above 0 or an exponent below 1 trades bias for variance.
+
+    Self-normalised, the risk is divided by the sum of the weights: biased by a term that vanishes with the number of
+    slots, and free of the scale of θ.
+    """
+
+    propensity: PropensityModel
+    clip: float = 0.0
+    exponent: float = 1.0
+    self_normalised: bool = False
+
+    name: ClassVar[str]
+    needs: ClassVar[Need]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.clip <= 1:
+            raise UnveilError("out of range", where=f"{self.name}.clip", found=self.clip, expected="between 0 and 1")
+        if not 0 <= self.exponent < float("inf"):
+            raise UnveilError("out of range", where=f"{self.name}.exponent", found=self.exponent, expected="0 or more")
+        if self.propensity.kind != self.needs:
+            raise UnveilError(
+                f"the estimator {self.name!r} needs a {self.needs} propensity",
+                found=f"the {self.propensity.kind} one {self.propensity.name!r}",
+                hint=f"Use a {self.needs} propensity, e.g. 'popularity-{self.needs}', or another estimator.",
+            )
+
+    @property
+    def ceiling(self) -> float:
+        """The largest weight that the clip allows."""
+        return self.clip**-self.exponent if self.clip else float("inf")
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, weighted."""
+        return Signal(slots.item_M, inverse(self.propensity(slots), self.clip, self.exponent))

@@ -1,0 +1,41 @@
+"""What a propensity model is, and where such models are found.
+
+Shapes: M slots, V items.
+"""
+
+from typing import ClassVar, Literal, Protocol, Self
+
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+from unveil.registry import Registry
+
+#: A static propensity says how likely an item is to be seen at all, a temporal one how likely at a step.
+Kind = Literal["static", "temporal"]
+
+#: What a model is made from, beside the training part it is fitted on.
+Source = Literal["nothing", "logged", "truth"]
+
+
+class PropensityModel(Protocol):
+    """θ: how likely a slot's item was to be seen there. Every value is above 0 and at most 1."""
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    source: ClassVar[Source]
+
+    def fit(self, train: Sequences) -> Self:
+        """Learn from the training part; nothing else is ever shown to a propensity model."""
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """θ_M of the slots' own items."""
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """θ_MV of every item at the slots."""
+
+
+PROPENSITIES: Registry[PropensityModel] = Registry(
+    "propensity", package="unveil.propensity", group="unveil.propensities"
+)
+register = PROPENSITIES.register

@@ -1,0 +1,44 @@
+"""A propensity model by its name, made from what is at hand and fitted on the training part."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.propensity.base import PROPENSITIES, PropensityModel
+from unveil.propensity.known import Exposure
+
+
+def build(
+    name: str,
+    options: Mapping[str, object],
+    train: Sequences,
+    *,
+    window: int | None = None,
+    log: Interactions | None = None,
+    world: Exposure | None = None,
+) -> PropensityModel:
+    """The propensity `name` with its options, fitted. Models that count do so in the model's `window` (its length)."""
+    chosen = PROPENSITIES[name]
+    settings = dict(options)
+    if "window" in {field.name for field in fields(chosen)}:  # type: ignore[arg-type]
+        settings.setdefault("window", window)
+    return PROPENSITIES.build(name, settings, *_parts(chosen, log, world)).fit(train)
+
+
+def _parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposure | None) -> list[object]:
+    if chosen.source == "nothing":
+        return []
+    if chosen.source == "truth":
+        return [
+            _given(world, chosen, "a world whose exposure is known", "Use a popularity propensity with a real log.")
+        ]
+    column = None if log is None else log.propensity
+    return [_given(column, chosen, "a log with a propensity column", "Use a popularity propensity.")]
+
+
+def _given(part: object | None, chosen: type[PropensityModel], what: str, hint: str) -> object:
+    if part is None:
+        raise UnveilError(f"the propensity {chosen.name!r} needs {what}, and there is none", hint=hint)
+    return part

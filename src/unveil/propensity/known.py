@@ -1,0 +1,114 @@
+"""The true propensities of a world whose exposure is known. Shapes: M slots, B slots asked for, U users, V items."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+from unveil.propensity.base import Kind, Source, register
+
+#: Users whose steps are averaged at a time.
+_BLOCK = 256
+
+
+class Exposure(Protocol):
+    """What is asked of a world: θ at given users, items and steps."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+
+    def exposure(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]:
+        """θ_BV of every item."""
+
+    def exposure_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]:
+        """θ_M of one item a slot."""
+
+    def static_exposure(self, user_B: NDArray[Any]) -> NDArray[np.float32]:
+        """θ_BV averaged over all steps."""
+
+
+@register
+@dataclass
+class KnownTemporal:
+    """θ_sit itself. The users, items and steps of the log are those of the world."""
+
+    world: Exposure
+
+    name: ClassVar[str] = "known-temporal"
+    kind: ClassVar[Kind] = "temporal"
+    source: ClassVar[Source] = "truth"
+
+    def fit(self, train: Sequences) -> Self:
+        """Nothing is left to learn."""
+        return self
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """θ_sit of the slots' items."""
+        return _tensor(self.world.exposure_of(*_indices(slots)), slots)
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """θ_sit of all items."""
+        user_M, _, step_M = _indices(slots)
+        return _tensor(self.world.exposure(user_M, step_M), slots)
+
+
+@register
+@dataclass
+class KnownStatic:
+    """θ_si = (1/T) Σ_t θ_sit (the paper's section 5.1.3): averaged once for a user, then kept."""
+
+    world: Exposure
+
+    name: ClassVar[str] = "known-static"
+    kind: ClassVar[Kind] = "static"
+    source: ClassVar[Source] = "truth"
+    _theta_UV: NDArray[np.float32] = field(init=False, repr=False)
+    _known_U: NDArray[np.bool_] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._theta_UV = np.empty((self.world.n_users, self.world.n_items), np.float32)
+        self._known_U = np.zeros(self.world.n_users, bool)
+
+    def fit(self, train: Sequences) -> Self:
+        """Average over the steps for every user with training events."""
+        self._learn(np.flatnonzero(train.length_U))
+        return self
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """θ_si of the slots' items."""
+        user_M, item_M, _ = _indices(slots)
+        self._learn(user_M)
+        return _tensor(self._theta_UV[user_M, item_M], slots)
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """θ_si of all items."""
+        user_M, _, _ = _indices(slots)
+        self._learn(user_M)
+        return _tensor(self._theta_UV[user_M], slots)
+
+    def _learn(self, user_M: NDArray[Any]) -> None:
+        new_B = np.unique(user_M[~self._known_U[user_M]])
+        for start in range(0, len(new_B), _BLOCK):
+            user_B = new_B[start : start + _BLOCK]
+            self._theta_UV[user_B] = self.world.static_exposure(user_B)
+        self._known_U[new_B] = True
+
+
+def _indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    user_M, item_M, step_M = (index.cpu().numpy() for index in (slots.user_M, slots.item_M, slots.step_M))
+    return user_M, item_M, step_M
+
+
+def _tensor(theta: NDArray[np.float32], slots: Slots) -> Tensor:
+    """A propensity that single precision rounds to 0 becomes its smallest number: θ stays above 0."""
+    return torch.from_numpy(theta).to(slots.item_M.device, torch.float32).clamp_min(torch.finfo(torch.float32).tiny)

@@ -1,0 +1,74 @@
+"""From propensities to weights, and what the weights do to a sample. Shapes: M slots."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+#: Above this effective share the weights are all but equal; below the other they have collapsed.
+EQUAL, COLLAPSED = 0.999, 0.01
+#: One slot dominates when it holds this share of all weight and this many times its fair share.
+DOMINANT, FAIR = 0.05, 10.0
+
+
+def inverse(theta_M: Tensor, clip: float = 0.0, exponent: float = 1.0) -> Tensor:
+    """w = max(θ, clip)^−exponent: the plain inverse propensity with no clip and exponent 1."""
+    return theta_M.clamp_min(clip).pow(-exponent)
+
+
+@dataclass(frozen=True)
+class WeightDiagnostics:
+    """What weighting does to M slots: how many equally weighted slots they are worth, and who holds the weight."""
+
+    slots: int
+    effective_sample_size: float  # (Σ w)² / Σ w²
+    largest_share: float  # max w / Σ w
+    spread: float  # max w / min w
+    clipped: float  # share of the slots whose propensity was clipped
+
+    @property
+    def ess_share(self) -> float:
+        """The effective sample size as a share of the slots."""
+        return self.effective_sample_size / self.slots
+
+    def __str__(self) -> str:
+        return (
+            f"{self.slots:,} slots worth {self.effective_sample_size:,.0f} ({self.ess_share:.1%}), "
+            f"largest share {self.largest_share:.2g}, spread {self.spread:.3g}, clipped {self.clipped:.1%}"
+        )
+
+    def warnings(self) -> list[str]:
+        """Plain sentences where the weights are degenerate: all but equal, or in too few hands."""
+        told = []
+        if self.ess_share > EQUAL:
+            told.append(
+                f"The weights are all but equal ({self.slots:,} slots are worth {self.ess_share:.2%} of their number): "
+                "this run can hardly be told from the naive one. Raise the exponent or lower the clip."
+            )
+        if self.ess_share < COLLAPSED:
+            told.append(
+                f"The weights have collapsed: {self.slots:,} slots are worth only {self.effective_sample_size:,.0f}. "
+                "Clip the propensities, lower the exponent, or smooth them."
+            )
+        if self.largest_share > DOMINANT and self.largest_share * self.slots > FAIR:
+            told.append(
+                f"One slot of {self.slots:,} holds {self.largest_share:.0%} of all weight. Clip the propensities."
+            )
+        return told
+
+
+def diagnose(weight_M: Tensor, ceiling: float = float("inf")) -> WeightDiagnostics:
+    """Effective sample size (Σ w)² / Σ w² and its kin; a weight at the `ceiling` comes from a clipped propensity."""
+    if not len(weight_M):
+        raise ValueError("no weights to diagnose")
+    w_M = weight_M.to("cpu", torch.float64)
+    total, largest, smallest = float(w_M.sum()), float(w_M.max()), float(w_M.min())
+    square = float(w_M.square().sum())
+    return WeightDiagnostics(
+        slots=len(w_M),
+        effective_sample_size=total**2 / square if square else 0.0,
+        largest_share=largest / total if total else 0.0,
+        spread=largest / smallest if smallest else float("inf"),
+        # The weights are single precision: equal up to its rounding.
+        clipped=float((w_M >= ceiling * (1 - 1e-6)).double().mean()),
+    )
