@@ -1,10 +1,11 @@
 """Registries that fill themselves: a class in a file of the package, or behind an entry point, is found by its name."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import Parameter, signature
 from pkgutil import iter_modules
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -40,9 +41,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> type[T]:
         if name not in self._found:
-            near = get_close_matches(name, self._found, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else None
-            raise UnveilError(f"unknown {self.kind}", found=name, expected=f"one of {', '.join(self)}", hint=hint)
+            raise _unknown(self.kind, name, self)
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -51,6 +50,16 @@ class Registry(Generic[T]):
     def __len__(self) -> int:
         return len(self._found)
 
+    def build(self, name: str, options: Mapping[str, object], *parts: object) -> T:
+        """One of the class of that name, from the parts it takes first and options checked by name and kind."""
+        make: Callable[..., T] = self[name]
+        known = dict(list(signature(make).parameters.items())[len(parts) :])
+        for option, value in options.items():
+            if option not in known:
+                raise _unknown(f"option of the {self.kind} {name!r}", option, known)
+            _check(known[option], value, f"{name}.{option}")
+        return make(*parts, **options)
+
     @cached_property
     def _found(self) -> dict[str, type[T]]:
         for module in iter_modules(import_module(self.package).__path__):
@@ -58,3 +67,20 @@ class Registry(Generic[T]):
         for point in entry_points(group=self.group):
             self.register(point.load())
         return self._classes
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> UnveilError:
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else None
+    expected = f"one of {', '.join(names)}" if names else "none: it takes no options"
+    return UnveilError(f"unknown {what}", found=name, expected=expected, hint=hint)
+
+
+def _check(option: Parameter, value: object, where: str) -> None:
+    """A value is of the kind of the option's default; whole numbers do for fractions."""
+    kind = type(option.default)
+    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind)
+    fits = type(value) is kind or (kind is float and type(value) is int)
+    if wanted is not None and not fits:
+        raise UnveilError("not a valid value", where=where, found=value, expected=wanted)
