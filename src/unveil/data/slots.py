@@ -27,3 +27,9 @@ class Slots:
         """The same slots on a device."""
         event_M = None if self.event_M is None else self.event_M.to(device)
         return type(self)(self.user_M.to(device), self.item_M.to(device), self.step_M.to(device), event_M)
+
+    def part(self, start: int, stop: int) -> Self:
+        """The slots from `start` up to, not including, `stop`."""
+        rows = slice(start, stop)
+        event_M = None if self.event_M is None else self.event_M[rows]
+        return type(self)(self.user_M[rows], self.item_M[rows], self.step_M[rows], event_M)
