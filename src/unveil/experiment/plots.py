@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Points in one rank plot: more cannot be told apart.
-_MOST_POINTS = 200
+_MOST_POINTS = 300
 _SIZE = (4.8, 3.1)
 
 
@@ -49,7 +49,9 @@ def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popular
     """How often each item was taken against its rank, both on logarithmic axes."""
     order = np.argsort(-count_V, kind="stable")
     order = order[count_V[order] > 0]
-    ranks = np.unique(np.geomspace(1, len(order), min(_MOST_POINTS, len(order))).round().astype(int))
+    ranks = np.arange(1, len(order) + 1)
+    if len(ranks) > _MOST_POINTS:
+        ranks = np.unique(np.geomspace(1, len(order), _MOST_POINTS).round().astype(int))
     shown = order[ranks - 1]
     with _canvas("rank of the item", "times taken") as on:
         on.axes.set(xscale="log", yscale="log")

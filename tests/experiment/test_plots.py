@@ -1,0 +1,86 @@
+"""Plots: themed, with unique ids, with a hover text for each mark, and the same every time."""
+
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unveil.experiment import plots
+
+COUNT = np.array([5, 0, 17, 1, 1, 3])
+NAMES = ["a", "b", "c", "d & e", "f", "g"]
+SVG = "{http://www.w3.org/2000/svg}"
+
+DRAWN: dict[str, Callable[[], str]] = {
+    "popularity": lambda: plots.popularity(COUNT, NAMES),
+    "lorenz": lambda: plots.lorenz({"taken": COUNT, "liked": COUNT[::-1]}),
+    "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
+    "steps": lambda: plots.over_steps({"a": np.sin(np.arange(9) / 3) + 1, "b": np.arange(9) / 9}, "exposure"),
+    "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y")),
+    "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
+}
+
+
+def titles(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+
+
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_a_drawing_takes_its_colours_and_fonts_from_the_page(draw: Callable[[], str]) -> None:
+    svg = draw()
+    ElementTree.fromstring(svg)
+    assert re.findall(r"#[0-9a-fA-F]{3,8}\b(?=[;\"])", re.sub(r"(url\(|href=\")#[^)\"]*", "", svg)) == []
+    assert "var(--c1)" in svg
+    assert "font-family" not in svg
+    assert "DejaVu" not in svg
+    assert "<style" not in svg
+    assert "metadata" not in svg
+
+
+@pytest.mark.parametrize(("name", "draw"), DRAWN.items(), ids=DRAWN)
+def test_ids_carry_the_drawings_name_and_references_meet_one(name: str, draw: Callable[[], str]) -> None:
+    svg = draw()
+    ids = re.findall(r'\bid="([^"]+)"', svg)
+    assert len(ids) == len(set(ids))
+    assert all(each.startswith(f"{name}-") for each in ids)
+    assert set(re.findall(r'(?:url\(|href=")#([^)"]+)', svg)) <= set(ids)
+
+
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_the_same_numbers_give_the_same_drawing(draw: Callable[[], str]) -> None:
+    assert draw() == draw()
+
+
+def test_each_item_that_was_taken_has_its_hover_text() -> None:
+    found = titles(DRAWN["popularity"]())
+    assert found[0] == "c: rank 1, taken 17 times"
+    assert sorted(line.split(":")[0] for line in found) == ["a", "c", "d & e", "f", "g"]
+
+
+def test_bars_count_everybody_once() -> None:
+    found = titles(DRAWN["lengths"]())
+    assert found[0] == "3 to 4 events: 3 users"
+    assert sum(int(line.split(": ")[1].split()[0]) for line in found) == 5
+
+
+def test_points_are_drawn_large_ones_first_with_their_own_texts() -> None:
+    assert titles(DRAWN["scatter"]())[:2] == ["c", "a"]
+
+
+def test_a_long_catalogue_is_thinned_but_keeps_both_ends() -> None:
+    found = titles(plots.popularity(np.arange(5000, 0, -1), [str(v) for v in range(5000)]))
+    assert len(found) <= 300
+    assert (found[0], found[-1]) == ("0: rank 1, taken 5,000 times", "4999: rank 5,000, taken 1 times")
+
+
+@given(st.lists(st.integers(1, 400), min_size=1))
+def test_bins_hold_every_length_and_are_not_too_many(length: list[int]) -> None:
+    edges = plots.length_bins(np.array(length))
+    assert edges[0] <= min(length)
+    assert max(length) < edges[-1]
+    assert 2 <= len(edges) <= 27
+    assert len(set(np.diff(edges))) == 1

@@ -1,0 +1,157 @@
+"""A page is well-formed, self-contained, accessible and the same every time."""
+
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from unveil.errors import UnveilError
+from unveil.experiment.report import (
+    Cell,
+    Code,
+    Column,
+    Figure,
+    Figures,
+    KeyFigure,
+    Note,
+    Page,
+    Section,
+    Table,
+    Text,
+    count,
+    number,
+    percent,
+    plain,
+    render,
+    write_page,
+)
+
+VOID = {"meta", "br", "img", "input", "hr", "link"}
+TABLE = Table("Estimators", [Column("name"), Column("NDCG", True, "mean of 5")], [["naive", number(0.5)], ["<b>", "–"]])
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M0 0"/></svg>'
+FIGURE = Figure("Loss falls", SVG, "A falling curve", "over epochs", TABLE)
+PAGE = Page(
+    "A & B",
+    "What <happened>.",
+    [
+        Section("One", [Text("words"), TABLE, Note("careful", warning=True)]),
+        Section("Two", [FIGURE, Figures([FIGURE, FIGURE]), Code("unveil demo")]),
+        Section("Three", [Note("by the way")]),
+    ],
+    [KeyFigure("42", "answers")],
+)
+
+
+class Outline(HTMLParser):
+    """Open and closed tags, ids, references and headings of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.ids: list[str] = []
+        self.references: set[str] = set()
+        self.links: list[str] = []
+        self.attributes: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags[tag] += 1
+        self.attributes.append((tag, found))
+        self.ids += [value for key, value in attrs if key == "id" and value]
+        self.references |= set((found.get("aria-labelledby") or "").split())
+        self.links += [value for key, value in attrs if key in ("href", "src") and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def outline() -> Outline:
+    return Outline(render(PAGE))
+
+
+def test_every_tag_is_closed_and_every_block_is_there(outline: Outline) -> None:
+    assert outline.open == []
+    assert outline.tags["figure"] == 3
+    assert outline.tags["table"] == 4  # one in the text, one behind each figure
+    assert outline.tags["svg"] == 3
+    assert (outline.tags["h1"], outline.tags["h2"], outline.tags["aside"], outline.tags["pre"]) == (1, 3, 2, 1)
+
+
+def test_ids_are_unique_and_references_meet_one(outline: Outline) -> None:
+    assert [name for name, times in Counter(outline.ids).items() if times > 1] == []
+    assert outline.references <= set(outline.ids)
+    assert {link.removeprefix("#") for link in outline.links} <= set(outline.ids)
+
+
+def test_nothing_comes_from_outside(outline: Outline) -> None:
+    assert all(link.startswith("#") for link in outline.links)
+    html = render(PAGE)
+    assert "@import" not in html
+    assert "url(http" not in html
+
+
+def test_text_is_escaped_and_drawings_are_not() -> None:
+    html = render(PAGE)
+    assert "A &amp; B" in html
+    assert "What &lt;happened&gt;." in html
+    assert "&lt;b&gt;" in html
+    assert SVG in html
+
+
+def test_tables_and_figures_speak_to_screen_readers(outline: Outline) -> None:
+    scopes = Counter(found.get("scope") for tag, found in outline.attributes if tag == "th")
+    assert scopes == {"col": 2 * 4, "row": 2 * 4}
+    assert outline.tags["caption"] == 4
+    images = [found for _, found in outline.attributes if found.get("role") == "img"]
+    assert [found["aria-label"] for found in images] == ["A falling curve"] * 3
+    assert ("html", {"lang": "en"}) in outline.attributes
+
+
+def test_numbers_carry_the_value_they_are_sorted_by(outline: Outline) -> None:
+    values = [found["data-value"] for tag, found in outline.attributes if tag == "td" and "data-value" in found]
+    assert values == ["0.5"] * 4
+
+
+def test_a_table_that_must_keep_its_order_cannot_be_sorted() -> None:
+    fixed = Table("Steps", [Column("step")], [["1"]], sortable=False)
+    assert "<table class=" in (html := render(Page("t", "l", [Section("s", [fixed])])))
+    assert "data-sortable>" not in html
+
+
+@pytest.mark.parametrize(
+    ("cell", "text", "value"),
+    [
+        (count(12667), "12,667", 12667),
+        (number(-0.126), "−0.13", -0.126),
+        (percent(0.0354), "3.5%", 0.0354),
+        (plain(-1.0), "−1", -1),
+        (plain(0.45), "0.45", 0.45),
+    ],
+)
+def test_cells_show_numbers_as_people_write_them(cell: Cell, text: str, value: float) -> None:
+    assert (cell.text, cell.value) == (text, value)
+
+
+def test_the_same_page_gives_the_same_bytes() -> None:
+    assert render(PAGE) == render(PAGE)
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_page(PAGE, tmp_path / "deep" / "index.html")
+    assert (tmp_path / "deep" / "index.html").read_text(encoding="utf-8") == render(PAGE)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnveilError, match="cannot write"):
+        write_page(PAGE, tmp_path / "file" / "index.html")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["deep", "file", "index.html"]
