@@ -60,6 +60,8 @@ class Content:
         except UnicodeDecodeError:
             self.check_encoding()
             raise
+        if "\0" in text:
+            raise UnveilError("a binary file, not a log", where=self.path, hint="Name a text or Parquet file.")
         return text.removeprefix("\ufeff")
 
     @cached_property
@@ -67,7 +69,7 @@ class Content:
         """The first lines that are not blank, without their ends; only a very long line may be cut."""
         lines = self.text_start.split("\n")
         whole = lines[:-1] if len(self.text_start.encode()) >= HEAD - 4 and len(lines) > 1 else lines
-        filled = [line for line in (line.removesuffix("\r") for line in whole) if line.strip()]
+        filled = [line for line in (line.removesuffix("\r").replace("\r", " ") for line in whole) if line.strip()]
         if not filled:
             raise UnveilError("the file is empty", where=self.path, expected="a log")
         return filled
@@ -106,8 +108,6 @@ class Content:
                 raise UnveilError(f"this is {kind}, not a log", where=self.path, hint=hint)
         if encodings.is_utf8(self.encoding):
             encodings.refuse_wide(self.path, self.start)
-            if b"\0" in self.start:
-                raise UnveilError("a binary file, not a log", where=self.path, hint="Name a text or Parquet file.")
 
 
 def _beginning(body: Body, size: int) -> bytes:
