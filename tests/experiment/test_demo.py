@@ -99,7 +99,7 @@ def test_the_command_says_what_it_found_and_where_the_page_is(tmp_path: Path) ->
     result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "d"), "--seed", "3"])
     assert result.exit_code == 0, result.output
     assert "interactions with the user's true favourite" in result.output
-    assert f"open {tmp_path / 'd' / 'index.html'}" in result.output.replace("\n", "")
+    assert f"open {tmp_path / 'd' / 'index.html'}" in result.output
     assert json.loads((tmp_path / "d" / "world" / "world.json").read_text())["origin"]["seed"] == 3
 
 

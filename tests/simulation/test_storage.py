@@ -31,6 +31,11 @@ def test_a_loaded_world_is_the_one_that_was_saved(world: World, folder: Path) ->
     assert loaded.log(np.random.default_rng(3)) == world.log(np.random.default_rng(3))
 
 
+def test_the_parts_have_the_usual_mode(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    assert {path.stat().st_mode for path in folder.iterdir()} == {(tmp_path / "usual").stat().st_mode}
+
+
 def test_an_occupied_folder_is_kept_unless_told_otherwise(world: World, folder: Path) -> None:
     with pytest.raises(UnveilError, match="not empty"):
         world.with_severity(3).save(folder)

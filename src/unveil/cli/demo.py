@@ -23,7 +23,7 @@ def demo(
     with bar("drawing the log") as progress:
         truth = run_demo(output, seed=seed, overwrite=overwrite, progress=progress)
     figures = truth.figures
-    table = Table(title=f"A log of {truth.world!r}", title_justify="left", box=None, pad_edge=False, show_header=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for label, value in (
@@ -37,5 +37,6 @@ def demo(
     ):
         table.add_row(label, value)
     console = Console()
+    console.print(f"{truth.world!r}", highlight=False)
     console.print(table)
-    console.print(f"open {output / 'index.html'}")
+    console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)

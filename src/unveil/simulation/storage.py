@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
+from safetensors.numpy import save as as_bytes
 
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
@@ -26,7 +27,7 @@ def save(world: World, folder: Path, *, overwrite: bool = False) -> None:
     with atomic_folder(folder, overwrite=overwrite) as draft:
         (draft / "world.json").write_text(json.dumps(about, indent=2) + "\n")
         (draft / "ids.json").write_text(json.dumps(ids))
-        save_file(_tables(world), draft / "factors.safetensors")
+        (draft / "factors.safetensors").write_bytes(as_bytes(_tables(world)))
 
 
 def load(folder: Path) -> World:
