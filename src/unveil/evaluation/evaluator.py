@@ -1,0 +1,192 @@
+"""Evaluator: cases and their candidates in, any scorer's results out, in one pass over the cases.
+
+Shapes: B cases of a batch, C cases, K places, L tokens, N negatives, V items.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.data.batches import histories
+from unveil.data.sequences import Sequences
+from unveil.data.splits import EvalCases
+from unveil.data.vocabulary import Index
+from unveil.errors import UnveilError
+from unveil.evaluation.candidates import FULL, Candidates, case_fingerprint
+from unveil.evaluation.metrics import catalogue_metrics, list_metrics, rank_metrics
+from unveil.evaluation.ranking import rank_among, rank_among_all, top_items
+from unveil.evaluation.result import Evaluation
+from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
+from unveil.evaluation.seen import no_cells, seen_cells
+
+#: Scores held at once: 16 MiB. Large catalogues are judged in smaller batches.
+CELLS = 2**22
+
+Columns = dict[str, NDArray[Any]]
+
+
+class Judge(Protocol):
+    """A further value for each case, for those who know more than the log (a world knows the true relevance)."""
+
+    def __call__(self, case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
+        """value_B of the cases `case_B`, from all scores and the recommended lists."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluator:
+    """Ranks each target under every protocol at once, and lists what would be recommended in its place.
+
+    `sequences` are the histories that the cases' contexts lie in, `count_V` the items' training counts, `length` the
+    number of tokens a scorer is shown. Scores are computed once a batch and never held for more cases than that.
+    Results do not depend on the size of the batches or on `bucket`, which puts histories of similar length together.
+    """
+
+    cases: EvalCases
+    sequences: Sequences
+    candidates: Candidates
+    count_V: NDArray[Any]
+    length: int
+    top: int = 10
+    batch_size: int = 256
+    bucket: bool = True
+    device: str = "cpu"
+    judges: Mapping[str, Judge] = field(default_factory=dict)  # column such as "truth:Relevance@10" → judge
+
+    def __post_init__(self) -> None:
+        if not len(self.cases):
+            raise UnveilError("there is nothing to evaluate on: no cases", hint="Use a longer log, or another split.")
+        if self.candidates.cases != case_fingerprint(self.cases, self.sequences.n_items):
+            raise UnveilError("the candidates were drawn for other cases", hint="Draw them for the cases at hand.")
+        self._refuse_beyond_catalogue(self.top)
+
+    @classmethod
+    def of(
+        cls,
+        cases: EvalCases,
+        sequences: Sequences,
+        train: Sequences,
+        *,
+        length: int,
+        uniform: int = 100,
+        popular: int = 100,
+        exclude_seen: bool = True,
+        seed: int = 0,
+    ) -> Self:
+        """An evaluator with freshly drawn negatives, popularity counted in `train`."""
+        count_V = np.bincount(train.item_N, minlength=train.n_items)
+        candidates = Candidates.draw(
+            cases, sequences, count_V, uniform=uniform, popular=popular, exclude_seen=exclude_seen, seed=seed
+        )
+        return cls(cases, sequences, candidates, count_V, length)
+
+    def evaluate(
+        self,
+        scorer: Scorer,
+        k: Sequence[int] = (5, 10),
+        *,
+        resamples: int = 1000,
+        seed: int = 0,
+        progress: Callable[[int], object] | None = None,
+    ) -> Evaluation:
+        """Every protocol and metric side by side; `progress` is told the number of cases done after each batch."""
+        for asked in k:
+            self._refuse_beyond_catalogue(asked)
+        columns = self._judged(scorer, self.candidates.protocols, self.top, progress)
+        top_CK = columns.pop("top")
+        frame = pl.DataFrame({**self._asked(), "top": top_CK, **self._by_rank(columns, k), **self._by_list(top_CK)})
+        frame = frame.with_columns(pl.Series(name, columns[name], pl.Float64) for name in self.judges)
+        lists = {f"lists:{m.name}@{self.top}": m(top_CK, self.sequences.n_items) for m in catalogue_metrics()}
+        return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
+
+    def ranks(self, scorer: Scorer, protocol: str = FULL) -> NDArray[np.int64]:
+        """rank_C of the targets under one protocol and nothing else: what validation during training needs."""
+        return self._judged(scorer, (protocol,), 0, None)[f"{protocol}:rank"]
+
+    def _asked(self) -> Columns:
+        cases = self.cases
+        return {"user": cases.user_C, "item": cases.item_C, "step": cases.step_C, "seen": cases.seen_C}
+
+    def _by_rank(self, columns: Columns, k: Sequence[int]) -> Columns:
+        values: Columns = {}
+        for protocol in self.candidates.protocols:
+            rank_C = values[f"{protocol}:rank"] = columns[f"{protocol}:rank"]
+            values |= {f"{protocol}:{m.name}@{at}": m(rank_C, at) for m in rank_metrics() for at in k}
+        return values
+
+    def _by_list(self, top_CK: NDArray[np.int32]) -> Columns:
+        return {f"lists:{m.name}@{self.top}": m(top_CK, self.count_V) for m in list_metrics()}
+
+    def _judged(
+        self, scorer: Scorer, protocols: Sequence[str], top: int, progress: Callable[[int], object] | None
+    ) -> Columns:
+        """All columns that need scores, filled in batch by batch.
+
+        They are laid out before anything large comes and goes: small results kept from every batch would lie between
+        the large ones and keep their memory from being used again.
+        """
+        columns: Columns = {f"{protocol}:rank": np.zeros(len(self.cases), np.int64) for protocol in protocols}
+        if top:
+            columns |= {name: np.zeros(len(self.cases)) for name in self.judges}
+            columns["top"] = np.zeros((len(self.cases), top), np.int32)
+        done = 0
+        with at_rest(scorer):
+            for case_B in self._batches():
+                for name, value_B in self._batch(scorer, case_B, protocols, top).items():
+                    columns[name][case_B] = value_B.cpu().numpy()
+                done += len(case_B)
+                if progress:
+                    progress(done)
+        return columns
+
+    def _batches(self) -> Iterator[NDArray[np.int64]]:
+        size = max(1, min(self.batch_size, CELLS // self.sequences.n_items))
+        for start in range(0, len(self.cases), size):
+            yield self._order_C[start : start + size]
+
+    @cached_property
+    def _order_C(self) -> NDArray[np.int64]:
+        if not self.bucket:
+            return np.arange(len(self.cases))
+        return np.argsort(np.minimum(self.cases.seen_C, self.length), kind="stable")
+
+    def _batch(
+        self, scorer: Scorer, case_B: NDArray[np.int64], protocols: Sequence[str], top: int
+    ) -> dict[str, Tensor]:
+        user_B, seen_B = self.cases.user_C[case_B], self.cases.seen_C[case_B]
+        token_BL = histories(self.sequences, user_B, seen_B, self.length).to(self.device)
+        scores_BV = checked_scores(scorer, token_BL, self.sequences.n_items)
+        barred = self._barred(user_B, seen_B)
+        found = {f"{name}:rank": self._ranked(name, case_B, scores_BV, barred) for name in protocols}
+        if top:
+            found["top"] = top_items(scores_BV, top, barred)
+            found |= {name: judge(case_B, scores_BV, found["top"]) for name, judge in self.judges.items()}
+        return found
+
+    def _barred(self, user_B: Index, seen_B: Index) -> tuple[Tensor, Tensor]:
+        exclude = self.candidates.exclude_seen
+        row_N, item_N = seen_cells(self.sequences, user_B, seen_B) if exclude else no_cells()
+        return self._tensor(row_N), self._tensor(item_N)
+
+    def _ranked(
+        self, protocol: str, case_B: NDArray[np.int64], scores_BV: Tensor, barred: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        item_B = self._tensor(self.cases.item_C[case_B])
+        if protocol == FULL:
+            return rank_among_all(scores_BV, item_B, barred)
+        return rank_among(scores_BV, item_B, self._tensor(self.candidates.negatives[protocol][case_B]))
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array.astype(np.int64)).to(self.device)
+
+    def _refuse_beyond_catalogue(self, k: int) -> None:
+        if not 1 <= k <= self.sequences.n_items:
+            expected = f"between 1 and the {self.sequences.n_items} items of the catalogue"
+            raise UnveilError("k is out of range", found=k, expected=expected)
