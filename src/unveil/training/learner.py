@@ -1,0 +1,128 @@
+"""Steps down the slope of an estimator's risk: one pass over a task, batch by batch.
+
+Shapes: B batch, L length, D width, M masked slots, V items.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from torch.optim import AdamW, Optimizer
+
+from unveil.data.batches import Batch
+from unveil.errors import UnveilError
+from unveil.estimators.base import Estimator, Signal, cloze_risk
+from unveil.models.base import Backbone
+from unveil.training.config import TrainerConfig
+from unveil.training.progress import Watcher
+from unveil.training.schedule import learning_rate
+
+
+class Task(Protocol):
+    """Batches to learn from. `epoch(n)` is a pure function of n: that makes resumption exact."""
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+
+    def epoch(self, n: int) -> Iterator[Batch]:
+        """The batches of epoch n."""
+
+    @property
+    def slots_per_batch(self) -> float:
+        """The expected number of slots in a full batch."""
+
+
+@dataclass
+class Tally:
+    """The risk of an epoch: Σ w·(−log p) and what it is divided by."""
+
+    risk: float = 0.0
+    total: float = 0.0
+    slots: int = 0
+    lr: float = 0.0
+
+    def add(self, risk: float, total: float, slots: int) -> None:
+        """One batch more."""
+        self.risk, self.total, self.slots = self.risk + risk, self.total + total, self.slots + slots
+
+    @property
+    def loss(self) -> float:
+        """The mean so far."""
+        return self.risk / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A model, what it is to minimise, and AdamW."""
+
+    config: TrainerConfig
+    model: Backbone
+    estimator: Estimator
+    task: Task
+    device: torch.device
+
+    @cached_property
+    def optimiser(self) -> Optimizer:
+        """One fused kernel; without decay it is Adam. Biases and norms never decay."""
+        matrices = [parameter for parameter in self.model.parameters() if parameter.ndim > 1]
+        vectors = [parameter for parameter in self.model.parameters() if parameter.ndim <= 1]
+        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+        config = self.config
+        return AdamW(groups, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True)
+
+    def epoch(self, number: int, watch: Watcher) -> Tally:
+        """One pass over the task. A batch without slots teaches nothing and is passed over."""
+        self.model.train()
+        tally = Tally()
+        for nth, batch in enumerate(self.task.epoch(number)):
+            tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
+            if len(batch.slots):
+                self.step(batch, tally, number)
+            watch.batch(tally.loss)
+        if not tally.slots:
+            raise UnveilError("no item was masked in a whole epoch", hint="Raise the mask probability.")
+        return tally
+
+    def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
+        """One step of the optimiser."""
+        signal = self.estimator(batch.slots).to(self.device)
+        batch = batch.to(self.device)
+        divisor, total = self.normaliser(signal)
+        loss = cloze_risk(*self.model.head(self.model(batch.token_BL, batch.where)), signal, normaliser=divisor)
+        value = _finite(loss.item(), epoch)
+        self.optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        if self.config.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        for group in self.optimiser.param_groups:
+            group["lr"] = tally.lr
+        self.optimiser.step()
+        tally.add(value * divisor, total, len(batch.slots))
+
+    def normaliser(self, signal: Signal) -> tuple[float, float]:
+        """What this batch's risk is divided by, and its part in the mean over the epoch.
+
+        The paper's 1/N, N the slots of a batch. Batches of short rows hold fewer slots, so N is the number expected
+        of a full batch: every slot of an epoch then weighs the same, whichever rows it shares a batch with. A
+        self-normalised estimator divides by the mean weight of the batch as well.
+        """
+        expected, count = self.task.slots_per_batch, len(signal.weight_M)
+        if not self.estimator.self_normalised:
+            return expected, float(count)
+        total = max(float(signal.weight_M.sum()), torch.finfo(torch.float32).tiny)
+        return total * expected / count, total
+
+
+def _finite(loss: float, epoch: int) -> float:
+    if not math.isfinite(loss):
+        raise UnveilError(
+            "training diverged: the loss is not finite",
+            where=f"epoch {epoch}",
+            found=loss,
+            hint="Try a smaller training.lr, a smaller training.clip, warm-up, or a clip on the propensities.",
+        )
+    return loss

@@ -1,0 +1,180 @@
+"""The one place that sees model and estimator together: epochs of Cloze batches, validated, kept and resumable."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unveil.errors import UnveilError
+from unveil.estimators.base import Estimator
+from unveil.models.base import Backbone
+from unveil.training.checkpoint import Checkpoint, sweep_drafts
+from unveil.training.config import WHEREABOUTS, TrainerConfig
+from unveil.training.device import pick_device, private_randomness, seed_epoch, threads
+from unveil.training.history import Epoch, append, rewrite
+from unveil.training.identity import refuse_other_run, settings
+from unveil.training.learner import Learner, Task
+from unveil.training.progress import Best, Plan, Silent, Watcher
+from unveil.training.state import TrainingState, checkpoint_of, restored
+
+Validate = Callable[[Backbone], Mapping[str, float] | float]
+
+CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Where a run is kept: its checkpoint and its metrics file. `identity` is what else must match on resumption."""
+
+    folder: Path
+    resume: bool = False
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The one file a run goes on from."""
+        return self.folder / CHECKPOINT
+
+    @property
+    def metrics(self) -> Path:
+        """One JSON object per epoch."""
+        return self.folder / METRICS
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What training gave; the model itself holds the best weights."""
+
+    epochs: list[Epoch]
+    best: Best | None  # None without validation: the last weights are kept
+    stopped_early: bool
+
+
+class Stopped(KeyboardInterrupt):
+    """Training was interrupted; nothing is lost but what came after the last checkpoint."""
+
+    def __init__(self, epochs_kept: int, folder: Path | None) -> None:
+        self.epochs_kept, self.folder = epochs_kept, folder
+        super().__init__(f"training was stopped; {epochs_kept} epochs are kept")
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Minimises an estimator's risk over a task, epoch by epoch."""
+
+    config: TrainerConfig = field(default_factory=TrainerConfig)
+
+    def fit(
+        self,
+        model: Backbone,
+        estimator: Estimator,
+        task: Task,
+        validate: Validate | None = None,
+        *,
+        keep: Keep | None = None,
+        watch: Watcher | None = None,
+    ) -> Fitted:
+        """Train `model` in place. `validate` gives the metric to be maximised, alone or by its name among others."""
+        device = pick_device(self.config.device)
+        learner = Learner(self.config, model.to(device), estimator, task, device)
+        with threads(self.config.threads), private_randomness(device):
+            return _Run(self.config, learner, validate, keep, watch or Silent()).fit()
+
+
+@dataclass
+class _Run:
+    """One call of `fit`: the parts it works with, and the state that a checkpoint holds."""
+
+    config: TrainerConfig
+    learner: Learner
+    validate: Validate | None
+    keep: Keep | None
+    watch: Watcher
+    state: TrainingState = field(default_factory=TrainingState)
+    saved_at: float = -math.inf
+    kept: int = 0  # epochs in the last checkpoint
+
+    def fit(self) -> Fitted:
+        self.begin()
+        self.watch.start(Plan(self.config.epochs, len(self.learner.task), self.state.done, self.config.monitor))
+        try:
+            while not self.finished():
+                self.one_epoch(self.state.done + 1)
+        except KeyboardInterrupt as interrupt:
+            raise Stopped(self.kept, self.keep.folder if self.keep else None) from interrupt
+        finally:
+            self.watch.stop()
+        if self.state.best_weights:
+            self.learner.model.load_state_dict(self.state.best_weights)
+        self.learner.model.eval()
+        return Fitted(self.state.epochs, self.state.best, self.state.done < self.config.epochs)
+
+    def finished(self) -> bool:
+        out_of_patience = self.config.patience is not None and self.state.waited >= self.config.patience
+        return out_of_patience or self.state.done >= self.config.epochs
+
+    def one_epoch(self, number: int) -> None:
+        seed_epoch(self.config.seed, number)
+        start = time.perf_counter()
+        tally = self.learner.epoch(number, self.watch)
+        seconds = time.perf_counter() - start
+        validation = self.validated(number)
+        self.state.epochs.append(Epoch(number, tally.loss, tally.lr, tally.slots, seconds, validation))
+        self.store()
+        self.watch.epoch(self.state.epochs[-1], self.state.best)
+
+    def validated(self, number: int) -> Mapping[str, float] | None:
+        """Metrics each `validate_every` epochs and after the last."""
+        due = number % self.config.validate_every == 0 or number == self.config.epochs
+        if self.validate is None or not due:
+            return None
+        self.learner.model.eval()
+        found = self.validate(self.learner.model)
+        metrics = dict(found) if isinstance(found, Mapping) else {self.config.monitor: float(found)}
+        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if wrong or self.config.monitor not in metrics:
+            told = f"no number for {wrong[0]}" if wrong else ", ".join(metrics)
+            raise UnveilError("validation failed", where=f"epoch {number}", found=told, expected=self.config.monitor)
+        self.state.validated(metrics[self.config.monitor], self.learner.model)
+        return metrics
+
+    def begin(self) -> None:
+        """Go on from the checkpoint, or start anew; a run that died before its first checkpoint starts anew too."""
+        if self.keep is None:
+            return
+        there = self.keep.checkpoint.exists()
+        if there and not self.keep.resume:
+            hint = "Resume the run, or name another folder."
+            raise UnveilError("the folder holds a run already", where=self.keep.folder, hint=hint)
+        if there:
+            checkpoint = Checkpoint.load(self.keep.checkpoint)
+            refuse_other_run(checkpoint.state["identity"], self.identity(), self.keep.checkpoint)
+            self.state = restored(checkpoint, self.learner.model, self.learner.optimiser)
+            self.kept = self.state.done
+        sweep_drafts(self.keep.checkpoint)
+        rewrite(self.keep.metrics, self.state.epochs)
+
+    def store(self) -> None:
+        """The line first, then the checkpoint: a kill between them leaves a line that resumption writes again."""
+        if self.keep is None:
+            return
+        append(self.keep.metrics, self.state.epochs[-1])
+        now = time.monotonic()
+        if self.finished() or now - self.saved_at >= 60 * self.config.checkpoint_minutes:
+            learner = self.learner
+            checkpoint_of(self.state, learner.model, learner.optimiser, self.identity()).save(self.keep.checkpoint)
+            self.saved_at, self.kept = now, self.state.done
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that decides the numbers, as far as it can be named."""
+        model, estimator = self.learner.model, self.learner.estimator
+        trainer = {name: value for name, value in settings(self.config).items() if name not in WHEREABOUTS}
+        return {
+            "training": trainer,
+            "model": {"class": type(model).__name__, "n_items": model.n_items, **settings(model.config)},
+            "estimator": {"name": estimator.name, **settings(estimator)},
+            "task": settings(self.learner.task),
+            **(self.keep.identity if self.keep else {}),
+        }
