@@ -1,0 +1,161 @@
+"""Training and ranking on MovieLens 1M against a plain torch loop, turn by turn in one run; and the memory it takes.
+
+    python -m benchmarks.train [LOG] [--epochs 3]
+
+Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. Times depend on the
+machine and on who shares it; the ratios are medians over turns taken in alternation.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.memory import peak_mib
+from benchmarks.plain_bert4rec import PlainBERT4Rec, train_epoch
+from benchmarks.plain_bert4rec import rank as plain_rank
+from unveil.data.batches import ClozeTask, histories
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.estimators.naive import Naive
+from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
+from unveil.training.config import TrainerConfig
+from unveil.training.device import seed_epoch
+from unveil.training.learner import Learner
+from unveil.training.progress import Silent
+
+CONFIG = BERT4RecConfig(width=64, blocks=2, heads=2, length=100, dropout=0.1)
+TRAINING = TrainerConfig(lr=1e-3, clip=None)
+ROOT = Path(__file__).parents[1]
+BATCH, MASKED, TOP, SEED = 128, 0.2, 10, 0
+
+T = TypeVar("T")
+
+
+def default_log() -> Path | None:
+    root = Path(os.environ.get("UNVEIL_TEST_DATA", ROOT.parent / "shared" / "data"))
+    path = root / "ml-1m" / "ml-1m.txt.gz"
+    return path if path.exists() else None
+
+
+def generated(users: int = 6040, items: int = 3416, mean: float = 165.5) -> Sequences:
+    """Histories of MovieLens 1M's number and spread of lengths, over items of Zipf-like popularity."""
+    rng = np.random.default_rng(SEED)
+    length_U = np.clip(rng.lognormal(np.log(mean) - 0.45, 0.95, users), 20, 2314).astype(np.int64)
+    weight_V = 1 / (np.arange(items) + 20.0)
+    item_N = rng.choice(items, length_U.sum(), p=weight_V / weight_V.sum()).astype(np.int32)
+    offset_U1 = np.concatenate([[0], np.cumsum(length_U)])
+    event_N = np.arange(len(item_N), dtype=np.int32)
+    return Sequences(item_N, np.zeros_like(item_N), event_N, None, offset_U1, n_items=items, n_steps=1)
+
+
+def log_of(path: Path | None) -> Sequences:
+    return generated() if path is None else Sequences.of(Interactions.read(path))
+
+
+def task_of(sequences: Sequences, *, bucket: bool) -> ClozeTask:
+    return ClozeTask(leave_one_out(sequences).train, CONFIG.length, BATCH, MASKED, seed=SEED, bucket=bucket)
+
+
+def learner_of(sequences: Sequences) -> Learner:
+    model = BERT4Rec(CONFIG, sequences.n_items, seed=SEED)
+    return Learner(TRAINING, model, Naive(), task_of(sequences, bucket=True), torch.device("cpu"))
+
+
+@torch.no_grad()
+def rank(model: BERT4Rec, sequences: Sequences, k: int = TOP, batch_size: int = 512) -> Tensor:
+    """The top k unseen items of every user, users of similar length together."""
+    model.eval()
+    user_U = np.argsort(np.minimum(sequences.length_U, CONFIG.length), kind="stable")
+    top_UK = torch.empty(sequences.n_users, k, dtype=torch.int64)
+    for user_B in np.array_split(user_U, -(-len(user_U) // batch_size)):
+        seen_B = sequences.length_U[user_B]
+        scores_BV = model.scores(histories(sequences, user_B, seen_B, CONFIG.length))
+        row_N = np.repeat(np.arange(len(user_B)), seen_B)
+        item_N = np.concatenate([sequences.history(user) for user in user_B])
+        scores_BV[torch.from_numpy(row_N), torch.from_numpy(item_N.astype(np.int64))] = -torch.inf
+        top_UK[torch.from_numpy(user_B)] = scores_BV.topk(k).indices
+    return top_UK
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def compare_training(sequences: Sequences, epochs: int) -> tuple[float, BERT4Rec, PlainBERT4Rec]:
+    learner, plain = learner_of(sequences), PlainBERT4Rec(CONFIG, sequences.n_items)
+    assert isinstance(learner.model, BERT4Rec)
+    plain.load_state_dict(learner.model.state_dict())
+    optimiser = torch.optim.AdamW(plain.parameters(), lr=TRAINING.lr, weight_decay=0.0)
+    task, ratios = task_of(sequences, bucket=False), []
+    for epoch in range(1, epochs + 1):
+        seed_epoch(SEED, epoch)
+        slow, loss = timed(partial(train_epoch, plain, optimiser, task.epoch(epoch)))
+        fast, tally = timed(partial(learner.epoch, epoch, Silent()))
+        ratios.append(slow / fast)
+        print(f"epoch {epoch}: plain {slow:6.2f} s, loss {loss:.4f} · unveil {fast:6.2f} s, loss {tally.loss:.4f}")
+    return median(ratios), learner.model, plain
+
+
+def compare_ranking(sequences: Sequences, model: BERT4Rec, plain: PlainBERT4Rec, turns: int) -> float:
+    plain.load_state_dict(model.state_dict())
+    ratios = []
+    for turn in range(1, turns + 1):
+        slow, theirs = timed(lambda: plain_rank(plain, sequences, CONFIG.length, TOP, BATCH))
+        fast, ours = timed(lambda: rank(model, sequences))
+        ratios.append(slow / fast)
+        same = (ours == theirs).double().mean().item()
+        print(f"rank {turn}: plain {slow:6.2f} s · unveil {fast:6.2f} s · {same:.2%} of places hold the same item")
+    return median(ratios)
+
+
+def own_peak_mib() -> float:
+    """Where Linux tells it, the peak of this program alone: getrusage counts what the parent held at the fork too."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return peak_mib()
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def measure_memory(log: Path | None) -> float:
+    """The peak of a process of its own that trains an epoch and ranks everybody."""
+    command = [sys.executable, "-m", "benchmarks.train", *([str(log)] if log else []), "--memory-only"]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("log", type=Path, nargs="?", default=default_log())
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--memory-only", action="store_true")
+    options = parser.parse_args()
+    sequences = log_of(options.log)
+    if options.memory_only:
+        learner = learner_of(sequences)
+        learner.epoch(1, Silent())
+        assert isinstance(learner.model, BERT4Rec)
+        rank(learner.model, sequences)
+        print(own_peak_mib())
+        return
+    print(f"{options.log or 'generated log'}: {sequences}")
+    training, model, plain = compare_training(sequences, options.epochs)
+    ranking = compare_ranking(sequences, model, plain, options.epochs)
+    print(f"train_vs_plain={training:.2f} rank_vs_plain={ranking:.2f} peak_mib={measure_memory(options.log):.0f}")
+
+
+if __name__ == "__main__":
+    main()
