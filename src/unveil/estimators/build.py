@@ -25,7 +25,7 @@ def build(
     if needs == "truth":
         what, hint = "a world whose truth is known", "Train on a world, or choose another estimator."
         return ESTIMATORS.build(name, options, _given(world, name, what, hint))
-    what, hint = f"a {needs} propensity", f"Name one, e.g. 'popularity-{needs}'."
+    what, hint = f"a {needs} propensity", f"Name one, such as 'popularity-{needs}'."
     return ESTIMATORS.build(name, options, _given(propensity, name, what, hint))
 
 

@@ -33,9 +33,9 @@ class InversePropensity:
             raise UnveilError("out of range", where=f"{self.name}.exponent", found=self.exponent, expected="0 or more")
         if self.propensity.kind != self.needs:
             raise UnveilError(
-                f"the estimator {self.name!r} needs a {self.needs} propensity",
-                found=f"the {self.propensity.kind} one {self.propensity.name!r}",
-                hint=f"Use a {self.needs} propensity, e.g. 'popularity-{self.needs}', or another estimator.",
+                f"the estimator {self.name!r} needs a {self.needs} propensity, "
+                f"and {self.propensity.name!r} is {self.propensity.kind}",
+                hint=f"Use a {self.needs} one, such as 'popularity-{self.needs}', or another estimator.",
             )
 
     @property
