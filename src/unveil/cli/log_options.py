@@ -73,20 +73,29 @@ class LogOptions:
         Repeats, typer.Option(help="Of one user's interactions with one item keep…", rich_help_panel=_FILTERS)
     ] = Repeats.keep
 
+    def columns(self) -> dict[str, str]:
+        """The file's own names for the columns, by role."""
+        roles = ("user", "item", "time", "rating", "clicked", "exposed", "propensity", "position", "step")
+        return {role: name for role in roles if (name := getattr(self, f"{role}_col")) is not None}
+
     def read(self) -> "Interactions":
         """The log as it is."""
         from unveil.data.interactions import Interactions
 
-        roles = ("user", "item", "time", "rating", "clicked", "exposed", "propensity", "position", "step")
-        columns = {role: name for role in roles if (name := getattr(self, f"{role}_col")) is not None}
         return Interactions.read(
             self.log,
             self.format,
-            columns=columns,
+            columns=self.columns(),
             time_unit=self.time_unit,
             encoding=self.encoding,
             query=self.query,
         )
+
+    def settings(self) -> dict[str, Any]:
+        """What was given on the command line, under the names of the `data` section of a config."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        named = {name: value for name, value in given.items() if not name.endswith("_col")}
+        return named | ({"columns": self.columns()} if self.columns() else {})
 
     def filters(self) -> "Filters":
         """What to leave out."""

@@ -5,7 +5,7 @@ import sys
 import typer
 
 from unveil import __version__
-from unveil.cli import data_convert, data_describe, data_fetch, demo, world_draw
+from unveil.cli import compare, data_convert, data_describe, data_fetch, demo, evaluate, recommend, train, world_draw
 from unveil.errors import UnveilError
 
 app = typer.Typer(
@@ -25,6 +25,10 @@ data.command("describe")(data_describe.describe)
 data.command("fetch")(data_fetch.fetch)
 data.command("convert")(data_convert.convert)
 world.command("draw")(world_draw.draw)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
+app.command("recommend")(recommend.recommend)
 app.command("demo")(demo.demo)
 
 

@@ -4,11 +4,13 @@ Shapes: B batch, L length, D width, M slots asked for, V items.
 """
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
 
@@ -22,10 +24,16 @@ class Output(NamedTuple):
 
 
 class Backbone(nn.Module, ABC):
-    """A network from rows of tokens to scores of items; `config` is a frozen dataclass of what shaped it."""
+    """A network from rows of tokens to scores of items; `config`, of the class `Config`, is what shaped it."""
 
-    config: object
+    name: ClassVar[str]
+    Config: ClassVar[type[Any]]
+    config: Any
     n_items: int
+
+    @abstractmethod
+    def __init__(self, config: Any, n_items: int, *, seed: int = 0) -> None:
+        super().__init__()
 
     @abstractmethod
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
@@ -57,3 +65,12 @@ class Backbone(nn.Module, ABC):
     def n_parameters(self) -> int:
         """How many numbers are learnt."""
         return sum(parameter.numel() for parameter in self.parameters())
+
+
+BACKBONES: Registry[Backbone] = Registry("model", package="unveil.models", group="unveil.models")
+register = BACKBONES.register
+
+
+def backbone(name: str) -> type[Backbone]:
+    """The network of that name; an unknown name suggests the nearest."""
+    return BACKBONES[name]

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from unveil.data.tokens import n_tokens, pad_token
 from unveil.errors import UnveilError
-from unveil.models.base import Backbone, Output, Where
+from unveil.models.base import Backbone, Output, Where, register
 from unveil.models.dropout import add_dropped, dropout
 
 
@@ -45,11 +45,15 @@ class BERT4RecConfig:
         return self.dropout if self.attention_dropout is None else self.attention_dropout
 
 
+@register
 class BERT4Rec(Backbone):
     """F. Sun et al., BERT4Rec, CIKM 2019; every weight is set from `seed`."""
 
+    name = "bert4rec"
+    Config = BERT4RecConfig
+
     def __init__(self, config: BERT4RecConfig, n_items: int, *, seed: int = 0) -> None:
-        super().__init__()
+        super().__init__(config, n_items)
         self.config: BERT4RecConfig = config
         self.n_items = n_items
         with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made

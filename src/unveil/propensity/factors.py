@@ -59,6 +59,10 @@ class Factors:
                 factors = factors.plus(Factors.of(*columns))
         return factors
 
+    def of_only(self, user: Indices, item: Indices) -> Self:
+        """The logits of some users and items, in the order given."""
+        return type(self).of(self.P_UK[user], self.Q_VK[item], self.W_TK)
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """Users, items, steps."""

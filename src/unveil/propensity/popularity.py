@@ -1,7 +1,7 @@
 """Popularity in the place of exposure: the paper's estimates from the training part (section 5.2).
 
 Popularity is exposure × relevance: a proxy, and never to be called unbiased. Shapes: N events, M slots, V items,
-T steps that occur.
+T steps and C cells that occur.
 """
 
 from dataclasses import dataclass, field
@@ -91,6 +91,7 @@ class TemporalPopularity(Popularity):
     _first: int = field(init=False, repr=False)
     _floor: float = field(init=False, repr=False)
     _theta_TV: Any = field(init=False, repr=False)  # sparse: θ̂ less what `add` alone gives
+    _cell_C: NDArray[np.int64] = field(init=False, repr=False)  # t · V + i of each cell that occurs, in order
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,12 +107,16 @@ class TemporalPopularity(Popularity):
         count_TV = kernel(shape[0], self.half_width) @ sparse.csr_matrix((np.ones(len(counted)), at), shape=shape)
         total = len(counted) + self.add * shape[0] * shape[1]
         self._theta_TV = count_TV.tocsr() / total
+        self._theta_TV.sort_indices()
+        self._cell_C = _cells(self._theta_TV)
         self._floor = self.add / total or float(self._theta_TV.data.min())
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ̂_it of the slots' items at their own steps."""
-        theta_M = np.asarray(self._theta_TV[self._rows(slots), slots.item_M.cpu().numpy()]).ravel()
+        asked_M = self._rows(slots) * self._theta_TV.shape[1] + slots.item_M.cpu().numpy()
+        at_M = np.searchsorted(self._cell_C[:-1], asked_M)  # the last stands for all beyond it
+        theta_M = np.where(self._cell_C[at_M] == asked_M, self._theta_TV.data[at_M], 0.0)
         return self._completed(theta_M).to(slots.item_M.device)
 
     def of_all(self, slots: Slots) -> Tensor:
@@ -127,6 +132,12 @@ class TemporalPopularity(Popularity):
     def _completed(self, theta: NDArray[np.float64]) -> Tensor:
         theta = theta + self._floor if self.add else np.where(theta > 0, theta, self._floor)
         return torch.from_numpy(theta.astype(np.float32))
+
+
+def _cells(theta_TV: Any) -> NDArray[np.int64]:
+    """The flat index of every stored cell, in the order of storage."""
+    row_C = np.repeat(np.arange(theta_TV.shape[0]), np.diff(theta_TV.indptr))
+    return np.asarray(row_C * theta_TV.shape[1] + theta_TV.indices, np.int64)
 
 
 def kernel(steps: int, half_width: int) -> Any:

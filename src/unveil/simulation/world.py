@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.vocabulary import UNKNOWN, Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
 from unveil.simulation.generate import Progress, draw_log
@@ -127,6 +127,25 @@ class World:
     def with_severity(self, severity: float) -> Self:
         """The same world with θ = σ(exposure logit)^severity."""
         return replace(self, severity=severity)
+
+    def aligned_with(self, log: Interactions) -> Self:
+        """The part of the world that a log shows: its users and items, in the log's own dense indices."""
+        user, item = self.users.index(log.users.ids), self.items.index(log.items.ids)
+        for name, index, ids in (("user", user, log.users.ids), ("item", item, log.items.ids)):
+            if (index == UNKNOWN).any():
+                raise UnveilError(
+                    f"the log has a {name} that the world does not know",
+                    found=ids[int((index == UNKNOWN).argmax())],
+                    hint="Name the world that the log was drawn from.",
+                )
+        return replace(
+            self,
+            relevance_logits=self.relevance_logits.of_only(user, item),
+            exposure_logits=self.exposure_logits.of_only(user, item),
+            users=log.users,
+            items=log.items,
+            start_U=self.start_U[user],
+        )
 
     def describe(self) -> "WorldDescription":
         """The world in figures: how personal relevance is, how unequal exposure."""

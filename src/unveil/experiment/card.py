@@ -1,0 +1,76 @@
+"""The model card of a run: what it is, what it learnt from, how good it is, what it is not for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from unveil.evaluation.result import RULES, Evaluation
+from unveil.experiment.config import Experiment
+from unveil.training.trainer import Fitted
+
+_CARD = """# {estimator} on {source}
+
+A sequential recommender made with unveil: BERT4Rec trained on the Cloze task with the `{estimator}` estimator.
+
+## Data
+
+{users:,} users, {items:,} items, {interactions:,} interactions; Gini of popularity {gini:.3f}.
+Split: {split}. Fingerprint of the log: `{fingerprint}`.
+
+## Training
+
+{epochs} epochs{best}; {parameters:,} parameters.{weights} Every setting is in `config.json`.
+
+## Results on the test cases
+
+{table}
+
+{rules}
+
+## Use and limits
+
+Load it with `Recommender.load(folder)` or `unveil recommend folder`. Loading runs no code from the folder.
+It knows the users and items of its log only. The log shows what users took, not all they would have liked.
+{limits}"""
+
+_PROXY = "Its propensities are not known to be true: every gain is one under the proxy that stands in for them.\n"
+
+
+def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Evaluation, fitted: Fitted) -> str:
+    """Markdown for the README of a run folder."""
+    log, name = about["log"], experiment.estimator["name"]
+    return _CARD.format(
+        estimator=name,
+        source=experiment.data.log,
+        users=log["users"],
+        items=log["items"],
+        interactions=log["interactions"],
+        gini=log["skew"]["gini"],
+        split=about["split"],
+        fingerprint=log["fingerprint"][:16],
+        epochs=len(fitted.epochs),
+        best="" if fitted.best is None else f", best at {fitted.best.epoch} (validation {fitted.best.value:.4f})",
+        parameters=about["parameters"],
+        weights=_weights(about["weights"]),
+        table="\n".join(_table(evaluation)),
+        rules="\n".join(f"- {what}: {rule}" for what, rule in RULES.items()),
+        limits=_PROXY if about["weights"] is not None and experiment.data.world is None else "",
+    )
+
+
+def _weights(weights: Mapping[str, Any] | None) -> str:
+    if weights is None:
+        return ""
+    share = weights["effective_sample_size"] / weights["slots"]
+    return f" Weights: {weights['slots']:,} slots are worth {share:.1%} of their number."
+
+
+def _table(evaluation: Evaluation) -> list[str]:
+    rows = [
+        f"| {row['protocol']} | {row['metric']}@{row['k']} | {row['mean']:.4f} | {_interval(row)} | {row['n']:,} |"
+        for row in evaluation.summary.iter_rows(named=True)
+    ]
+    return ["| protocol | metric | mean | 95% interval | users |", "|---|---|---|---|---|", *rows]
+
+
+def _interval(row: Mapping[str, Any]) -> str:
+    return "–" if row["low"] is None else f"{row['low']:.4f} to {row['high']:.4f}"
