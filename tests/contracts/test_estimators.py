@@ -1,0 +1,75 @@
+"""What every registered estimator promises. A new one is tested here by being registered."""
+
+import pytest
+import torch
+
+from tests.estimators.toys import Toy, random_world
+from unveil.data.slots import Slots
+from unveil.estimators.base import ESTIMATORS, Estimator, cloze_risk
+from unveil.estimators.build import build
+from unveil.propensity.build import build as propensity
+
+TOY = Toy.drawn(random_world(users=30))
+
+
+@pytest.fixture(params=list(ESTIMATORS))
+def estimator(request: pytest.FixtureRequest) -> Estimator:
+    needs = ESTIMATORS[request.param].needs
+    known = {"static": "known-static", "temporal": "known-temporal"}.get(needs)
+    theta = propensity(known, {}, TOY.train, world=TOY.world) if known else None
+    return build(request.param, {}, propensity=theta, world=TOY.world)
+
+
+def rows(slots: Slots, order: torch.Tensor) -> Slots:
+    assert slots.event_M is not None
+    return Slots(slots.user_M[order], slots.item_M[order], slots.step_M[order], slots.event_M[order])
+
+
+def test_one_target_and_one_weight_a_slot(estimator: Estimator) -> None:
+    signal = estimator(TOY.slots)
+    assert signal.target_M.shape == signal.weight_M.shape == (len(TOY.slots),)
+    assert signal.target_M.dtype == torch.int64
+    assert 0 <= signal.target_M.min() <= signal.target_M.max() < TOY.world.n_items
+    assert signal.weight_M.isfinite().all()
+    assert (signal.weight_M >= 0).all()
+    assert not signal.weight_M.requires_grad
+    if signal.offset_MV is not None:
+        assert signal.offset_MV.shape == (len(TOY.slots), TOY.world.n_items)
+
+
+def test_a_slot_is_judged_by_itself(estimator: Estimator) -> None:
+    order = torch.randperm(len(TOY.slots), generator=torch.Generator().manual_seed(0))
+    whole, shuffled = estimator(TOY.slots), estimator(rows(TOY.slots, order))
+    assert torch.equal(whole.target_M[order], shuffled.target_M)
+    torch.testing.assert_close(whole.weight_M[order], shuffled.weight_M)
+    if whole.offset_MV is not None and shuffled.offset_MV is not None:
+        torch.testing.assert_close(whole.offset_MV[order], shuffled.offset_MV)
+
+
+def test_the_same_slots_give_the_same_signal(estimator: Estimator) -> None:
+    first, second = estimator(TOY.slots), estimator(TOY.slots)
+    assert torch.equal(first.target_M, second.target_M)
+    assert torch.equal(first.weight_M, second.weight_M)
+
+
+def test_no_slots_no_signal(estimator: Estimator) -> None:
+    signal = estimator(TOY.slots.part(0, 0))
+    assert len(signal.target_M) == len(signal.weight_M) == 0
+
+
+def test_it_can_be_trained_with(estimator: Estimator) -> None:
+    h_MD = torch.randn(len(TOY.slots), 4, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    table_VD, bias_V = torch.randn(TOY.world.n_items, 4), torch.zeros(TOY.world.n_items)
+    signal = estimator(TOY.slots)
+    risk = cloze_risk(h_MD, table_VD, bias_V, signal)
+    assert risk.isfinite()
+    (gradient,) = torch.autograd.grad(risk, h_MD)
+    assert gradient.isfinite().all()
+    assert gradient.any()
+
+
+def test_it_says_what_it_is(estimator: Estimator) -> None:
+    assert isinstance(estimator.self_normalised, bool)
+    assert estimator.needs in ("nothing", "static", "temporal", "truth")
+    assert "eq. of" in (type(estimator).__doc__ or "")
+    assert ESTIMATORS[estimator.name] is type(estimator)
