@@ -54,7 +54,6 @@ class Evaluator:
     candidates: Candidates
     count_V: NDArray[Any]
     length: int
-    top: int = 10
     batch_size: int = 256
     bucket: bool = True
     device: str = "cpu"
@@ -65,7 +64,6 @@ class Evaluator:
             raise UnveilError("there is nothing to evaluate on: no cases", hint="Use a longer log, or another split.")
         if self.candidates.cases != case_fingerprint(self.cases, self.sequences.n_items):
             raise UnveilError("the candidates were drawn for other cases", hint="Draw them for the cases at hand.")
-        self._refuse_beyond_catalogue(self.top)
 
     @classmethod
     def of(
@@ -92,18 +90,23 @@ class Evaluator:
         scorer: Scorer,
         k: Sequence[int] = (5, 10),
         *,
+        top: int = 10,
         resamples: int = 1000,
         seed: int = 0,
         progress: Callable[[int], object] | None = None,
     ) -> Evaluation:
-        """Every protocol and metric side by side; `progress` is told the number of cases done after each batch."""
-        for asked in k:
+        """Every protocol and metric side by side: of the target's rank at each k, of lists with `top` places.
+
+        `progress` is told the number of cases done after each batch.
+        """
+        for asked in (*k, top):
             self._refuse_beyond_catalogue(asked)
-        columns = self._judged(scorer, self.candidates.protocols, self.top, progress)
+        columns = self._judged(scorer, self.candidates.protocols, top, progress)
         top_CK = columns.pop("top")
-        frame = pl.DataFrame({**self._asked(), "top": top_CK, **self._by_rank(columns, k), **self._by_list(top_CK)})
+        by_list = {f"lists:{m.name}@{top}": m(top_CK, self.count_V) for m in list_metrics()}
+        frame = pl.DataFrame({**self._asked(), "top": top_CK, **self._by_rank(columns, k), **by_list})
         frame = frame.with_columns(pl.Series(name, columns[name], pl.Float64) for name in self.judges)
-        lists = {f"lists:{m.name}@{self.top}": m(top_CK, self.sequences.n_items) for m in catalogue_metrics()}
+        lists = {f"lists:{m.name}@{top}": m(top_CK, self.sequences.n_items) for m in catalogue_metrics()}
         return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
 
     def ranks(self, scorer: Scorer, protocol: str = FULL) -> NDArray[np.int64]:
@@ -120,9 +123,6 @@ class Evaluator:
             rank_C = values[f"{protocol}:rank"] = columns[f"{protocol}:rank"]
             values |= {f"{protocol}:{m.name}@{at}": m(rank_C, at) for m in rank_metrics() for at in k}
         return values
-
-    def _by_list(self, top_CK: NDArray[np.int32]) -> Columns:
-        return {f"lists:{m.name}@{self.top}": m(top_CK, self.count_V) for m in list_metrics()}
 
     def _judged(
         self, scorer: Scorer, protocols: Sequence[str], top: int, progress: Callable[[int], object] | None

@@ -1,0 +1,104 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.evaluation.small import histories_of, random_histories
+from unveil.data.splits import Split, leave_one_out
+from unveil.errors import UnveilError
+from unveil.evaluation.candidates import Candidates, most_negatives
+
+
+def counts(split: Split) -> np.ndarray:
+    return np.bincount(split.train.item_N, minlength=split.train.n_items)
+
+
+def split_of(seed: int) -> Split:
+    return leave_one_out(random_histories(np.random.default_rng(seed)))
+
+
+@given(seed=st.integers(0, 5_000))
+def test_negatives_are_neither_the_target_nor_seen(seed: int) -> None:
+    split = split_of(seed)
+    drawn = Candidates.draw(split.test, split.whole, counts(split), uniform=10, popular=5, seed=seed)
+    assert drawn.protocols == ("full", "uniform-10", "popular-5")
+    for negative_CN in drawn.negatives.values():
+        for c, row in enumerate(negative_CN.tolist()):
+            context = split.whole.history(int(split.test.user_C[c]))[: split.test.seen_C[c]]
+            assert not set(row) & {*context.tolist(), int(split.test.item_C[c])}
+            assert len(set(row)) == len(row)
+    assert (counts(split)[drawn.negatives["popular-5"]] > 0).all()
+
+
+def test_where_users_come_back_to_items_only_the_target_is_left_out() -> None:
+    split = leave_one_out(histories_of([0, 1, 2, 0, 1], n_items=4))
+    drawn = Candidates.draw(split.test, split.whole, counts(split), uniform=3, popular=2, exclude_seen=False)
+    assert sorted(drawn.negatives["uniform-3"][0].tolist()) == [0, 2, 3]
+    assert sorted(drawn.negatives["popular-2"][0].tolist()) == [0, 2]
+
+
+def test_a_seed_gives_the_same_negatives_and_another_seed_others() -> None:
+    split = split_of(0)
+
+    def drawn(seed: int, popular: int = 5) -> Candidates:
+        return Candidates.draw(split.test, split.whole, counts(split), uniform=10, popular=popular, seed=seed)
+
+    assert drawn(1).fingerprint() == drawn(1).fingerprint() != drawn(2).fingerprint()
+    assert np.array_equal(drawn(1).negatives["uniform-10"], drawn(1, popular=0).negatives["uniform-10"])
+
+
+def test_popular_items_are_drawn_more_often() -> None:
+    split = leave_one_out(random_histories(np.random.default_rng(5), n_users=400, n_items=200))
+    drawn = Candidates.draw(split.test, split.whole, counts(split), uniform=20, popular=20)
+    mean = {name: counts(split)[negative_CN].mean() for name, negative_CN in drawn.negatives.items()}
+    unmet = [np.delete(counts(split), split.whole.history(user)).mean() for user in split.test.user_C.tolist()]
+    assert mean["uniform-20"] == pytest.approx(np.mean(unmet), rel=0.05)
+    assert mean["popular-20"] > 2 * mean["uniform-20"]
+
+
+def test_saved_and_loaded_they_are_the_same(tmp_path: Path) -> None:
+    split = split_of(1)
+    drawn = Candidates.draw(split.test, split.whole, counts(split), uniform=10, popular=5, exclude_seen=False)
+    drawn.save(tmp_path / "negatives.safetensors")
+    loaded = Candidates.load(tmp_path / "negatives.safetensors", split.test, split.whole)
+    assert loaded.fingerprint() == drawn.fingerprint()
+    assert loaded.protocols == drawn.protocols
+    assert not loaded.exclude_seen
+    assert [path.name for path in tmp_path.iterdir()] == ["negatives.safetensors"]
+
+
+def test_negatives_of_other_cases_are_refused(tmp_path: Path) -> None:
+    split = split_of(1)
+    Candidates.draw(split.test, split.whole, counts(split), uniform=10, popular=0).save(tmp_path / "n")
+    other = replace(split.test, item_C=np.roll(split.test.item_C, 1))
+    with pytest.raises(UnveilError, match="belong to other cases"):
+        Candidates.load(tmp_path / "n", other, split.whole)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other"])
+def test_a_file_that_is_none_is_refused(tmp_path: Path, damage: str) -> None:
+    split, path = split_of(1), tmp_path / "n"
+    Candidates.draw(split.test, split.whole, counts(split), uniform=10, popular=0).save(path)
+    content = {"empty": b"", "cut": path.read_bytes()[:-7], "other": b"user,item\n1,2\n"}
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(content[damage])
+    with pytest.raises(UnveilError, match=r"no such file|not a file of negatives"):
+        Candidates.load(path, split.test, split.whole)
+
+
+def test_the_most_negatives_can_be_drawn_and_one_more_cannot() -> None:
+    split = split_of(2)
+    most = most_negatives(split.test, split.whole, counts(split))
+
+    def drawn(uniform: int, popular: int) -> Candidates:
+        return Candidates.draw(split.test, split.whole, counts(split), uniform=uniform, popular=popular)
+
+    assert len(drawn(most["uniform"], most["popular"]).negatives) == 2
+    for uniform, popular in ((most["uniform"] + 1, 0), (0, most["popular"] + 1)):
+        with pytest.raises(UnveilError, match="more negatives than items"):
+            drawn(uniform, popular)
