@@ -24,7 +24,12 @@ WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zs"
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
 NUMBER = st.integers(0, 10**7).map(str)
 PADDED = NUMBER.map(lambda number: f"00{number}")
-ID = TEXT | NUMBER | PADDED | st.sampled_from(['"', '""', ",", "\n", "\r\n", "\t", "a\rb", "null", "NaN", "true", "#", "é"])
+ID = (
+    TEXT
+    | NUMBER
+    | PADDED
+    | st.sampled_from(['"', '""', ",", "\n", "\r\n", "\t", "a\rb", "null", "NaN", "true", "#", "é"])
+)
 SECONDS = st.integers(10**8, 10**10).map(lambda second: second * 1_000_000)
 MOMENT = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
 TIED = st.sampled_from([0, 1, 10**15, 10**15 + 1])

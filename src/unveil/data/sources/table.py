@@ -33,5 +33,7 @@ class Table:
         row = bad.arg_max() if bad.any() else None
         if row is not None:
             value = self.frame[role][row]
-            found = "an empty cell" if value is None or value == "" else value
-            raise UnveilError(problem, where=self.where(role, row), found=found, expected=expected, hint=hint)
+            empty = value is None or value == ""
+            said = f"{problem}, the cell is empty" if empty else problem
+            found = None if empty else value
+            raise UnveilError(said, where=self.where(role, row), found=found, expected=expected, hint=hint)

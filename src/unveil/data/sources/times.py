@@ -41,7 +41,7 @@ def times(table: Table, unit: str | None) -> pl.Series:
 def _of_moments(table: Table, column: pl.Series) -> pl.Series:
     if column.dtype not in (pl.Date, pl.Datetime):
         raise UnveilError("not a time column", where=table.where("time"), found=str(column.dtype), expected=_EXPECTED)
-    table.refuse("time", column.is_null(), "empty", _EXPECTED, _HINT)
+    table.refuse("time", column.is_null(), "no time", _EXPECTED, _HINT)
     return column.cast(pl.Datetime("us")).to_physical()
 
 
@@ -79,7 +79,7 @@ def _are_dates(column: pl.Series) -> bool:
 
 def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
     if column.null_count():
-        table.refuse("time", column.is_null(), "empty", _expected(unit), _HINT)
+        table.refuse("time", column.is_null(), "no time", _expected(unit), _HINT)
     if column.dtype.is_float() or column.dtype.is_decimal():
         column = column.cast(pl.Float64)
         table.refuse("time", ~column.is_finite(), "not a time", _expected(unit), _HINT)

@@ -32,7 +32,7 @@ class Parquet:
 
 def _columns(content: Content) -> list[str]:
     try:
-        return list(pl.read_parquet_schema(_source(content)))
+        return list(pl.scan_parquet(_source(content), glob=False).collect_schema())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _damaged(content, error) from None
 
