@@ -61,6 +61,8 @@ def _refuse_unlike(evaluations: Mapping[str, Evaluation]) -> None:
 def _tests(evaluations: Mapping[str, Evaluation], test: Test, seed: int) -> pl.DataFrame:
     users = {name: per_user(evaluation.frame) for name, evaluation in evaluations.items()}
     shared = [c for c in next(iter(users.values())).columns[1:] if all(c in frame.columns for frame in users.values())]
+    if not shared:
+        raise UnveilError("no figure in common", hint="Evaluate with the same k and length of list.")
     rows = []
     for column in shared:
         for a, b in combinations(users, 2):
@@ -83,8 +85,9 @@ def _table(evaluations: Mapping[str, Evaluation], tests: pl.DataFrame, alpha: fl
 def _winners(table: pl.DataFrame, tests: pl.DataFrame, alpha: float) -> pl.DataFrame:
     """The best model of each figure, where it is significantly better than the next best."""
     best = table.filter(pl.col("place") == 1).select(*FIGURE, "model")
-    second = table.filter(pl.col("place") == 2).select(*FIGURE, next="model").unique(FIGURE, maintain_order=True)
-    pairs = best.join(second, on=FIGURE)
+    second = table.filter(pl.col("place") == 2).select(*FIGURE, next="model")
     both_ways = pl.concat([tests.select(*FIGURE, "p_holm", model=x, next=y) for x, y in (("a", "b"), ("b", "a"))])
-    sure = pairs.join(both_ways, on=[*FIGURE, "model", "next"]).filter(pl.col("p_holm") < alpha)
+    tested = best.join(second, on=FIGURE).join(both_ways, on=[*FIGURE, "model", "next"])
+    # Several may share the second place: the best has to be better than each of them.
+    sure = tested.group_by(*FIGURE, "model").agg(pl.col("p_holm").max()).filter(pl.col("p_holm") < alpha)
     return sure.select(*FIGURE, "model", significant=pl.lit(value=True))

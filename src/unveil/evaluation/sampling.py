@@ -1,6 +1,6 @@
 """Drawing negatives: without replacement, by weight, for many cases at once.
 
-Shapes: C cases, N negatives, R draws, V items.
+Shapes: A cases still short, C cases, N negatives, R draws, V items.
 """
 
 from collections.abc import Callable
@@ -34,8 +34,7 @@ def _draw(
 ) -> Index:
     _refuse_too_many(n, weight_V > 0, barred_CV, first)
     negative_CN, found_C = _by_rejection(weight_V, n, barred_CV, rng)
-    for row in np.array_split(np.flatnonzero(found_C < n), 8):
-        _by_gumbel(weight_V, negative_CN, found_C, barred_CV, row, rng)
+    _by_gumbel(weight_V, negative_CN, found_C, barred_CV, rng)
     return negative_CN
 
 
@@ -72,16 +71,13 @@ def _by_gumbel(
     negative_CN: Index,
     found_C: NDArray[np.int64],
     barred_CV: NDArray[np.bool_],
-    row_A: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> None:
     """Complete the rows that rejection left short: the largest of log weight + Gumbel noise among what remains.
 
     Sorted by that key, items stand in the order of successive draws without replacement (the Gumbel top-k trick).
     """
-    if not len(row_A):
-        return
-    n = negative_CN.shape[1]
+    n, row_A = negative_CN.shape[1], np.flatnonzero(found_C < negative_CN.shape[1])
     closed_AV = barred_CV[row_A] | (weight_V == 0)
     there_A, place_A = np.nonzero(negative_CN[row_A] >= 0)
     closed_AV[there_A, negative_CN[row_A][there_A, place_A]] = True

@@ -1,0 +1,115 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_1samp, ttest_rel
+
+from unveil.evaluation import stats
+from unveil.evaluation.stats import Test, bootstrap, holm, paired
+
+TESTS: list[Test] = ["t", "randomisation", "wilcoxon"]
+
+
+def test_holm_by_hand() -> None:
+    # in order .005 ×4, .01 ×3, .03 ×2, .04 ×1 = .02, .03, .06, .04 → never falling: .02, .03, .06, .06
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([0.6, 0.9])).tolist() == [1, 1]
+    assert holm(np.zeros(0)).tolist() == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_rejects_what_the_step_down_procedure_rejects(p: list[float]) -> None:
+    alpha, rejected = 0.05, set[int]()
+    for step, h in enumerate(sorted(range(len(p)), key=lambda h: p[h])):
+        if p[h] * (len(p) - step) >= alpha:
+            break
+        rejected.add(h)
+    corrected = holm(np.array(p))
+    assert {h for h in range(len(p)) if corrected[h] < alpha} == rejected
+    assert (corrected >= np.array(p)).all()
+
+
+def test_holm_keeps_false_claims_rare() -> None:
+    p_RH = np.random.default_rng(0).random((4000, 20))
+    claims = np.mean([(holm(p_H) < 0.05).any() for p_H in p_RH])
+    assert claims == pytest.approx(0.05, abs=0.01)
+    assert (p_RH < 0.05).any(axis=1).mean() > 0.6  # what would happen without
+
+
+def test_paired_by_hand() -> None:
+    result = paired(np.array([3.0, 5.0, 4.0]), np.array([1.0, 4.0, 4.0]))  # differences 2, 1, 0: mean 1, deviation 1
+    assert result.difference == 1
+    assert result.effect == pytest.approx(1)
+    assert (result.low, result.high) == pytest.approx((1 - 4.302653 / 3**0.5, 1 + 4.302653 / 3**0.5))
+    assert result.p == pytest.approx(1 - 0.6**0.5)  # t = √3 on 2 degrees of freedom
+    assert result.n == 3
+
+
+@given(seed=st.integers(0, 10_000))
+def test_the_t_test_and_its_interval_are_the_usual_ones(seed: int) -> None:
+    a, b = np.random.default_rng(seed).random((2, 15))
+    result, usual = paired(a, b), ttest_rel(a, b)
+    interval = ttest_1samp(a - b, 0).confidence_interval()
+    assert (result.p, result.low, result.high) == pytest.approx((usual.pvalue, interval.low, interval.high))
+
+
+def test_the_randomisation_test_against_all_flips() -> None:
+    difference = np.array([0.4, -0.1, 0.3, 0.25, 0.0, 0.6, -0.2, 0.5])
+    flips = [abs(np.dot(signs, difference)) for signs in product((-1, 1), repeat=8)]
+    exact = np.mean([flip >= abs(difference.sum()) - 1e-9 for flip in flips])
+    assert paired(difference, np.zeros(8), test="randomisation").p == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_nothing_changed_is_no_evidence_and_a_swap_changes_the_sign_only(test: Test) -> None:
+    a, b = np.random.default_rng(1).random((2, 40))
+    same = paired(a, a, test=test)
+    assert (same.p, same.difference, same.effect) == (1, 0, 0)
+    there, back = paired(a, b, test=test), paired(b, a, test=test)
+    assert (there.difference, there.effect, there.p) == pytest.approx((-back.difference, -back.effect, back.p))
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_tests_find_a_difference_and_agree_on_none(test: Test) -> None:
+    rng = np.random.default_rng(2)
+    base = rng.random(300)
+    assert paired(base + 0.1 + 0.1 * rng.random(300), base, test=test).p < 0.001
+    p = [paired(*rng.random((2, 50)), test=test).p for _ in range(200)]
+    assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=0.04)
+
+
+def test_the_same_step_for_every_user_is_certain() -> None:
+    result = paired(np.full(5, 0.5), np.full(5, 0.25))
+    assert (result.p, result.low, result.high, result.effect) == (0, 0.25, 0.25, np.inf)
+
+
+def test_one_user_proves_nothing() -> None:
+    result = paired(np.array([1.0]), np.array([0.0]))
+    assert result.p == 1
+    assert result.low == -np.inf
+
+
+def test_bootstrap_covers_the_truth_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(3)
+    value_RUM = rng.binomial(1, 0.3, (300, 200, 1)).astype(float)
+    intervals = [bootstrap(value_UM, rng, resamples=400) for value_UM in value_RUM]
+    covered = np.mean([low[0] <= 0.3 <= high[0] for low, high in intervals])
+    assert covered == pytest.approx(0.95, abs=0.035)
+
+
+def test_bootstrap_agrees_with_the_normal_interval_of_many_users() -> None:
+    rng = np.random.default_rng(4)
+    value_UM = rng.random((3000, 2)) * [1, 5]
+    low_M, high_M = bootstrap(value_UM, rng, resamples=4000)
+    half_M = 1.96 * value_UM.std(axis=0) / 3000**0.5
+    assert high_M - low_M == pytest.approx(2 * half_M, rel=0.05)
+    assert (low_M + high_M) / 2 == pytest.approx(value_UM.mean(axis=0), rel=0.005)
+
+
+def test_bootstrap_takes_whole_users_in_bounded_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stats, "CELLS", 7 * 40)
+    value_U = np.random.default_rng(5).random(40)
+    low_M, high_M = bootstrap(np.stack([value_U, 2 * value_U], axis=1), np.random.default_rng(0), resamples=50)
+    assert (low_M[1], high_M[1]) == pytest.approx((2 * low_M[0], 2 * high_M[0]))
