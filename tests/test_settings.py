@@ -43,6 +43,10 @@ def test_there_and_back() -> None:
             r"run\.toml, inner\.width: not a valid value: found 'wide', expected a valid integer",
         ),
         ({"inner.kind": "c"}, r"inner\.kind: not a valid value: found 'c', expected 'a' or 'b'"),
+        ({"inner.widht.deep": 3}, r"unknown setting: found 'inner\.widht\.deep', expected one of inner\.width, "),
+        ({"inner": 3, "inner.width": 4}, r"this setting has no parts: found 'inner\.width'"),
+        ({"names.user.deep": "x"}, r"this setting has no parts: found 'names\.user\.deep'\. Set names\.user itself"),
+        ({"inner.width": None}, r"inner\.width: not a valid value"),
         ({"seed.deep": 1}, r"this setting has no parts: found 'seed\.deep'\. Set seed itself"),
     ],
 )

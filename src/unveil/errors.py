@@ -1,5 +1,8 @@
 """The one error a user sees: where, what was found, what was expected, what to do."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class UnveilError(Exception):
     """A problem the user can mend. The command line prints it as one message and exits with code 2.
@@ -27,6 +30,19 @@ class UnveilError(Exception):
         contrast = ", ".join(part for part in (found, expected) if part)
         sentence = f"{place}{self.problem}{': ' + contrast if contrast else ''}"
         return f"{sentence.rstrip('.')}.{' ' + self.hint if self.hint else ''}"
+
+
+def unknown(what: str, name: str, known: Iterable[str], *, where: object = None) -> UnveilError:
+    """The error for a name that nobody knows; it suggests the nearest of those that are known."""
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    return UnveilError(
+        f"unknown {what}",
+        where=where,
+        found=name,
+        expected=f"one of {', '.join(names)}" if names else "none: it takes no options",
+        hint=f"Did you mean {near[0]!r}?" if near else None,
+    )
 
 
 def _shown(value: object, longest: int = 80) -> str:

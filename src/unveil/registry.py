@@ -1,7 +1,6 @@
 """Registries that fill themselves: a class in a file of the package, or behind an entry point, is found by its name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -9,7 +8,7 @@ from inspect import Parameter, signature
 from pkgutil import iter_modules
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, unknown
 
 
 class Named(Protocol):
@@ -41,7 +40,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> type[T]:
         if name not in self._found:
-            raise _unknown(self.kind, name, self)
+            raise unknown(self.kind, name, self)
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -56,7 +55,7 @@ class Registry(Generic[T]):
         known = dict(list(signature(make).parameters.items())[len(parts) :])
         for option, value in options.items():
             if option not in known:
-                raise _unknown(f"option of the {self.kind} {name!r}", option, known)
+                raise unknown(f"option of the {self.kind} {name!r}", option, known)
             _check(known[option], value, f"{name}.{option}")
         return make(*parts, **options)
 
@@ -67,14 +66,6 @@ class Registry(Generic[T]):
         for point in entry_points(group=self.group):
             self.register(point.load())
         return self._classes
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> UnveilError:
-    names = list(known)
-    near = get_close_matches(name, names, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else None
-    expected = f"one of {', '.join(names)}" if names else "none: it takes no options"
-    return UnveilError(f"unknown {what}", found=name, expected=expected, hint=hint)
 
 
 def _check(option: Parameter, value: object, where: str) -> None:

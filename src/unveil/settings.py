@@ -3,12 +3,11 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, unknown
 
 T = TypeVar("T")
 
@@ -24,7 +23,8 @@ def changed(settings: T, changes: Mapping[str, Any], *, where: object = None) ->
     """The settings with some values replaced. `changes` is nested, has dotted names, or both."""
     tree = plain(settings)
     for name, value in _flat(changes).items():
-        _put(tree, settings, name.split("."), value, name, where)
+        names = name.split(".")
+        _section(tree, settings, names, where)[names[-1]] = value
     return built(type(settings), tree, where=where)
 
 
@@ -63,27 +63,18 @@ def _flat(changes: Mapping[str, Any], prefix: str = "") -> Tree:
     return flat
 
 
-def _put(tree: Tree, settings: object, path: list[str], value: Any, name: str, where: object) -> None:
-    head, *rest = path
-    if is_dataclass(settings):
-        known = [field.name for field in fields(settings)]
-        if head not in known:
-            close = get_close_matches(head, known, n=1)
-            raise UnveilError(
-                "unknown setting",
-                where=where,
-                found=name,
-                expected=f"one of {', '.join(known)}",
-                hint=f"Did you mean {name.replace(head, close[0])!r}?" if close else None,
-            )
-    if not rest:
-        tree[head] = value
-        return
-    inner = getattr(settings, head, None)
-    if not is_dataclass(inner) and not isinstance(inner, Mapping):
-        raise UnveilError("this setting has no parts", where=where, found=name, hint=f"Set {head} itself.")
-    tree[head] = dict(tree[head])
-    _put(tree[head], inner, rest, value, name, where)
+def _section(tree: Any, settings: object, names: list[str], where: object) -> Tree:
+    """The part of the tree that holds the last of the names; every name on the way is known, or refused."""
+    for depth, name in enumerate(names):
+        if not isinstance(tree, dict):
+            hint = f"Set {'.'.join(names[:depth])} itself."
+            raise UnveilError("this setting has no parts", where=where, found=".".join(names), hint=hint)
+        if is_dataclass(settings):
+            known = {field.name: ".".join([*names[:depth], field.name]) for field in fields(settings)}
+            if name not in known:
+                raise unknown("setting", ".".join(names), known.values(), where=where)
+        section, tree, settings = tree, tree.get(name), getattr(settings, name, None)
+    return section
 
 
 def _wish(message: str) -> str:

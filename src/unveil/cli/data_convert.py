@@ -20,6 +20,6 @@ def convert(
     """Write a log, less what the filters leave out, as user_id, item_id, timestamp and what else it has."""
     from unveil.data.sinks import write
 
-    log = options.load()
+    log = options.source().load()
     write(log, output)
     typer.echo(f"{output}: {log!r}")

@@ -20,10 +20,11 @@ def describe(
     from unveil.data.describe import describe as figures
     from unveil.data.filters import Filters
 
-    log = options.read()
+    source = options.source()
+    log = source.read()
     described = {"as it is": figures(log)}
-    if options.filters() != Filters():
-        described["after filters"] = figures(options.filters()(log))
+    if source.filters != Filters():
+        described["after filters"] = figures(source.filters(log))
     if json:
         _print_json(described)
     else:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from unveil.data.filters import Filters
-    from unveil.data.interactions import Interactions
+    from unveil.data.log_source import LogSource
 
 _READING = "How to read the log"
 _FILTERS = "What to leave out (nothing, unless asked)"
+_COLUMN = "_col"
 
 
 class Repeats(StrEnum):
@@ -33,7 +33,7 @@ Column = Annotated[
 
 @dataclass(frozen=True)
 class LogOptions:
-    """A LOG as given on the command line."""
+    """A LOG as given on the command line, under the names of `LogSource`; None: not given."""
 
     log: Annotated[
         str, typer.Argument(help="A file, the name of a fetched data set (see `unveil data fetch`), or a database URL.")
@@ -55,57 +55,38 @@ class LogOptions:
         str | None,
         typer.Option(help="s, ms, us, ns, iso or order; judged by size if not given.", rich_help_panel=_READING),
     ] = None
-    encoding: Annotated[str, typer.Option(help="Encoding of a text file.", rich_help_panel=_READING)] = "utf-8"
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of a text file; UTF-8 if not given.", rich_help_panel=_READING)
+    ] = None
     query: Annotated[
         str | None, typer.Option(help="SQL that gives the rows, for a database URL.", rich_help_panel=_READING)
     ] = None
     min_rating: Annotated[float | None, typer.Option(help="Drop ratings below this.", rich_help_panel=_FILTERS)] = None
     min_item: Annotated[
-        int, typer.Option(min=0, help="Drop items with fewer interactions.", rich_help_panel=_FILTERS)
-    ] = 0
+        int | None, typer.Option(min=0, help="Drop items with fewer interactions.", rich_help_panel=_FILTERS)
+    ] = None
     min_user: Annotated[
-        int, typer.Option(min=0, help="Drop users with fewer interactions.", rich_help_panel=_FILTERS)
-    ] = 0
+        int | None, typer.Option(min=0, help="Drop users with fewer interactions.", rich_help_panel=_FILTERS)
+    ] = None
     iterate: Annotated[
-        bool, typer.Option("--iterate", help="Repeat both until nothing more is dropped.", rich_help_panel=_FILTERS)
-    ] = False
+        bool | None, typer.Option(help="Repeat both until nothing more is dropped.", rich_help_panel=_FILTERS)
+    ] = None
     repeats: Annotated[
-        Repeats, typer.Option(help="Of one user's interactions with one item keep…", rich_help_panel=_FILTERS)
-    ] = Repeats.keep
-
-    def columns(self) -> dict[str, str]:
-        """The file's own names for the columns, by role."""
-        roles = ("user", "item", "time", "rating", "clicked", "exposed", "propensity", "position", "step")
-        return {role: name for role in roles if (name := getattr(self, f"{role}_col")) is not None}
-
-    def read(self) -> "Interactions":
-        """The log as it is."""
-        from unveil.data.interactions import Interactions
-
-        return Interactions.read(
-            self.log,
-            self.format,
-            columns=self.columns(),
-            time_unit=self.time_unit,
-            encoding=self.encoding,
-            query=self.query,
-        )
+        Repeats | None, typer.Option(help="Of one user's interactions with one item keep…", rich_help_panel=_FILTERS)
+    ] = None
 
     def settings(self) -> dict[str, Any]:
-        """What was given on the command line, under the names of the `data` section of a config."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
-        named = {name: value for name, value in given.items() if not name.endswith("_col")}
-        return named | ({"columns": self.columns()} if self.columns() else {})
+        """What was given, under the names of `LogSource`."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        columns = {name.removesuffix(_COLUMN): value for name, value in given.items() if name.endswith(_COLUMN)}
+        named = {name: value for name, value in given.items() if not name.endswith(_COLUMN)}
+        return named | ({"columns": columns} if columns else {})
 
-    def filters(self) -> "Filters":
-        """What to leave out."""
-        from unveil.data.filters import Filters
+    def source(self) -> "LogSource":
+        """The log that was named."""
+        from unveil.data.log_source import LogSource
 
-        return Filters(self.min_rating, self.min_item, self.min_user, self.iterate, self.repeats.value)
-
-    def load(self) -> "Interactions":
-        """The log less what the filters leave out."""
-        return self.filters()(self.read())
+        return LogSource(**self.settings())
 
 
 def takes_log(command: Callable[..., None]) -> Callable[..., None]:

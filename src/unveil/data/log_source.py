@@ -1,0 +1,43 @@
+"""Where a log is, how to read it and what to leave out, as settings: for configs and the command line alike."""
+
+from dataclasses import dataclass, field
+
+from unveil.data.filters import Filters, Repeats
+from unveil.data.interactions import Interactions
+
+
+@dataclass(frozen=True)
+class LogSource:
+    """A file, the name of a fetched data set or a database URL; see `Interactions.read` and `Filters`."""
+
+    log: str = ""
+    format: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    time_unit: str | None = None
+    encoding: str = "utf-8"
+    query: str | None = None
+    min_rating: float | None = None
+    min_item: int = 0
+    min_user: int = 0
+    iterate: bool = False
+    repeats: Repeats = "keep"
+
+    def read(self) -> Interactions:
+        """The log as it is."""
+        return Interactions.read(
+            self.log,
+            self.format,
+            columns=self.columns,
+            time_unit=self.time_unit,
+            encoding=self.encoding,
+            query=self.query,
+        )
+
+    @property
+    def filters(self) -> Filters:
+        """What to leave out."""
+        return Filters(self.min_rating, self.min_item, self.min_user, self.iterate, self.repeats)
+
+    def load(self) -> Interactions:
+        """The log less what the filters leave out."""
+        return self.filters(self.read())
