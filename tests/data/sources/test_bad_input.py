@@ -227,6 +227,15 @@ def test_wrong_lines_of_other_formats(told: Told) -> None:
     assert told("1::2::3::4\n1::2::3\n", format="movielens-1m").startswith("log.csv, row 2: a row of 5 fields")
 
 
+def test_columns_of_formats_without_names(told: Told, tmp_path: Path) -> None:
+    assert "this format has no named columns. Leave --time-col out" in told("1 2\n2 3\n", columns={"time": "ts"})
+    (tmp_path / "u.data").write_text("1\t2\t5\t1000000000\n2\t2\tx\t1000000000\n2\t3\t5\t1000000000\n")
+    log = Interactions.read(tmp_path / "u.data", "movielens-100k", columns={"rating": "none"})
+    assert list(log.optional()) == ["time"]
+    with pytest.raises(UnveilError, match=r"row 2, column rating: not a number.*--rating-col none"):
+        Interactions.read(tmp_path / "u.data", "movielens-100k")
+
+
 def test_an_open_quote(told: Told) -> None:
     assert told('user_id,item_id\n"u1,a\nu2,b\n').startswith("log.csv")
 

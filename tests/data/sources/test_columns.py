@@ -47,6 +47,14 @@ def test_a_chosen_column_plays_no_second_role() -> None:
         assigned(["a", "b"], {"user": "a", "item": "a"}, "log")
 
 
+def test_a_column_can_be_left_out() -> None:
+    names = ["user_id", "item_id", "label", "rank"]
+    assert assigned(names, {"clicked": "none", "position": "none"}, "log") == {"user": 0, "item": 1}
+    assert assigned([*names, "none"], {"clicked": "none"}, "log") == {"user": 0, "item": 1, "clicked": 4, "position": 3}
+    with pytest.raises(UnveilError, match="no such column: found 'none'"):
+        assigned(names, {"user": "none"}, "log")
+
+
 @pytest.mark.parametrize(
     ("names", "role"),
     [

@@ -12,6 +12,9 @@ ROLES = ("user", "item", *OPTIONAL)
 #: The name under which a role is written; the first choice wherever a file has it, spelt exactly so.
 CANONICAL = {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}
 
+#: Chosen for a role that the file's column of that name does not play.
+NONE = "none"
+
 #: Names by role, best first; names of one line are equally good. Compared without case, `_`, `-` and spaces.
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "user": (
@@ -45,11 +48,12 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 def assigned(names: Sequence[str], chosen: Mapping[str, str], where: object) -> dict[str, int]:
     """The place of each role's column among `names`: as `chosen`, else by alias. What is not clear is an error."""
-    places = {role: _chosen(names, role, name, where) for role, name in chosen.items()}
+    unwanted = {role for role, name in chosen.items() if name == NONE and NONE not in names} - {"user", "item"}
+    places = {role: _chosen(names, role, name, where) for role, name in chosen.items() if role not in unwanted}
     _refuse_double_use(places, names, where)
     free = [place for place in range(len(names)) if place not in places.values()]
     for role in ROLES:
-        if role not in places and (found := _by_alias(names, free, role, where)) is not None:
+        if role not in places and role not in unwanted and (found := _by_alias(names, free, role, where)) is not None:
             places[role] = found
     for role in ("user", "item"):
         if role not in places:

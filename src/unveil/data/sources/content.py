@@ -48,7 +48,7 @@ class Content:
         """The content as text in UTF-8; what cannot be text is refused."""
         self._refuse_foreign()
         if encodings.is_utf8(self.encoding):
-            return self.raw
+            return _all(self.raw).removeprefix(codecs.BOM_UTF8) if self.start.startswith(codecs.BOM_UTF8) else self.raw
         return encodings.recoded(self.path, _all(self.raw), self.encoding)
 
     @cached_property
@@ -62,7 +62,7 @@ class Content:
             raise
         if "\0" in text:
             raise UnveilError("a binary file, not a log", where=self.path, hint="Name a text or Parquet file.")
-        return text.removeprefix("\ufeff")
+        return text
 
     @cached_property
     def head(self) -> list[str]:
@@ -84,7 +84,7 @@ class Content:
     def lines(self) -> Iterator[Iterator[str]]:
         """All lines one by one, with their ends; what is no text is replaced."""
         raw = io.BytesIO(self.body) if isinstance(self.body, bytes) else self.body.open("rb")
-        with io.TextIOWrapper(raw, encoding="utf-8-sig", errors="replace", newline="\n") as text:
+        with io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="\n") as text:
             yield text
 
     def line_of(self, row: int) -> int:

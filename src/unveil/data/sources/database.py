@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -78,15 +79,16 @@ def _sqlite(url: "URL") -> sqlite3.Connection:
 
 
 def _rows(connection: "Connection", options: ReadOptions, source: str) -> Table:
-    result = connection.execution_options(stream_results=True, no_parameters=True).exec_driver_sql(options.query or "")
-    if not result.returns_rows:
-        raise UnveilError("the query gives no rows", where=source, found=options.query, expected="a SELECT")
-    keys = list(result.keys())
-    places = assigned(keys, options.columns, source)
-    cells: dict[str, list[Any]] = {role: [] for role in places}
-    for part in result.partitions(_AT_ONCE):
-        for role, place in places.items():
-            cells[role].extend(row[place] for row in part)
+    streamed = connection.execution_options(stream_results=True, no_parameters=True)
+    with closing(streamed.exec_driver_sql(options.query or "")) as result:
+        if not result.returns_rows:
+            raise UnveilError("the query gives no rows", where=source, found=options.query, expected="a SELECT")
+        keys = list(result.keys())
+        places = assigned(keys, options.columns, source)
+        cells: dict[str, list[Any]] = {role: [] for role in places}
+        for part in result.partitions(_AT_ONCE):
+            for role, place in places.items():
+                cells[role].extend(row[place] for row in part)
     frame = pl.DataFrame({role: _column(values) for role, values in cells.items()})
     return Table(source, frame, {role: keys[place] for role, place in places.items()}, counted_from(1))
 

@@ -28,8 +28,12 @@ def _has_digit(line: str) -> bool:
     return any(map(str.isdigit, line))
 
 
-def read_words(content: Content) -> pl.DataFrame:
+def read_words(content: Content, options: ReadOptions) -> pl.DataFrame:
     """`row` (the line, from 0) and `words` of each line that is not blank."""
+    if options.columns:
+        role = next(iter(options.columns))
+        hint = f"Leave --{role}-col out, or name another --format."
+        raise UnveilError("this format has no named columns", where=content.path, hint=hint)
     try:
         lines = pl.read_csv(
             content.body,

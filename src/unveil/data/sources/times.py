@@ -9,7 +9,7 @@ from unveil.errors import UnveilError
 UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001, "iso": None, "order": None}
 
 _EXPECTED = "seconds, ms, µs or ns since 1970, or ISO 8601"
-_HINT = "Correct the row, or say how to read the column with --time-unit."
+_HINT = "Correct the row, say how to read the column with --time-unit, or name another with --time-col."
 #: ISO 8601, extended or basic: date, then if present clock, fraction, zone.
 _ISO = (
     r"^\s*(?<date>\d{4}-\d{2}-\d{2}|\d{8})"

@@ -11,6 +11,7 @@ from unveil.errors import UnveilError
 
 _TRUTH = {"1": True, "true": True, "t": True, "yes": True, "0": False, "false": False, "f": False, "no": False}
 _CLEAN = "Correct the row, or take it out."
+_LEAVE = "Correct the row, or leave the column out with --{}-col none."
 
 
 def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
@@ -27,8 +28,9 @@ def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
 def _ids(table: Table, role: str) -> pl.Series:
     """Ids as strings, exactly as written; whole numbers in their decimal form."""
     column = table.frame[role]
-    if column.dtype.is_float() or column.dtype.is_decimal():
+    if column.null_count():
         table.refuse(role, column.is_null(), f"no {role}", "an id", _CLEAN)
+    if column.dtype.is_float() or column.dtype.is_decimal():
         number = column.cast(pl.Float64)
         odd = ~number.is_finite() | (number % 1 != 0) | (number.abs() >= 2**53)
         table.refuse(role, odd, "not an id", "text or a whole number", _CLEAN)
@@ -37,8 +39,6 @@ def _ids(table: Table, role: str) -> pl.Series:
         raise UnveilError(
             "not an id column", where=table.where(role), found=str(column.dtype), expected="text or whole numbers"
         )
-    if column.null_count():
-        table.refuse(role, column.is_null(), f"no {role}", "an id", _CLEAN)
     return column.cast(pl.String).alias(role)
 
 
@@ -53,11 +53,13 @@ def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
     column = table.frame[role]
     text = column.dtype == pl.String
     if not (text or column.dtype.is_numeric() or column.dtype == pl.Boolean):
-        raise UnveilError("not a column of numbers", where=table.where(role), found=str(column.dtype))
+        raise UnveilError(
+            "not a column of numbers", where=table.where(role), found=str(column.dtype), hint=_LEAVE.format(role)
+        )
     number = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
     if number.null_count():
-        table.refuse(role, number.is_null(), "not a number", expected, _CLEAN)
-    table.refuse(role, ~number.is_finite(), "not a finite number", expected, _CLEAN)
+        table.refuse(role, number.is_null(), "not a number", expected, _LEAVE.format(role))
+    table.refuse(role, ~number.is_finite(), "not a finite number", expected, _LEAVE.format(role))
     return number
 
 
@@ -68,14 +70,16 @@ def _ratings(table: Table, role: str) -> pl.Series:
 def _propensities(table: Table, role: str) -> pl.Series:
     expected = "a probability above 0 and at most 1"
     number = _numbers(table, role, expected)
-    table.refuse(role, (number <= 0) | (number > 1), "not a propensity", expected, _CLEAN)
+    table.refuse(role, (number <= 0) | (number > 1), "not a propensity", expected, _LEAVE.format(role))
     return number
 
 
 def _places(table: Table, role: str) -> pl.Series:
     expected = "a whole number from 0"
     number = _numbers(table, role, expected)
-    table.refuse(role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected, _CLEAN)
+    table.refuse(
+        role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected, _LEAVE.format(role)
+    )
     return number.cast(pl.Int32)
 
 
@@ -84,10 +88,10 @@ def _truths(table: Table, role: str) -> pl.Series:
     if column.dtype == pl.String:
         plain = column.str.strip_chars().str.to_lowercase().str.replace(r"^([01])\.0*$", "$1")
         truth = plain.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
-        table.refuse(role, truth.is_null(), "not a yes or no", "0 or 1, true or false", _CLEAN)
+        table.refuse(role, truth.is_null(), "not a yes or no", "0 or 1, true or false", _LEAVE.format(role))
         return truth
     number = _numbers(table, role, "0 or 1")
-    table.refuse(role, (number != 0) & (number != 1), "not a yes or no", "0 or 1, true or false", _CLEAN)
+    table.refuse(role, (number != 0) & (number != 1), "not a yes or no", "0 or 1, true or false", _LEAVE.format(role))
     return number == 1
 
 

@@ -8,6 +8,7 @@ import csv
 import re
 from dataclasses import dataclass
 
+from unveil.data.sources.columns import assigned
 from unveil.data.sources.content import Content
 from unveil.data.sources.delimited import Layout, read_rows
 from unveil.data.sources.options import ReadOptions
@@ -39,7 +40,7 @@ class Amazon:
     def read(self, content: Content, options: ReadOptions) -> Table:
         """Columns by their place."""
         layout = Layout(",", self.roles, header=False)
-        return read_rows(content, layout, {role: place for place, role in enumerate(self.roles)})
+        return read_rows(content, layout, assigned(self.roles, options.columns, content.path))
 
 
 register(

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from unveil.data.sources.columns import assigned
 from unveil.data.sources.content import Content
 from unveil.data.sources.delimited import Layout, read_rows
 from unveil.data.sources.options import ReadOptions
@@ -31,7 +32,7 @@ class MovieLens:
         step = len(self.delimiter)
         names = tuple(role if not gap else "" for role in _ROLES for gap in range(step))[: 3 * step + 1]
         layout = Layout(self.delimiter[0], names, header=False, quote=None)
-        return read_rows(content, layout, {role: step * place for place, role in enumerate(_ROLES)})
+        return read_rows(content, layout, assigned(names, options.columns, content.path))
 
 
 register(

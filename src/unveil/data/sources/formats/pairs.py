@@ -23,7 +23,7 @@ class Pairs:
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """Users and items; a line of more or fewer words is an error."""
-        lines = read_words(content)
+        lines = read_words(content, options)
         odd = lines.filter(pl.col("words").list.len() != 2)
         if len(odd):
             raise UnveilError(

@@ -27,7 +27,7 @@ class SequenceLines:
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """One row for each item; a user without items is an error."""
-        lines = read_words(content)
+        lines = read_words(content, options)
         lonely = lines.filter(pl.col("words").list.len() < 2)
         if len(lonely):
             raise UnveilError(
