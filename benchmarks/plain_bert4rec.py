@@ -73,7 +73,8 @@ class PlainBERT4Rec(nn.Module):
         return logits
 
 
-def train_epoch(model: PlainBERT4Rec, optimiser: torch.optim.Optimizer, batches: Iterator[Batch]) -> float:
+def train_steps(model: PlainBERT4Rec, optimiser: torch.optim.Optimizer, batches: Iterator[Batch]) -> Iterator[float]:
+    """The mean loss so far, after each batch."""
     model.train()
     total = slots = 0.0
     for batch in batches:
@@ -85,14 +86,14 @@ def train_epoch(model: PlainBERT4Rec, optimiser: torch.optim.Optimizer, batches:
         torch.autograd.backward(loss)
         optimiser.step()
         total, slots = total + loss.item() * len(batch.slots), slots + len(batch.slots)
-    return total / slots
+        yield total / slots
 
 
-@torch.no_grad()
-def rank(model: PlainBERT4Rec, sequences: Sequences, length: int, k: int, batch_size: int) -> Tensor:
-    """The top k unseen items of every user."""
+def rank_steps(
+    model: PlainBERT4Rec, sequences: Sequences, length: int, top_UK: Tensor, batch_size: int
+) -> Iterator[None]:
+    """Fill in the top K unseen items of every user, batch by batch."""
     model.eval()
-    top = []
     for start in range(0, sequences.n_users, batch_size):
         users = range(start, min(start + batch_size, sequences.n_users))
         token = torch.full((len(users), length), sequences.n_items)
@@ -100,8 +101,9 @@ def rank(model: PlainBERT4Rec, sequences: Sequences, length: int, k: int, batch_
             history = sequences.history(user)[-(length - 1) :]
             token[row, length - 1 - len(history) : length - 1] = torch.from_numpy(history.astype(np.int64))
         token[:, -1] = sequences.n_items + 1
-        scores = model(token)[:, -1]
+        with torch.no_grad():
+            scores = model(token)[:, -1]
         for row, user in enumerate(users):
             scores[row, torch.from_numpy(sequences.history(user).astype(np.int64))] = -torch.inf
-        top.append(scores.topk(k).indices)
-    return torch.cat(top)
+        top_UK[users.start : users.stop] = scores.topk(top_UK.shape[1]).indices
+        yield

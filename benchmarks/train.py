@@ -2,8 +2,9 @@
 
     python -m benchmarks.train [LOG] [--epochs 3]
 
-Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. Times depend on the
-machine and on who shares it; the ratios are medians over turns taken in alternation.
+Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. The two take turns batch
+by batch, so that whoever shares the machine disturbs both alike; the ratios are medians over epochs. Prints, last, one
+line: `train_vs_plain=X rank_vs_plain=Y peak_mib=Z`.
 """
 
 import argparse
@@ -11,19 +12,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.optim import AdamW
 
+from benchmarks import plain_bert4rec as plain
 from benchmarks.memory import peak_mib
-from benchmarks.plain_bert4rec import PlainBERT4Rec, train_epoch
-from benchmarks.plain_bert4rec import rank as plain_rank
 from unveil.data.batches import ClozeTask, histories
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -32,15 +31,13 @@ from unveil.estimators.naive import Naive
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.training.config import TrainerConfig
 from unveil.training.device import seed_epoch
-from unveil.training.learner import Learner
+from unveil.training.learner import Learner, Tally
 from unveil.training.progress import Silent
 
 CONFIG = BERT4RecConfig(width=64, blocks=2, heads=2, length=100, dropout=0.1)
 TRAINING = TrainerConfig(lr=1e-3, clip=None)
 ROOT = Path(__file__).parents[1]
 BATCH, MASKED, TOP, SEED = 128, 0.2, 10, 0
-
-T = TypeVar("T")
 
 
 def default_log() -> Path | None:
@@ -73,51 +70,62 @@ def learner_of(sequences: Sequences) -> Learner:
     return Learner(TRAINING, model, Naive(), task_of(sequences, bucket=True), torch.device("cpu"))
 
 
-@torch.no_grad()
-def rank(model: BERT4Rec, sequences: Sequences, k: int = TOP, batch_size: int = 512) -> Tensor:
-    """The top k unseen items of every user, users of similar length together."""
+def rank_steps(model: BERT4Rec, sequences: Sequences, top_UK: Tensor, batch_size: int = 512) -> Iterator[None]:
+    """Fill in the top K unseen items of every user, users of similar length together."""
     model.eval()
     user_U = np.argsort(np.minimum(sequences.length_U, CONFIG.length), kind="stable")
-    top_UK = torch.empty(sequences.n_users, k, dtype=torch.int64)
     for user_B in np.array_split(user_U, -(-len(user_U) // batch_size)):
         seen_B = sequences.length_U[user_B]
         scores_BV = model.scores(histories(sequences, user_B, seen_B, CONFIG.length))
         row_N = np.repeat(np.arange(len(user_B)), seen_B)
         item_N = np.concatenate([sequences.history(user) for user in user_B])
         scores_BV[torch.from_numpy(row_N), torch.from_numpy(item_N.astype(np.int64))] = -torch.inf
-        top_UK[torch.from_numpy(user_B)] = scores_BV.topk(k).indices
-    return top_UK
+        top_UK[torch.from_numpy(user_B)] = scores_BV.topk(top_UK.shape[1]).indices
+        yield
 
 
-def timed(work: Callable[[], T]) -> tuple[float, T]:
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
+def alternate(*workers: Iterator[object]) -> tuple[list[float], list[object]]:
+    """Let workers take turns until all are done: the seconds each took, and the last thing each said."""
+    seconds, last, left = [0.0] * len(workers), [object()] * len(workers), set(range(len(workers)))
+    over = object()
+    while left:
+        for n in sorted(left):
+            start = time.perf_counter()
+            said = next(workers[n], over)
+            seconds[n] += time.perf_counter() - start
+            if said is over:
+                left.remove(n)
+            else:
+                last[n] = said
+    return seconds, last
 
 
-def compare_training(sequences: Sequences, epochs: int) -> tuple[float, BERT4Rec, PlainBERT4Rec]:
-    learner, plain = learner_of(sequences), PlainBERT4Rec(CONFIG, sequences.n_items)
-    assert isinstance(learner.model, BERT4Rec)
-    plain.load_state_dict(learner.model.state_dict())
-    optimiser = torch.optim.AdamW(plain.parameters(), lr=TRAINING.lr, weight_decay=0.0)
+def compare_training(sequences: Sequences, epochs: int) -> tuple[float, BERT4Rec]:
+    ours, theirs = learner_of(sequences), plain.PlainBERT4Rec(CONFIG, sequences.n_items)
+    assert isinstance(ours.model, BERT4Rec)
+    theirs.load_state_dict(ours.model.state_dict())
+    optimiser = AdamW(theirs.parameters(), lr=TRAINING.lr, weight_decay=0.0)
     task, ratios = task_of(sequences, bucket=False), []
     for epoch in range(1, epochs + 1):
         seed_epoch(SEED, epoch)
-        slow, loss = timed(partial(train_epoch, plain, optimiser, task.epoch(epoch)))
-        fast, tally = timed(partial(learner.epoch, epoch, Silent()))
+        steps = ours.steps(epoch), plain.train_steps(theirs, optimiser, task.epoch(epoch))
+        (fast, slow), (tally, loss) = alternate(*steps)
+        assert isinstance(tally, Tally)
         ratios.append(slow / fast)
         print(f"epoch {epoch}: plain {slow:6.2f} s, loss {loss:.4f} · unveil {fast:6.2f} s, loss {tally.loss:.4f}")
-    return median(ratios), learner.model, plain
+    return median(ratios), ours.model
 
 
-def compare_ranking(sequences: Sequences, model: BERT4Rec, plain: PlainBERT4Rec, turns: int) -> float:
-    plain.load_state_dict(model.state_dict())
+def compare_ranking(sequences: Sequences, model: BERT4Rec, turns: int) -> float:
+    theirs = plain.PlainBERT4Rec(CONFIG, sequences.n_items)
+    theirs.load_state_dict(model.state_dict())
     ratios = []
     for turn in range(1, turns + 1):
-        slow, theirs = timed(lambda: plain_rank(plain, sequences, CONFIG.length, TOP, BATCH))
-        fast, ours = timed(lambda: rank(model, sequences))
+        ours_UK, plain_UK = (torch.empty(sequences.n_users, TOP, dtype=torch.int64) for _ in range(2))
+        steps = plain.rank_steps(theirs, sequences, CONFIG.length, plain_UK, BATCH)
+        (fast, slow), _ = alternate(rank_steps(model, sequences, ours_UK), steps)
         ratios.append(slow / fast)
-        same = (ours == theirs).double().mean().item()
+        same = (ours_UK == plain_UK).double().mean().item()
         print(f"rank {turn}: plain {slow:6.2f} s · unveil {fast:6.2f} s · {same:.2%} of places hold the same item")
     return median(ratios)
 
@@ -148,12 +156,12 @@ def main() -> None:
         learner = learner_of(sequences)
         learner.epoch(1, Silent())
         assert isinstance(learner.model, BERT4Rec)
-        rank(learner.model, sequences)
+        alternate(rank_steps(learner.model, sequences, torch.empty(sequences.n_users, TOP, dtype=torch.int64)))
         print(own_peak_mib())
         return
     print(f"{options.log or 'generated log'}: {sequences}")
-    training, model, plain = compare_training(sequences, options.epochs)
-    ranking = compare_ranking(sequences, model, plain, options.epochs)
+    training, model = compare_training(sequences, options.epochs)
+    ranking = compare_ranking(sequences, model, options.epochs)
     print(f"train_vs_plain={training:.2f} rank_vs_plain={ranking:.2f} peak_mib={measure_memory(options.log):.0f}")
 
 

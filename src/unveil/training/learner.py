@@ -75,17 +75,23 @@ class Learner:
         return AdamW(groups, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True)
 
     def epoch(self, number: int, watch: Watcher) -> Tally:
-        """One pass over the task. A batch without slots teaches nothing and is passed over."""
+        """One pass over the task."""
+        tally = Tally()
+        for tally in self.steps(number):
+            watch.batch(tally.loss)
+        if not tally.slots:
+            raise UnveilError("no item was masked in a whole epoch", hint="Raise the mask probability.")
+        return tally
+
+    def steps(self, number: int) -> Iterator[Tally]:
+        """The tally after each batch. A batch without slots teaches nothing and is passed over."""
         self.model.train()
         tally = Tally()
         for nth, batch in enumerate(self.task.epoch(number)):
             tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
             if len(batch.slots):
                 self.step(batch, tally, number)
-            watch.batch(tally.loss)
-        if not tally.slots:
-            raise UnveilError("no item was masked in a whole epoch", hint="Raise the mask probability.")
-        return tally
+            yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
         """One step of the optimiser."""
