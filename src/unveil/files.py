@@ -39,6 +39,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
             draft.unlink(missing_ok=True)
 
 
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file whole or not at all. Text is UTF-8."""
+    with atomic_file(path) as draft:
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 @contextmanager
 def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Give a temporary folder beside `path`; on success it becomes `path`. An occupied `path` is refused."""
@@ -54,11 +60,13 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def refuse_occupied(path: Path, *, overwrite: bool = False) -> None:
+def refuse_occupied(
+    path: Path, *, overwrite: bool = False, hint: str = "Name another, or pass --overwrite."
+) -> None:
     """Stop early, before any work is done, when the output would bury something."""
     if path.is_dir():
         if any(path.iterdir()) and not overwrite:
-            raise UnveilError("the output folder is not empty", where=path, hint="Name another, or pass --overwrite.")
+            raise UnveilError("the output folder is not empty", where=path, hint=hint)
     elif path.exists():
         raise UnveilError("the output is a file, not a folder", where=path, hint="Name another place.")
 

@@ -41,7 +41,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trained, Path]:
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    lines = (folder / "training.jsonl").read_text().splitlines()
     return [{name: value for name, value in json.loads(line).items() if name != "seconds"} for line in lines]
 
 
@@ -111,12 +111,12 @@ def test_lines_after_the_checkpoint_and_half_lines_and_drafts_go(
 ) -> None:
     with pytest.raises(Stopped):
         train(keep=Keep(tmp_path), watch=Interrupt(2 * BATCHES + 1))
-    with (tmp_path / "metrics.jsonl").open("a") as file:
+    with (tmp_path / "training.jsonl").open("a") as file:
         file.write('{"epoch": 3, "loss": 1.0}\n{"epoch": 4, "lo')
     (tmp_path / ".checkpoint.safetensors.abc.part").write_bytes(b"half")
     train(keep=Keep(tmp_path, resume=True))
     assert_same_run(tmp_path, unbroken[1])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "metrics.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.safetensors", "training.jsonl"]
 
 
 def test_rare_checkpoints_lose_epochs_but_not_exactness(tmp_path: Path, unbroken: tuple[Trained, Path]) -> None:

@@ -19,7 +19,7 @@ from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.evaluation.sampling import CELLS, draw
 from unveil.evaluation.seen import seen_cells
-from unveil.files import atomic_file
+from unveil.files import write_whole
 
 FULL = "full"
 
@@ -85,11 +85,10 @@ class Candidates:
 
     def save(self, path: Path) -> None:
         """Write the negatives to a file, for other models and runs to share."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         about = {"cases": self.cases, "exclude_seen": json.dumps(self.exclude_seen)}
-        with atomic_file(path) as draft:
-            save_file(dict(self.negatives), draft, about | {"order": json.dumps(list(self.negatives))})
+        write_whole(path, save(dict(self.negatives), about | {"order": json.dumps(list(self.negatives))}))
 
     @classmethod
     def load(cls, path: Path, cases: EvalCases, sequences: Sequences) -> Self:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +13,7 @@ import polars as pl
 
 from unveil.errors import UnveilError
 from unveil.evaluation.stats import bootstrap
-from unveil.files import atomic_file
+from unveil.files import write_whole
 
 CASES, METRICS = "cases.parquet", "metrics.json"
 
@@ -77,12 +78,12 @@ class Evaluation:
 
     def write(self, folder: Path) -> None:
         """Write the frame and the summary into a folder, each file whole or not at all."""
-        with atomic_file(folder / CASES) as draft:
-            self.frame.write_parquet(draft)
-            digest = sha256(draft.read_bytes()).hexdigest()
+        cases = BytesIO()
+        self.frame.write_parquet(cases)
+        digest = sha256(cases.getvalue()).hexdigest()
         about = {"fingerprint": self.fingerprint, "cases": len(self.frame), "cases_sha256": digest, "rules": RULES}
-        with atomic_file(folder / METRICS) as draft:
-            draft.write_text(json.dumps({**about, "summary": self.summary.to_dicts()}, indent=1) + "\n")
+        write_whole(folder / CASES, cases.getvalue())
+        write_whole(folder / METRICS, json.dumps({**about, "summary": self.summary.to_dicts()}, indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -91,7 +92,7 @@ class Evaluation:
             about = json.loads((folder / METRICS).read_text())
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
             summary = pl.DataFrame(about["summary"], schema=SUMMARY)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             hint = "Name a folder that `unveil evaluate` has written to."
             raise UnveilError(
                 "no evaluation here", where=folder, expected=f"{METRICS} and {CASES}", hint=hint

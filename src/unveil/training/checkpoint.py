@@ -12,11 +12,11 @@ from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from unveil.errors import UnveilError
-from unveil.files import atomic_file
+from unveil.files import write_whole
 
 #: Raised when the meaning of what is stored changes.
 FORMAT = 1
@@ -36,8 +36,7 @@ class Checkpoint:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in self.tensors.items()}
         state = json.dumps(self.state, ensure_ascii=False, allow_nan=False)
         header = {"format": str(FORMAT), "state": state, "digest": _digest(tensors, state)}
-        with atomic_file(path) as draft:
-            save_file(tensors, draft, header)
+        write_whole(path, as_bytes(tensors, header))
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from unveil.files import atomic_file
+from unveil.files import explained, write_whole
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One line of the metrics file."""
+    """One line of the file of epochs."""
 
     epoch: int  # counted from 1
     loss: float  # mean risk over the epoch's slots, as the estimator weighs them
@@ -26,11 +26,10 @@ class Epoch:
 
 def append(path: Path, epoch: Epoch) -> None:
     """Add a line. A line cut off by a kill is mended by `rewrite` on resumption."""
-    with path.open("a", encoding="utf-8") as file:
+    with explained(path), path.open("a", encoding="utf-8") as file:
         file.write(epoch.line())
 
 
 def rewrite(path: Path, epochs: Sequence[Epoch]) -> None:
     """Set the file to these epochs: lines written after the checkpoint that a run resumes from go."""
-    with atomic_file(path) as draft:
-        draft.write_text("".join(epoch.line() for epoch in epochs), encoding="utf-8")
+    write_whole(path, "".join(epoch.line() for epoch in epochs))

@@ -21,12 +21,12 @@ from unveil.training.state import TrainingState, checkpoint_of, restored
 
 Validate = Callable[[Backbone], Mapping[str, float] | float]
 
-CHECKPOINT, METRICS = "checkpoint.safetensors", "metrics.jsonl"
+CHECKPOINT, EPOCHS = "checkpoint.safetensors", "training.jsonl"
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Where a run is kept: its checkpoint and its metrics file. `identity` is what else must match on resumption."""
+    """Where a run is kept: its checkpoint and its file of epochs. `identity` is what else must match on resumption."""
 
     folder: Path
     resume: bool = False
@@ -38,9 +38,9 @@ class Keep:
         return self.folder / CHECKPOINT
 
     @property
-    def metrics(self) -> Path:
+    def epochs(self) -> Path:
         """One JSON object per epoch."""
-        return self.folder / METRICS
+        return self.folder / EPOCHS
 
 
 @dataclass(frozen=True)
@@ -154,13 +154,13 @@ class _Run:
             self.state = restored(checkpoint, self.learner.model, self.learner.optimiser)
             self.kept = self.state.done
         sweep_drafts(self.keep.checkpoint)
-        rewrite(self.keep.metrics, self.state.epochs)
+        rewrite(self.keep.epochs, self.state.epochs)
 
     def store(self) -> None:
         """The line first, then the checkpoint: a kill between them leaves a line that resumption writes again."""
         if self.keep is None:
             return
-        append(self.keep.metrics, self.state.epochs[-1])
+        append(self.keep.epochs, self.state.epochs[-1])
         now = time.monotonic()
         if self.finished() or now - self.saved_at >= 60 * self.config.checkpoint_minutes:
             learner = self.learner
