@@ -70,7 +70,7 @@ def learner_of(sequences: Sequences) -> Learner:
     return Learner(TRAINING, model, Naive(), task_of(sequences, bucket=True), torch.device("cpu"))
 
 
-def rank_steps(model: BERT4Rec, sequences: Sequences, top_UK: Tensor, batch_size: int = 512) -> Iterator[None]:
+def rank_steps(model: BERT4Rec, sequences: Sequences, top_UK: Tensor, batch_size: int = 256) -> Iterator[None]:
     """Fill in the top K unseen items of every user, users of similar length together."""
     model.eval()
     user_U = np.argsort(np.minimum(sequences.length_U, CONFIG.length), kind="stable")
