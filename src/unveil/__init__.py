@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unveil.data.splits import temporal_split as temporal_split
     from unveil.data.vocabulary import Vocabulary as Vocabulary
     from unveil.errors import UnveilError as UnveilError
+    from unveil.serving.recommender import Recommender as Recommender
     from unveil.simulation.world import World as World
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Filters": "unveil.data.filters",
     "Interactions": "unveil.data.interactions",
+    "Recommender": "unveil.serving.recommender",
     "Sequences": "unveil.data.sequences",
     "UnveilError": "unveil.errors",
     "Vocabulary": "unveil.data.vocabulary",

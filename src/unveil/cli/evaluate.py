@@ -18,4 +18,4 @@ def evaluate(
     if json:
         typer.echo(evaluation.summary.write_json())
     else:
-        print_evaluation(str(run), evaluation)
+        print_evaluation(evaluation)

@@ -29,14 +29,16 @@ def recommend(
     form: Annotated[As, typer.Option("--as", help="How to print, where no file is written.")] = As.table,
 ) -> None:
     """Recommend: user_id, item_id, score, rank; raw ids in, raw ids out. Unknown ids are reported and passed over."""
-    from unveil.cli.results import print_lists, write_lists
+    from unveil.cli.results import print_lists, refuse_unknown_kind, write_lists
     from unveil.serving.lists import lists_for
 
+    if output is not None:
+        refuse_unknown_kind(output)
     lists = lists_for(run, history=history, users=users, k=k, filter_seen=not keep_seen)
     for kind, unknown in (("items", lists.unknown_items), ("users", lists.unknown_users)):
         if unknown:
             shown = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
-            typer.echo(f"{len(unknown)} unknown {kind} passed over: {shown}", err=True)
+            typer.echo(f"unknown {kind} passed over ({len(unknown):,}): {shown}", err=True)
     if output is not None:
         write_lists(lists.frame, output)
     else:

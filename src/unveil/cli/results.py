@@ -1,5 +1,6 @@
 """Results as tables for people and files for programs."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,79 +15,107 @@ if TYPE_CHECKING:
     from unveil.evaluation.result import Evaluation
     from unveil.experiment.run import Run
 
+#: The order in which metrics are read; others follow as they come.
+_FIRST = ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
+_LISTS = "lists"
+KINDS = (".csv", ".jsonl", ".parquet")
+
 
 def print_run(run: "Run") -> None:
-    """How training ended, and how good the model is."""
-    fitted = run.fitted
-    best = "" if fitted.best is None else f", best at epoch {fitted.best.epoch} (validation {fitted.best.value:.4f})"
+    """How training ended, how good the model is, and where it is."""
+    fitted, monitor = run.fitted, run.experiment.training.monitor
+    best = (
+        "" if fitted.best is None else f", best at {fitted.best.epoch} (validation {monitor} {fitted.best.value:.4f})"
+    )
     typer.echo(f"{len(fitted.epochs)} epochs{' (stopped early)' if fitted.stopped_early else ''}{best}")
-    print_evaluation(str(run.folder), run.evaluation)
-    typer.echo(f"next: unveil recommend {run.folder}, or unveil compare with another run")
+    print_evaluation(run.evaluation)
+    typer.echo(f"the run is in {run.folder}; next: unveil recommend {run.folder}")
 
 
-def print_evaluation(title: str, evaluation: "Evaluation") -> None:
-    """A row for each metric, a column for each protocol; every mean with its 95% interval."""
-    from unveil.evaluation.result import RULES
-
-    summary = evaluation.summary
-    protocols = summary["protocol"].unique(maintain_order=True).to_list()
-    ranked = [protocol for protocol in protocols if protocol != "lists"]
-    names = [f"{row['metric']}@{row['k']}" for row in summary.iter_rows(named=True) if row["protocol"] == ranked[0]]
-    cells = {(row["protocol"], f"{row['metric']}@{row['k']}"): row for row in summary.iter_rows(named=True)}
-    _table(title, ["", *ranked], [[name, *(_figure(cells[p, name]) for p in ranked)] for name in names])
-    if "lists" in protocols:
-        rows = [[name, _figure(row)] for (protocol, name), row in cells.items() if protocol == "lists"]
-        _table("recommended lists", ["", "all users"], rows)
-    typer.echo(f"mean {RULES['mean']}; interval {RULES['interval']}; ties {RULES['ties']}")
+def print_evaluation(evaluation: "Evaluation") -> None:
+    """A row for each metric, a column for each protocol; every mean with half the width of its interval."""
+    cells = {(row["protocol"], f"{row['metric']}@{row['k']}"): row for row in evaluation.summary.iter_rows(named=True)}
+    protocols = [protocol for protocol in dict.fromkeys(protocol for protocol, _ in cells) if protocol != _LISTS]
+    names = _in_order(name for protocol, name in cells if protocol != _LISTS)
+    figures = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
+    _print_table(["on the test events", *protocols], figures)
+    lists = [[name, _figure(row)] for (protocol, name), row in cells.items() if protocol == _LISTS]
+    if lists:
+        typer.echo()
+        _print_table(["of the lists", "all users"], lists)
+    typer.echo("mean over users ± half the width of its 95% bootstrap interval; ties go against the target")
 
 
 def print_comparison(comparison: "Comparison") -> None:
-    """A row for each figure, a column for each run; * marks a best that is significantly better than the next best."""
+    """A row for each figure, a column for each run, the best marked."""
     models = comparison.table["model"].unique(maintain_order=True).to_list()
-    rows: dict[tuple[str, str], dict[str, str]] = {}
+    figures: dict[str, dict[str, dict[str, str]]] = {}
     for row in comparison.table.iter_rows(named=True):
-        mark = ("*" if row["significant"] else "") + (" (best)" if row["place"] == 1 else "")
-        rows.setdefault((row["protocol"], f"{row['metric']}@{row['k']}"), {})[row["model"]] = f"{row['mean']:.4f}{mark}"
-    body = [[*name, *(cells.get(model, "–") for model in models)] for name, cells in rows.items()]
-    _table("comparison", ["protocol", "metric", *models], body)
-    typer.echo(f"* better than the next best, paired t-test per user, Holm-corrected p < {comparison.alpha:g}")
+        mark = "*" if row["significant"] else "+" if row["place"] == 1 else " "
+        rows = figures.setdefault(row["protocol"], {}).setdefault(f"{row['metric']}@{row['k']}", {})
+        rows[row["model"]] = f"{row['mean']:.4f}{mark}"
+    for protocol, cells in figures.items():
+        body = [[name, *(cells[name].get(model, "–") for model in models)] for name in _in_order(cells)]
+        _print_table([protocol, *models], body)
+        typer.echo()
+    test = f"paired t-test per user, Holm-corrected p < {comparison.alpha:g}"
+    typer.echo(f"+ best  * best, and better than the next by more than chance ({test})")
 
 
 def print_lists(frame: "pl.DataFrame", form: str) -> None:
     """Lists on standard output."""
-    if form == "csv":
-        typer.echo(frame.write_csv(), nl=False)
-    elif form == "jsonl":
-        typer.echo(frame.write_ndjson(), nl=False)
+    if form == "table":
+        rows = [[user, item, f"{score:.4f}", str(rank)] for user, item, score, rank in frame.iter_rows()]
+        _print_table(frame.columns, rows)
     else:
-        rows = [[str(row[0]), str(row[1]), f"{row[2]:.4f}", str(row[3])] for row in frame.iter_rows()]
-        _table(None, frame.columns, rows)
+        typer.echo(_written(frame, f".{form}"), nl=False)
+
+
+def refuse_unknown_kind(path: Path) -> None:
+    """Stop before any work is done where the file's ending says nothing."""
+    if path.suffix not in KINDS:
+        raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=f"one of {', '.join(KINDS)}")
 
 
 def write_lists(frame: "pl.DataFrame", path: Path) -> None:
     """Lists as a file, by its ending."""
-    from unveil.files import atomic_file
+    from unveil.files import write_whole
 
-    writers: dict[str, Any] = {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}
-    if path.suffix not in writers:
-        raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=", ".join(writers))
-    with atomic_file(path) as draft:
-        writers[path.suffix](draft)
+    write_whole(path, _written(frame, path.suffix))
     typer.echo(f"{path}: {len(frame):,} rows")
 
 
-def _figure(row: dict[str, Any]) -> str:
-    interval = "" if row["low"] is None else f" [{row['low']:.4f}, {row['high']:.4f}]"
-    return f"{row['mean']:.4f}{interval}"
+def _written(frame: "pl.DataFrame", kind: str) -> bytes:
+    from io import BytesIO
+
+    writers: dict[str, Any] = {
+        ".csv": frame.write_csv,
+        ".jsonl": frame.write_ndjson,
+        ".parquet": frame.write_parquet,
+    }
+    content = BytesIO()
+    writers[kind](content)
+    return content.getvalue()
 
 
-def _table(title: str | None, columns: list[str], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _in_order(names: Iterable[str]) -> list[str]:
+    found = list(dict.fromkeys(names))
+    return sorted(found, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place == 0 else "right")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+
+def _figure(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "–"
+    half = "" if row["low"] is None else f" ±{(row['high'] - row['low']) / 2:.4f}"
+    return f"{row['mean']:.4f}{half}"
+
+
+def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+    """Never folded: what is too wide for a terminal is wide, and what is piped is whole."""
+    widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        head, *rest = (
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        typer.echo("  ".join([head, *rest]).rstrip())

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from unveil.data.sources.database import shown
 from unveil.evaluation.result import RULES, Evaluation
 from unveil.experiment.config import Experiment
 from unveil.training.trainer import Fitted
@@ -32,15 +33,16 @@ Load it with `Recommender.load(folder)` or `unveil recommend folder`. Loading ru
 It knows the users and items of its log only. The log shows what users took, not all they would have liked.
 {limits}"""
 
-_PROXY = "Its propensities are not known to be true: every gain is one under the proxy that stands in for them.\n"
+_PROXY = "Popularity stands in for exposure: every gain is one under that proxy.\n"
 
 
 def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Evaluation, fitted: Fitted) -> str:
     """Markdown for the README of a run folder."""
-    log, name = about["log"], experiment.estimator["name"]
+    log, name, best = about["log"], experiment.estimator["name"], fitted.best
+    monitor = experiment.training.monitor
     return _CARD.format(
         estimator=name,
-        source=experiment.data.log,
+        source=shown(experiment.data.log),
         users=log["users"],
         items=log["items"],
         interactions=log["interactions"],
@@ -48,20 +50,21 @@ def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Eva
         split=about["split"],
         fingerprint=log["fingerprint"][:16],
         epochs=len(fitted.epochs),
-        best="" if fitted.best is None else f", best at {fitted.best.epoch} (validation {fitted.best.value:.4f})",
+        best="" if best is None else f", best at {best.epoch} (validation {monitor} {best.value:.4f})",
         parameters=about["parameters"],
-        weights=_weights(about["weights"]),
+        weights=_weights(about),
         table="\n".join(_table(evaluation)),
         rules="\n".join(f"- {what}: {rule}" for what, rule in RULES.items()),
-        limits=_PROXY if about["weights"] is not None and experiment.data.world is None else "",
+        limits=_PROXY if about["by_proxy"] else "",
     )
 
 
-def _weights(weights: Mapping[str, Any] | None) -> str:
+def _weights(about: Mapping[str, Any]) -> str:
+    weights = about["weights"]
     if weights is None:
         return ""
     share = weights["effective_sample_size"] / weights["slots"]
-    return f" Weights: {weights['slots']:,} slots are worth {share:.1%} of their number."
+    return f" Weighted by `{about['propensity']}`: {weights['slots']:,} slots are worth {share:.1%} of their number."
 
 
 def _table(evaluation: Evaluation) -> list[str]:

@@ -1,52 +1,29 @@
 """Experiment: a run as data. Read from TOML, changed by dotted names, written beside the results."""
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from unveil.data.filters import Filters, Repeats
 from unveil.data.interactions import Interactions
+from unveil.data.log_source import LogSource
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError
-from unveil.training.presets import PRESETS
 from unveil.training.recipe import Recipe, preset
 
 
 @dataclass(frozen=True)
-class DataConfig:
+class DataConfig(LogSource):
     """Which log, how to read it, what to leave out, how to split it."""
 
-    log: str = ""
-    format: str | None = None
-    columns: dict[str, str] = field(default_factory=dict)
-    time_unit: str | None = None
-    encoding: str = "utf-8"
-    query: str | None = None
-    min_rating: float | None = None
-    min_item: int = 0
-    min_user: int = 0
-    iterate: bool = False
-    repeats: Repeats = "keep"
     world: str | None = None  # the folder of the world that the log was drawn from
     split: Literal["leave-one-out", "temporal"] = "leave-one-out"
     valid_from: float = 0.8  # temporal: shares of the events in time order
     test_from: float = 0.9
     targets: Targets = "last"
-
-    def load(self) -> Interactions:
-        """The log less what the filters leave out."""
-        log = Interactions.read(
-            self.log,
-            self.format,
-            columns=self.columns,
-            time_unit=self.time_unit,
-            encoding=self.encoding,
-            query=self.query,
-        )
-        return Filters(self.min_rating, self.min_item, self.min_user, self.iterate, self.repeats)(log)
 
     def parts(self, log: Interactions) -> Split:
         """Train, validation and test."""
@@ -60,11 +37,24 @@ class DataConfig:
 class EvaluationConfig:
     """Which rankings are made, and which of them decides when to stop."""
 
-    uniform: int = 100  # negatives drawn uniformly; 0: none
-    popular: int = 100  # negatives drawn by popularity; 0: none
+    uniform: int | None = None  # negatives drawn uniformly; 0: none; None: 100, or as many as there are for all cases
+    popular: int | None = None  # the same, drawn by popularity
     seed: int = 0  # of the negatives: the same for all runs that are to be compared
     exclude_seen: bool = True  # items of the context do not compete; switch off where users come back to items
     validation: str = "full"  # the ranking that decides when to stop: full, uniform-N or popular-N
+
+    def __post_init__(self) -> None:
+        for name in ("uniform", "popular", "seed"):
+            if (getattr(self, name) or 0) < 0:
+                expected = "0 or more"
+                raise UnveilError(
+                    "out of range", where=f"evaluation.{name}", found=getattr(self, name), expected=expected
+                )
+        if not re.fullmatch(r"full|(uniform|popular)-[1-9]\d*", self.validation):
+            expected = "full, uniform-N or popular-N with a number N"
+            raise UnveilError(
+                "no such ranking", where="evaluation.validation", found=self.validation, expected=expected
+            )
 
 
 @dataclass(frozen=True)
@@ -76,9 +66,9 @@ class Experiment(Recipe):
 
     @classmethod
     def of(cls, base: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
-        """A preset or a TOML file, with some settings replaced."""
+        """A preset, by name, or a TOML file, by path, with some settings replaced."""
         experiment = cls()
-        for layer, where in layers(base):
+        for layer, where in _layers(base):
             experiment = experiment.changed(layer, where=where)
         return experiment.changed(changes or {})
 
@@ -88,27 +78,31 @@ class Experiment(Recipe):
         return Recipe(**{part.name: getattr(self, part.name) for part in fields(Recipe)})
 
 
-def layers(base: str | Path, inside: Sequence[Path] = ()) -> list[tuple[Mapping[str, Any], object]]:
+def _layers(base: str | Path, inside: Sequence[Path] = ()) -> list[tuple[Mapping[str, Any], object]]:
     """The settings of a preset or a TOML file, those it extends first, each with where it was found."""
-    if str(base) in PRESETS:
-        return [(preset(str(base)), None)]
-    path = Path(base)
-    if path in inside:
-        raise UnveilError("configs extend each other in a circle", where=path)
-    content = _toml(path)
+    if isinstance(base, str):
+        return [(preset(base), None)]
+    if base.resolve() in inside:
+        raise UnveilError("configs extend each other in a circle", where=base)
+    content = _toml(base)
     extends = content.pop("extends", None)
     if extends is None:
-        return [(content, path)]
-    below = extends if extends in PRESETS else path.parent / extends
-    return [*layers(below, [*inside, path]), (content, path)]
+        return [(content, base)]
+    return [*_layers(_extended(extends, base), [*inside, base.resolve()]), (content, base)]
+
+
+def _extended(name: object, path: Path) -> str | Path:
+    """What a config names as its ground: a TOML file beside it, or a preset."""
+    if not isinstance(name, str):
+        raise UnveilError("not a name", where=f"{path}, extends", found=name, expected="a TOML file or a preset")
+    return path.parent / name if name.endswith(".toml") else name
 
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        hint = f"Name a TOML file or one of the presets: {', '.join(PRESETS)}."
-        raise UnveilError("no such config", where=path, hint=hint) from None
+        raise UnveilError("no such config", where=path, expected="a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnveilError(f"not TOML: {error}", where=path) from None
     except OSError as error:

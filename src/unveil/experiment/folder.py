@@ -2,7 +2,7 @@
 
 ```
 config.json              every setting, defaults included
-about.json               versions, machine, the log's fingerprint and figures, weight diagnostics
+about.json               versions, the log's fingerprint and figures, propensity and weights
 training.jsonl           a line an epoch
 checkpoint.safetensors   what --resume goes on from
 model.safetensors, items.parquet, users.parquet, histories.safetensors, manifest.json: the recommender
@@ -15,21 +15,25 @@ README.md                the model card
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as as_bytes
 
 from unveil import __version__
 from unveil.data.sequences import Sequences
+from unveil.data.sources.database import shown
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
-from unveil.files import atomic_file
+from unveil.files import refuse_occupied, write_whole
 from unveil.settings import built, plain
+from unveil.training.config import WHEREABOUTS
+from unveil.training.identity import refuse_other_run
 
 CONFIG, ABOUT, SPLIT, NEGATIVES, CARD = (
     "config.json",
@@ -40,16 +44,45 @@ CONFIG, ABOUT, SPLIT, NEGATIVES, CARD = (
 )
 
 
+def refuse_unfit(folder: Path, *, resume: bool) -> None:
+    """Before any work is done: a new run needs an empty place, a resumed one the place it began in."""
+    if not resume:
+        refuse_occupied(folder, hint="Name another; or, if it holds a run that was stopped, pass --resume.")
+    elif not folder.is_dir():
+        raise UnveilError("there is no run to resume", where=folder, hint="Leave --resume out to start one.")
+    elif any(folder.iterdir()):
+        read_json(folder / CONFIG)
+
+
+def refuse_other(folder: Path, experiment: Experiment, fingerprint: str) -> None:
+    """A run is resumed with the settings and the log it began with; only where and how often may change."""
+    if (folder / CONFIG).exists():
+        saved, now = (_identity(each) for each in (read_config(folder), experiment))
+        refuse_other_run(saved, now, folder / CONFIG)
+    if (folder / ABOUT).exists():
+        saved = {"log": read_json(folder / ABOUT)["log"]["fingerprint"]}
+        refuse_other_run(saved, {"log": fingerprint}, folder / ABOUT)
+
+
+def _identity(experiment: Experiment) -> dict[str, Any]:
+    """All settings but those that do not change the numbers; the log is told by its content, not by its name."""
+    tree = plain(experiment)
+    for name in WHEREABOUTS:
+        del tree["training"][name]
+    del tree["data"]["log"]
+    tree["data"]["world"] = tree["data"]["world"] is not None
+    return tree
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """One JSON file, whole or not at all."""
-    with atomic_file(path) as draft:
-        draft.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """What `write_json` wrote."""
     try:
-        return dict(json.loads(path.read_text()))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         hint = "Name a folder that `unveil train` wrote."
         raise UnveilError("not a run folder", where=path.parent, expected=path.name, hint=hint) from None
@@ -63,8 +96,9 @@ def read_config(folder: Path) -> Experiment:
 
 
 def write_config(folder: Path, experiment: Experiment) -> None:
-    """The settings of a run, defaults included."""
-    write_json(folder / CONFIG, plain(experiment))
+    """The settings of a run, defaults included and passwords left out."""
+    public = replace(experiment, data=replace(experiment.data, log=shown(experiment.data.log)))
+    write_json(folder / CONFIG, plain(public))
 
 
 def versions() -> dict[str, str]:
@@ -80,22 +114,26 @@ def versions() -> dict[str, str]:
 
 def write_split(folder: Path, split: Split) -> None:
     """What was trained on and what is asked, in places of the histories."""
-    arrays = {"train_U": split.train.length_U.astype(np.int64)}
+    arrays = {"train_U": split.train.length_U}
     for part in ("valid", "test"):
         arrays |= {f"{part}.{name}": column for name, column in vars(getattr(split, part)).items()}
-    with atomic_file(folder / SPLIT) as draft:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft, {"rule": split.rule})
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    about = {"rule": split.rule, "train_only": str(split.train_only)}
+    write_whole(folder / SPLIT, as_bytes(whole, about))
 
 
 def read_split(folder: Path, whole: Sequences) -> Split:
     """What `write_split` wrote."""
+    path = folder / SPLIT
     try:
-        arrays = load_file(folder / SPLIT)
-        parts = {
-            part: EvalCases(*(arrays[f"{part}.{name}"] for name in ("user_C", "item_C", "step_C", "seen_C")))
-            for part in ("valid", "test")
-        }
-    except (FileNotFoundError, SafetensorError, KeyError) as error:
-        raise UnveilError("the cases of the run are missing or damaged", where=folder / SPLIT) from error
-    train = whole.cut(np.zeros_like(arrays["train_U"]), arrays["train_U"])
-    return Split(whole, train, **parts, rule=read_json(folder / ABOUT)["split"], train_only=0)
+        with safe_open(path, framework="numpy") as file:
+            about = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        train = whole.cut(np.zeros_like(arrays["train_U"]), arrays["train_U"])
+        valid, test = (
+            EvalCases(*(arrays[f"{part}.{column.name}"] for column in fields(EvalCases))) for part in ("valid", "test")
+        )
+        return Split(whole, train, valid, test, about["rule"], int(about["train_only"]))
+    except (SafetensorError, LookupError, ValueError, OSError) as error:
+        hint = "Name a folder that `unveil train` wrote."
+        raise UnveilError("the cases of the run are missing or damaged", where=path, hint=hint) from error

@@ -5,25 +5,24 @@ told apart from a folder that never was one.
 """
 
 import json
-from collections.abc import Callable
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file as load_arrays
-from safetensors.numpy import save_file as save_arrays
+from safetensors.numpy import save as array_bytes
 from safetensors.torch import load_file as load_weights
-from safetensors.torch import save_file as save_weights
+from safetensors.torch import save as weight_bytes
 
 from unveil import __version__
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
-from unveil.files import atomic_file, atomic_folder
+from unveil.files import atomic_folder, write_whole
 from unveil.models.base import Backbone, backbone
 from unveil.serving.recommender import Recommender
 from unveil.settings import built, plain
@@ -36,6 +35,8 @@ MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES = (
     "users.parquet",
     "histories.safetensors",
 )
+_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
+_AGAIN = "Copy it again from where it came, or train again."
 
 
 def save(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> None:
@@ -46,49 +47,43 @@ def save(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> 
 
 def write(recommender: Recommender, folder: Path) -> None:
     """Write into a folder that is there; the manifest comes last."""
-    model = recommender.model
+    model, sequences = recommender.model, recommender.sequences
     if not isinstance(model, Backbone):
         raise UnveilError("only a network can be saved", found=type(model).__name__)
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    sequences = recommender.sequences
-    arrays: dict[str, NDArray[Any]] = {name: getattr(sequences, name) for name in _ARRAYS}
-    writers: dict[str, Callable[[Path], object]] = {
-        WEIGHTS: lambda path: save_weights(weights, path),
-        ITEMS: lambda path: recommender.items.ids.to_frame().write_parquet(path),
-        USERS: lambda path: recommender.users.ids.to_frame().write_parquet(path),
-        HISTORIES: lambda path: save_arrays({name: np.ascontiguousarray(a) for name, a in arrays.items()}, path),
+    content = {
+        WEIGHTS: weight_bytes(weights),
+        ITEMS: _parquet(recommender.items),
+        USERS: _parquet(recommender.users),
+        HISTORIES: array_bytes({name: np.ascontiguousarray(getattr(sequences, name)) for name in _ARRAYS}),
     }
-    for name, writer in writers.items():
-        with atomic_file(folder / name) as draft:
-            writer(draft)
+    for name, part in content.items():
+        write_whole(folder / name, part)
     manifest = {
         "format": FORMAT,
         "unveil": __version__,
         "model": {"name": model.name, "config": plain(model.config)},
         "length": recommender.length,
         "n_steps": sequences.n_steps,
-        "sha256": {name: _hash(folder / name) for name in writers},
+        "sha256": {name: sha256(part).hexdigest() for name, part in content.items()},
     }
-    with atomic_file(folder / MANIFEST) as draft:
-        draft.write_text(json.dumps(manifest, indent=1) + "\n")
+    write_whole(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
 
 def load(folder: Path) -> Recommender:
     """Read what `write` wrote, and refuse anything else."""
-    manifest = read_manifest(folder)
-    for name, expected in manifest["sha256"].items():
-        _check(folder / name, expected)
+    manifest = _manifest(folder)
     try:
+        for name in (WEIGHTS, ITEMS, USERS, HISTORIES):
+            _check(folder / name, manifest["sha256"][name])
         return _assembled(folder, manifest)
-    except (SafetensorError, pl.exceptions.PolarsError, KeyError, RuntimeError, OSError) as error:
+    except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
         raise UnveilError(f"the folder does not hold together: {error}", where=folder, hint=_AGAIN) from error
+    except OSError as error:
+        raise UnveilError(f"cannot be read: {error.strerror}", where=error.filename or folder) from error
 
 
-_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
-_AGAIN = "Copy it again from where it came, or train again."
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> dict[str, Any]:
     """What the folder says it is."""
     path = folder / MANIFEST
     try:
@@ -96,8 +91,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         hint = "Name a folder that `unveil train` or `Recommender.save` wrote. A run that was stopped can be resumed."
         raise UnveilError("not the folder of a trained model", where=folder, expected=MANIFEST, hint=hint) from None
-    except (ValueError, OSError) as error:
-        raise UnveilError(f"cannot be read: {error}", where=path, hint=_AGAIN) from error
+    except ValueError as error:
+        raise UnveilError(f"not JSON: {error}", where=path, hint=_AGAIN) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise UnveilError("not a manifest of this version", where=path, found=found, expected=repr(FORMAT))
@@ -123,7 +118,10 @@ def _check(path: Path, expected: str) -> None:
 
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
-        digest = sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _parquet(ids: Vocabulary) -> bytes:
+    content = BytesIO()
+    ids.ids.to_frame().write_parquet(content)
+    return content.getvalue()

@@ -3,10 +3,10 @@
 Shapes: B users of a batch, K places, V items.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.tokens import histories as asked
 from unveil.data.tokens import tokens_of
@@ -24,8 +25,12 @@ from unveil.evaluation.ranking import top_items
 from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import Cells, no_cells, seen_cells
 
-#: Scores held at once: 64 MiB.
-CELLS = 2**24
+if TYPE_CHECKING:
+    from unveil.simulation.world import World
+    from unveil.training.progress import Watcher
+
+#: Users, and scores, held at once: 16 MiB of scores.
+ROWS, CELLS = 256, 2**22
 
 SCHEMA = {"user_id": pl.String, "item_id": pl.String, "score": pl.Float32, "rank": pl.Int32}
 
@@ -53,53 +58,66 @@ class Recommender:
     sequences: Sequences
     length: int
 
+    @classmethod
+    def fit(
+        cls,
+        log: Interactions,
+        *,
+        estimator: str = "naive",
+        preset: str = "quick",
+        overrides: Mapping[str, Any] | None = None,
+        world: "World | None" = None,
+        watch: "Watcher | None" = None,
+    ) -> Self:
+        """Train on a log less each user's last two events, of which the earlier says when to stop.
+
+        `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
+        """
+        from unveil.serving.fit import fit
+
+        chosen = {"estimator.name": estimator, **(overrides or {})}
+        return cls(**vars(fit(log, preset, chosen, world=world, watch=watch)))
+
     def recommend(
         self, users: Sequence[str] | None = None, k: int = 10, *, filter_seen: bool = True
     ) -> Recommendations:
         """The k best items for each of these users (all known users, where none are named)."""
+        self._refuse_beyond_catalogue(k)
         raw = pl.Series(self.users.ids if users is None else list(users), dtype=pl.String)
         index_B = self.users.index(raw)
         unknown = tuple(raw.filter(pl.Series(index_B == UNKNOWN)))
-        if len(index_B) and len(unknown) == len(raw):
+        if unknown and len(unknown) == len(raw):
             raise UnveilError("none of the users is known", found=unknown[0], hint="Give a history instead.")
-        frames = list(self.batches(index_B[index_B != UNKNOWN], k, filter_seen=filter_seen))
-        return Recommendations(pl.concat(frames, how="vertical"), unknown_users=unknown)
+        frames = self.batches(index_B[index_B != UNKNOWN], k, filter_seen=filter_seen)
+        return Recommendations(_joined(frames), unknown_users=unknown)
 
     def batches(self, user_B: Index, k: int = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
-        """The lists of many users, a frame at a time: memory does not grow with their number."""
-        self._refuse_beyond_catalogue(k)
-        size = max(1, CELLS // len(self.items))
-        for start in range(0, max(1, len(user_B)), size):
-            part_B = user_B[start : start + size]
+        """The lists of many users, by index, a frame at a time: memory does not grow with their number."""
+        for part in self._parts(len(user_B)):
+            part_B = user_B[part]
             seen_B = self.sequences.length_U[part_B]
             token_BL = asked(self.sequences, part_B, seen_B, self.length)
             barred = seen_cells(self.sequences, part_B, seen_B) if filter_seen else no_cells()
-            yield self._lists(list(self.users.raw(part_B)), token_BL, barred, k)
+            yield self._lists(self.users.raw(part_B), token_BL, barred, k)
 
     def recommend_for(
         self, histories: Sequence[Sequence[str]], k: int = 10, *, filter_seen: bool = True
     ) -> Recommendations:
         """The k best items after each history of raw item ids, oldest first. Unknown ids are passed over and reported.
 
-        The user ids of the answer are the places of the histories, from 0.
+        The user ids of the answer are the places of the histories, from 0. An empty history is a new user's.
         """
         self._refuse_beyond_catalogue(k)
         index = [self.items.index(list(history)) for history in histories]
-        unknown = [raw for given, found in zip(histories, index, strict=True) for raw in _unknown(given, found)]
         known = [found[found != UNKNOWN] for found in index]
-        for place, (given, left) in enumerate(zip(histories, known, strict=True)):
-            if len(given) and not len(left):
-                raise UnveilError(
-                    "no item of the history is known",
-                    where=f"history {place}",
-                    found=", ".join(given),
-                    hint="Give ids as they are written in the log that the model was trained on.",
-                )
-        token_BL = tokens_of(known, len(self.items), self.length)
-        frame = self._lists(
-            [str(n) for n in range(len(known))], token_BL, _cells(known) if filter_seen else no_cells(), k
+        _refuse_strangers(histories, known)
+        frames = (
+            self._lists(_places(part), tokens_of(known[part], len(self.items), self.length), barred, k)
+            for part in self._parts(len(known))
+            for barred in [_cells(known[part]) if filter_seen else no_cells()]
         )
-        return Recommendations(frame, unknown_items=tuple(dict.fromkeys(unknown)))
+        unknown = [raw for given, found in zip(histories, index, strict=True) for raw in _unknown(given, found)]
+        return Recommendations(_joined(frames), unknown_items=tuple(dict.fromkeys(unknown)))
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write a folder that `load` reads: weights, vocabularies, histories. Nothing in it is code."""
@@ -114,9 +132,11 @@ class Recommender:
 
         return cls(**vars(load(Path(folder))))
 
-    def _lists(self, names: list[str], token_BL: Tensor, barred: Cells, k: int) -> pl.DataFrame:
-        if not names:
-            return pl.DataFrame(schema=SCHEMA)
+    def _parts(self, rows: int) -> Iterator[slice]:
+        size = max(1, min(ROWS, CELLS // len(self.items)))
+        return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
+
+    def _lists(self, names: pl.Series, token_BL: Tensor, barred: Cells, k: int) -> pl.DataFrame:
         with at_rest(self.model):
             scores_BV = checked_scores(self.model, token_BL, len(self.items)).cpu()
         row_N, item_N = (torch.from_numpy(part) for part in barred)
@@ -124,19 +144,38 @@ class Recommender:
         score_BK = scores_BV.gather(1, top_BK.clamp_min(0))
         return self._frame(names, top_BK.numpy(), score_BK.numpy())
 
-    def _frame(self, names: list[str], top_BK: NDArray[Any], score_BK: NDArray[Any]) -> pl.DataFrame:
-        listed = (top_BK != NOBODY).ravel()
+    def _frame(self, names: pl.Series, top_BK: NDArray[Any], score_BK: NDArray[Any]) -> pl.DataFrame:
+        row_N, place_N = np.nonzero(top_BK != NOBODY)
         columns = {
-            "user_id": pl.Series(names).gather(np.repeat(np.arange(len(names)), top_BK.shape[1])[listed]),
-            "item_id": self.items.raw(top_BK.ravel()[listed]),
-            "score": score_BK.ravel()[listed],
-            "rank": np.tile(np.arange(1, top_BK.shape[1] + 1), len(names))[listed],
+            "user_id": names.gather(row_N),
+            "item_id": self.items.raw(top_BK[row_N, place_N]),
+            "score": score_BK[row_N, place_N],
+            "rank": place_N + 1,
         }
         return pl.DataFrame(columns, schema=SCHEMA)
 
     def _refuse_beyond_catalogue(self, k: int) -> None:
         if not 1 <= k <= len(self.items):
             raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {len(self.items):,} items")
+
+
+def _joined(frames: Iterator[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *frames], how="vertical")
+
+
+def _places(part: slice) -> pl.Series:
+    return pl.Series(range(part.start, part.stop), dtype=pl.Int64).cast(pl.String)
+
+
+def _refuse_strangers(histories: Sequence[Sequence[str]], known: Sequence[Index]) -> None:
+    for place, (given, left) in enumerate(zip(histories, known, strict=True)):
+        if len(given) and not len(left):
+            raise UnveilError(
+                "no item of the history is known",
+                where=f"history {place}" if len(histories) > 1 else None,
+                found=", ".join(given),
+                hint="Give ids as they are written in the log that the model was trained on.",
+            )
 
 
 def _unknown(raw: Sequence[str], index: Index) -> list[str]:

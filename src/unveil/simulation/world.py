@@ -133,11 +133,9 @@ class World:
         user, item = self.users.index(log.users.ids), self.items.index(log.items.ids)
         for name, index, ids in (("user", user, log.users.ids), ("item", item, log.items.ids)):
             if (index == UNKNOWN).any():
-                raise UnveilError(
-                    f"the log has a {name} that the world does not know",
-                    found=ids[int((index == UNKNOWN).argmax())],
-                    hint="Name the world that the log was drawn from.",
-                )
+                raise _does_not_fit(f"it has a {name} that the world does not know: {ids[int(index.argmin())]!r}")
+        self._refuse_other_steps(log)
+        self._refuse_other_exposure(log, user, item)
         return replace(
             self,
             relevance_logits=self.relevance_logits.of_only(user, item),
@@ -146,6 +144,21 @@ class World:
             items=log.items,
             start_U=self.start_U[user],
         )
+
+    def _refuse_other_steps(self, log: Interactions) -> None:
+        if log.step is None:
+            raise _does_not_fit("it does not say at which step of the world its events were")
+        if len(log) and int(log.step.max()) >= self.n_steps:
+            raise _does_not_fit(f"it has a step {int(log.step.max())}, and the world's last is {self.n_steps - 1}")
+
+    def _refuse_other_exposure(self, log: Interactions, user_U: Indices, item_V: Indices) -> None:
+        """A log drawn from a world carries its propensities; a few of them tell worlds of the same size apart."""
+        if log.propensity is None or log.step is None:
+            return
+        some = slice(0, 1000)
+        theta_M = self.exposure_of(user_U[log.user[some]], item_V[log.item[some]], log.step[some])
+        if not np.allclose(theta_M, log.propensity[some], rtol=1e-3, atol=1e-9):
+            raise _does_not_fit("its propensities are not the exposure of this world")
 
     def describe(self) -> "WorldDescription":
         """The world in figures: how personal relevance is, how unequal exposure."""
@@ -175,3 +188,7 @@ class World:
         for _ in range(int(self.severity) - 1):
             theta *= shown
         return theta
+
+
+def _does_not_fit(why: str) -> UnveilError:
+    return UnveilError(f"the log does not fit the world: {why}", hint="Name the world that the log was drawn from.")

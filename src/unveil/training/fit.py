@@ -1,24 +1,29 @@
 """From a training part and a recipe to a trained model: the parts put together in one place."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from unveil.data.batches import ClozeTask
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
+from unveil.data.splits import Split
+from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, estimator
 from unveil.estimators.build import build as build_estimator
 from unveil.estimators.build import weight_diagnostics
 from unveil.estimators.ideal import Truth
+from unveil.evaluation.candidates import FULL
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec
+from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import build as build_propensity
 from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
+from unveil.training.device import pick_device
 from unveil.training.progress import Watcher
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep, Trainer
 
 
@@ -33,51 +38,92 @@ class Ready:
     recipe: Recipe
     task: ClozeTask
     estimator: Estimator
+    propensity: PropensityModel | None  # None: the estimator does not weight by one
     model: Backbone
-    weights: WeightDiagnostics | None  # None: the estimator does not weight by a propensity
+    weights: WeightDiagnostics | None
+
+    @property
+    def by_proxy(self) -> bool:
+        """Whether something that was counted stands in for exposure that nobody recorded."""
+        return self.propensity is not None and self.propensity.source == "nothing"
 
     def fit(
         self, validation: ValidationEvaluator | None, *, keep: Keep | None = None, watch: Watcher | None = None
     ) -> Fitted:
-        """Train the model in place; the best weights by validation are kept."""
-        monitor = self.recipe.training.monitor
-        validate: Callable[[Backbone], Mapping[str, float]] | None = None
-        if validation is not None:
-            validate = lambda model: {monitor: validation(model)}  # noqa: E731
+        """Train the model in place, and bring it home from wherever it was trained; the best weights are kept."""
         trainer = Trainer(self.recipe.training)
-        return trainer.fit(self.model, self.estimator, self.task, validate, keep=keep, watch=watch)
+        fitted = trainer.fit(self.model, self.estimator, self.task, validation, keep=keep, watch=watch)
+        self.model.cpu()
+        return fitted
 
 
 def prepare(
     train: Sequences, recipe: Recipe, *, log: Interactions | None = None, world: KnownTruth | None = None
 ) -> Ready:
     """Build the parts of a recipe. The log gives logged propensities, a world the true ones and the true relevance."""
-    seed, cloze = recipe.training.seed, recipe.task
-    task = ClozeTask(
+    pick_device(recipe.training.device)
+    task = _task(train, recipe)
+    propensity = _propensity(train, recipe, log, world)
+    name, options = _named(recipe.estimator)
+    chosen = build_estimator(name, options, propensity=propensity, world=world)
+    model = BERT4Rec(recipe.model, train.n_items, seed=recipe.training.seed)
+    return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))
+
+
+def validation_of(
+    split: Split, recipe: Recipe, *, protocol: str = FULL, exclude_seen: bool = True, seed: int = 0
+) -> ValidationEvaluator:
+    """What `training.monitor`, such as NDCG@10, says of a model under `protocol`: full, uniform-N or popular-N."""
+    metric, k = _monitor(recipe.training.monitor)
+    kind, _, count = protocol.partition("-")
+    validation = ValidationEvaluator.of(
+        split,
+        length=recipe.model.length,
+        metric_name=metric,
+        k=k,
+        protocol=protocol,
+        uniform=int(count) if kind == "uniform" else 0,
+        popular=int(count) if kind == "popular" else 0,
+        exclude_seen=exclude_seen,
+        seed=seed,
+    )
+    device = str(pick_device(recipe.training.device))
+    return replace(validation, evaluator=replace(validation.evaluator, device=device))
+
+
+def _monitor(name: str) -> tuple[str, int]:
+    metric, _, k = name.partition("@")
+    if not k.isdecimal() or not int(k):
+        expected = "a metric at a number of places, e.g. NDCG@10"
+        raise UnveilError("no such figure", where="training.monitor", found=name, expected=expected)
+    return metric, int(k)
+
+
+def _task(train: Sequences, recipe: Recipe) -> ClozeTask:
+    cloze = recipe.task
+    return ClozeTask(
         train,
         length=recipe.model.length,
         batch_size=cloze.batch_size,
         mask_probability=cloze.mask_probability,
         last_share=cloze.last_share,
-        seed=seed,
+        seed=recipe.training.seed,
         always_mask=cloze.always_mask,
         bucket=cloze.bucket,
     )
-    chosen = _estimator(train, recipe, log, world)
-    model = BERT4Rec(recipe.model, train.n_items, seed=seed)
-    return Ready(recipe, task, chosen, model, weight_diagnostics(chosen, task.slots))
 
 
-def _estimator(train: Sequences, recipe: Recipe, log: Interactions | None, world: KnownTruth | None) -> Estimator:
-    name, options = _named(recipe.estimator)
-    needs = estimator(name).needs
+def _propensity(
+    train: Sequences, recipe: Recipe, log: Interactions | None, world: KnownTruth | None
+) -> PropensityModel | None:
+    """The one that was asked for, or what the estimator needs: true where there is a world, else popularity."""
+    needs = estimator(str(recipe.estimator["name"])).needs
     if needs in ("nothing", "truth"):
-        return build_estimator(name, options, world=world)
-    asked, its_options = _named(recipe.propensity)
-    if asked == "auto":
-        asked = f"{'popularity' if world is None else 'known'}-{needs}"
-    propensity = build_propensity(asked, its_options, train, window=recipe.model.length, log=log, world=world)
-    return build_estimator(name, options, propensity=propensity)
+        return None
+    name, options = _named(recipe.propensity)
+    if name == AUTO:
+        name = f"{'popularity' if world is None else 'known'}-{needs}"
+    return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
 
 
 def _named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -4,11 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from unveil.errors import UnveilError
+from unveil.errors import unknown
+from unveil.estimators.base import ESTIMATORS
 from unveil.models.bert4rec import BERT4RecConfig
+from unveil.propensity.base import PROPENSITIES
 from unveil.settings import changed
 from unveil.training.config import TrainerConfig
 from unveil.training.presets import PRESETS
+
+#: The propensity of the kind that the estimator needs: the true one where there is a world, else popularity.
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,17 @@ class Recipe:
     model: BERT4RecConfig = field(default_factory=BERT4RecConfig)
     task: ClozeConfig = field(default_factory=ClozeConfig)
     estimator: dict[str, Any] = field(default_factory=lambda: {"name": "naive"})  # its name, then its options
-    propensity: dict[str, Any] = field(default_factory=lambda: {"name": "auto"})  # auto: what the estimator needs
+    propensity: dict[str, Any] = field(default_factory=lambda: {"name": AUTO})  # auto: what the estimator needs
     training: TrainerConfig = field(default_factory=TrainerConfig)
+
+    def __post_init__(self) -> None:
+        """A name that nobody knows is refused here: before a log is read, not after."""
+        for kind, known, choice in (
+            ("estimator", list(ESTIMATORS), self.estimator),
+            ("propensity", [AUTO, *PROPENSITIES], self.propensity),
+        ):
+            if choice.get("name") not in known:
+                raise unknown(kind, str(choice.get("name")), known)
 
     @classmethod
     def preset(cls, name: str) -> Self:
@@ -45,5 +59,5 @@ class Recipe:
 def preset(name: str) -> Mapping[str, Any]:
     """The settings of a preset, by dotted names."""
     if name not in PRESETS:
-        raise UnveilError("unknown preset", found=name, expected=f"one of {', '.join(PRESETS)}")
+        raise unknown("preset", name, PRESETS)
     return PRESETS[name]

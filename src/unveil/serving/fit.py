@@ -1,0 +1,30 @@
+"""A recommender straight from a log: no config, no run folder."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.serving.recommender import Recommender
+from unveil.simulation.world import World
+from unveil.training.fit import prepare, validation_of
+from unveil.training.progress import Watcher
+from unveil.training.recipe import Recipe
+
+
+def fit(
+    log: Interactions,
+    preset: str,
+    overrides: Mapping[str, Any],
+    *,
+    world: World | None = None,
+    watch: Watcher | None = None,
+) -> Recommender:
+    """Train a recipe on the training part of leave-one-out, stopped by its validation part."""
+    recipe = Recipe.preset(preset).changed(overrides)
+    split = leave_one_out(Sequences.of(log))
+    truth = None if world is None else world.aligned_with(log)
+    ready = prepare(split.train, recipe, log=log, world=truth)
+    ready.fit(validation_of(split, recipe), watch=watch)
+    return Recommender(ready.model, log.items, log.users, split.whole, recipe.model.length)
