@@ -47,3 +47,17 @@ def test_a_coarse_clock_and_steps(rows: list[tuple[int, int]]) -> None:
     for unit, kind in ((1, np.int32), (1, np.int64), (1_000, np.int64), (1_000_000, np.int64)):
         clock = np.array([clock * unit for _, clock in rows], kind)
         assert sorted_rows(user, clock, 5).tolist() == by_hand
+
+
+def test_a_clock_that_spans_more_than_a_number_holds() -> None:
+    far = 9 * 10**18
+    user, clock = np.zeros(4, np.int32), np.array([far, -far, far, -far])
+    assert sorted_rows(user, clock, 1).tolist() == [1, 3, 0, 2]
+
+
+def test_many_blocks_of_rows() -> None:
+    """Large enough for several blocks, one user longer than a block; against numpy's sort by columns."""
+    rng = np.random.default_rng(0)
+    user = np.where(rng.random(3_000_000) < 0.4, 7, rng.integers(0, 1_000, 3_000_000)).astype(np.int32)
+    clock = rng.integers(0, 500, len(user)) * 1_000_000
+    assert np.array_equal(sorted_rows(user, clock, 1_001), np.lexsort((clock, user)))

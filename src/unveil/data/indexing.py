@@ -1,8 +1,11 @@
 """Raw ids → dense indices, and rows → the order of histories. Written for tens of millions of rows.
 
-Shapes: N rows, R runs, U users.
+Both work in blocks: what they need beside their result stays small, and in the processor's cache.
+
+Shapes: N rows, B rows of one block, R runs of rows of one user, U users.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from unveil.data.vocabulary import Index, Vocabulary
 
 Rows = NDArray[np.int64]
 
+_BLOCK = 1 << 20
 _KEY_BITS = 63
 
 
@@ -23,24 +27,15 @@ def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
 
 def sorted_rows(user_N: Index, clock_N: NDArray[Any] | None, n_users: int) -> Rows:
     """Row numbers by user, then clock; ties stay in the order of the rows."""
-    row_N = _grouped(user_N)
-    if clock_N is None or not len(row_N):
+    row_N, offset_U1 = _grouped(user_N, n_users)
+    if clock_N is None:
         return row_N
-    length_U = np.bincount(user_N, minlength=n_users)
-    first_N = np.repeat(np.cumsum(length_U) - length_U, length_U)
-    unit = _unit(clock_N)
-    place_bits = int(length_U.max()).bit_length()
-    tick_bits = ((int(clock_N.max()) - int(clock_N.min())) // unit).bit_length()
-    if n_users.bit_length() + tick_bits + place_bits > _KEY_BITS:
-        return _sorted_by_polars(user_N, clock_N)
-    tick_N = (clock_N[row_N] - clock_N.min()) // unit
-    key_N = np.repeat(np.arange(n_users, dtype=np.int64), length_U)
-    for part_N, bits in ((tick_N, tick_bits), (np.arange(len(row_N)) - first_N, place_bits)):
-        key_N <<= bits
-        key_N |= part_N
-    key_N.sort()
-    key_N &= (1 << place_bits) - 1
-    return row_N[first_N + key_N]
+    edges = np.unique(np.searchsorted(offset_U1, np.arange(0, len(row_N) + _BLOCK, _BLOCK)).clip(max=n_users))
+    for first, last in pairwise(edges.tolist()):
+        block = slice(offset_U1[first], offset_U1[last])
+        row_B = row_N[block]
+        row_N[block] = row_B[_by_clock(clock_N[row_B], np.diff(offset_U1[first : last + 1]))]
+    return row_N
 
 
 def _of_whole_numbers(raw: pl.Series) -> tuple[Index, Vocabulary] | None:
@@ -59,42 +54,67 @@ def _of_whole_numbers(raw: pl.Series) -> tuple[Index, Vocabulary] | None:
     ids = pl.Series(present).cast(pl.String)
     if int(raw.str.len_bytes().sum()) != int((ids.str.len_bytes().to_numpy() * count[present]).sum()):
         return None
-    place = np.zeros(len(count), np.int32)
-    place[present[ids.arg_sort().to_numpy()]] = np.arange(len(present), dtype=np.int32)
-    return place[number_N], Vocabulary(ids)
+    return _in_order(number_N, present, ids)
 
 
 def _of_text(raw: pl.Series) -> tuple[Index, Vocabulary]:
     """Number the ids as they come, then renumber in the order of the vocabulary."""
     coded = raw.cast(pl.Categorical(pl.Categories.random()))
-    code_N, different = coded.to_physical().to_numpy(), coded.unique()
-    codes, ids = different.to_physical().to_numpy(), different.cast(pl.String)
+    different = coded.unique()
+    return _in_order(coded.to_physical().to_numpy(), different.to_physical().to_numpy(), different.cast(pl.String))
+
+
+def _in_order(code_N: NDArray[Any], codes: NDArray[Any], ids: pl.Series) -> tuple[Index, Vocabulary]:
+    """Places in the sorted vocabulary, for rows whose ids are given by code; `ids` are those of `codes`."""
     place = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
     place[codes[ids.arg_sort().to_numpy()]] = np.arange(len(ids), dtype=np.int32)
-    return place[code_N], Vocabulary(ids)
+    index_N = np.empty(len(code_N), np.int32)
+    for start in range(0, len(code_N), _BLOCK):
+        index_N[start : start + _BLOCK] = place[code_N[start : start + _BLOCK]]
+    return index_N, Vocabulary(ids)
 
 
-def _grouped(user_N: Index) -> Rows:
-    """Row numbers by user, in the order of the rows: whole runs of one user are moved, since logs often have them."""
-    if not len(user_N):
-        return np.zeros(0, np.int64)
-    start_R = np.flatnonzero(np.append(True, user_N[1:] != user_N[:-1]))
+def _grouped(user_N: Index, n_users: int) -> tuple[Rows, Rows]:
+    """Row numbers by user in the order of the rows, and where each user's begin.
+
+    Whole runs of rows of one user are moved: most logs have them.
+    """
+    start_R = np.flatnonzero(np.concatenate([[True], user_N[1:] != user_N[:-1]])[: len(user_N)])
     length_R = np.diff(np.append(start_R, len(user_N)))
-    bits = len(start_R).bit_length()
-    key_R = (user_N[start_R].astype(np.int64) << bits) | np.arange(len(start_R))
-    key_R.sort()
-    order_R = key_R & ((1 << bits) - 1)
+    user_R = user_N[start_R]
+    length_U = np.bincount(user_R, weights=length_R, minlength=n_users).astype(np.int64)
+    order_R = _by_clock(user_R, np.array([len(user_R)]))
     start_R, length_R = start_R[order_R], length_R[order_R]
-    return np.repeat(start_R - (np.cumsum(length_R) - length_R), length_R) + np.arange(len(user_N))
+    row_N = np.repeat(start_R - (np.cumsum(length_R) - length_R), length_R)
+    row_N += np.arange(len(user_N))
+    return row_N, np.concatenate([[0], np.cumsum(length_U)])
 
 
-def _unit(clock_N: NDArray[Any]) -> int:
-    """The coarsest unit in which the clock loses nothing."""
-    first = clock_N.min()
-    return next(unit for unit in (1_000_000, 1_000, 1) if unit == 1 or not ((clock_N - first) % unit).any())
+def _by_clock(clock_B: NDArray[Any], length_U: NDArray[np.int64]) -> Rows:
+    """Places in a block by user, then clock, then place; the users' rows lie end to end.
+
+    One sort of one number a row: user, ticks of the clock and place, packed into 63 bits. Where they do not fit, a
+    slower sort by columns.
+    """
+    if not len(clock_B):
+        return np.zeros(0, np.int64)
+    low, span, unit = int(clock_B.min()), int(clock_B.max()) - int(clock_B.min()), _unit(clock_B)
+    tick_bits = (span // unit).bit_length()
+    place_bits = int(length_U.max()).bit_length()
+    users = np.arange(len(length_U))
+    if len(users).bit_length() + tick_bits + place_bits > _KEY_BITS or span.bit_length() > _KEY_BITS:
+        rows: Rows = np.lexsort((clock_B, np.repeat(users, length_U)))
+        return rows
+    first_B = np.repeat(np.cumsum(length_U) - length_U, length_U)
+    key_B = np.repeat(users << tick_bits, length_U)
+    key_B += (clock_B.astype(np.int64) - low) // unit
+    key_B <<= place_bits
+    key_B += np.arange(len(clock_B)) - first_B
+    key_B.sort()
+    return first_B + (key_B & ((1 << place_bits) - 1))
 
 
-def _sorted_by_polars(user_N: Index, clock_N: NDArray[Any]) -> Rows:
-    keys = pl.DataFrame({"user": user_N, "clock": clock_N})
-    row = keys.select(pl.arg_sort_by(keys.columns, maintain_order=True).alias("row"))["row"]
-    return row.to_numpy().astype(np.int64)
+def _unit(clock_B: NDArray[Any]) -> int:
+    """The coarsest unit in which the clock, from its first moment on, loses nothing."""
+    first = clock_B[0]
+    return next(unit for unit in (1_000_000, 1_000, 1) if unit == 1 or not (clock_B % unit != first % unit).any())
