@@ -1,9 +1,10 @@
 """Settings as trees of frozen dataclasses: changed by dotted names, read from TOML, checked with nearest-name hints."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,7 +17,7 @@ Tree = dict[str, Any]
 
 def plain(settings: object) -> Tree:
     """The settings as nested dicts, lists, numbers and texts: what JSON and TOML can hold."""
-    return dict(TypeAdapter(type(settings)).dump_python(settings, mode="json"))
+    return dict(_adapter(cast(Hashable, type(settings))).dump_python(settings, mode="json"))
 
 
 def changed(settings: T, changes: Mapping[str, Any], *, where: object = None) -> T:
@@ -31,7 +32,8 @@ def changed(settings: T, changes: Mapping[str, Any], *, where: object = None) ->
 def built(kind: type[T], tree: Mapping[str, Any], *, where: object = None) -> T:
     """Settings of a kind from a whole tree of values."""
     try:
-        return TypeAdapter(kind).validate_python(tree)
+        settings: T = _adapter(cast(Hashable, kind)).validate_python(tree)
+        return settings
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -50,6 +52,12 @@ def parsed(assignment: str) -> tuple[str, Any]:
         return name.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return name.strip(), None if text.strip() == "none" else text.strip()
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Making one takes far longer than using it."""
+    return TypeAdapter(kind)
 
 
 def _flat(changes: Mapping[str, Any], prefix: str = "") -> Tree:

@@ -87,8 +87,8 @@ class Candidates:
         """Write the negatives to a file, for other models and runs to share."""
         from safetensors.numpy import save
 
-        about = {"cases": self.cases, "exclude_seen": json.dumps(self.exclude_seen)}
-        write_whole(path, save(dict(self.negatives), about | {"order": json.dumps(list(self.negatives))}))
+        about = {"cases": self.cases, "exclude_seen": self.exclude_seen, "order": list(self.negatives)}
+        write_whole(path, save(dict(self.negatives), {"about": json.dumps(about)}))
 
     @classmethod
     def load(cls, path: Path, cases: EvalCases, sequences: Sequences) -> Self:
@@ -97,7 +97,7 @@ class Candidates:
         if about["cases"] != case_fingerprint(cases, sequences.n_items):
             hint = "Draw them anew, or use the log and split that they were drawn for."
             raise UnveilError("these negatives belong to other cases", where=path, hint=hint)
-        return cls(negatives, json.loads(about["exclude_seen"]), about["cases"])
+        return cls(negatives, about["exclude_seen"], about["cases"])
 
 
 def most_negatives(
@@ -130,13 +130,13 @@ def _barred(cases: EvalCases, sequences: Sequences, part: slice, *, exclude_seen
     return barred_CV
 
 
-def _read(path: Path) -> tuple[dict[str, Index], dict[str, str]]:
+def _read(path: Path) -> tuple[dict[str, Index], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            about = file.metadata() or {}
-            return {name: file.get_tensor(name) for name in json.loads(about["order"])}, about
+            about = json.loads((file.metadata() or {})["about"])
+            return {name: file.get_tensor(name) for name in about["order"]}, about
     except FileNotFoundError as error:
         raise UnveilError("no such file", where=path) from error
     except (SafetensorError, KeyError, OSError, ValueError) as error:

@@ -118,8 +118,8 @@ def write_split(folder: Path, split: Split) -> None:
     for part in ("valid", "test"):
         arrays |= {f"{part}.{name}": column for name, column in vars(getattr(split, part)).items()}
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    about = {"rule": split.rule, "train_only": str(split.train_only)}
-    write_whole(folder / SPLIT, as_bytes(whole, about))
+    about = {"rule": split.rule, "train_only": split.train_only}
+    write_whole(folder / SPLIT, as_bytes(whole, {"about": json.dumps(about)}))
 
 
 def read_split(folder: Path, whole: Sequences) -> Split:
@@ -127,13 +127,13 @@ def read_split(folder: Path, whole: Sequences) -> Split:
     path = folder / SPLIT
     try:
         with safe_open(path, framework="numpy") as file:
-            about = file.metadata() or {}
+            about = json.loads((file.metadata() or {})["about"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         train = whole.cut(np.zeros_like(arrays["train_U"]), arrays["train_U"])
         valid, test = (
             EvalCases(*(arrays[f"{part}.{column.name}"] for column in fields(EvalCases))) for part in ("valid", "test")
         )
-        return Split(whole, train, valid, test, about["rule"], int(about["train_only"]))
+        return Split(whole, train, valid, test, about["rule"], about["train_only"])
     except (SafetensorError, LookupError, ValueError, OSError) as error:
         hint = "Name a folder that `unveil train` wrote."
         raise UnveilError("the cases of the run are missing or damaged", where=path, hint=hint) from error
