@@ -5,7 +5,7 @@ Both work in blocks: what they need beside their result stays small, and in the 
 Shapes: N rows, B rows of one block, R runs of rows of one user, U users.
 """
 
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from unveil.data.vocabulary import Index, Vocabulary
 Rows = NDArray[np.int64]
 
 _BLOCK = 1 << 20
+_THREADS = 4  # numpy sorts outside of Python's lock
 _KEY_BITS = 63
 
 
@@ -31,10 +32,14 @@ def sorted_rows(user_N: Index, clock_N: NDArray[Any] | None, n_users: int) -> Ro
     if clock_N is None:
         return row_N
     edges = np.unique(np.searchsorted(offset_U1, np.arange(0, len(row_N) + _BLOCK, _BLOCK)).clip(max=n_users))
-    for first, last in pairwise(edges.tolist()):
+
+    def sort_block(first: int, last: int) -> None:
         block = slice(offset_U1[first], offset_U1[last])
         row_B = row_N[block]
         row_N[block] = row_B[_by_clock(clock_N[row_B], np.diff(offset_U1[first : last + 1]))]
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(sort_block, edges[:-1].tolist(), edges[1:].tolist()))
     return row_N
 
 
@@ -105,8 +110,8 @@ def _by_clock(clock_B: NDArray[Any], length_U: NDArray[np.int64]) -> Rows:
     if len(users).bit_length() + tick_bits + place_bits > _KEY_BITS or span.bit_length() > _KEY_BITS:
         rows: Rows = np.lexsort((clock_B, np.repeat(users, length_U)))
         return rows
-    first_B = np.repeat(np.cumsum(length_U) - length_U, length_U)
-    key_B = np.repeat(users << tick_bits, length_U)
+    first_B: Rows = np.repeat(np.cumsum(length_U) - length_U, length_U)
+    key_B: Rows = np.repeat(users << tick_bits, length_U)
     key_B += (clock_B.astype(np.int64) - low) // unit
     key_B <<= place_bits
     key_B += np.arange(len(clock_B)) - first_B

@@ -1,6 +1,7 @@
 """Interactions: an immutable log of who met what and when, in dense indices, with the raw ids beside it."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -79,7 +80,8 @@ class Interactions:
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> Self:
         """Index a frame with string columns `user` and `item` and any of the `OPTIONAL` columns, already typed."""
-        (user, users), (item, items) = indexed(frame["user"]), indexed(frame["item"])
+        with ThreadPoolExecutor(2) as pool:
+            (user, users), (item, items) = pool.map(indexed, (frame["user"], frame["item"]))
         rest = {name: _array(frame[name], kind) for name, kind in OPTIONAL.items() if name in frame.columns}
         return cls(user, item, users, items, **rest)
 
