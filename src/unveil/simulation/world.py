@@ -133,7 +133,7 @@ class World:
         user, item = self.users.index(log.users.ids), self.items.index(log.items.ids)
         for name, index, ids in (("user", user, log.users.ids), ("item", item, log.items.ids)):
             if (index == UNKNOWN).any():
-                raise _does_not_fit(f"it has a {name} that the world does not know: {ids[int(index.argmin())]!r}")
+                raise _does_not_fit(f"its {name} {ids[int(index.argmin())]!r} is not in the world")
         self._refuse_other_steps(log)
         self._refuse_other_exposure(log, user, item)
         return replace(

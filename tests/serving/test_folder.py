@@ -1,0 +1,106 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.runs import Finished, content
+from tests.serving.test_recommender import by_hand
+from unveil.errors import UnveilError
+from unveil.models.base import Backbone
+from unveil.serving.recommender import Recommender
+
+PARTS = ["model.safetensors", "items.parquet", "users.parquet", "histories.safetensors"]
+
+
+@pytest.fixture
+def saved(finished: Finished, tmp_path: Path) -> Path:
+    finished.run.recommender.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_saved_it_is_the_recommender_part_of_a_run_folder(finished: Finished, saved: Path) -> None:
+    assert set(content(saved)) == {*PARTS, "manifest.json"}
+    assert content(saved).items() <= content(finished.folder).items()
+
+
+def test_loaded_it_is_what_was_saved(finished: Finished, saved: Path, tmp_path: Path) -> None:
+    trained, loaded = finished.run.recommender, Recommender.load(saved)
+    assert isinstance(trained.model, Backbone)
+    assert isinstance(loaded.model, Backbone)
+    assert loaded.model.config == trained.model.config
+    for name, tensor in trained.model.state_dict().items():
+        assert torch.equal(tensor, loaded.model.state_dict()[name]), name
+    assert (loaded.items, loaded.users, loaded.length) == (trained.items, trained.users, trained.length)
+    loaded.save(str(tmp_path / "again"))
+    assert content(tmp_path / "again") == content(saved)
+
+
+def test_an_occupied_folder_is_refused_unless_told(finished: Finished, saved: Path) -> None:
+    (saved / "letter.txt").write_text("dear")
+    with pytest.raises(UnveilError, match="not empty"):
+        finished.run.recommender.save(saved)
+    finished.run.recommender.save(saved, overwrite=True)
+    assert set(content(saved)) == {*PARTS, "manifest.json"}
+
+
+def test_what_is_no_network_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="only a network can be saved: found 'ByLength'"):
+        by_hand().save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_that_is_cut_short_changed_or_gone_is_told(name: str, saved: Path) -> None:
+    whole = (saved / name).read_bytes()
+    for damaged in (whole[:-1], b"", whole[:-1] + bytes([whole[-1] ^ 1]), whole + b"\0"):
+        (saved / name).write_bytes(damaged)
+        with pytest.raises(UnveilError, match=rf"{name}: truncated or changed since it was written\. Copy it again"):
+            Recommender.load(saved)
+    (saved / name).unlink()
+    with pytest.raises(UnveilError, match=rf"{name}: a file of the model is missing"):
+        Recommender.load(saved)
+    (saved / name).mkdir()
+    with pytest.raises(UnveilError, match=rf"{name}: cannot be read: Is a directory"):
+        Recommender.load(saved)
+
+
+def test_what_is_no_folder_of_a_model(saved: Path, tmp_path: Path) -> None:
+    for place in (tmp_path / "nowhere", saved / "manifest.json", tmp_path):
+        with pytest.raises(UnveilError, match=r"not the folder of a trained model: expected manifest\.json"):
+            Recommender.load(place)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "unveil recommender 99"}, "not a manifest of this version: found 'unveil recommender 99'"),
+        ({"sha256": {}}, "does not hold together"),
+        ({"sha256": None}, "does not hold together"),
+        ({"model": {"name": "bert5rec", "config": {}}}, "unknown model: found 'bert5rec'"),
+        ({"model": {"name": "bert4rec", "config": {"width": 16}}}, "does not hold together"),
+        ({"model": {"name": "bert4rec", "config": {"width": "wide"}}}, r"manifest\.json, width: not a valid value"),
+        ({"model": None}, "does not hold together"),
+        ({"n_steps": None}, "does not hold together"),
+    ],
+)
+def test_a_manifest_that_was_changed_is_told(change: dict[str, object], message: str, saved: Path) -> None:
+    path = saved / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(UnveilError, match=message):
+        Recommender.load(saved)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "null", "{"])
+def test_what_is_no_manifest(text: str, saved: Path) -> None:
+    (saved / "manifest.json").write_text(text)
+    with pytest.raises(UnveilError, match=r"manifest\.json: not (JSON|a manifest of this version)"):
+        Recommender.load(saved)
+
+
+def test_the_weights_of_another_model_are_told(finished: Finished, saved: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(saved, tmp_path / "other")
+    (Path(other) / "model.safetensors").write_bytes((saved / "histories.safetensors").read_bytes())
+    with pytest.raises(UnveilError, match="truncated or changed"):
+        Recommender.load(other)

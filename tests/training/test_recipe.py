@@ -1,0 +1,49 @@
+from typing import Any
+
+import pytest
+
+from unveil.errors import UnveilError
+from unveil.settings import plain
+from unveil.training.presets import PRESETS
+from unveil.training.recipe import Recipe, preset
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_every_setting_of_a_preset_is_one(name: str) -> None:
+    recipe = Recipe.preset(name)
+    for setting, value in preset(name).items():
+        section, field = setting.split(".")
+        assert plain(recipe)[section][field] == value
+
+
+def test_presets_differ() -> None:
+    assert len({repr(Recipe.preset(name)) for name in PRESETS}) == len(PRESETS)
+
+
+def test_the_paper_preset_does_what_the_paper_does() -> None:
+    recipe = Recipe.preset("paper")
+    assert (recipe.task.last_share, recipe.task.always_mask, recipe.model.head) == (0.0, False, "untied")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"estimator.name": "isp"}, r"unknown estimator: found 'isp', expected one of ideal, ips, itps, naive\. Did"),
+        ({"estimator": {"name": None}}, "unknown estimator: found 'None'"),
+        (
+            {"propensity.name": "logd"},
+            r"unknown propensity: found 'logd', expected one of auto,.*Did you mean 'logged'",
+        ),
+        ({"training.epochs": 0}, r"training\.epochs: out of range: found 0, expected at least 1"),
+        ({"training.schedule": "lineer"}, r"training\.schedule: not a valid value: found 'lineer'"),
+        ({"model.heads": 3}, "width must be a multiple of heads"),
+    ],
+)
+def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnveilError, match=message):
+        Recipe().changed(changes)
+
+
+def test_an_unknown_preset_suggests_the_nearest() -> None:
+    with pytest.raises(UnveilError, match=r"unknown preset: found 'convergd'.*Did you mean 'converged'\?"):
+        preset("convergd")
