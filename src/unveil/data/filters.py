@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from unveil.data.indexing import counted
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 
@@ -54,9 +55,9 @@ class Filters:
 
 def _with_enough(log: Interactions, column: Literal["user", "item"], least: int) -> Interactions:
     """Only the rows whose user or item has at least `least` interactions."""
-    count = np.bincount(getattr(log.interacted(), column), minlength=len(getattr(log, f"{column}s")))
-    keep = count[getattr(log, column)] >= least
-    return log if keep.all() else log.where(keep)
+    count = counted(getattr(log.interacted(), column), len(getattr(log, f"{column}s")))
+    enough = count >= least
+    return log if enough.all() else log.where(enough[getattr(log, column)])
 
 
 def _without_repeats(log: Interactions, repeats: Repeats) -> Interactions:

@@ -16,14 +16,21 @@ from unveil.data.vocabulary import Index, Vocabulary
 
 Rows = NDArray[np.int64]
 
-_BLOCK = 1 << 20
-_THREADS = 4  # numpy sorts outside of Python's lock
+_BLOCK = 1 << 17
+_THREADS = 2  # numpy sorts outside of Python's lock
 _KEY_BITS = 63
 
 
 def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
     """Dense indices of a column of raw ids, and the vocabulary they index into."""
     return _of_whole_numbers(raw) or _of_text(raw)
+
+
+def counted(index_N: Index, size: int) -> NDArray[np.int64]:
+    """How often each index from 0 to `size` − 1 occurs."""
+    block = max(_BLOCK, size)
+    parts = (np.bincount(index_N[n : n + block], minlength=size) for n in range(0, len(index_N), block))
+    return sum(parts, start=np.zeros(size, np.int64))
 
 
 def sorted_rows(user_N: Index, clock_N: NDArray[Any] | None, n_users: int) -> Rows:
@@ -91,7 +98,8 @@ def _grouped(user_N: Index, n_users: int) -> tuple[Rows, Rows]:
     order_R = _by_clock(user_R, np.array([len(user_R)]))
     start_R, length_R = start_R[order_R], length_R[order_R]
     row_N = np.repeat(start_R - (np.cumsum(length_R) - length_R), length_R)
-    row_N += np.arange(len(user_N))
+    for n in range(0, len(row_N), _BLOCK):
+        row_N[n : n + _BLOCK] += np.arange(n, min(n + _BLOCK, len(row_N)))
     return row_N, np.concatenate([[0], np.cumsum(length_U)])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.data.indexing import indexed, sorted_rows
+from unveil.data.indexing import counted, indexed, sorted_rows
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
@@ -153,7 +153,7 @@ class Interactions:
 
 
 def _compacted(index: Index, vocabulary: Vocabulary) -> tuple[Index, Vocabulary]:
-    present = np.bincount(index, minlength=len(vocabulary)) > 0
+    present = counted(index, len(vocabulary)) > 0
     if present.all():
         return index, vocabulary
     place = np.cumsum(present, dtype=np.int32) - 1

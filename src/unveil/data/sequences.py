@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.indexing import counted
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
@@ -43,7 +44,7 @@ class Sequences:
         row_N = log.order()
         if log.clicked is not None:
             row_N = row_N[log.clicked[row_N]]
-        length_U = np.bincount(log.user[row_N], minlength=len(log.users))
+        length_U = counted(log.interacted().user, len(log.users))
         offset_U1 = np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64)
         step_N, n_steps = _steps(log, row_N, offset_U1)
         time_N = None if log.time is None else log.time[row_N]
@@ -108,5 +109,6 @@ def _steps(log: Interactions, row_N: NDArray[np.int64], offset_U1: Offsets) -> t
         return step_N, int(step_N.max()) + 1 if len(step_N) else 0
     length_U = np.diff(offset_U1)
     n_steps = int(length_U.max()) if len(length_U) else 0
-    to_the_end_N = np.repeat(offset_U1[1:], length_U) - np.arange(len(row_N))
-    return (n_steps - to_the_end_N).astype(np.int32), n_steps
+    step_N = np.repeat((n_steps - offset_U1[1:]).astype(np.int32), length_U)
+    step_N += np.arange(len(row_N), dtype=np.int32)
+    return step_N, n_steps
