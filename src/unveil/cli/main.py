@@ -50,14 +50,11 @@ def run() -> None:
     try:
         app()
     except UnveilError as error:
-        sys.exit(_fail(str(error), 2))
-    except KeyboardInterrupt:
-        sys.exit(_fail("stopped", 130))
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        sys.exit(_fail(str(error)))
+    except OSError as error:  # what the system refuses without our having thought of it
+        sys.exit(_fail(f"{error.filename or 'the system says'}: {error.strerror or error}."))
 
 
-def _fail(message: str, code: int) -> int:
+def _fail(message: str) -> int:
     typer.secho(f"unveil: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
-    return code
+    return 2

@@ -39,14 +39,14 @@ def train(
     from unveil.cli.results import print_run
     from unveil.experiment.run import run
     from unveil.training.progress import watcher
-    from unveil.training.trainer import Stopped
 
     named = {"estimator.name": estimator, "data.world": world, "training.seed": seed, "training.device": device}
     experiment = _experiment(preset, config, options, named, assignments or [])
     try:
         finished = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
-    except Stopped as stopped:
-        typer.echo(f"unveil: {stopped} in {output}. Go on with the same command and --resume.", err=True)
+    except KeyboardInterrupt as stop:
+        told = f"{stop} in {output}" if str(stop) else "stopped"
+        typer.echo(f"unveil: {told}. Go on with the same command and --resume.", err=True)
         raise typer.Exit(130) from None
     print_run(finished)
 

@@ -56,12 +56,11 @@ def refuse_unfit(folder: Path, *, resume: bool) -> None:
 
 def refuse_other(folder: Path, experiment: Experiment, fingerprint: str) -> None:
     """A run is resumed with the settings and the log it began with; only where and how often may change."""
-    if (folder / CONFIG).exists():
-        saved, now = (_identity(each) for each in (read_config(folder), experiment))
-        refuse_other_run(saved, now, folder / CONFIG)
     if (folder / ABOUT).exists():
         saved = {"log": read_json(folder / ABOUT)["log"]["fingerprint"]}
         refuse_other_run(saved, {"log": fingerprint}, folder / ABOUT)
+    if (folder / CONFIG).exists():
+        refuse_other_run(_identity(read_config(folder)), _identity(experiment), folder / CONFIG)
 
 
 def _identity(experiment: Experiment) -> dict[str, Any]:

@@ -1,0 +1,49 @@
+import json
+from pathlib import Path
+
+import polars as pl
+
+from tests.cli.conftest import Command
+from tests.runs import Finished, small_frame
+from unveil.data.interactions import Interactions
+
+
+def test_describe_shows_the_log_and_what_filters_leave(unveil: Command, finished: Finished) -> None:
+    plain = json.loads(unveil("data", "describe", finished.log, "--json").out)
+    assert plain.keys() == {"as it is"}
+    assert (plain["as it is"]["users"], plain["as it is"]["items"]) == (40, 30)
+    filtered = json.loads(unveil("data", "describe", finished.log, "--json", "--min-user", 6).out)
+    assert (filtered["as it is"]["users"], filtered["after filters"]["users"]) == (40, 30)
+    table = unveil("data", "describe", finished.log, "--min-user", 6).out
+    assert "as it is" in table
+    assert "after filters" in table
+
+
+def test_convert_writes_what_the_filters_leave(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    done = unveil("data", "convert", finished.log, "-o", tmp_path / "log.parquet", "--min-user", 6)
+    assert done.code == 0, done.err
+    kept = small_frame().filter(pl.len().over("user_id") >= 6)
+    log = Interactions.read(tmp_path / "log.parquet")
+    assert log.to_frame()["user"].to_list() == kept["user_id"].to_list()
+    assert log.to_frame()["item"].to_list() == kept["item_id"].to_list()
+
+
+def test_every_way_of_reading_can_be_named(unveil: Command, tmp_path: Path) -> None:
+    frame = small_frame().rename({"user_id": "wer", "item_id": "was", "timestamp": "wann"})
+    (tmp_path / "log.csv").write_bytes(frame.write_csv().replace("\n0001,", "\nü1,").encode("latin-1"))
+    columns = ["--user-col", "wer", "--item-col", "was", "--time-col", "wann"]
+    done = unveil(
+        "data", "describe", tmp_path / "log.csv", *columns, "--encoding", "latin-1", "--time-unit", "s", "--json"
+    )
+    assert json.loads(done.out)["as it is"]["users"] == 40
+    assert "nothing.csv" in unveil("data", "describe", tmp_path / "nothing.csv").failure()
+    assert "unknown time unit" in unveil("data", "describe", tmp_path / "log.csv", "--time-unit", "h").failure()
+
+
+def test_the_version_and_the_list_of_commands(unveil: Command) -> None:
+    assert unveil("--version").out.startswith("unveil 0.")
+    words = unveil("--help").out
+    assert all(command in words for command in ("train", "evaluate", "compare", "recommend", "data", "world", "demo"))
+    wrong = unveil("trian")
+    assert wrong.code == 2
+    assert "Traceback" not in wrong.err

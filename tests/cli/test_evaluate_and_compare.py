@@ -1,0 +1,128 @@
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import Command
+from tests.runs import TINY, Finished, content, experiment_on, write_log
+from unveil.cli.compare import _short_names
+from unveil.experiment.run import run
+
+
+@pytest.fixture(scope="module")
+def other(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on the same cases whose folder has the same name."""
+    folder = tmp_path_factory.mktemp("other") / "run"
+    run(experiment_on(finished.log, {**TINY, "estimator.name": "naive"}), folder, tell=lambda _: None)
+    return folder
+
+
+def test_evaluate_gives_what_train_gave(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished.folder, tmp_path / "copy"))
+    before = content(copy)
+    done = unveil("evaluate", copy)
+    assert done.code == 0, done.err
+    assert content(copy) == before
+    figure = finished.run.evaluation.value("full", "NDCG", 10)
+    assert done.out.splitlines()[1].startswith("NDCG@10 ")
+    assert f"{figure:.4f} ±" in done.out.splitlines()[1]
+
+
+def test_evaluate_as_json(unveil: Command, finished: Finished) -> None:
+    rows = json.loads(unveil("evaluate", finished.folder, "--json").out)
+    assert rows == finished.run.evaluation.summary.to_dicts()
+
+
+def test_compare_names_runs_apart_and_marks_the_best(
+    unveil: Command, finished: Finished, other: Path, tmp_path: Path
+) -> None:
+    done = unveil("compare", finished.folder, other, "-o", tmp_path / "tests.csv")
+    assert done.code == 0, done.err
+    names = [f"{folder.parent.name}/run" for folder in (finished.folder, other)]
+    assert done.out.splitlines()[0].split() == ["full", *names]
+    first = done.out.splitlines()[1].split()
+    assert first[0] == "NDCG@10"
+    assert sum(cell.endswith(("+", "*")) for cell in first[1:]) == 1
+    tests = pl.read_csv(tmp_path / "tests.csv")
+    assert set(tests["a"]) == {names[0]}
+    assert set(tests["b"]) == {names[1]}
+    assert {"p", "p_holm", "protocol", "metric", "k"} <= set(tests.columns)
+
+
+@pytest.mark.parametrize(
+    ("folders", "names"),
+    [
+        (["/a/x", "/a/y"], ["x", "y"]),
+        (["/a/x", "/b/x"], ["a/x", "b/x"]),
+        (["/a/x", "/b/x", "/b/y"], ["a/x", "b/x", "b/y"]),
+        (["/x", "/b/x"], ["/x", "b/x"]),
+        (["/a"], ["a"]),
+    ],
+)
+def test_the_shortest_names_that_differ(folders: list[str], names: list[str]) -> None:
+    assert _short_names([Path(folder) for folder in folders]) == names
+
+
+def test_what_cannot_be_compared(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    assert "expected at least two" in unveil("compare", finished.folder).failure()
+    assert "the same run was named twice" in unveil("compare", finished.folder, finished.folder).failure()
+    alien = run(
+        experiment_on(write_log(tmp_path / "log.csv", seed=2), {"training.epochs": 1}),
+        tmp_path / "b",
+        tell=lambda _: None,
+    )
+    message = unveil("compare", finished.folder, alien.folder, "-o", tmp_path / "tests.csv").failure()
+    assert "different cases or negatives" in message
+    assert not (tmp_path / "tests.csv").exists()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare", "recommend"])
+@pytest.mark.parametrize("kind", ["nowhere", "empty", "file", "other"])
+def test_a_folder_that_is_no_run(command: str, kind: str, unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    if kind == "file":
+        place.write_text("hello")
+    elif kind != "nowhere":
+        place.mkdir()
+        (place / "letter.txt").write_text("dear") if kind == "other" else None
+    before = sorted(tmp_path.rglob("*"))
+    places = [finished.folder, place] if command == "compare" else [place]
+    message = unveil(command, *places).failure()
+    assert str(place) in message
+    assert "expected" in message
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", ["evaluate", "recommend"])
+@pytest.mark.parametrize("damage", ["truncated", "tampered", "no manifest", "no weights"])
+def test_a_damaged_model(command: str, damage: str, unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished.folder, tmp_path / "copy"))
+    weights = copy / "model.safetensors"
+    whole = weights.read_bytes()
+    if damage == "no manifest":
+        (copy / "manifest.json").unlink()
+    elif damage == "no weights":
+        weights.unlink()
+    else:
+        weights.write_bytes(whole[:1000] if damage == "truncated" else whole[:-4] + b"\0\0\x80\x3f")
+    before = content(copy)
+    message = unveil(command, copy).failure()
+    assert str(copy) in message
+    assert ("manifest.json" if damage == "no manifest" else "model.safetensors") in message
+    assert content(copy) == before
+
+
+def test_a_damaged_evaluation(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished.folder, tmp_path / "copy"))
+    shutil.copy(other / "cases.parquet", copy)
+    assert "damaged, or of another evaluation" in unveil("compare", finished.folder, copy).failure()
+    (copy / "metrics.json").write_text("{")
+    assert "not an evaluation" in unveil("compare", finished.folder, copy).failure()
+
+
+def test_a_saved_recommender_is_no_run(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    finished.run.recommender.save(tmp_path / "model")
+    assert "the cases of the run are missing" in unveil("evaluate", tmp_path / "model").failure()
+    assert unveil("recommend", tmp_path / "model", "-k", 1).code == 0

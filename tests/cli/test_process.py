@@ -1,0 +1,138 @@
+"""The real command in processes of its own: from end to end, killed, interrupted, and out of room."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import Command
+from tests.runs import TINY, Finished, content, experiment_on, options, write_log
+from unveil.experiment.run import run as train
+from unveil.training.checkpoint import Checkpoint
+
+UNVEIL = str(Path(sys.executable).with_name("unveil"))
+EPOCHS = 40
+LONG = options({**TINY, "training.epochs": EPOCHS, "training.patience": "none"})
+#: What differs between a run and the same run again: seconds, and files that hold them.
+TIMED = {"training.jsonl", "checkpoint.safetensors"}
+
+
+def start(*arguments: object, room: int | None = None) -> "subprocess.Popen[str]":
+    def small_files_only() -> None:
+        if room is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    return subprocess.Popen(
+        [UNVEIL, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=small_files_only,
+    )
+
+
+def run(*arguments: object, room: int | None = None) -> "subprocess.CompletedProcess[str]":
+    with start(*arguments, room=room) as process:
+        out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "log.csv")
+
+
+@pytest.fixture(scope="module")
+def unbroken(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of the long run as it is when nobody stops it."""
+    folder = tmp_path_factory.mktemp("unbroken") / "run"
+    changes = {"training.epochs": EPOCHS, "training.patience": None}
+    train(experiment_on(log, changes), folder, tell=lambda _: None)
+    return content(folder)
+
+
+def wait_for_epochs(folder: Path, count: int, process: "subprocess.Popen[str]") -> None:
+    """Until that many epochs are written, or the process has ended."""
+    lines = folder / "training.jsonl"
+    while process.poll() is None and not (lines.exists() and len(lines.read_bytes().splitlines()) >= count):
+        time.sleep(0.002)
+
+
+def stopped_by(how: signal.Signals, log: Path, folder: Path) -> "subprocess.CompletedProcess[str]":
+    with start("train", log, "-o", folder, *LONG) as process:
+        wait_for_epochs(folder, 3, process)
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+    assert not (folder / "manifest.json").exists()
+    assert 2 <= len(Checkpoint.load(folder / "checkpoint.safetensors").state["epochs"]) < EPOCHS
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_was_stopped_goes_on_to_what_it_would_have_been(
+    how: signal.Signals, log: Path, unbroken: dict[str, bytes], unveil: Command, tmp_path: Path
+) -> None:
+    done = stopped_by(how, log, tmp_path / "run")
+    if how == signal.SIGKILL:
+        assert done.returncode == -how
+    else:
+        assert done.returncode == 130
+        message = done.stderr.splitlines()[-1]
+        assert "training was stopped" in message
+        assert f"in {tmp_path / 'run'}. Go on with the same command and --resume." in message
+        assert "Traceback" not in done.stderr
+    assert "resumed" in unveil("recommend", tmp_path / "run").failure()
+    assert unveil("train", log, "-o", tmp_path / "run", *LONG, "--resume").code == 0
+    resumed = content(tmp_path / "run")
+    assert resumed.keys() == unbroken.keys()
+    for name in unbroken.keys() - TIMED:
+        assert resumed[name] == unbroken[name], name
+    epochs, others = (
+        [json.loads(line) for line in each["training.jsonl"].splitlines()] for each in (resumed, unbroken)
+    )
+    assert [{**epoch, "seconds": 0} for epoch in epochs] == [{**epoch, "seconds": 0} for epoch in others]
+
+
+def test_a_full_disk_is_one_message_and_the_run_can_be_resumed(log: Path, unveil: Command, tmp_path: Path) -> None:
+    settings = options({**TINY, "model.width": 16})
+    done = run("train", log, "-o", tmp_path / "run", *settings, room=20_000)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    message = done.stderr.splitlines()[-1]
+    assert message.startswith(f"unveil: {tmp_path / 'run' / 'checkpoint.safetensors'}: cannot write: ")
+    assert not [name for name in content(tmp_path / "run") if name.endswith(".part")]
+    assert unveil("train", log, "-o", tmp_path / "run", *settings, "--resume").code == 0
+    assert unveil("train", log, "-o", tmp_path / "unbroken", *settings).code == 0
+    for name in ("model.safetensors", "metrics.json", "README.md"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "unbroken" / name).read_bytes()
+
+
+def test_from_a_log_to_lists(log: Path, tmp_path: Path) -> None:
+    trained = run("train", log, "-o", tmp_path / "run", "-e", "itps", *options())
+    assert trained.returncode == 0, trained.stderr
+    before = (tmp_path / "run" / "metrics.json").read_bytes()
+    judged = run("evaluate", tmp_path / "run")
+    assert judged.returncode == 0, judged.stderr
+    assert judged.stdout.strip() in trained.stdout
+    assert (tmp_path / "run" / "metrics.json").read_bytes() == before
+    listed = run("recommend", tmp_path / "run", "-k", 3, "-o", tmp_path / "lists.csv")
+    assert listed.returncode == 0, listed.stderr
+    lists = pl.read_csv(tmp_path / "lists.csv", infer_schema=False)
+    assert lists.columns == ["user_id", "item_id", "score", "rank"]
+    assert set(lists["user_id"]) == set(pl.read_csv(log, infer_schema=False)["user_id"])
+
+
+def test_a_reader_that_turns_away_is_no_error(finished: Finished) -> None:
+    with start("recommend", finished.folder, "--as", "csv", "-k", 30) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""

@@ -1,0 +1,98 @@
+import json
+from io import StringIO
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.cli.conftest import Command
+from tests.runs import Finished, content
+from unveil.serving.recommender import SCHEMA
+
+
+def read(path: Path) -> pl.DataFrame:
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path)
+    return pl.read_csv(path, schema=SCHEMA) if path.suffix == ".csv" else pl.read_ndjson(path, schema=SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["lists.csv", "lists.jsonl", "lists.parquet"])
+def test_lists_of_all_users_as_a_file(name: str, unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    done = unveil("recommend", finished.folder, "-k", 3, "-o", tmp_path / name)
+    assert done.code == 0, done.err
+    frame = read(tmp_path / name)
+    assert frame.columns == ["user_id", "item_id", "score", "rank"]
+    assert_frame_equal(frame, finished.run.recommender.recommend(k=3).frame, check_exact=True)
+    assert frame["user_id"][0] == "0000"
+    assert f"{len(frame)} rows" in done.out
+
+
+def test_lists_on_standard_output(unveil: Command, finished: Finished) -> None:
+    expected = finished.run.recommender.recommend(k=2).frame
+    text = unveil("recommend", finished.folder, "-k", 2, "--as", "csv").out
+    assert_frame_equal(pl.read_csv(StringIO(text), schema=SCHEMA), expected, check_exact=True)
+    lines = unveil("recommend", finished.folder, "-k", 2, "--as", "jsonl").out.splitlines()
+    assert [json.loads(line)["item_id"] for line in lines] == expected["item_id"].to_list()
+    head, first, *_ = unveil("recommend", finished.folder, "-k", 2).out.splitlines()
+    assert head.split() == ["user_id", "item_id", "score", "rank"]
+    assert first.split()[0] == "0000"
+
+
+def test_after_a_history(unveil: Command, finished: Finished) -> None:
+    done = unveil("recommend", finished.folder, "--history", "001, stranger,002", "-k", 4, "--as", "csv")
+    frame = pl.read_csv(StringIO(done.out), schema=SCHEMA)
+    assert frame.equals(finished.run.recommender.recommend_for([["001", "002"]], 4).frame)
+    assert done.err == "unknown items passed over (1): stranger\n"
+    assert not {"001", "002"} & set(frame["item_id"])
+    all_of_them = unveil("recommend", finished.folder, "--history", "001,002", "-k", 30, "--keep-seen", "--as", "csv")
+    assert len(pl.read_csv(StringIO(all_of_them.out))) == 30
+
+
+def test_leading_zeros_matter(unveil: Command, finished: Finished) -> None:
+    assert "no item of the history is known" in unveil("recommend", finished.folder, "--history", "1,2").failure()
+
+
+def test_for_some_users(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    users = tmp_path / "users.txt"
+    users.write_text("\n".join(["0007", *(f"ghost{n}" for n in range(7)), "0003"]))
+    done = unveil("recommend", finished.folder, "--users", users, "-k", 1, "--as", "csv")
+    assert pl.read_csv(StringIO(done.out), schema=SCHEMA)["user_id"].to_list() == ["0007", "0003"]
+    assert done.err == "unknown users passed over (7): ghost0, ghost1, ghost2, ghost3, ghost4, …\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--history", "x,y"], "no item of the history is known: found 'x, y'"),
+        (["-k", "31"], "k is out of range: found 31, expected between 1 and the 30 items"),
+        (["-k", "0"], "k is out of range: found 0"),
+        (["--history", "001", "-k", "31"], "k is out of range"),
+        (["--users", "gone.txt"], "gone.txt: cannot be read: No such file"),
+        (["--users", "gone.txt", "--history", "001"], "both given"),
+        (
+            ["-o", "lists.xlsx"],
+            "lists.xlsx: unknown kind of file: found '.xlsx', expected one of .csv, .jsonl, .parquet",
+        ),
+        (["-o", "lists"], "unknown kind of file"),
+    ],
+)
+def test_what_is_wrong_is_one_message_and_nothing_is_written(
+    arguments: list[str],
+    message: str,
+    unveil: Command,
+    finished: Finished,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = content(finished.folder)
+    assert message in unveil("recommend", finished.folder, *arguments).failure()
+    assert not list(tmp_path.iterdir())
+    assert content(finished.folder) == before
+
+
+def test_a_place_that_cannot_be_written_to(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    message = unveil("recommend", finished.folder, "-k", 1, "-o", tmp_path / "file" / "lists.csv").failure()
+    assert "cannot write" in message

@@ -1,0 +1,193 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.cli.conftest import Command
+from tests.runs import TINY, Finished, content, options, write_log
+from unveil.experiment.folder import read_config
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
+
+QUICK = options({**TINY, "training.epochs": 1})
+
+
+def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
+    unveil: Command, finished: Finished, tmp_path: Path
+) -> None:
+    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", *options())
+    assert done.code == 0, done.err
+    for line in finished.told:
+        assert line in done.out.splitlines()
+    assert "3 epochs, best at" in done.out
+    assert f"the run is in {tmp_path / 'run'}" in done.out
+    assert (tmp_path / "run" / "metrics.json").read_bytes() == (finished.folder / "metrics.json").read_bytes()
+
+
+def test_the_table_fits_a_terminal_and_is_in_order(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    done = unveil("train", finished.log, "-o", tmp_path / "r", *QUICK)
+    table = done.out[done.out.index("on the test events") : done.out.index("the run is in")].splitlines()
+    assert max(map(len, table)) <= 100
+    assert max(len(line) for line in table if "±0" in line) <= 80
+    assert [line.split()[0] for line in table[1:7]] == ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
+    assert table[0].split() == ["on", "the", "test", "events", "full", "uniform-19", "popular-19"]
+
+
+def test_options_win_over_the_config_and_set_wins_over_all(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(
+        'extends = "quick"\n[training]\nseed = 3\n[model]\nwidth = 8\n'
+        "[data]\nmin_item = 9\nmin_user = 5\niterate = true\n"
+    )
+    arguments = ["--config", config, "--min-item", 0, "--no-iterate", "--seed", 4, *QUICK, "--set", "training.seed=5"]
+    assert unveil("train", finished.log, "-o", tmp_path / "run", *arguments).code == 0
+    experiment = read_config(tmp_path / "run")
+    assert (experiment.data.min_item, experiment.data.min_user, experiment.data.iterate) == (0, 5, False)
+    assert (experiment.training.seed, experiment.model.width, experiment.training.lr) == (5, 8, 3e-3)
+
+
+def test_columns_by_name_and_filters(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    renamed = pl.read_csv(finished.log, infer_schema=False).rename({"user_id": "who", "item_id": "what"})
+    renamed.write_csv(tmp_path / "log.csv")
+    arguments = ["--user-col", "who", "--item-col", "what", "--min-user", 6, "--repeats", "first", *QUICK]
+    done = unveil("train", tmp_path / "log.csv", "-o", tmp_path / "run", *arguments)
+    assert done.code == 0, done.err
+    assert "30 users" in done.out
+    data = read_config(tmp_path / "run").data
+    assert (data.columns, data.repeats) == ({"user": "who", "item": "what"}, "first")
+
+
+BAD = [
+    (["--set", "model.widht=3"], r"unknown setting: found 'model.widht'", "Did you mean 'model.width'?"),
+    (["--set", "model.width"], "not an assignment", "expected name=value"),
+    (["--set", "model.width=wide"], "model.width: not a valid value", "found 'wide'"),
+    (["--set", "model=3"], "model: not a valid value", "found 3"),
+    (["--preset", "qiuck"], "unknown preset", "Did you mean 'quick'?"),
+    (["-e", "isp"], "unknown estimator", "Did you mean 'ips'?"),
+    (["-e", "ideal"], "'ideal' needs a world", "choose another estimator"),
+    (
+        ["-e", "ips", "--set", "propensity.name=populrity-static"],
+        "unknown propensity",
+        "Did you mean 'popularity-static'?",
+    ),
+    (["-e", "itps", "--set", "propensity.name=logged"], "needs a log with a propensity column", "popularity"),
+    (["-e", "itps", "--set", "propensity.name=known-temporal"], "needs a world whose exposure is known", "popularity"),
+    (
+        ["-e", "itps", "--set", "propensity.name=popularity-static"],
+        "needs a temporal propensity",
+        "popularity-temporal",
+    ),
+    (["-e", "itps", "--set", "estimator.clp=1"], "unknown option of the estimator", "Did you mean 'clip'?"),
+    (["--world", "nowhere"], "not a world", "world.json"),
+    (["--world", "builtin"], "the log does not fit the world", "Name the world that the log was drawn from"),
+    (["--set", "training.device=abacus"], "not a device", "auto, cpu, cuda or mps"),
+    (["--set", "evaluation.uniform=28"], "more negatives than items", "Ask for at most 19"),
+    (["--set", "evaluation.validation=uniform-28"], "more negatives than items", "Ask for at most"),
+    (["--set", "training.epochs=0"], "training.epochs: out of range", "at least 1"),
+    (["--set", "training.monitor=NDCG"], "training.monitor: no such figure", "NDCG@10"),
+    (["--min-user", "12"], "all histories are too short", "lower --min-item and --min-user"),
+    (["--set", "data.split=temporal", "--set", "data.test_from=1.5"], "a cut is out of range", "found 1.5"),
+    (["--resume"], "there is no run to resume", "Leave --resume out"),
+    (["--config", "gone.toml"], "gone.toml: no such config", "a TOML file"),
+    (["--min-rating", "3"], "the log has no rating column", "Drop --min-rating"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "problem", "advice"), BAD, ids=[" ".join(bad[0]) for bad in BAD])
+def test_what_is_wrong_is_one_message_and_nothing_is_written(
+    arguments: list[str], problem: str, advice: str, unveil: Command, finished: Finished, tmp_path: Path
+) -> None:
+    message = unveil("train", finished.log, "-o", tmp_path / "run", *QUICK, *arguments).failure()
+    assert problem in message
+    assert advice in message
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[model]\nwidht = 3", "Did you mean 'model.width'?"),
+        ("[model\n", "run.toml: not TOML"),
+        ('extends = "run.toml"', "extend each other in a circle"),
+        ('extends = "papr"', "Did you mean 'paper'?"),
+    ],
+)
+def test_what_is_wrong_in_a_config(
+    text: str, problem: str, unveil: Command, finished: Finished, tmp_path: Path
+) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text(text)
+    assert problem in unveil("train", finished.log, "-o", tmp_path / "run", "--config", config).failure()
+    both = unveil("train", finished.log, "-o", tmp_path / "run", "--config", config, "--preset", "paper").failure()
+    assert 'Write extends = "paper"' in both
+    assert list(tmp_path.iterdir()) == [config]
+
+
+def rows(path: Path, histories: list[list[str]], *, clicked: bool = True) -> Path:
+    frame = pl.DataFrame(
+        [
+            (f"u{user}", item, place, int(clicked))
+            for user, items in enumerate(histories)
+            for place, item in enumerate(items)
+        ],
+        schema=["user_id", "item_id", "timestamp", "clicked"],
+        orient="row",
+    )
+    frame.write_csv(path)
+    return path
+
+
+def test_a_log_with_nothing_to_train_on(unveil: Command, tmp_path: Path) -> None:
+    short = rows(tmp_path / "short.csv", [["a", "b"], ["b", "c"], ["c", "a"]])
+    assert "all histories are too short" in unveil("train", short, "-o", tmp_path / "run").failure()
+    left = rows(tmp_path / "left.csv", [list("abcdefghijkl")] * 3, clicked=False)
+    assert "all histories are too short" in unveil("train", left, "-o", tmp_path / "run").failure()
+    tiny = rows(tmp_path / "tiny.csv", [list("abc"), list("bcd")])
+    assert "the catalogue is too small" in unveil("train", tiny, "-o", tmp_path / "run").failure()
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_occupied_place(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished.folder, tmp_path / "copy"))
+    before = content(copy)
+    assert "not empty" in unveil("train", finished.log, "-o", copy, *options()).failure()
+    message = unveil("train", finished.log, "-o", copy, "-e", "itps", *options(), "--seed", 1, "--resume").failure()
+    assert "a run with another training.seed: found '0', expected 1" in message
+    other = write_log(tmp_path / "other.csv", seed=8)
+    assert "another log" in unveil("train", other, "-o", copy, "-e", "itps", *options(), "--resume").failure()
+    assert content(copy) == before
+    assert unveil("train", finished.log, "-o", copy, "-e", "itps", *options(), "--resume").code == 0
+    assert content(copy) == before
+
+
+def test_a_place_that_cannot_be_written_to(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert "a file, not a folder" in unveil("train", finished.log, "-o", tmp_path / "file", *QUICK).failure()
+    assert "cannot write" in unveil("train", finished.log, "-o", tmp_path / "file" / "run", *QUICK).failure()
+    assert "File name too long" in unveil("train", finished.log, "-o", tmp_path / ("x" * 300), *QUICK).failure()
+    assert content(tmp_path) == {"file": b"mine"}
+
+
+def test_a_world_is_used_and_its_log_is_not_called_a_proxy(unveil: Command, tmp_path: Path) -> None:
+    world = World.builtin(WorldSpec(users=40, items=30, steps=15), seed=5)
+    world.save(tmp_path / "world")
+    assert unveil("world", "draw", tmp_path / "world", "-o", tmp_path / "log.csv").code == 0
+    done = unveil(
+        "train", tmp_path / "log.csv", "-o", tmp_path / "run", "-e", "ips", "--world", tmp_path / "world", *QUICK
+    )
+    assert done.code == 0, done.err
+    assert "ips, weighted by known-static" in done.out
+    assert "proxy" not in done.out
+    done = unveil("train", tmp_path / "log.csv", "-o", tmp_path / "p", "-e", "ips", *QUICK)
+    assert "warning: popularity stands in for exposure: gains are under that proxy." in done.out.splitlines()
+
+
+def test_degenerate_weights_are_warned_of(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    arguments = ["-e", "ips", "--set", "estimator.exponent=0", *QUICK]
+    done = unveil("train", finished.log, "-o", tmp_path / "run", *arguments)
+    assert "warning: The weights are all but equal" in done.out
+    about = json.loads((tmp_path / "run" / "about.json").read_text())
+    assert np.isclose(about["weights"]["effective_sample_size"], about["weights"]["slots"])
