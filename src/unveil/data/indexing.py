@@ -26,7 +26,7 @@ def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
     return _of_whole_numbers(raw) or _of_text(raw)
 
 
-def counted(index_N: Index, size: int) -> NDArray[np.int64]:
+def counted(index_N: NDArray[Any], size: int) -> NDArray[np.int64]:
     """How often each index from 0 to `size` − 1 occurs."""
     block = max(_BLOCK, size)
     parts = (np.bincount(index_N[n : n + block], minlength=size) for n in range(0, len(index_N), block))
@@ -61,7 +61,7 @@ def _of_whole_numbers(raw: pl.Series) -> tuple[Index, Vocabulary] | None:
     if numbers.null_count() or int(numbers.max() or 0) > 4 * len(raw) + 1_000_000:  # type: ignore[arg-type]
         return None
     number_N = numbers.to_numpy()
-    count = np.bincount(number_N)
+    count = counted(number_N, int(number_N.max(initial=0)) + 1)
     present = np.flatnonzero(count)
     ids = pl.Series(present).cast(pl.String)
     if int(raw.str.len_bytes().sum()) != int((ids.str.len_bytes().to_numpy() * count[present]).sum()):
