@@ -60,9 +60,7 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def refuse_occupied(
-    path: Path, *, overwrite: bool = False, hint: str = "Name another, or pass --overwrite."
-) -> None:
+def refuse_occupied(path: Path, *, overwrite: bool = False, hint: str = "Name another, or pass --overwrite.") -> None:
     """Stop early, before any work is done, when the output would bury something."""
     if path.is_dir():
         if any(path.iterdir()) and not overwrite:
