@@ -153,6 +153,10 @@ def test_values_that_are_not_finite(value: str, told: Told) -> None:
     assert "expected a probability above 0 and at most 1" in said
 
 
+def test_a_rating_beyond_single_precision(told: Told) -> None:
+    assert "row 3, column rating: too large a rating" in told("user_id,item_id,rating\nu1,a,1\nu2,b,1e300\n")
+
+
 def test_nan_in_parquet(tmp_path: Path) -> None:
     frame = pl.DataFrame({"user_id": ["a", "b"], "item_id": ["x", "y"], "rating": [1.0, float("nan")]})
     frame.write_parquet(tmp_path / "log.parquet")

@@ -209,6 +209,8 @@ def test_another_encoding(tmp_path: Path) -> None:
         (tmp_path / "log.csv").write_text(text, encoding)
         log = Interactions.read(tmp_path / "log.csv", encoding=encoding)
         assert log.users.ids.to_list() == ["café", "thé"]
+    for marked in (BY_HAND["jsonl"], BY_HAND["movielens-1m"]):
+        assert _log(tmp_path, f"\ufeff{marked}") == _expected()
     (tmp_path / "log.csv").write_text(text, "utf-8-sig")
     assert Interactions.read(tmp_path / "log.csv").users.ids.to_list() == ["café", "thé"]
 

@@ -119,3 +119,16 @@ def test_any_moment_in_any_zone(moment: datetime, minutes: int, separator: str) 
 def test_no_time_column_leaves_an_order_only(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("user_id,item_id\nu1,a\nu2,b\n")
     assert Interactions.read(tmp_path / "log.csv").time is None
+
+
+def test_nanoseconds_keep_every_digit(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("user_id,item_id,timestamp\nu1,a,1714566600123456789\nu2,b,1714566600123457999\n")
+    log = Interactions.read(tmp_path / "log.csv")
+    assert log.time is not None
+    assert log.time.tolist() == [MOMENT + 123_456, MOMENT + 123_457]
+
+
+def test_unsigned_numbers_beyond_the_signed_ones() -> None:
+    assert _times([2**63 + 5], dtype=pl.UInt64()) == [(2**63 + 5) // 1000]
+    with pytest.raises(UnveilError, match="too large a time"):
+        _times([2**63 + 5], "us", dtype=pl.UInt64())

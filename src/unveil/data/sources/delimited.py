@@ -118,9 +118,9 @@ def _guessed(content: Content, layout: Layout, places: Mapping[str, int]) -> lis
 
 
 def _kind(values: Sequence[str]) -> type[pl.DataType]:
-    if all(re.fullmatch(r"-?\d{1,18}", value) for value in values):
+    if all(re.fullmatch(r"-?[0-9]{1,19}", value) for value in values):
         return pl.Int64
-    return pl.Float64 if all(re.fullmatch(r"-?\d+\.?\d*", value) for value in values) else pl.String
+    return pl.Float64 if all(re.fullmatch(r"-?[0-9]+\.?[0-9]*", value) for value in values) else pl.String
 
 
 def _check_widths(content: Content, layout: Layout) -> None:

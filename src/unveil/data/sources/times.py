@@ -46,15 +46,15 @@ def _of_moments(table: Table, column: pl.Series) -> pl.Series:
 
 
 def _of_text(table: Table, text: pl.Series, unit: str | None) -> pl.Series:
-    if unit != "iso":
-        number = _number(text)
-        iso_fails = unit is None and _of_iso(text).null_count() >= number.null_count()
-        if unit is not None or (iso_fails and not _are_dates(number)):
-            table.refuse("time", number.is_null(), "not a time", _expected(unit), _HINT)
-            return _of_numbers(table, number, unit)
-    moment = _of_iso(text)
-    table.refuse("time", moment.is_null(), "not a time", _expected(unit), _HINT)
-    return moment
+    """Numbers or ISO 8601, whichever more of the column is; the first value that is not, is named."""
+    number = _number(text)
+    if unit in (None, "iso") and (unit == "iso" or number.null_count() or _are_dates(number)):
+        moment = _of_iso(text)
+        if unit == "iso" or moment.null_count() <= number.null_count():
+            table.refuse("time", moment.is_null(), "not a time", _expected(unit), _HINT)
+            return moment
+    table.refuse("time", number.is_null(), "not a time", _expected(unit), _HINT)
+    return _of_numbers(table, number, unit)
 
 
 def _expected(unit: str | None) -> str:
@@ -92,7 +92,7 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
         table.refuse("time", _out_of_reach(column, scale), "too large a time", _expected(unit), _HINT)
     if not column.dtype.is_integer():
         return (column * scale).round().cast(pl.Int64)
-    return column.cast(pl.Int64) * int(scale) if scale >= 1 else column.cast(pl.Int64) // 1_000
+    return column.cast(pl.Int64) * int(scale) if scale >= 1 else (column // 1_000).cast(pl.Int64)
 
 
 def _judged(column: pl.Series) -> str:

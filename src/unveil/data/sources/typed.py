@@ -64,7 +64,9 @@ def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
 
 
 def _ratings(table: Table, role: str) -> pl.Series:
-    return _numbers(table, role).cast(pl.Float32)
+    rating = _numbers(table, role).cast(pl.Float32)
+    table.refuse(role, ~rating.is_finite(), "too large a rating", "a number", _LEAVE.format(role))
+    return rating
 
 
 def _propensities(table: Table, role: str) -> pl.Series:
