@@ -80,8 +80,8 @@ def _are_dates(column: pl.Series) -> bool:
 def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
     if column.null_count():
         table.refuse("time", column.is_null(), "no time", _expected(unit), _HINT)
-    if column.dtype.is_float() or column.dtype.is_decimal():
-        column = column.cast(pl.Float64)
+    column = _in_64_bits(column)
+    if column.dtype.is_float():
         table.refuse("time", ~column.is_finite(), "not a time", _expected(unit), _HINT)
     if unit == "order":
         table.refuse("time", _out_of_reach(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit), _HINT)
@@ -92,7 +92,13 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
         table.refuse("time", _out_of_reach(column, scale), "too large a time", _expected(unit), _HINT)
     if not column.dtype.is_integer():
         return (column * scale).round().cast(pl.Int64)
-    return column.cast(pl.Int64) * int(scale) if scale >= 1 else (column // 1_000).cast(pl.Int64)
+    return column * int(scale) if scale >= 1 else column // 1_000
+
+
+def _in_64_bits(column: pl.Series) -> pl.Series:
+    """Whole numbers as Int64 where they fit; all else as Float64."""
+    whole = column.cast(pl.Int64, strict=False) if column.dtype.is_integer() else None
+    return column.cast(pl.Float64) if whole is None or whole.null_count() else whole
 
 
 def _judged(column: pl.Series) -> str:
