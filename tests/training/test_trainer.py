@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from tests.training.cyclic import LENGTH, MODEL, TRAINING, V, accuracy, circle, 
 from unveil.data.batches import Batch, ClozeTask
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
+from unveil.estimators.base import Need, Signal
 from unveil.estimators.naive import Naive
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec
@@ -190,3 +192,29 @@ def test_devices_are_found_or_refused() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(UnveilError, match="not available here"):
             pick_device("cuda")
+
+
+class Weighted:
+    """The naive estimator with one large weight for all slots."""
+
+    name: ClassVar[str] = "weighted"
+    needs: ClassVar[Need] = "nothing"
+    self_normalised: ClassVar[bool] = False
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def __call__(self, slots: Slots) -> Signal:
+        return Signal(slots.item_M, torch.full((len(slots),), self.weight))
+
+
+def test_the_scale_of_the_weights_does_not_matter() -> None:
+    """A power of two scales exactly, so the runs are the same to the bit; the gradient clip must not bite the one."""
+    states = []
+    for weight in (1.0, 2.0**17):
+        model, task = BERT4Rec(MODEL, V, seed=1), ClozeTask(circle(), LENGTH, 16, 0.3, seed=2)
+        fitted = Trainer(TRAINING).fit(model, Weighted(weight), task, mean_weight=weight)
+        states.append((model.state_dict(), [epoch.loss for epoch in fitted.epochs]))
+    (plain, losses), (heavy, heavy_losses) = states
+    assert all(torch.equal(plain[name], heavy[name]) for name in plain)
+    assert losses == heavy_losses

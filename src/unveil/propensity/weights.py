@@ -21,6 +21,7 @@ class WeightDiagnostics:
     """What weighting does to M slots: how many equally weighted slots they are worth, and who holds the weight."""
 
     slots: int
+    mean: float
     effective_sample_size: float  # (Σ w)² / Σ w²
     largest_share: float  # max w / Σ w
     spread: float  # max w / min w
@@ -66,6 +67,7 @@ def diagnose(weight_M: Tensor, ceiling: float = float("inf")) -> WeightDiagnosti
     square = float(w_M.square().sum())
     return WeightDiagnostics(
         slots=len(w_M),
+        mean=total / len(w_M),
         effective_sample_size=total**2 / square if square else 0.0,
         largest_share=largest / total if total else 0.0,
         spread=largest / smallest if smallest else float("inf"),

@@ -51,8 +51,15 @@ class Ready:
         self, validation: ValidationEvaluator | None, *, keep: Keep | None = None, watch: Watcher | None = None
     ) -> Fitted:
         """Train the model in place, and bring it home from wherever it was trained; the best weights are kept."""
-        trainer = Trainer(self.recipe.training)
-        fitted = trainer.fit(self.model, self.estimator, self.task, validation, keep=keep, watch=watch)
+        fitted = Trainer(self.recipe.training).fit(
+            self.model,
+            self.estimator,
+            self.task,
+            validation,
+            keep=keep,
+            watch=watch,
+            mean_weight=1.0 if self.weights is None else self.weights.mean,
+        )
         self.model.cpu()
         return fitted
 

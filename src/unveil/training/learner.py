@@ -64,6 +64,7 @@ class Learner:
     estimator: Estimator
     task: Task
     device: torch.device
+    mean_weight: float = 1.0  # of the estimator's weights over all slots
 
     @cached_property
     def optimiser(self) -> Optimizer:
@@ -113,12 +114,14 @@ class Learner:
         """What this batch's risk is divided by, and its part in the mean over the epoch.
 
         The paper's 1/N, N the slots of a batch. Batches of short rows hold fewer slots, so N is the number expected
-        of a full batch: every slot of an epoch then weighs the same, whichever rows it shares a batch with. A
-        self-normalised estimator divides by the mean weight of the batch as well.
+        of a full batch: every slot of an epoch then weighs the same, whichever rows it shares a batch with. It is
+        also divided by the estimator's mean weight: a constant, which moves no minimum, but puts the risks of all
+        estimators on one scale, where one clip of the gradient means the same to each. A self-normalised estimator
+        divides by the mean weight of the batch itself.
         """
         expected, count = self.task.slots_per_batch, len(signal.weight_M)
         if not self.estimator.self_normalised:
-            return expected, float(count)
+            return expected * self.mean_weight, count * self.mean_weight
         total = max(float(signal.weight_M.sum()), torch.finfo(torch.float32).tiny)
         return total * expected / count, total
 

@@ -75,10 +75,11 @@ class Trainer:
         *,
         keep: Keep | None = None,
         watch: Watcher | None = None,
+        mean_weight: float = 1.0,
     ) -> Fitted:
         """Train `model` in place. `validate` gives the metric to be maximised, alone or by its name among others."""
         device = pick_device(self.config.device)
-        learner = Learner(self.config, model.to(device), estimator, task, device)
+        learner = Learner(self.config, model.to(device), estimator, task, device, mean_weight)
         with threads(self.config.threads), private_randomness(device):
             return _Run(self.config, learner, validate, keep, watch or Silent()).fit()
 
