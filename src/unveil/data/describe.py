@@ -119,9 +119,9 @@ def _skew(count_V: NDArray[np.int64]) -> Skew:
 
 
 def _ties(sequences: Sequences, users: int) -> Ties | None:
-    if sequences.time_N is None:
-        return None
     user_N, time_N = sequences.user_N, sequences.time_N
+    if time_N is None:
+        return None
     with_next_N = (user_N[1:] == user_N[:-1]) & (time_N[1:] == time_N[:-1])
     tied_N = np.append(with_next_N, False) | np.insert(with_next_N, 0, False)
     last = tied_N[sequences.offset_U1[1:][sequences.length_U > 0] - 1]

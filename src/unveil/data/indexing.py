@@ -5,8 +5,9 @@ Both work in blocks: what they need beside their result stays small, and in the 
 Shapes: N rows, B rows of one block, R runs of rows of one user, U users.
 """
 
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -15,15 +16,24 @@ from numpy.typing import NDArray
 from unveil.data.vocabulary import Index, Vocabulary
 
 Rows = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+A = TypeVar("A")
+B = TypeVar("B")
 
 _BLOCK = 1 << 17
-_THREADS = 2  # numpy sorts outside of Python's lock
+_THREADS = 2  # NumPy sorts and gathers outside of Python's lock
 _KEY_BITS = 63
 
 
 def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
     """Dense indices of a column of raw ids, and the vocabulary they index into."""
     return _of_whole_numbers(raw) or _of_text(raw)
+
+
+def side_by_side(work: Callable[[A], B], parts: Iterable[A]) -> list[B]:
+    """The results of NumPy work on several parts, done on two cores."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(work, parts))
 
 
 def counted(index_N: NDArray[Any], size: int) -> NDArray[np.int64]:
@@ -33,20 +43,28 @@ def counted(index_N: NDArray[Any], size: int) -> NDArray[np.int64]:
     return sum(parts, start=np.zeros(size, np.int64))
 
 
-def sorted_rows(user_N: Index, clock_N: NDArray[Any] | None, n_users: int) -> Rows:
+def gathered(values: NDArray[Scalar], row_N: Index) -> NDArray[Scalar]:
+    """The values at these rows."""
+    result = np.empty(len(row_N), values.dtype)
+    for n in range(0, len(row_N), _BLOCK):
+        result[n : n + _BLOCK] = values[row_N[n : n + _BLOCK]]
+    return result
+
+
+def sorted_rows(user_N: Index, clock_N: NDArray[Any] | None, n_users: int) -> Index:
     """Row numbers by user, then clock; ties stay in the order of the rows."""
     row_N, offset_U1 = _grouped(user_N, n_users)
     if clock_N is None:
         return row_N
     edges = np.unique(np.searchsorted(offset_U1, np.arange(0, len(row_N) + _BLOCK, _BLOCK)).clip(max=n_users))
 
-    def sort_block(first: int, last: int) -> None:
+    def sort_block(edge: int) -> None:
+        first, last = edges[edge], edges[edge + 1]
         block = slice(offset_U1[first], offset_U1[last])
         row_B = row_N[block]
         row_N[block] = row_B[_by_clock(clock_N[row_B], np.diff(offset_U1[first : last + 1]))]
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(sort_block, edges[:-1].tolist(), edges[1:].tolist()))
+    side_by_side(sort_block, range(len(edges) - 1))
     return row_N
 
 
@@ -80,13 +98,10 @@ def _in_order(code_N: NDArray[Any], codes: NDArray[Any], ids: pl.Series) -> tupl
     """Places in the sorted vocabulary, for rows whose ids are given by code; `ids` are those of `codes`."""
     place = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
     place[codes[ids.arg_sort().to_numpy()]] = np.arange(len(ids), dtype=np.int32)
-    index_N = np.empty(len(code_N), np.int32)
-    for start in range(0, len(code_N), _BLOCK):
-        index_N[start : start + _BLOCK] = place[code_N[start : start + _BLOCK]]
-    return index_N, Vocabulary(ids)
+    return gathered(place, code_N), Vocabulary(ids)
 
 
-def _grouped(user_N: Index, n_users: int) -> tuple[Rows, Rows]:
+def _grouped(user_N: Index, n_users: int) -> tuple[Index, Rows]:
     """Row numbers by user in the order of the rows, and where each user's begin.
 
     Whole runs of rows of one user are moved: most logs have them.
@@ -97,9 +112,9 @@ def _grouped(user_N: Index, n_users: int) -> tuple[Rows, Rows]:
     length_U = np.bincount(user_R, weights=length_R, minlength=n_users).astype(np.int64)
     order_R = _by_clock(user_R, np.array([len(user_R)]))
     start_R, length_R = start_R[order_R], length_R[order_R]
-    row_N = np.repeat(start_R - (np.cumsum(length_R) - length_R), length_R)
+    row_N = np.repeat((start_R - (np.cumsum(length_R) - length_R)).astype(np.int32), length_R)
     for n in range(0, len(row_N), _BLOCK):
-        row_N[n : n + _BLOCK] += np.arange(n, min(n + _BLOCK, len(row_N)))
+        row_N[n : n + _BLOCK] += np.arange(n, min(n + _BLOCK, len(row_N)), dtype=np.int32)
     return row_N, np.concatenate([[0], np.cumsum(length_U)])
 
 

@@ -1,7 +1,6 @@
 """Interactions: an immutable log of who met what and when, in dense indices, with the raw ids beside it."""
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.data.indexing import counted, indexed, sorted_rows
+from unveil.data.indexing import counted, indexed, side_by_side, sorted_rows
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
@@ -80,8 +79,7 @@ class Interactions:
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> Self:
         """Index a frame with string columns `user` and `item` and any of the `OPTIONAL` columns, already typed."""
-        with ThreadPoolExecutor(2) as pool:
-            (user, users), (item, items) = pool.map(indexed, (frame["user"], frame["item"]))
+        (user, users), (item, items) = side_by_side(indexed, (frame["user"], frame["item"]))
         rest = {name: _array(frame[name], kind) for name, kind in OPTIONAL.items() if name in frame.columns}
         return cls(user, item, users, items, **rest)
 
@@ -136,7 +134,7 @@ class Interactions:
         """What users were shown and left: nothing unless the log has a `clicked` column."""
         return self.where(np.zeros(len(self), bool) if self.clicked is None else ~self.clicked)
 
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Index:
         """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
         clock = self.time if self.time is not None else self.step
         return sorted_rows(self.user, clock, len(self.users))

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.indexing import counted
+from unveil.data.indexing import counted, gathered, side_by_side
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
@@ -29,7 +29,7 @@ class Sequences:
     item_N: Index
     step_N: Index
     event_N: Index  # the row of the log that the event came from
-    time_N: NDArray[np.int64] | None  # µs; None where the log has an order but no clock
+    clock: NDArray[np.int64] | None  # the log's times by row, in µs; None where it has an order but no clock
     offset_U1: Offsets
     n_items: int
     n_steps: int
@@ -47,10 +47,8 @@ class Sequences:
         length_U = counted(log.interacted().user, len(log.users))
         offset_U1 = np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64)
         step_N, n_steps = _steps(log, row_N, offset_U1)
-        time_N = None if log.time is None else log.time[row_N]
-        return cls(
-            log.item[row_N], step_N, row_N.astype(np.int32), time_N, offset_U1, n_items=len(log.items), n_steps=n_steps
-        )
+        item_N = gathered(log.item, row_N)
+        return cls(item_N, step_N, row_N, log.time, offset_U1, n_items=len(log.items), n_steps=n_steps)
 
     def __len__(self) -> int:
         return len(self.item_N)
@@ -73,34 +71,34 @@ class Sequences:
         """The user of each event."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), self.length_U)
 
+    @property
+    def time_N(self) -> NDArray[np.int64] | None:
+        """When each event was, looked up anew: most who hold sequences never ask."""
+        return None if self.clock is None else gathered(self.clock, self.event_N)
+
     def history(self, user: int) -> Index:
         """The items of one user, oldest first."""
         return self.item_N[self.offset_U1[user] : self.offset_U1[user + 1]]
 
     def cut(self, start_U: NDArray[Any], stop_U: NDArray[Any]) -> Self:
         """Each user's events from place `start` up to, not including, `stop`; every event keeps its step."""
-        keep_N = np.zeros(len(self) + 1, np.int8)
         stop_U = np.maximum(start_U, stop_U)
-        np.add.at(keep_N, self.offset_U1[:-1] + start_U, 1)
-        np.add.at(keep_N, self.offset_U1[:-1] + stop_U, -1)
-        return self._where(np.cumsum(keep_N[:-1], dtype=np.int8).astype(bool), stop_U - start_U)
+        run_U3 = np.stack([start_U, stop_U - start_U, self.length_U - stop_U], axis=1)
+        keep_N = np.repeat(np.tile([False, True, False], self.n_users), run_U3.ravel())
+        return self._where(keep_N, stop_U - start_U)
 
     def recent(self, length: int) -> Self:
         """At most the last `length` events of each user."""
         return self.cut(np.maximum(0, self.length_U - length), self.length_U)
 
     def _where(self, keep_N: NDArray[np.bool_], length_U: NDArray[Any]) -> Self:
-        return replace(
-            self,
-            item_N=self.item_N[keep_N],
-            step_N=self.step_N[keep_N],
-            event_N=self.event_N[keep_N],
-            time_N=None if self.time_N is None else self.time_N[keep_N],
-            offset_U1=np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64),
-        )
+        columns = (self.item_N, self.step_N, self.event_N)
+        item_N, step_N, event_N = side_by_side(lambda column: column[keep_N], columns)
+        offset_U1 = np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64)
+        return replace(self, item_N=item_N, step_N=step_N, event_N=event_N, offset_U1=offset_U1)
 
 
-def _steps(log: Interactions, row_N: NDArray[np.int64], offset_U1: Offsets) -> tuple[Index, int]:
+def _steps(log: Interactions, row_N: Index, offset_U1: Offsets) -> tuple[Index, int]:
     """Each event's step, and T."""
     if log.step is not None:
         step_N = log.step[row_N]

@@ -128,12 +128,13 @@ def _before(sequences: Sequences, time_N: NDArray[np.int64], cut: int) -> NDArra
 
 
 def _clock(sequences: Sequences) -> NDArray[np.int64]:
-    if sequences.time_N is None or not len(sequences):
+    time_N = sequences.time_N
+    if time_N is None or not len(time_N):
         raise UnveilError(
             "a global temporal split needs times, and this log has an order only",
             hint="Use leave-one-out, or a file with a time column.",
         )
-    return sequences.time_N
+    return time_N
 
 
 def _cut(time_N: NDArray[np.int64], at: float | datetime) -> int:

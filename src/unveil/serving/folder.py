@@ -105,7 +105,7 @@ def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
     model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
     model.load_state_dict(load_weights(folder / WEIGHTS))
     arrays = load_arrays(folder / HISTORIES)
-    sequences = Sequences(time_N=None, n_items=len(items), n_steps=int(manifest["n_steps"]), **arrays)
+    sequences = Sequences(clock=None, n_items=len(items), n_steps=int(manifest["n_steps"]), **arrays)
     return Recommender(model.eval(), items, users, sequences, int(manifest["length"]))
 
 
