@@ -3,7 +3,6 @@
 Shapes: N events, C cases, B cases of a batch, K places of a list, V items.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,8 +17,6 @@ from unveil.simulation.world import Mask, World
 
 #: Slots whose relevance of all items is held at once.
 _BLOCK = 1024
-
-Judge = Callable[[NDArray[np.int64], Tensor, Tensor], Tensor]
 
 
 def favourites_of(world: World, user_N: Indices, step_N: Indices, among: Mask | None = None) -> NDArray[np.int64]:
@@ -38,7 +35,7 @@ def true_cases(world: World, cases: EvalCases, among: Mask | None = None) -> Eva
     return replace(cases, item_C=best_C.astype(cases.item_C.dtype))
 
 
-def judges(world: World, cases: EvalCases, k: int) -> dict[str, Judge]:
+def judges(world: World, cases: EvalCases, k: int) -> dict[str, "TrueRelevance | Regret"]:
     """What an evaluator of these cases can be given to say of its lists of k places, by the column's name."""
     return {f"truth:Relevance@{k}": TrueRelevance(world, cases), f"truth:Regret@{k}": Regret(world, cases)}
 
