@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.experiment import plots
+from unveil.experiment import plots, result_plots
 
 COUNT = np.array([5, 0, 17, 1, 1, 3])
 NAMES = ["a", "b", "c", "d & e", "f", "g"]
+DOTS = [result_plots.Dot("a", 0.3, 0.2, 0.4, 0, "a: 0.300"), result_plots.Dot("b", 0.1, 0.1, 0.1, None, "b: 0.100")]
 SVG = "{http://www.w3.org/2000/svg}"
 
 DRAWN: dict[str, Callable[[], str]] = {
@@ -21,6 +22,8 @@ DRAWN: dict[str, Callable[[], str]] = {
     "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
     "steps": lambda: plots.over_steps({"a": np.sin(np.arange(9) / 3) + 1, "b": np.arange(9) / 9}, "exposure"),
     "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y")),
+    "dots": lambda: result_plots.intervals(DOTS, "NDCG@10", 0.5, "dots"),
+    "curves": lambda: result_plots.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves"),
     "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
 }
 
@@ -84,3 +87,21 @@ def test_bins_hold_every_length_and_are_not_too_many(length: list[int]) -> None:
     assert max(length) < edges[-1]
     assert 2 <= len(edges) <= 27
     assert len(set(np.diff(edges))) == 1
+
+
+def test_each_dot_has_its_hover_text_and_its_mean_beside_it() -> None:
+    svg = DRAWN["dots"]()
+    assert titles(svg) == ["a: 0.300", "b: 0.100"]
+    assert "0.300</text>" in svg
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_names_of_curves_stand_apart_in_the_order_of_the_curves(height: list[float]) -> None:
+    placed = result_plots.apart(np.array(height), 0.05)
+    order = np.argsort(height, kind="stable")
+    assert (np.diff(placed[order]) > 0.049).all()
+    assert placed.mean() == pytest.approx(np.mean(height))
+
+
+def test_names_that_are_apart_stay_where_they_are() -> None:
+    assert result_plots.apart(np.array([0.5, 0.1, 0.9]), 0.2).tolist() == [0.5, 0.1, 0.9]

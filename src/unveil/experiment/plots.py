@@ -21,17 +21,21 @@ if TYPE_CHECKING:
 
 #: Points in one rank plot: more cannot be told apart.
 _MOST_POINTS = 300
+#: A logarithmic axis that spans less than this needs more than powers of ten.
+_SHORT = 100
 _SIZE = (4.8, 3.1)
 
 
 @dataclass
-class _Canvas:
+class Canvas:
+    """A figure and its axes."""
+
     figure: "Figure"
     axes: "Axes"
 
 
 @contextmanager
-def _canvas(x: str, y: str) -> Iterator[_Canvas]:
+def canvas(x: str, y: str, size: tuple[float, float] = _SIZE) -> Iterator[Canvas]:
     """One pair of axes in the house style."""
     try:
         from matplotlib import rc_context
@@ -39,10 +43,10 @@ def _canvas(x: str, y: str) -> Iterator[_Canvas]:
     except ImportError as error:
         raise UnveilError("plots need matplotlib", hint="pip install 'unveil[report]'") from error
     with rc_context(STYLE):
-        figure = Figure(figsize=_SIZE, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot(xlabel=x, ylabel=y)
         axes.tick_params(length=0, which="both")
-        yield _Canvas(figure, axes)
+        yield Canvas(figure, axes)
 
 
 def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popularity") -> str:
@@ -53,18 +57,18 @@ def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popular
     if len(ranks) > _MOST_POINTS:
         ranks = np.unique(np.geomspace(1, len(order), _MOST_POINTS).round().astype(int))
     shown = order[ranks - 1]
-    with _canvas("rank of the item", "times taken") as on:
+    with canvas("rank of the item", "times taken") as on:
         on.axes.set(xscale="log", yscale="log")
-        _plain_numbers(on.axes)
         marks = on.axes.scatter(ranks, count_V[shown], s=14, color=COLOURS[0], linewidths=0)
         marks.set_gid("points")
+        _plain_numbers(on.axes)
         lines = [f"{names[v]}: rank {r:,}, taken {count_V[v]:,} times" for r, v in zip(ranks, shown, strict=True)]
         return themed(on.figure, slug, {"points": lines})
 
 
 def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> str:
     """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
-    with _canvas("share of the items, least first", "share of the whole") as on:
+    with canvas("share of the items, least first", "share of the whole") as on:
         on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
         on.axes.text(0.46, 0.49, "all alike", color=MUTED, rotation=_diagonal(), ha="center", va="bottom", fontsize=9.5)
         for place, (label, count_V) in enumerate(counts.items()):
@@ -80,7 +84,7 @@ def lengths(length_U: NDArray[Any], slug: str = "lengths", bins: int = 25) -> st
     """How many users have a history of which length."""
     edges = length_bins(length_U, bins)
     height, _ = np.histogram(length_U, edges)
-    with _canvas("events in the history", "users") as on:
+    with canvas("events in the history", "users") as on:
         bars = on.axes.bar(edges[:-1], height, np.diff(edges) * 0.88, align="edge", color=COLOURS[0])
         on.axes.grid(visible=False, axis="x")
         for place, bar in enumerate(bars):
@@ -109,7 +113,7 @@ def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
 
 def over_steps(curves: Mapping[str, NDArray[Any]], y: str, slug: str = "steps") -> str:
     """One line for each name along the steps, named at its highest point."""
-    with _canvas("time step", y) as on:
+    with canvas("time step", y) as on:
         for place, (label, value_T) in enumerate(curves.items()):
             colour, peak = COLOURS[place % len(COLOURS)], int(value_T.argmax())
             on.axes.plot(value_T, color=colour, linewidth=1.8)
@@ -128,40 +132,49 @@ def scatter(
     slug: str = "scatter",
 ) -> str:
     """A point for each item, its area growing with `size_V`; the horizontal axis is logarithmic."""
-    with _canvas(*axes) as on:
+    with canvas(*axes) as on:
         on.axes.set_xscale("log")
-        _plain_numbers(on.axes, y=False)
         area = 5 + 160 * size_V / max(1, size_V.max())
         order = np.argsort(-area, kind="stable")
         marks = on.axes.scatter(x_V[order], y_V[order], s=area[order], color=COLOURS[0], alpha=0.55, linewidths=0)
         marks.set_gid("points")
+        _plain_numbers(on.axes, y=False)
         return themed(on.figure, slug, {"points": [titles[v] for v in order]})
 
 
-def distributions(values: Mapping[str, NDArray[Any]], x: str, slug: str = "distributions", bins: int = 40) -> str:
+def distributions(
+    values: Mapping[str, NDArray[Any]],
+    x: str,
+    slug: str = "distributions",
+    bins: int = 40,
+    colours: Sequence[int] | None = None,
+) -> str:
     """Histograms of positive numbers on a logarithmic axis, one outline for each name, as shares of their own whole."""
     together = np.concatenate(list(values.values()))
     edges = np.geomspace(together.min(), together.max(), bins + 1)
-    with _canvas(x, "share") as on:
+    with canvas(x, "share") as on:
         on.axes.set_xscale("log")
-        _plain_numbers(on.axes, y=False)
         _percent(on.axes.yaxis)
         for place, (label, value) in enumerate(values.items()):
             share = np.histogram(value, edges)[0] / len(value)
-            colour, peak = COLOURS[place], int(share.argmax())
+            colour, peak = COLOURS[place if colours is None else colours[place]], int(share.argmax())
             on.axes.stairs(share, edges, color=colour, linewidth=1.6)
             on.axes.stairs(share, edges, color=colour, fill=True, alpha=0.15, linewidth=0)
             _named(on.axes, label, (float(edges[peak : peak + 2].mean()), float(share[peak])), colour)
+        _plain_numbers(on.axes, y=False)
         on.axes.set_ylim(bottom=0)
         on.axes.margins(y=0.12)
         return themed(on.figure, slug)
 
 
 def _plain_numbers(axes: "Axes", *, y: bool = True) -> None:
-    """1, 10, 100 in place of powers of ten."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    """1, 10, 100 in place of powers of ten, with 2 and 5 between them where the axis is short."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis in (axes.xaxis, axes.yaxis) if y else (axes.xaxis,):
+        low, high = axis.get_view_interval()
+        if high / low < _SHORT:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axis.set_minor_formatter(NullFormatter())
 

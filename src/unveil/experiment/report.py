@@ -124,7 +124,7 @@ def count(value: float) -> Cell:
 
 def number(value: float, digits: int = 2) -> Cell:
     """A number with so many decimals."""
-    return Cell(f"{value:,.{digits}f}".replace("-", "−"), float(value))
+    return Cell(f"{value:z,.{digits}f}".replace("-", "−"), float(value))
 
 
 def plain(value: float) -> Cell:
