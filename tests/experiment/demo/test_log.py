@@ -1,4 +1,5 @@
-import json
+"""The log of a world beside its truth, and logs drawn from the command line."""
+
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,11 @@ from typer.testing import CliRunner
 from unveil.cli.main import app
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.experiment.demo import Truth, drawn, run_demo, severities
-from unveil.experiment.demo_figures import rank_correlation
-from unveil.experiment.demo_page import item_means
+from unveil.experiment.demo.log import drawn, severities
+from unveil.experiment.demo.log_figures import rank_correlation
+from unveil.experiment.demo.log_sections import item_means
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
-    folder = tmp_path_factory.mktemp("demo") / "out"
-    return folder, run_demo(folder, seed=0)
 
 
 def small() -> World:
@@ -60,47 +55,19 @@ def test_harsher_worlds_lose_more() -> None:
     assert lost == sorted(lost)
     assert gini[-1] > gini[0]
     assert truths[0].favourite_taken > truths[-1].favourite_taken
+    assert truths[0].effective_share > truths[-1].effective_share
 
 
-def test_the_demo_writes_page_log_and_world(demo: tuple[Path, Truth]) -> None:
-    folder, truth = demo
-    assert sorted(path.name for path in folder.iterdir()) == ["index.html", "log.csv", "world"]
-    assert repr(World.load(folder / "world")) == repr(truth.world)
-    html = (folder / "index.html").read_text(encoding="utf-8")
-    assert f"{truth.figures.interactions:,}" in html
-    assert html.count("<svg") == 6
+def test_the_worlds_own_severity_stands_among_the_others() -> None:
+    world = World.builtin(WorldSpec(users=20, items=12, steps=6, shortest=3, severity=1.5))
+    assert [truth.world.severity for truth in severities(world, seed=0)] == [1, 1.5, 2, 3, 4]
 
 
-def test_the_log_on_disk_is_the_log_that_was_drawn(demo: tuple[Path, Truth]) -> None:
-    folder, truth = demo
-    read, drawn_log = Interactions.read(folder / "log.csv"), truth.log.compact()
-    assert (read.users, read.items) == (drawn_log.users, drawn_log.items)
-    for name in ("user", "item", "time", "step"):
-        np.testing.assert_array_equal(getattr(read, name), getattr(drawn_log, name))
-    assert read.propensity is not None
-    assert drawn_log.propensity is not None
-    np.testing.assert_allclose(read.propensity, drawn_log.propensity, rtol=1e-6)
-
-
-def test_the_same_seed_gives_the_same_files(demo: tuple[Path, Truth], tmp_path: Path) -> None:
-    run_demo(tmp_path / "again", seed=0)
-    for name in ("index.html", "log.csv", "world/world.json", "world/factors.safetensors"):
-        assert (tmp_path / "again" / name).read_bytes() == (demo[0] / name).read_bytes()
-
-
-def test_an_occupied_folder_is_refused_unless_told_otherwise(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(UnveilError, match="not empty"):
-        run_demo(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_the_command_says_what_it_found_and_where_the_page_is(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "d"), "--seed", "3"])
-    assert result.exit_code == 0, result.output
-    assert "interactions with the user's true favourite" in result.output
-    assert f"open {tmp_path / 'd' / 'index.html'}" in result.output
-    assert json.loads((tmp_path / "d" / "world" / "world.json").read_text())["origin"]["seed"] == 3
+def test_the_effective_share_by_hand() -> None:
+    truth = drawn(small(), seed=1)
+    assert truth.log.propensity is not None
+    weight = [1 / theta for theta in truth.log.propensity]
+    assert truth.effective_share == pytest.approx(sum(weight) ** 2 / sum(w * w for w in weight) / len(weight))
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "log.jsonl.gz"])
@@ -114,12 +81,14 @@ def test_world_draw_writes_by_suffix(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(read.step, expected.step)
 
 
-def test_world_draw_takes_a_saved_world_and_a_choice_model(demo: tuple[Path, Truth], tmp_path: Path) -> None:
-    command = ["world", "draw", str(demo[0] / "world"), "-o", str(tmp_path / "log.csv"), "--choice", "categorical_all"]
+def test_world_draw_takes_a_saved_world_and_a_choice_model(tmp_path: Path) -> None:
+    world = small()
+    world.save(tmp_path / "world")
+    command = ["world", "draw", str(tmp_path / "world"), "-o", str(tmp_path / "log.csv"), "--choice", "categorical_all"]
     result = CliRunner().invoke(app, [*command, "--no-relevance-draw"])
     assert result.exit_code == 0, result.output
     rng = np.random.default_rng(0)
-    expected = demo[1].world.log(rng, "categorical_all", relevance_draw=False)
+    expected = world.log(rng, "categorical_all", relevance_draw=False)
     np.testing.assert_array_equal(Interactions.read(tmp_path / "log.csv").item, expected.compact().item)
 
 

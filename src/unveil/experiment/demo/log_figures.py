@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
 from unveil.experiment import plots
-from unveil.experiment.demo import Truth
+from unveil.experiment.demo.log import Truth
 from unveil.experiment.report import Column, Figure, Table, count, number
 
 _SEASONAL_ITEMS = 5
@@ -85,12 +85,12 @@ def out_of_sight(truth: Truth) -> Figure:
     assert truth.log.propensity is not None
     taken, liked = float(np.median(truth.log.propensity)), float(np.median(truth.favourite_exposure_N))
     return Figure(
-        "Favourites are mostly out of sight",
+        "How visible was what was taken, and what was liked best?",
         plots.distributions(
             {"taken": truth.log.propensity, "liked best": truth.favourite_exposure_N}, "exposure θ, logarithmic"
         ),
-        "Two histograms over interactions on a logarithmic axis: the exposure of what was taken lies far above that of "
-        "what the user would have liked best.",
+        f"Two histograms over interactions on a logarithmic axis: the exposure of what was taken, of median "
+        f"{taken:.3f}, and that of what the user would have liked best, of median {liked:.3f}.",
         f"Over the {len(truth.log):,} interactions: the median exposure of what was taken is {taken:.3f}, that of the "
         f"user's favourite at the same step {liked:.3f}.",
     )
@@ -106,10 +106,9 @@ def relevance_and_exposure(truth: Truth, gamma_V: NDArray[np.float64], theta_V: 
     related = float(np.corrcoef(np.log(theta_V), gamma_V)[0, 1])
     labels = "mean exposure θ, logarithmic", "mean relevance γ"
     return Figure(
-        "What is taken most is what is shown most",
+        "What is shown, what pleases, and what is taken",
         plots.scatter(theta_V, gamma_V, truth.taken_V, titles, labels, "truth"),
-        "A point for each item: mean exposure across, mean relevance up, the area growing with how often it was taken. "
-        "The large points are on the right, at high exposure.",
+        "A point for each item: mean exposure across, mean relevance up, the area growing with how often it was taken.",
         f"Each point is an item, averaged over the log's users and steps; its area grows with how often it was taken. "
         f"Exposure and relevance are drawn apart: the correlation of log θ and γ over items is {number(related).text}.",
     )

@@ -1,4 +1,4 @@
-"""The page of the demo: what the log shows, what it hides, and how both were made. Shapes: V items."""
+"""The sections of the demo's page about its log: what it shows, what it hides, what severity does. Shapes: V items."""
 
 from collections.abc import Sequence
 
@@ -6,49 +6,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import rows
-from unveil.experiment import demo_figures as figures
-from unveil.experiment.demo import Truth
+from unveil.experiment.demo import log_figures as figures
+from unveil.experiment.demo.log import Truth
 from unveil.experiment.report import (
     Block,
-    Code,
+    Cell,
     Column,
     Figures,
-    KeyFigure,
-    Note,
-    Page,
     Section,
     Table,
     Text,
     count,
     number,
     percent,
-    plain,
 )
-from unveil.simulation.builtin import WorldSpec
 
-_LEDE = (
-    "This log comes from a small made-up world. So we know what no real log tells: how likely every item was to be "
-    "shown to every user at every step (exposure, θ), and how likely it was to please (relevance, γ). Users can only "
-    "take what they are shown. What is popular is therefore not the same as what is liked, and this page puts the two "
-    "side by side."
-)
 _TOP_ITEMS = 15
 _BLOCK = 1024
 
 
-def demo_page(truth: Truth, severities: Sequence[Truth], seed: int) -> Page:
-    """The whole page."""
-    return Page(
-        title="What a log shows, and what it hides",
-        lede=_LEDE,
-        key_figures=_key_figures(truth),
-        sections=[
-            Section("What the log shows", _shown(truth)),
-            Section("What the log hides", _hidden(truth, *item_means(truth))),
-            Section("The harsher the exposure, the less the log knows", _harsher(severities)),
-            Section("How it was made", _made(truth, seed)),
-        ],
-    )
+def log_sections(truth: Truth, severities: Sequence[Truth]) -> list[Section]:
+    """What the log shows, what it hides, and how both change with the severity of exposure."""
+    return [
+        Section("What the log shows", _shown(truth)),
+        Section("What the log hides", _hidden(truth, *item_means(truth))),
+        Section("The harsher the exposure, the less the log knows", _harsher(severities, truth.world.severity)),
+    ]
 
 
 def item_means(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -61,18 +44,6 @@ def item_means(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         gamma_V += world.relevance(user_B, step_B).sum(0, dtype=np.float64)
         theta_V += world.exposure(user_B, step_B).sum(0, dtype=np.float64)
     return gamma_V / len(log), theta_V / len(log)
-
-
-def _key_figures(truth: Truth) -> list[KeyFigure]:
-    log = truth.figures
-    return [
-        KeyFigure(f"{log.interactions:,}", "interactions"),
-        KeyFigure(f"{log.users:,}", "users"),
-        KeyFigure(f"{log.items:,}", f"items taken, of {truth.world.n_items:,} in all"),
-        KeyFigure(f"{log.lengths.mean:.1f}", "interactions a user, on average"),
-        KeyFigure(f"{log.skew.top_10_percent:.0%}", "of interactions fall on a tenth of the items"),
-        KeyFigure(f"{truth.favourite_taken:.1%}", "of interactions are with the user’s true favourite"),
-    ]
 
 
 def _shown(truth: Truth) -> list[Block]:
@@ -92,8 +63,8 @@ def _hidden(truth: Truth, gamma_V: NDArray[np.float64], theta_V: NDArray[np.floa
         Text(
             f"Had every user seen every item, they would have taken another one at {1 - truth.favourite_taken:.1%} of "
             f"the {truth.figures.interactions:,} interactions. What they took was less relevant by {truth.lost:.2f} on "
-            f"average, on the scale of γ, a probability. A model that is trained to predict the log learns to predict "
-            f"what is shown."
+            f"average, on the scale of γ, a probability. A model that is trained to predict the log is "
+            f"trained on what was shown."
         ),
         Figures(
             [
@@ -124,11 +95,12 @@ def _items(truth: Truth, gamma_V: NDArray[np.float64], theta_V: NDArray[np.float
     )
 
 
-def _harsher(severities: Sequence[Truth]) -> list[Block]:
+def _harsher(severities: Sequence[Truth], own: float) -> list[Block]:
     return [
         Text(
             "Exposure is raised to a power p, the severity: θ = ô^p. The higher it is, the fewer items are shown, and "
-            "the more unequally. Relevance stays as it was, and so do all random numbers: only exposure differs."
+            "the more unequally. Relevance stays as it was, and so do all random numbers: only exposure differs. "
+            "Weights of 1/θ grow with it, and the sample that they leave shrinks."
         ),
         Table(
             "One draw at each severity",
@@ -140,16 +112,18 @@ def _harsher(severities: Sequence[Truth]) -> list[Block]:
                 Column("Gini", True, "of times taken"),
                 Column("favourite taken", True, "of interactions"),
                 Column("relevance lost", True, "mean over interactions"),
+                Column("left by 1/θ", True, "effective share of interactions"),
             ],
             [
                 [
-                    plain(truth.world.severity),
+                    _severity(truth.world.severity, own),
                     number(truth.world.describe().exposed_per_slot, 1),
                     count(truth.figures.interactions),
                     count(truth.figures.items),
                     number(truth.figures.skew.gini),
                     percent(truth.favourite_taken),
                     number(truth.lost),
+                    percent(truth.effective_share),
                 ]
                 for truth in severities
             ],
@@ -157,25 +131,5 @@ def _harsher(severities: Sequence[Truth]) -> list[Block]:
     ]
 
 
-def _made(truth: Truth, seed: int) -> list[Block]:
-    world, spec = truth.world.describe(), WorldSpec(**truth.world.origin["spec"])
-    return [
-        Text(
-            "At every step of a user, each item is shown with probability θ; of what is shown, the user takes the item "
-            "of highest γ, and is pleased with it with probability γ. If so, the log gets an event with its own step "
-            "and its true propensity. Users may take an item again, as in the data of the paper that this follows."
-        ),
-        Note(
-            f"Relevance is personal: at the last step the {world.users} users have {world.favourites} different "
-            f"favourites, and the commonest of these is shared by {world.commonest_favourite:.1%} of them."
-        ),
-        Table(
-            "The parameters of the world",
-            [Column("parameter"), Column("value", True), Column("meaning")],
-            [[name, plain(value), says] for name, value, says in spec.sentences()],
-            sortable=False,
-        ),
-        Text("Beside this page lie the log (log.csv) and the world (world/). To draw and describe the log again:"),
-        Code(f"unveil world draw builtin --seed {seed} -o log.csv\nunveil data describe log.csv"),
-        Text(f"Fingerprint of the log: {truth.log.fingerprint()[:16]}."),
-    ]
+def _severity(severity: float, own: float) -> Cell:
+    return Cell(f"{severity:g}{' (this log)' if severity == own else ''}", severity)

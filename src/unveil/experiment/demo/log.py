@@ -1,23 +1,18 @@
-"""The demo: draw the built-in world, look at its log beside its truth, write the page.
-
-Shapes: N events, V items, B users of one block.
-"""
+"""The log of a world beside its truth. Shapes: N events, V items."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import Description, describe
 from unveil.data.interactions import Interactions
-from unveil.files import atomic_folder
 from unveil.simulation.generate import Progress
+from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
 
 SEVERITIES = (1.0, 2.0, 3.0, 4.0)
-_BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,27 +46,12 @@ class Truth:
             favourite_exposure_N=world.exposure_of(log.user, best_N, log.step),
         )
 
-
-def favourites_of(world: World, user_N: NDArray[np.int32], step_N: NDArray[np.int32]) -> NDArray[np.int64]:
-    """argmax_i γ_sit of each event, block by block."""
-    starts = range(0, len(user_N), _BLOCK)
-    blocks = [world.ideal_target(user_N[at : at + _BLOCK], step_N[at : at + _BLOCK]) for at in starts]
-    return np.concatenate(blocks)
-
-
-def run_demo(output: Path, *, seed: int = 0, overwrite: bool = False, progress: Progress | None = None) -> Truth:
-    """Write `output`: index.html, log.csv and the world itself. The same seed gives the same files."""
-    from unveil.data.sinks import write
-    from unveil.experiment.demo_page import demo_page
-    from unveil.experiment.report import write_page
-
-    with atomic_folder(output, overwrite=overwrite) as draft:
-        world = World.builtin(seed=seed)
-        truth = drawn(world, seed, progress)
-        write(truth.log, draft / "log.csv")
-        world.save(draft / "world")
-        write_page(demo_page(truth, severities(world, seed), seed), draft / "index.html")
-    return truth
+    @property
+    def effective_share(self) -> float:
+        """(Σ w)² / (N Σ w²) with w = 1/θ_sit: what share of the events is left when each is weighted by it."""
+        assert self.log.propensity is not None
+        weight_N = 1 / self.log.propensity
+        return float(weight_N.sum() ** 2 / (weight_N**2).sum() / len(weight_N))
 
 
 def drawn(world: World, seed: int, progress: Progress | None = None) -> Truth:
@@ -80,5 +60,5 @@ def drawn(world: World, seed: int, progress: Progress | None = None) -> Truth:
 
 
 def severities(world: World, seed: int) -> Sequence[Truth]:
-    """The same world with milder and harsher exposure, drawn with the same random numbers."""
-    return [drawn(world.with_severity(severity), seed) for severity in SEVERITIES]
+    """The world with milder and harsher exposure, its own among them, drawn with the same random numbers."""
+    return [drawn(world.with_severity(severity), seed) for severity in sorted({*SEVERITIES, world.severity})]

@@ -1,0 +1,74 @@
+"""Arms of a trial differ in the loss alone, and are judged on what the world says."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.experiment.demo.small import SPEC, recipe
+from unveil.experiment.trial import Trial, run_trial
+from unveil.simulation.world import World
+
+
+@cache
+def trial(*estimators: str) -> Trial:
+    world = World.builtin(SPEC)
+    return run_trial(world, world.log(np.random.default_rng(0)), recipe(), estimators, negatives=5)
+
+
+def test_baselines_come_first_and_only_losses_are_fitted() -> None:
+    arms = trial("naive", "ips", "itps").arms
+    assert [arm.name for arm in arms] == ["random", "popularity", "naive", "ips", "itps"]
+    assert [arm.fitted is not None for arm in arms] == [False, False, True, True, True]
+    assert [arm.weights is not None for arm in arms] == [False, False, False, True, True]
+
+
+def test_all_arms_answer_the_same_questions() -> None:
+    arms = trial("naive", "ips", "itps").arms
+    assert len({arm.truth.fingerprint for arm in arms}) == 1
+    assert len({arm.standard.fingerprint for arm in arms}) == 1
+    assert arms[0].truth.fingerprint != arms[0].standard.fingerprint
+
+
+def test_an_arm_does_not_depend_on_those_before_it() -> None:
+    alone, last = trial("itps").arm("itps"), trial("naive", "ips", "itps").arm("itps")
+    assert_frame_equal(alone.truth.frame, last.truth.frame)
+    assert_frame_equal(alone.standard.frame, last.standard.frame)
+
+
+def test_losses_lead_to_different_models() -> None:
+    naive, itps = (trial("naive", "ips", "itps").arm(name).truth.frame for name in ("naive", "itps"))
+    assert not naive.equals(itps)
+
+
+def test_targets_are_the_favourite_and_the_last_item_taken() -> None:
+    world, found = World.builtin(SPEC), trial("itps")
+    truth, standard = found.arm("itps").truth.frame, found.arm("itps").standard.frame
+    for row in truth.iter_rows(named=True):
+        gamma_V = world.relevance(np.array([row["user"]]), np.array([row["step"]]))[0]
+        assert row["item"] == gamma_V.argmax()
+        assert row["truth:Relevance@10"] == pytest.approx(float(gamma_V[row["top"]].mean()), abs=1e-6)
+        assert row["truth:Regret@10"] == pytest.approx(
+            float(np.sort(gamma_V)[-10:].mean() - gamma_V[row["top"]].mean()), abs=1e-6
+        )
+    whole = found.split.whole
+    assert standard["item"].to_list() == [int(whole.history(user)[-1]) for user in standard["user"]]
+    assert_frame_equal(truth.select("user", "step", "seen"), standard.select("user", "step", "seen"))
+
+
+def test_the_weights_are_the_inverse_of_the_worlds_own_propensities() -> None:
+    world, found = World.builtin(SPEC), trial("naive", "ips", "itps")
+    train = found.split.train
+    kept = train.recent(recipe().model.length)
+    theta = world.exposure_of(kept.user_N, kept.item_N, kept.step_N)
+    weights = found.arm("itps").weights
+    assert weights is not None
+    np.testing.assert_allclose(np.sort(weights.weight_N), np.sort(1 / theta), rtol=1e-5)
+    assert weights.diagnostics.slots == len(theta)
+
+
+def test_favourites_that_nobody_took_are_counted() -> None:
+    found = trial("itps")
+    target = found.arm("itps").truth.frame["item"].to_numpy()
+    assert found.unlearnable == np.mean(~np.isin(target, found.split.train.item_N))
