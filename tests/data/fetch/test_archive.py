@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.data.fetch.archives import tar_link, tar_of, tar_of_members, tar_with_endless_header, zip_link, zip_of
@@ -137,6 +137,7 @@ def test_a_truncated_archive_is_damaged(pack: Pack, share: float, tmp_path: Path
 @BOTH
 @settings(max_examples=80, deadline=None)
 @given(place=st.integers(0, 10_000), byte=st.integers(0, 255), run=st.integers(1, 8))
+@example(place=9991, byte=0, run=8)  # a member whose name begins with a zero byte
 def test_a_mutated_archive_is_unpacked_inside_or_refused(pack: Pack, place: int, byte: int, run: int) -> None:
     packed = bytearray(pack({"ml-1m/ratings.dat": b"1::1::5::978300760\n" * 20, "ml-1m/README": b"text"}))
     place %= len(packed)

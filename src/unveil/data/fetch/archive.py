@@ -3,6 +3,7 @@
 import errno
 import gzip
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -19,7 +20,19 @@ _MOST_EXPANSION = 20
 _ALWAYS_ALLOWED = 1 << 20
 _MOST_MEMBERS = 1_000
 _CHUNK = 1 << 20
-_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, RuntimeError, ValueError)
+#: What the standard library raises on damaged archives; not all of it on purpose.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    OverflowError,
+)
 _BAD_NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 
 
