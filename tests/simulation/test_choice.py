@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Floats, sigmoid
-from unveil.simulation.choice import CHOICES, NOTHING, ChoiceModel, choice_model
+from unveil.simulation.choice import CHOICES, NOTHING, choice_model
 
 LOGIT = np.array([[0.0, 2.0, 1.0]], np.float32)
 SHOWN = np.array([[True, False, True]])
@@ -39,11 +39,12 @@ def test_categorical_shares_worked_by_hand() -> None:
     np.testing.assert_allclose(exposed, [2 / 7, 0, 5 / 7], rtol=1e-6)
 
 
-@pytest.mark.parametrize("model", CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("name", list(CHOICES))
 @given(logit=arrays(np.float32, (1, 4), elements=st.floats(-4, 4, width=32)), shown=arrays(bool, (1, 4)))
 def test_picks_over_an_even_grid_have_the_stated_probabilities(
-    model: ChoiceModel, logit: Floats, shown: NDArray[np.bool_]
+    name: str, logit: Floats, shown: NDArray[np.bool_]
 ) -> None:
+    model = choice_model(name)
     uniform = (np.arange(2000) + 0.5) / 2000
     picks = model(np.repeat(logit, 2000, 0), np.repeat(shown, 2000, 0), uniform)
     frequency = np.bincount(picks[picks >= 0], minlength=4) / 2000
@@ -57,8 +58,12 @@ def test_the_ends_of_the_unit_interval_pick_an_exposed_item(uniform: float) -> N
     assert choice_model("categorical_exposed")(logit, shown, np.array([uniform]))[0] in (1, 2)
 
 
+def test_every_choice_model_is_found() -> None:
+    assert list(CHOICES) == ["categorical_all", "categorical_exposed", "rational_all", "rational_exposed"]
+
+
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(UnveilError, match=r"Did you mean rational_exposed\?"):
+    with pytest.raises(UnveilError, match=r"Did you mean 'rational_exposed'\?"):
         choice_model("rational_exposd")
 
 

@@ -50,7 +50,7 @@ def probability_of_events(world: World, name: str, relevance_draw: bool) -> NDAr
 
 
 @pytest.mark.parametrize("relevance_draw", [True, False])
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", list(CHOICES))
 def test_frequencies_are_those_of_exact_enumeration(name: str, relevance_draw: bool) -> None:
     world = tiny_world(DRAWS)
     events = draw(world, np.random.default_rng(1), choice_model(name), relevance_draw=relevance_draw)
@@ -75,7 +75,7 @@ def test_the_rational_users_probability_worked_by_hand() -> None:
 
 
 @pytest.mark.parametrize("block", [1, TILE, 5 * TILE, 1_000_000])
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", list(CHOICES))
 def test_a_draw_does_not_depend_on_the_block_size(name: str, block: int) -> None:
     world = World.builtin(WorldSpec(users=61, items=37, steps=23), seed=3)
     usual = draw(world, np.random.default_rng(7), choice_model(name))
