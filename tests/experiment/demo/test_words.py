@@ -22,7 +22,9 @@ def test_a_loss_is_called_a_loss() -> None:
 
 
 def test_what_cannot_be_told_apart_is_not() -> None:
-    assert "ITPS cannot be told from the naive loss" in read(0.1, naive=0.4, itps=0.4001, ideal=0.5)
+    text = read(0.1, naive=0.4, itps=0.4001, ideal=0.5)
+    assert "ITPS cannot be told from the naive loss" in text
+    assert "it may close none of the gap to the ideal." in text
 
 
 def test_a_model_no_better_than_popularity_is_said_to_be() -> None:
@@ -34,7 +36,8 @@ def test_an_ideal_that_is_not_best_leaves_no_gap() -> None:
     text = "\n".join(reading(outcome))
     assert "here there is no gap to close" in text
     assert "closes" not in text
-    assert (gap_text(outcome, "itps"), closes(outcome, "itps")) == ("–", "no gap to close")
+    assert "it finds no gap to close." in text
+    assert (gap_text(outcome, "itps"), closes(outcome, "itps")) == ("–", "finds no gap to close")
 
 
 def test_the_two_evaluations_may_disagree() -> None:

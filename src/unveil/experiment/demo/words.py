@@ -32,22 +32,29 @@ def gap_text(outcome: Outcome, arm: str) -> str:
 
 
 def closes(outcome: Outcome, arm: str) -> str:
-    """What an arm does to the gap, after its name."""
+    """What an arm does to the gap, after its name; a difference that may be chance closes nothing."""
     gap = outcome.gap_closed(arm)
     if gap is None:
-        return "no gap to close"
-    return f"closes {gap:.0%} of the gap to the ideal" if gap > 0 else "closes none of the gap to the ideal"
+        return "finds no gap to close"
+    if gap > 0 and sure(outcome.differences[arm]):
+        return f"closes {gap:.0%} of the gap to the ideal"
+    return "may close none of the gap to the ideal" if gap > 0 else "closes none of the gap to the ideal"
 
 
 def _against_naive(outcome: Outcome, arm: str) -> str:
     means = f"NDCG@10 {outcome.estimate(arm).mean:.3f} against {outcome.estimate(BASE).mean:.3f}"
-    sentence = f"{named(arm)} {verdict(outcome.differences[arm])} the naive loss on true favourites: {means}"
-    return f"{sentence}; it {closes(outcome, arm)}." if outcome.gap_closed(arm) is not None else f"{sentence}."
+    said = f"{named(arm)} {verdict(outcome.differences[arm])} the naive loss on true favourites"
+    return f"{said}: {means}; it {closes(outcome, arm)}."
+
+
+def sure(found: Paired) -> bool:
+    """Whether a difference is more than chance, as far as the units tell."""
+    return found.p < _ALPHA
 
 
 def verdict(found: Paired) -> str:
     """What a paired test allows to say."""
-    if found.p >= _ALPHA:
+    if not sure(found):
         return "cannot be told from"
     return "scores above" if found.difference > 0 else "scores below"
 
@@ -62,7 +69,7 @@ def _bound(outcome: Outcome) -> str:
 def _learnt(outcome: Outcome) -> str:
     base, popular = outcome.estimate(BASE).mean, outcome.estimate("popularity").mean
     clause = "more than" if base > popular else "no more than"
-    return f"Even the naive model has learnt {clause} to recommend what is popular ({base:.3f} against {popular:.3f})."
+    return f"The naive model has learnt {clause} to recommend what is popular ({base:.3f} against {popular:.3f})."
 
 
 def _two_rankings(outcome: Outcome) -> str:
