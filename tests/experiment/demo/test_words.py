@@ -42,7 +42,7 @@ def test_an_ideal_that_is_not_best_leaves_no_gap() -> None:
 
 def test_the_two_evaluations_may_disagree() -> None:
     text = read(0.1, naive=0.3, itps=0.4, ideal=0.5)
-    assert "By the truth the order is ideal, ITPS, naive; by the standard evaluation" in text
+    assert "By the truth the order of the means is ideal, ITPS, naive; by the standard evaluation" in text
     assert "would have us choose naive, and the truth ITPS" in text
 
 

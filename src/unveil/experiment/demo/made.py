@@ -53,7 +53,7 @@ def _training(demo: Demo) -> Table:
             ["rows in which only the last event is hidden", f"{task.last_share:.0%}"],
             ["epochs, rows in a batch", f"{training.epochs}, {task.batch_size}"],
             ["learning rate", f"{training.lr:g}, {training.schedule} decay, dropout {network.dropout:g}"],
-            ["kept", f"the epoch of best validation {training.monitor}, looked at every {training.validate_every}"],
+            ["kept", f"the best validation {training.monitor}, one every {training.validate_every} epochs"],
             ["seeds", ", ".join(str(demo.seed + replicate) for replicate in range(demo.replicates))],
         ],
         sortable=False,

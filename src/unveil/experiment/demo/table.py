@@ -1,6 +1,7 @@
 """The demo's results for a terminal: a table of eighty columns."""
 
 from unveil.experiment.demo.log import Truth
+from unveil.experiment.demo.tables import interval
 from unveil.experiment.demo.words import RELEVANCE, gap_text, named
 from unveil.experiment.outcome import STANDARD, TRUE, Outcome
 
@@ -21,7 +22,7 @@ def _row(outcome: Outcome, arm: str) -> list[str]:
     others = ((TRUE, "full:Recall@10"), (STANDARD, "full:NDCG@10"), (TRUE, RELEVANCE))
     gap = gap_text(outcome, arm) if arm in outcome.trained else "–"
     figures = [f"{outcome.estimate(arm, by, column).mean:.3f}" for by, column in others]
-    return [named(arm), f"{headline.mean:.3f} [{headline.low:.3f}, {headline.high:.3f}]", *figures, gap]
+    return [named(arm), f"{headline.mean:.3f}{interval(headline)}", *figures, gap]
 
 
 def log_line(truth: Truth) -> str:

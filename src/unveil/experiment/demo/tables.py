@@ -64,4 +64,4 @@ def _figure(found: Estimate) -> Cell:
 
 def interval(found: Estimate) -> str:
     """The interval as it is written after a mean; nothing where there is none."""
-    return "" if found.low is None else f" [{found.low:.3f}, {found.high:.3f}]"
+    return "" if found.low is None else f" [{found.low:.3f}, {found.high:.3f}]".replace("-", "−")

@@ -75,7 +75,8 @@ def _learnt(outcome: Outcome) -> str:
 def _two_rankings(outcome: Outcome) -> str:
     true, standard = outcome.ranking(TRUE), outcome.ranking(STANDARD)
     orders = (
-        f"By the truth the order is {_order(true)}; by the standard evaluation, on what users took, {_order(standard)}."
+        f"By the truth the order of the means is {_order(true)}; by the standard evaluation, on what users took, it is "
+        f"{_order(standard)}."
     )
     if true == standard:
         return f"{orders} Here the two agree."
