@@ -1,9 +1,10 @@
 """Training and ranking on MovieLens 1M against a plain torch loop, turn by turn in one run; and the memory it takes.
 
-    python -m benchmarks.train [LOG] [--epochs 3]
+    python -m benchmarks.train [LOG] [--epochs 3] [--threads N]
 
 Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. The two take turns batch
-by batch, so that whoever shares the machine disturbs both alike; the ratios are medians over epochs. Prints, last, one
+by batch, so that whoever shares the machine disturbs both alike; the ratios are medians over epochs. Where others use
+the cores too, measure with one thread: threads that wait for one another distort short steps most. Prints, last, one
 line: `train_vs_plain=X rank_vs_plain=Y peak_mib=Z`.
 """
 
@@ -150,7 +151,9 @@ def main() -> None:
     parser.add_argument("log", type=Path, nargs="?", default=default_log())
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--memory-only", action="store_true")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     sequences = log_of(options.log)
     if options.memory_only:
         learner = learner_of(sequences)
