@@ -50,6 +50,7 @@ class LogOptions:
     exposed_col: Column = None
     propensity_col: Column = None
     position_col: Column = None
+    randomised_col: Column = None
     step_col: Column = None
     time_unit: Annotated[
         str | None,
