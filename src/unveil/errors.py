@@ -1,7 +1,11 @@
-"""The one error a user sees: where, what was found, what was expected, what to do."""
+"""The one error a user sees: where, what was found, what was expected, what to do. Passwords are never shown."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+#: What stands between a name and an @, in whatever was meant to be the URL of a database.
+_SECRET = re.compile(r"(?<=\w:)[^\s@]+(?=@)")
 
 
 class UnveilError(Exception):
@@ -29,7 +33,8 @@ class UnveilError(Exception):
         expected = f"expected {self.expected}" if self.expected is not None else ""
         contrast = ", ".join(part for part in (found, expected) if part)
         sentence = f"{place}{self.problem}{': ' + contrast if contrast else ''}"
-        return f"{sentence.rstrip('.')}.{' ' + self.hint if self.hint else ''}"
+        message = f"{sentence.rstrip('.')}.{' ' + self.hint if self.hint else ''}"
+        return _SECRET.sub("***", message)
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, where: object = None) -> UnveilError:

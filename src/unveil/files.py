@@ -69,6 +69,12 @@ def refuse_occupied(path: Path, *, overwrite: bool = False, hint: str = "Name an
         raise UnveilError("the output is a file, not a folder", where=path, hint="Name another place.")
 
 
+def refuse_existing(path: Path, *, overwrite: bool = False) -> None:
+    """Stop early, before any work is done, when a file would be written over."""
+    if path.exists() and not overwrite:
+        raise UnveilError("the output is there already", where=path, hint="Name another, or pass --overwrite.")
+
+
 def _swap_in(draft: Path, path: Path) -> None:
     if not path.exists():
         draft.replace(path)

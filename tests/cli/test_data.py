@@ -47,3 +47,14 @@ def test_the_version_and_the_list_of_commands(unveil: Command) -> None:
     wrong = unveil("trian")
     assert wrong.code == 2
     assert "Traceback" not in wrong.err
+
+
+def test_convert_buries_nothing_and_writes_no_empty_log(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    output = tmp_path / "log.csv"
+    assert "no events" in unveil("data", "convert", finished.log, "-o", output, "--min-user", 999).failure()
+    assert not output.exists()
+    output.write_text("precious")
+    assert "--overwrite" in unveil("data", "convert", finished.log, "-o", output).failure()
+    assert output.read_text() == "precious"
+    assert unveil("data", "convert", finished.log, "-o", output, "--overwrite").code == 0
+    assert len(Interactions.read(output)) == len(small_frame())

@@ -16,10 +16,13 @@ def convert(
         Path,
         typer.Option("--output", "-o", help="File to write: .csv, .tsv, .jsonl, .parquet, .inter; also .gz, .zst."),
     ],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a log, less what the filters leave out, as user_id, item_id, timestamp and what else it has."""
     from unveil.data.sinks import write
+    from unveil.files import refuse_existing
 
+    refuse_existing(output, overwrite=overwrite)
     log = options.source().load()
     write(log, output)
     typer.echo(f"{output}: {log!r}")

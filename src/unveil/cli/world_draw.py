@@ -22,14 +22,17 @@ def draw(
     relevance_draw: Annotated[
         bool, typer.Option(help="Keep a choice only where it pleases, with probability γ.")
     ] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Draw a log, each event with its own step and its true propensity."""
     import numpy as np
 
     from unveil.cli.progress import bar
     from unveil.data.sinks import write
+    from unveil.files import refuse_existing
     from unveil.simulation.world import World
 
+    refuse_existing(output, overwrite=overwrite)
     source = World.builtin(seed=seed) if world == "builtin" else World.load(Path(world))
     source = source if severity is None else source.with_severity(severity)
     with bar("drawing the log") as progress:

@@ -24,6 +24,8 @@ _ISO_YEARS = (-62_135_596_800_000_000, 253_402_300_800_000_000)
 def write(log: Interactions, path: str | Path) -> None:
     """Write a log under the canonical column names, in the format that the suffix names: whole, or not at all."""
     path = Path(path)
+    if not len(log):
+        raise UnveilError("there is nothing to write: the log has no events", where=path, hint="Loosen the filters.")
     frame = _frame(log)
     write_body = _writer(path)
     with atomic_file(path) as draft, _opened(draft, path.suffix) as file:

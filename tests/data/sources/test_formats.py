@@ -219,3 +219,15 @@ def test_each_format_has_a_name_and_a_line_of_help() -> None:
     assert {name for name in BY_HAND if " " not in name} < set(formats())
     assert {"parquet", "pairs", "sequences", "kuairand", "amazon-2014", "amazon-2018"} < set(formats())
     assert all(summary and "\n" not in summary for summary in formats().values())
+
+
+@pytest.mark.parametrize("above", ["", "\n", " \n", "\t\r\n \n"])
+@pytest.mark.parametrize("below", ["", "\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("times", [False, True])
+def test_blank_lines_around_a_header_are_passed_over(above: str, below: str, times: bool, tmp_path: Path) -> None:
+    rows = [("u1", "i1", "7"), ("u2", "i2", "8"), ("u1", "i2", "9")]
+    width = 3 if times else 2
+    lines = [",".join(row[:width]) for row in [("user_id", "item_id", "timestamp"), *rows]]
+    (tmp_path / "log.csv").write_text(above + lines[0] + "\n" + below + "\n".join(lines[1:]) + "\n", newline="")
+    log = Interactions.read(tmp_path / "log.csv")
+    assert list(log.to_frame().select("user", "item").iter_rows()) == [row[:2] for row in rows]

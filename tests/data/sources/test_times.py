@@ -28,9 +28,17 @@ def test_the_unit_is_judged_by_magnitude(value: int, as_text: bool) -> None:
 
 
 def test_the_largest_value_judges_for_the_whole_column() -> None:
-    assert _times([5, 1_714_566_600_000]) == [5_000, MOMENT]
+    assert _times([200_000_000_000, 1_714_566_600_000]) == [200_000_000_000_000, MOMENT]
     assert _times([99_999_999_999]) == [99_999_999_999_000_000]
     assert _times([100_000_000_000]) == [100_000_000_000_000]
+
+
+@pytest.mark.parametrize("odd", [5, -1_714_566_600, 1_714_566_600])
+def test_units_are_not_mixed(odd: int) -> None:
+    column: list[object] = [1_714_566_600_000, odd, 1_714_566_600_000]
+    with pytest.raises(UnveilError, match=rf"row 3, column ts: a time too small for ms.*found {odd}"):
+        _times(column)
+    assert _times(column, "ms") == [MOMENT, odd * 1_000, MOMENT]
 
 
 @pytest.mark.parametrize(("unit", "expected"), [("s", 7_000_000), ("ms", 7_000), ("us", 7), ("ns", 0), ("order", 7)])

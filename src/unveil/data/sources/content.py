@@ -74,11 +74,15 @@ class Content:
             raise UnveilError("the file is empty", where=self.path, expected="a log")
         return filled
 
-    @cached_property
-    def blank_lines(self) -> int:
-        """How many blank lines come first."""
-        text = self.text_start
-        return text.count("\n", 0, len(text) - len(text.lstrip("\r\n")))
+    def lines_before_rows(self, *, header: bool) -> int:
+        """How many lines come before the first row: blank ones, the header if there is one, blank ones again."""
+        above = 0
+        for line in self.text_start.split("\n"):
+            if line.strip() and not header:
+                break
+            header = header and not line.strip()
+            above += 1
+        return above
 
     @contextmanager
     def lines(self) -> Iterator[Iterator[str]]:

@@ -93,7 +93,7 @@ def _frame(content: Content, layout: Layout, types: Sequence[type[pl.DataType]])
     return pl.read_csv(
         content.body,
         has_header=False,
-        skip_rows=content.blank_lines + layout.header,
+        skip_rows=content.lines_before_rows(header=layout.header),
         separator=layout.separator,
         quote_char=layout.quote,
         schema={str(place): kind for place, kind in enumerate(types)},

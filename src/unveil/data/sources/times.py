@@ -17,6 +17,8 @@ _ISO = (
     r" ?(?:Z|z|(?<zone>[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?)?\s*$"
 )
 _LIMIT = 2.0**63
+#: Below these, numbers are judged to be in the unit.
+_LIMITS = {"s": 1e11, "ms": 1e14, "us": 1e17}
 
 
 def times(table: Table, unit: str | None) -> pl.Series:
@@ -86,6 +88,8 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
     if unit == "order":
         table.refuse("time", _out_of_reach(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit), _HINT)
         return column.cast(pl.Int64)
+    if unit is None:
+        _refuse_mixed(table, column)
     scale = UNITS[unit or _judged(column)]
     assert scale is not None
     if _largest(column) * scale >= _LIMIT:
@@ -103,7 +107,16 @@ def _in_64_bits(column: pl.Series) -> pl.Series:
 
 def _judged(column: pl.Series) -> str:
     largest = _largest(column)
-    return next((unit for unit, limit in {"s": 1e11, "ms": 1e14, "us": 1e17}.items() if largest < limit), "ns")
+    return next((unit for unit, limit in _LIMITS.items() if largest < limit), "ns")
+
+
+def _refuse_mixed(table: Table, column: pl.Series) -> None:
+    """Refuse a number that, alone, would be judged to be in another unit: a column has one."""
+    largest = _largest(column)
+    least = max((limit for limit in _LIMITS.values() if limit <= largest), default=0.0)
+    if least and bool((column.abs() < least).any()):
+        problem = f"a time too small for {_judged(column)}, the unit that the largest one in the column suggests"
+        table.refuse("time", column.abs() < least, problem, "one unit in the whole column", _HINT)
 
 
 def _largest(column: pl.Series) -> float:
