@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-#: What stands between a name and an @, in whatever was meant to be the URL of a database.
-_SECRET = re.compile(r"(?<=\w:)[^\s@]+(?=@)")
+#: scheme://name:secret@, or what was meant to be it.
+_SECRET = re.compile(r"(\w:?/{1,2}[^\s:@/]*:)[^\s@]+@")
 
 
 class UnveilError(Exception):
@@ -34,7 +34,7 @@ class UnveilError(Exception):
         contrast = ", ".join(part for part in (found, expected) if part)
         sentence = f"{place}{self.problem}{': ' + contrast if contrast else ''}"
         message = f"{sentence.rstrip('.')}.{' ' + self.hint if self.hint else ''}"
-        return _SECRET.sub("***", message)
+        return _SECRET.sub(r"\1***@", message)
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, where: object = None) -> UnveilError:

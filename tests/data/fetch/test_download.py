@@ -101,7 +101,7 @@ def test_a_body_that_is_always_too_short_is_given_up_but_kept(server: Server, pa
 
 @settings(max_examples=15, deadline=None)
 @given(
-    body=st.binary(min_size=1, max_size=3000),
+    body=st.binary(min_size=1, max_size=3000).filter(lambda body: not body.lstrip().startswith(b"<")),  # no web page
     drops=st.lists(st.integers(0, 2000), max_size=4),
     ranges=st.booleans(),
     etag=st.sampled_from(['"v1"', 'W/"v1"', None]),
