@@ -1,8 +1,11 @@
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
 
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
@@ -76,7 +79,8 @@ def test_a_missing_part_is_named(folder: Path, name: str) -> None:
     [
         ({"format": "unveil world 9"}, "found 'unveil world 9', expected the format 'unveil world 1'"),
         ({"severity": "high"}, "damaged"),
-        ({"severity": -2}, "severity is out of range"),
+        ({"severity": -2}, r"world\.json: the severity is out of range: found -2"),
+        ({"severity": float("nan")}, r"world\.json: the severity is out of range: found nan"),
         ({"origin": None}, "damaged"),
     ],
 )
@@ -86,8 +90,63 @@ def test_a_tampered_description_is_refused(folder: Path, changes: dict[str, obje
         World.load(folder)
 
 
-def test_ids_that_do_not_fit_the_factors_are_refused(folder: Path) -> None:
-    edit(folder / "ids.json", items=["a", "b"])
+def seal(folder: Path) -> None:
+    """Hashes that fit the parts as they are now."""
+    parts = {name: sha256((folder / name).read_bytes()).hexdigest() for name in ("ids.json", "factors.safetensors")}
+    edit(folder / "world.json", parts=parts)
+
+
+def test_a_number_that_was_changed_is_noticed(folder: Path) -> None:
+    content = bytearray((folder / "factors.safetensors").read_bytes())
+    content[-2] ^= 1
+    (folder / "factors.safetensors").write_bytes(content)
+    with pytest.raises(UnveilError, match=r"factors\.safetensors: not as it was written"):
+        World.load(folder)
+
+
+@pytest.mark.parametrize("parts", [None, [], {"ids.json": "0"}])
+def test_hashes_that_are_none_are_refused(folder: Path, parts: object) -> None:
+    edit(folder / "world.json", parts=parts)
+    with pytest.raises(UnveilError, match=r"ids\.json: not as it was written"):
+        World.load(folder)
+
+
+def test_a_file_is_no_world(folder: Path) -> None:
+    with pytest.raises(UnveilError, match="not a world"):
+        World.load(folder / "world.json")
+
+
+def test_bytes_that_are_no_text_are_refused(folder: Path) -> None:
+    (folder / "world.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UnveilError, match=r"world\.json: .*cannot be read"):
+        World.load(folder)
+
+
+@pytest.mark.parametrize("changes", [{"items": ["a", "b"]}, {"items": 3}, {"items": [[], []]}, {"users": None}])
+def test_ids_that_do_not_fit_the_factors_are_refused(folder: Path, changes: dict[str, object]) -> None:
+    edit(folder / "ids.json", **changes)
+    with pytest.raises(UnveilError, match=r"ids\.json: not as it was written"):
+        World.load(folder)
+    seal(folder)
+    with pytest.raises(UnveilError, match="damaged world"):
+        World.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("relevance.P_UK", np.zeros((11, 9), np.float32)),
+        ("relevance.P_UK", np.zeros(12, np.float32)),
+        ("exposure.W_TK", np.zeros((6, 2), np.float32)),
+        ("start_U", np.full(12, 6, np.int32)),
+        ("start_U", np.zeros(12, np.float32)),
+        ("start_U", np.zeros((12, 1), np.int32)),
+    ],
+)
+def test_tables_that_do_not_fit_together_are_refused(folder: Path, name: str, table: NDArray[np.generic]) -> None:
+    path = folder / "factors.safetensors"
+    save_file({**load_file(path), name: table}, path)
+    seal(folder)
     with pytest.raises(UnveilError, match="damaged world"):
         World.load(folder)
 

@@ -1,6 +1,10 @@
-"""A world as a folder: `world.json` (what it is), `ids.json` (its users and items), `factors.safetensors`."""
+"""A world as a folder: `world.json` (what it is), `ids.json` (its users and items), `factors.safetensors`.
+
+`world.json` also holds a hash of the other parts: numbers that were changed or damaged would else be a truth unnoticed.
+"""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +21,37 @@ from unveil.propensity.factors import Factors
 from unveil.simulation.world import World
 
 _FORMAT = "unveil world 1"
+_ABOUT, _IDS, _FACTORS = "world.json", "ids.json", "factors.safetensors"
 _HINT = "Name a folder that unveil wrote as a world, or draw the world again."
 
 
 def save(world: World, folder: Path, *, overwrite: bool = False) -> None:
     """Write the world whole or not at all."""
-    about = {"format": _FORMAT, "severity": world.severity, "origin": world.origin}
     ids = {"users": world.users.ids.to_list(), "items": world.items.ids.to_list()}
+    parts = {_IDS: json.dumps(ids).encode(), _FACTORS: as_bytes(_tables(world))}
+    about = {
+        "format": _FORMAT,
+        "severity": world.severity,
+        "origin": world.origin,
+        "parts": {name: sha256(part).hexdigest() for name, part in parts.items()},
+    }
     with atomic_folder(folder, overwrite=overwrite) as draft:
-        (draft / "world.json").write_text(json.dumps(about, indent=2) + "\n")
-        (draft / "ids.json").write_text(json.dumps(ids))
-        (draft / "factors.safetensors").write_bytes(as_bytes(_tables(world)))
+        (draft / _ABOUT).write_text(json.dumps(about, indent=2) + "\n")
+        for name, part in parts.items():
+            (draft / name).write_bytes(part)
 
 
 def load(folder: Path) -> World:
     """Read a world folder; anything else is refused with the reason."""
-    if not (folder / "world.json").is_file():
-        raise UnveilError("not a world", where=folder, expected="a folder with a world.json", hint=_HINT)
-    about, ids = _json(folder / "world.json"), _json(folder / "ids.json")
+    if not (folder / _ABOUT).is_file():
+        raise UnveilError("not a world", where=folder, expected=f"a folder with a {_ABOUT}", hint=_HINT)
+    about = _json(folder / _ABOUT)
     if about.get("format") != _FORMAT:
-        raise UnveilError(
-            "not a world this version can read",
-            where=folder / "world.json",
-            found=about.get("format"),
-            expected=f"the format {_FORMAT!r}",
-        )
-    tables = _read_tables(folder / "factors.safetensors")
+        expected = f"the format {_FORMAT!r}"
+        found = about.get("format")
+        raise UnveilError("not a world this version can read", where=folder / _ABOUT, found=found, expected=expected)
+    ids, tables = _json(folder / _IDS), _read_tables(folder / _FACTORS)
+    _refuse_changed(folder, about)
     try:
         return World(
             relevance_logits=_factors(tables, "relevance"),
@@ -53,8 +62,19 @@ def load(folder: Path) -> World:
             severity=float(about["severity"]),
             origin=dict(about["origin"]),
         )
+    except UnveilError as error:
+        where = folder / _ABOUT
+        raise UnveilError(error.problem, where=where, found=error.found, expected=error.expected, hint=_HINT) from error
     except (KeyError, ValueError, TypeError, IndexError) as error:
         raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
+
+
+def _refuse_changed(folder: Path, about: dict[str, Any]) -> None:
+    parts = about.get("parts")
+    for name in (_IDS, _FACTORS):
+        digest = sha256((folder / name).read_bytes()).hexdigest()
+        if not isinstance(parts, dict) or parts.get(name) != digest:
+            raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
 
 
 def _tables(world: World) -> dict[str, NDArray[Any]]:

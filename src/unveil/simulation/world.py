@@ -44,8 +44,9 @@ class World:
             raise UnveilError("the severity is out of range", found=self.severity, expected="a number above 0")
         if not self.relevance_logits.shape == self.exposure_logits.shape == (self.n_users, self.n_items, self.n_steps):
             raise ValueError("relevance, exposure and vocabularies differ in size")
-        if len(self.start_U) != self.n_users or not ((self.start_U >= 0) & (self.start_U < self.n_steps)).all():
-            raise ValueError(f"the users' first steps are not {self.n_users} numbers from 0 to {self.n_steps - 1}")
+        whole = self.start_U.dtype.kind in "iu" and self.start_U.shape == (self.n_users,)
+        if not whole or not ((self.start_U >= 0) & (self.start_U < self.n_steps)).all():
+            raise ValueError(f"the users' first steps are not {self.n_users} whole numbers from 0 to {self.n_steps - 1}")
 
     @classmethod
     def builtin(cls, spec: "WorldSpec | None" = None, seed: int = 0) -> "World":
