@@ -57,6 +57,26 @@ def test_inter_to_the_letter(tmp_path: Path) -> None:
     assert first == "007\tx,y\t1000000000\t4.5\t1\t1\t0.25\t1\t0\t0"
 
 
+def test_inter_has_parts_of_seconds_as_numbers(tmp_path: Path) -> None:
+    for times, first in (
+        ((1_000_000_000_000_001, 0), "1000000000.000001"),
+        ((-7, 8), "-0.000007"),
+        ((20_240_501_000_000, 20_240_502_000_000), "20240501.000000"),
+        ((2**32 * 10**6 - 1, 1 - 2**32 * 10**6), "4294967295.999999"),
+    ):
+        write(_log(times), tmp_path / "log.inter")
+        header, row, *_ = (line.split("\t") for line in (tmp_path / "log.inter").read_text().splitlines())
+        assert (header[2], row[2]) == ("timestamp:float", first)
+        assert Interactions.read(tmp_path / "log.inter") == _log(times)
+
+
+def test_inter_keeps_what_no_double_can_hold(tmp_path: Path) -> None:
+    log = _log((2**32 * 10**6 + 1, 0))
+    write(log, tmp_path / "log.inter")
+    assert (tmp_path / "log.inter").read_text().splitlines()[0].split("\t")[2] == "timestamp:token"
+    assert Interactions.read(tmp_path / "log.inter") == log
+
+
 def test_times_that_numbers_would_not_carry_are_written_as_iso(tmp_path: Path) -> None:
     for times, first in (
         ((20_240_501_000_000, 20_240_502_000_000), "1970-08-23T06:21:41.000000Z"),

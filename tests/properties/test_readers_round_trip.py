@@ -32,6 +32,7 @@ ID = (
 )
 SECONDS = st.integers(10**8, 10**10).map(lambda second: second * 1_000_000)
 MOMENT = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
+MICROSECOND = st.integers(1 - 2**32 * 10**6, 2**32 * 10**6 - 1)
 TIED = st.sampled_from([0, 1, 10**15, 10**15 + 1])
 COLUMN: dict[str, st.SearchStrategy[Any]] = {
     "rating": st.floats(width=32, allow_nan=False, allow_infinity=False),
@@ -59,7 +60,7 @@ def logs(draw: st.DrawFn, ids: st.SearchStrategy[str] = ID, optional: bool = Tru
         pool = draw(st.lists(ids, min_size=2, max_size=6, unique=True))
         frame[role] = [pool[0], pool[1], *draw(st.lists(st.sampled_from(pool), min_size=size - 2, max_size=size - 2))]
     if optional:
-        clock = draw(st.sampled_from([SECONDS, MOMENT, TIED]))
+        clock = draw(st.sampled_from([SECONDS, MOMENT, MICROSECOND, TIED]))
         present = {"time": clock, **COLUMN}
         for name in draw(st.sets(st.sampled_from(sorted(present)))):
             frame[name] = draw(st.lists(present[name], min_size=size, max_size=size))

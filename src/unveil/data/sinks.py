@@ -17,6 +17,8 @@ from unveil.files import atomic_file
 _PACKED = (".gz", ".zst")
 #: Between these moments (µs) whole seconds are read as seconds; earlier ones might be taken for dates (19700823).
 _SURE = (10**8 * 10**6, 10**11 * 10**6)
+#: Below 2³² seconds a double tells one µs from the next, and is turned back into it exactly.
+_EXACT = 2**32 * 10**6
 #: The years 1 to 9999, in µs.
 _ISO_YEARS = (-62_135_596_800_000_000, 253_402_300_800_000_000)
 
@@ -76,9 +78,9 @@ def _jsonl(frame: pl.DataFrame, file: IO[bytes], path: Path) -> None:
 
 
 def _inter(frame: pl.DataFrame, file: IO[bytes], path: Path) -> None:
-    """Nothing can be quoted here, so an id with a tab or a line end cannot be written."""
+    """Nothing can be quoted here, so an id with a tab or a line end cannot be written. Times are numbers: seconds."""
     _refuse_ids(frame, r"[\x00\t\r\n]", path)
-    text = _as_text(frame, path)
+    text = _as_text(_in_seconds(frame), path)
     file.write(
         "\t".join(f"{name}:{'float' if kind.is_numeric() else 'token'}" for name, kind in text.schema.items()).encode()
     )
@@ -97,14 +99,35 @@ _WRITERS = {".csv": _csv, ".tsv": _tsv, ".jsonl": _jsonl, ".inter": _inter, ".pa
 def _as_text(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     """Truths as 1 and 0, times as seconds or ISO 8601."""
     plain = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8))
-    return plain.with_columns(_times(frame["timestamp"], path)) if "timestamp" in frame.columns else plain
+    in_microseconds = frame.schema.get("timestamp") == pl.Int64
+    return plain.with_columns(_times(frame["timestamp"], path)) if in_microseconds else plain
+
+
+def _in_seconds(frame: pl.DataFrame) -> pl.DataFrame:
+    """Times that are not whole seconds as seconds with six decimals, where a double can hold them."""
+    if "timestamp" not in frame.columns:
+        return frame
+    time = frame["timestamp"]
+    low, high = _span(time)
+    if _are_sure_seconds(time) or low <= -_EXACT or high >= _EXACT:
+        return frame
+    return frame.with_columns(time.cast(pl.Decimal(38, 6)) / 1_000_000)
+
+
+def _are_sure_seconds(time: pl.Series) -> bool:
+    low, high = _span(time)
+    return _SURE[0] <= low and high < _SURE[1] and not (time % 1_000_000 != 0).any()
+
+
+def _span(time: pl.Series) -> tuple[int, int]:
+    return cast(int, time.min()), cast(int, time.max())
 
 
 def _times(time: pl.Series, path: Path) -> pl.Series:
     """Seconds where they are whole and cannot be taken for anything else; else ISO 8601."""
-    low, high = cast(int, time.min() or 0), cast(int, time.max() or 0)
-    if _SURE[0] <= low and high < _SURE[1] and not (time % 1_000_000 != 0).any():
+    if _are_sure_seconds(time):
         return time // 1_000_000
+    low, high = _span(time)
     if not _ISO_YEARS[0] <= low <= high < _ISO_YEARS[1]:
         raise UnveilError(
             "a time outside the years 1 to 9999 has no form in text", where=path, hint="Write a .parquet file."
