@@ -1,0 +1,113 @@
+"""True propensities of a world, known with an error of a stated size. Shapes: M slots, V items."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+from unveil.errors import UnveilError
+from unveil.propensity.base import Kind, PropensityModel, Source, register
+from unveil.propensity.known import Exposure, KnownStatic, KnownTemporal
+from unveil.propensity.noise import Normals, normals
+
+Places = NDArray[np.int64]
+
+#: Cells whose noise is drawn at once: few enough to stay in the processor's cache.
+_CELLS = 1 << 17
+#: Beyond this many logits a propensity is 0 or 1 to any precision.
+_FAR = 700.0
+
+
+@dataclass
+class Noisy:
+    """logit θ̂ = logit θ + bias + sd · ε, with ε standard normal and fixed for each place and `seed`.
+
+    An error that averages out (`sd`) and one that does not (`bias`): 1 logit is a factor of e in the odds. The error
+    of a place is the same each time it is asked for, as that of a propensity model that was fitted once would be.
+    """
+
+    world: Exposure
+    sd: float = 0.5
+    bias: float = 0.0
+    seed: int = 0
+
+    name: ClassVar[str]
+    source: ClassVar[Source] = "truth"
+    _true: PropensityModel = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, fits, expected in (
+            ("sd", 0 <= self.sd < float("inf"), "0 or more"),
+            ("bias", bool(np.isfinite(self.bias)), "a number"),
+            ("seed", 0 <= self.seed < 2**63, "a whole number, 0 or more"),
+        ):
+            if not fits:
+                raise UnveilError(
+                    "out of range", where=f"{self.name}.{name}", found=getattr(self, name), expected=expected
+                )
+
+    def fit(self, train: Sequences) -> Self:
+        """What the true propensities need; the noise is not learnt from anything."""
+        self._true.fit(train)
+        return self
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """θ̂ of the slots' items."""
+        item_M = slots.item_M.cpu().numpy()
+        return self._disturbed(self._true(slots), normals(self.seed, *self._place(slots), item_M))
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """θ̂ of all items, row by row of the true ones."""
+        theta_MV = self._true.of_all(slots).clone()
+        item_1V = np.arange(theta_MV.shape[1])[None]
+        rows = max(1, _CELLS // theta_MV.shape[1])
+        for start in range(0, len(slots), rows):
+            noise_BV = normals(self.seed, *self._place(slots.part(start, start + rows)), item_1V)
+            theta_MV[start : start + rows] = self._disturbed(theta_MV[start : start + rows], noise_BV)
+        return theta_MV
+
+    def _place(self, slots: Slots) -> tuple[Places, Places]:
+        return slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
+
+    def _disturbed(self, theta: Tensor, noise: Normals) -> Tensor:
+        """θ̂ = 1 / (1 + (1 − θ)/θ · exp −(bias + sd · ε)); a θ of 1 stays 1."""
+        shift = (torch.from_numpy(noise).to(theta.device, torch.float64) * self.sd + self.bias).clamp(-_FAR, _FAR)
+        true = theta.double()
+        noisy = 1 / (1 + (1 - true) / true * torch.exp(-shift))
+        return noisy.float().clamp_min(torch.finfo(torch.float32).tiny)
+
+
+@register
+@dataclass
+class NoisyTemporal(Noisy):
+    """θ_sit with an error of its own at every user, item and step."""
+
+    name: ClassVar[str] = "noisy-temporal"
+    kind: ClassVar[Kind] = "temporal"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._true = KnownTemporal(self.world)
+
+
+@register
+@dataclass
+class NoisyStatic(Noisy):
+    """θ_si, the mean over the steps, with an error of its own for every user and item."""
+
+    name: ClassVar[str] = "noisy-static"
+    kind: ClassVar[Kind] = "static"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._true = KnownStatic(self.world)
+
+    def _place(self, slots: Slots) -> tuple[Places, Places]:
+        """One and the same place at all steps."""
+        user_M, step_M = super()._place(slots)
+        return user_M, np.zeros_like(step_M)
