@@ -46,7 +46,7 @@ class World:
             raise ValueError("relevance, exposure and vocabularies differ in size")
         whole = self.start_U.dtype.kind in "iu" and self.start_U.shape == (self.n_users,)
         if not whole or not ((self.start_U >= 0) & (self.start_U < self.n_steps)).all():
-            raise ValueError(f"the users' first steps are not {self.n_users} whole numbers from 0 to {self.n_steps - 1}")
+            raise ValueError(f"first steps that are not {self.n_users} whole numbers from 0 to {self.n_steps - 1}")
 
     @classmethod
     def builtin(cls, spec: "WorldSpec | None" = None, seed: int = 0) -> "World":
