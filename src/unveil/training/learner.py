@@ -111,19 +111,24 @@ class Learner:
         tally.add(value * divisor, total, len(batch.slots))
 
     def normaliser(self, signal: Signal) -> tuple[float, float]:
-        """What this batch's risk is divided by, and its part in the mean over the epoch.
+        """What this batch's risk is divided by, and its part in the mean over the epoch."""
+        return normaliser(self.estimator, signal, self.task.slots_per_batch, self.mean_weight)
 
-        The paper's 1/N, N the slots of a batch. Batches of short rows hold fewer slots, so N is the number expected
-        of a full batch: every slot of an epoch then weighs the same, whichever rows it shares a batch with. It is
-        also divided by the estimator's mean weight: a constant, which moves no minimum, but puts the risks of all
-        estimators on one scale, where one clip of the gradient means the same to each. A self-normalised estimator
-        divides by the mean weight of the batch itself.
-        """
-        expected, count = self.task.slots_per_batch, len(signal.weight_M)
-        if not self.estimator.self_normalised:
-            return expected * self.mean_weight, count * self.mean_weight
-        total = max(float(signal.weight_M.sum()), torch.finfo(torch.float32).tiny)
-        return total * expected / count, total
+
+def normaliser(estimator: Estimator, signal: Signal, expected: float, mean_weight: float = 1.0) -> tuple[float, float]:
+    """What the risk of a batch with `expected` slots is divided by, and its part in the mean over the epoch.
+
+    The paper's 1/N, N the slots of a batch. Batches of short rows hold fewer slots, so N is the number expected of a
+    full batch: every slot of an epoch then weighs the same, whichever rows it shares a batch with. It is also divided
+    by the estimator's mean weight: a constant, which moves no minimum, but puts the risks of all estimators on one
+    scale, where one clip of the gradient means the same to each. A self-normalised estimator divides by the mean
+    weight of the batch itself.
+    """
+    count = len(signal.weight_M)
+    if not estimator.self_normalised:
+        return expected * mean_weight, count * mean_weight
+    total = max(float(signal.weight_M.sum()), torch.finfo(torch.float32).tiny)
+    return total * expected / count, total
 
 
 def _finite(loss: float, epoch: int) -> float:
