@@ -13,15 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil.data.buckets import at_random, by_length
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.tokens import histories, mask_token, n_tokens, pad_token, places, tokens_of
 from unveil.errors import UnveilError
 
 __all__ = ["Batch", "ClozeTask", "histories", "mask_token", "n_tokens", "pad_token", "tokens_of"]
-
-#: Rows are sorted by length inside shuffled pools of this many batches.
-POOL = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +45,9 @@ class ClozeTask:
     its last event hidden and no other: the question that is asked when recommending. Users without training events
     have no row; a history of one event is a row of MASK alone, from which the model learns what to say knowing nothing.
 
-    With `bucket`, rows of similar length share a batch, cropped to its longest row; without, rows are drawn at random
-    and padded to `length`. Which events are hidden in epoch n depends on the seed and n alone, not on the batches.
+    With `bucket`, rows of similar length share a batch, cropped to its longest row, and `batch_size` is the mean number
+    of rows; without, rows are drawn at random and padded to `length`. Which events are hidden in epoch n depends on
+    the seed and n alone, not on the batches.
     """
 
     train: Sequences
@@ -124,13 +123,9 @@ class ClozeTask:
         return hidden_N
 
     def _rows(self, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-        row_R = rng.permutation(len(self._start_R))
         if self.bucket:
-            length_R = (self._stop_R - self._start_R)[row_R]
-            pool_R = np.arange(len(row_R)) // (POOL * self.batch_size)
-            row_R = row_R[np.lexsort((length_R, pool_R))]
-        for k in rng.permutation(len(self)):
-            yield row_R[k * self.batch_size : (k + 1) * self.batch_size]
+            return by_length(self._stop_R - self._start_R, self.batch_size, rng)
+        return at_random(len(self._start_R), self.batch_size, rng)
 
     def _batch(self, row_B: NDArray[np.int64], token_N: NDArray[Any]) -> Batch:
         start_B, stop_B = self._start_R[row_B], self._stop_R[row_B]

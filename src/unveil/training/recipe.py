@@ -24,7 +24,7 @@ class ClozeConfig:
     mask_probability: float = 0.2
     last_share: float = 0.1  # rows in which only the last item is hidden: the question asked when recommending
     always_mask: bool = True
-    bucket: bool = True  # rows of similar length share a batch
+    bucket: bool = True  # rows of similar length share a batch; batches hold `batch_size` rows on average
 
 
 @dataclass(frozen=True)
