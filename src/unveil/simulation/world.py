@@ -58,7 +58,8 @@ class World:
     def __repr__(self) -> str:
         source = self.origin.get("kind", "unknown origin")
         size = f"{self.n_users:,} users, {self.n_items:,} items, {self.n_steps} steps"
-        return f"World({source}: {size}, severity {self.severity:g})"
+        foresight = f", foresight {self.origin['foresight']:g}" if "foresight" in self.origin else ""
+        return f"World({source}: {size}, severity {self.severity:g}{foresight})"
 
     @property
     def n_users(self) -> int:
@@ -77,11 +78,21 @@ class World:
 
     def exposure(self, user_B: Indices, step_B: Indices) -> Floats:
         """θ_BV: how likely each item is to be seen at these slots."""
-        return self._powered(self.exposure_logits.logits(user_B, step_B))
+        return self.exposure_from(self.exposure_logits.logits(user_B, step_B))
 
     def exposure_of(self, user_M: Indices, item_M: Indices, step_M: Indices) -> Floats:
         """θ_M of one item at each slot."""
-        return self._powered(self.exposure_logits.logits_of(user_M, item_M, step_M))
+        return self.exposure_from(self.exposure_logits.logits_of(user_M, item_M, step_M))
+
+    def exposure_from(self, logit: Floats) -> Floats:
+        """θ = σ(logit)^p; small whole exponents, the paper's, by multiplication, far faster than a power."""
+        shown = sigmoid(logit)
+        if self.severity not in (1, 2, 3, 4):
+            return np.asarray(shown ** np.float32(self.severity))
+        theta = shown.copy()
+        for _ in range(int(self.severity) - 1):
+            theta *= shown
+        return theta
 
     def static_exposure(self, user_B: Indices) -> Floats:
         """θ_BV averaged over all T steps: θ_si = (1/T) Σ_t θ_sit, what IPS takes for the propensity."""
@@ -128,6 +139,15 @@ class World:
     def with_severity(self, severity: float) -> Self:
         """The same world with θ = σ(exposure logit)^severity."""
         return replace(self, severity=severity)
+
+    def with_foresight(self, strength: float) -> "World":
+        """The same world with exposure that follows relevance, by so many logits a standard deviation; 0: as it is.
+
+        The mean of θ stays what it is at the world's own severity: set that first.
+        """
+        from unveil.simulation.foresight import foreseen
+
+        return foreseen(self, strength)
 
     def aligned_with(self, log: Interactions) -> Self:
         """The part of the world that a log shows: its users and items, in the log's own dense indices."""
@@ -179,16 +199,6 @@ class World:
         from unveil.simulation.storage import load
 
         return load(folder)
-
-    def _powered(self, logit: Floats) -> Floats:
-        """θ = ô^p; small whole exponents, the paper's, by multiplication, far faster than a power."""
-        shown = sigmoid(logit)
-        if self.severity not in (1, 2, 3, 4):
-            return np.asarray(shown ** np.float32(self.severity))
-        theta = shown.copy()
-        for _ in range(int(self.severity) - 1):
-            theta *= shown
-        return theta
 
 
 def _does_not_fit(why: str) -> UnveilError:
