@@ -1,6 +1,7 @@
 """Rows put together in batches."""
 
 from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
