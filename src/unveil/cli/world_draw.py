@@ -1,9 +1,14 @@
 """`unveil world draw WORLD -o LOG`: a log from a world whose truth is known."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from unveil.simulation.world import World
+
+_BUILTIN = "builtin"
 
 
 def draw(
@@ -15,27 +20,58 @@ def draw(
     severity: Annotated[
         float | None, typer.Option(help="Exponent p of exposure, above 0; by default the world's own.")
     ] = None,
+    foresight: Annotated[
+        float,
+        typer.Option(
+            help="How far exposure follows relevance, in logits per standard deviation of relevance; 0: as it is."
+        ),
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draw, and of the built-in world.")] = 0,
     choice: Annotated[
-        str, typer.Option(help="rational_exposed, rational_all, categorical_exposed or categorical_all.")
+        str,
+        typer.Option(
+            help="How users choose: rational_exposed (the best of what they see), rational_all (the best of all), "
+            "categorical_exposed, categorical_all (by chance, the likelier the more relevant)."
+        ),
     ] = "rational_exposed",
     relevance_draw: Annotated[
-        bool, typer.Option(help="Keep a choice only where it pleases, with probability γ.")
+        bool, typer.Option(help="Keep a choice only where it pleases, with probability γ; or keep every choice.")
     ] = True,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    save_world: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also save the world as it was drawn from, with its severity and foresight: "
+            "the folder for `unveil train --world`."
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
 ) -> None:
     """Draw a log, each event with its own step and its true propensity."""
     import numpy as np
 
     from unveil.cli.progress import bar
     from unveil.data.sinks import write
-    from unveil.files import refuse_existing
+    from unveil.files import refuse_existing, refuse_occupied
+    from unveil.simulation.choice import choice_model
     from unveil.simulation.world import World
 
     refuse_existing(output, overwrite=overwrite)
-    source = World.builtin(seed=seed) if world == "builtin" else World.load(Path(world))
-    source = source if severity is None else source.with_severity(severity)
+    if save_world is not None:
+        refuse_occupied(save_world, overwrite=overwrite)
+    choice_model(choice)
+    saved = World.builtin(seed=seed) if world == _BUILTIN else World.load(Path(world))
+    source = saved if severity is None else saved.with_severity(severity)
+    source = source.with_foresight(foresight)
     with bar("drawing the log") as progress:
         log = source.log(np.random.default_rng(seed), choice, relevance_draw=relevance_draw, progress=progress)
     write(log, output)
     typer.echo(f"{output}: {log!r}, drawn from {source!r}")
+    if save_world is not None:
+        source.save(save_world, overwrite=overwrite)
+        typer.echo(f"{save_world}: that world; to train on its truth: unveil train {output} --world {save_world}")
+    elif _differs(source, saved) or (world == _BUILTIN and seed):
+        typer.echo("that world is not saved: to train on its truth, draw with --save-world DIR")
+
+
+def _differs(source: "World", saved: "World") -> bool:
+    return source.severity != saved.severity or source.exposure_logits is not saved.exposure_logits

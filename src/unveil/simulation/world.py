@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import UNKNOWN, Vocabulary
+from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
 from unveil.simulation.generate import Progress, draw_log
@@ -149,37 +149,11 @@ class World:
 
         return foreseen(self, strength)
 
-    def aligned_with(self, log: Interactions) -> Self:
+    def aligned_with(self, log: Interactions) -> "World":
         """The part of the world that a log shows: its users and items, in the log's own dense indices."""
-        user, item = self.users.index(log.users.ids), self.items.index(log.items.ids)
-        for name, index, ids in (("user", user, log.users.ids), ("item", item, log.items.ids)):
-            if (index == UNKNOWN).any():
-                raise _does_not_fit(f"its {name} {ids[int(index.argmin())]!r} is not in the world")
-        self._refuse_other_steps(log)
-        self._refuse_other_exposure(log, user, item)
-        return replace(
-            self,
-            relevance_logits=self.relevance_logits.of_only(user, item),
-            exposure_logits=self.exposure_logits.of_only(user, item),
-            users=log.users,
-            items=log.items,
-            start_U=self.start_U[user],
-        )
+        from unveil.simulation.alignment import aligned
 
-    def _refuse_other_steps(self, log: Interactions) -> None:
-        if log.step is None:
-            raise _does_not_fit("it does not say at which step of the world its events were")
-        if len(log) and int(log.step.max()) >= self.n_steps:
-            raise _does_not_fit(f"it has a step {int(log.step.max())}, and the world's last is {self.n_steps - 1}")
-
-    def _refuse_other_exposure(self, log: Interactions, user_U: Indices, item_V: Indices) -> None:
-        """A log drawn from a world carries its propensities; a few of them tell worlds of the same size apart."""
-        if log.propensity is None or log.step is None:
-            return
-        some = slice(0, 1000)
-        theta_M = self.exposure_of(user_U[log.user[some]], item_V[log.item[some]], log.step[some])
-        if not np.allclose(theta_M, log.propensity[some], rtol=1e-3, atol=1e-9):
-            raise _does_not_fit("its propensities are not the exposure of this world")
+        return aligned(self, log)
 
     def describe(self) -> "WorldDescription":
         """The world in figures: how personal relevance is, how unequal exposure."""
@@ -199,7 +173,3 @@ class World:
         from unveil.simulation.storage import load
 
         return load(folder)
-
-
-def _does_not_fit(why: str) -> UnveilError:
-    return UnveilError(f"the log does not fit the world: {why}", hint="Name the world that the log was drawn from.")

@@ -1,0 +1,131 @@
+"""Drawing logs, and training on what was drawn, as one does by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.cli.conftest import Command
+from tests.runs import TINY, options
+from unveil.data.interactions import Interactions
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
+
+QUICK = options({**TINY, "training.epochs": 1})
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "world"
+    World.builtin(WorldSpec(users=40, items=30, steps=15, severity=1.5), seed=5).save(folder)
+    return folder
+
+
+def test_a_log_says_at_which_step_and_how_likely(unveil: Command, saved: Path, tmp_path: Path) -> None:
+    done = unveil("world", "draw", saved, "-o", tmp_path / "log.csv", "--seed", 3)
+    assert done.code == 0, done.err
+    log, world = Interactions.read(tmp_path / "log.csv"), World.load(saved)
+    assert log.step is not None
+    assert log.propensity is not None
+    part = world.aligned_with(log)
+    np.testing.assert_allclose(part.exposure_of(log.user, log.item, log.step), log.propensity, rtol=1e-5)
+    assert len(log) == len(world.log(np.random.default_rng(3)))
+    assert "save-world" not in done.out
+
+
+def test_a_log_of_another_severity_trains_with_the_world_it_was_drawn_from(
+    unveil: Command, saved: Path, tmp_path: Path
+) -> None:
+    log, world = tmp_path / "log.csv", tmp_path / "harsh"
+    asked = ("--severity", 3, "--foresight", 0.5)
+    done = unveil("world", "draw", saved, "-o", log, *asked, "--save-world", world)
+    assert done.code == 0, done.err
+    assert f"unveil train {log} --world {world}" in done.out
+    assert "severity 3, foresight 0.5" in done.out
+    about = json.loads((world / "world.json").read_text())
+    assert (about["severity"], about["origin"]["foresight"]) == (3, 0.5)
+    for estimator in ("itps", "ideal"):
+        done = unveil("train", log, "-o", tmp_path / estimator, "-e", estimator, "--world", world, *QUICK)
+        assert done.code == 0, done.err
+    assert "proxy" not in done.out
+
+
+def test_with_the_world_as_it_was_saved_the_message_says_what_to_do(
+    unveil: Command, saved: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.csv"
+    done = unveil("world", "draw", saved, "-o", log, "--severity", 3)
+    assert done.out.splitlines()[-1] == "that world is not saved: to train on its truth, draw with --save-world DIR"
+    told = unveil("train", log, "-o", tmp_path / "run", "-e", "itps", "--world", saved, *QUICK).failure()
+    assert "it was drawn at severity 3, and the world has 1.5" in told
+    assert "--save-world DIR" in told
+    assert not (tmp_path / "run").exists()
+
+
+def test_noisy_propensities_are_trained_with(unveil: Command, saved: Path, tmp_path: Path) -> None:
+    assert unveil("world", "draw", saved, "-o", tmp_path / "log.csv").code == 0
+    noisy = options({"propensity.name": "noisy-temporal", "propensity.sd": 0.5})
+    arguments = ["train", tmp_path / "log.csv", "-e", "itps", "--world", saved, *QUICK]
+    done = unveil(*arguments, "-o", tmp_path / "noisy", *noisy)
+    assert done.code == 0, done.err
+    assert "itps, weighted by noisy-temporal" in done.out
+    assert unveil(*arguments, "-o", tmp_path / "true").code == 0
+    weights = [json.loads((tmp_path / run / "about.json").read_text())["weights"] for run in ("true", "noisy")]
+    assert weights[0]["slots"] == weights[1]["slots"]
+    assert weights[0]["spread"] < weights[1]["spread"]
+    nonsense = options({"propensity.name": "noisy-temporal", "propensity.sd": -1})
+    assert "noisy-temporal.sd: out of range" in unveil(*arguments, "-o", tmp_path / "x", *nonsense).failure()
+
+
+def events(path: Path) -> pl.DataFrame:
+    return pl.read_csv(path).select("user_id", "item_id", "step")
+
+
+def test_options_change_the_log_as_they_say(unveil: Command, saved: Path, tmp_path: Path) -> None:
+    def drawn(name: str, *asked: object) -> pl.DataFrame:
+        assert unveil("world", "draw", saved, "-o", tmp_path / name, *asked).code == 0
+        return events(tmp_path / name)
+
+    usual, every = drawn("usual.csv"), drawn("every.csv", "--no-relevance-draw")
+    assert len(every) > len(usual)
+    assert len(usual.join(every, on=usual.columns, how="semi")) == len(usual)  # the same luck
+    assert not drawn("chance.csv", "--choice", "categorical_exposed").equals(usual)
+    assert not drawn("foreseen.csv", "--foresight", 2).equals(usual)
+    assert drawn("again.csv").equals(usual)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--severity", "0"], "the severity is out of range: found 0.0, expected a number above 0"),
+        (["--severity", "-1"], "the severity is out of range"),
+        (["--severity", "nan"], "the severity is out of range: found nan"),
+        (["--foresight", "inf"], "the foresight is out of range: found inf"),
+        (["--choice", "rational_exposd"], "Did you mean 'rational_exposed'?"),
+        (["--save-world", "."], "not empty"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_before_anything_is_written(
+    unveil: Command, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").touch()
+    assert told in unveil("world", "draw", saved, "-o", tmp_path / "log.csv", *asked).failure()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_what_is_no_world_is_said(unveil: Command, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("user_id,item_id\na,b\n")
+    for place in ("log.csv", "nowhere", "."):
+        told = unveil("world", "draw", tmp_path / place, "-o", tmp_path / "new.csv").failure()
+        assert "not a world: expected a folder with a world.json" in told
+
+
+def test_the_built_in_world_of_another_seed_can_be_kept(unveil: Command, tmp_path: Path) -> None:
+    done = unveil("world", "draw", "builtin", "-o", tmp_path / "log.parquet", "--seed", 2)
+    assert "draw with --save-world DIR" in done.out
+    asked = ("--seed", 2, "--save-world", tmp_path / "world", "--overwrite")
+    assert unveil("world", "draw", "builtin", "-o", tmp_path / "log.parquet", *asked).code == 0
+    assert World.load(tmp_path / "world").origin["seed"] == 2
