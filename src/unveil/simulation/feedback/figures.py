@@ -1,0 +1,120 @@
+"""The figures of a round: what is recommended, what was taken, and what that made of the log.
+
+Shapes: U users, B users of a batch, K places, V items, N events.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from unveil.data.sequences import Sequences
+from unveil.data.vocabulary import Index
+from unveil.evaluation.metrics import NOBODY, CatalogueMetric, ListMetric, metric
+from unveil.simulation.feedback.lists import Lists
+
+#: Users whose lists are looked at for individual diversity: all, or this many spread evenly over the vocabulary.
+MOST_USERS = 10_000
+_BLOCK = 512
+
+Record = dict[str, float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLog:
+    """What is kept of the log before any feedback: counts, and who took what."""
+
+    count_V: NDArray[Any]
+    taker_VU: Any  # sparse; row i is 1/√(takers of i) for every user who took i
+
+    @classmethod
+    def of(cls, base: Sequences) -> Self:
+        """Count."""
+        pairs = (np.ones(len(base)), (base.item_N, base.user_N))
+        took_VU = sparse.csr_matrix(pairs, shape=(base.n_items, base.n_users))
+        took_VU.data[:] = 1.0
+        length_V = np.sqrt(np.maximum(np.diff(took_VU.indptr), 1))
+        return cls(counts(base), sparse.diags(1 / length_V) @ took_VU)
+
+
+def counts(sequences: Sequences) -> NDArray[np.int64]:
+    """How often each item was taken."""
+    return np.bincount(sequences.item_N, minlength=sequences.n_items)
+
+
+def of_lists(lists: Lists, sequences: Sequences, first: FirstLog) -> Record:
+    """What all lists together, and each alone, are like."""
+    top_UK, count_V = lists.top_UK, counts(sequences)
+    times_V = np.bincount(top_UK[lists.filled_UK], minlength=sequences.n_items)
+    return {
+        "efd": _by_user("EFD", top_UK, count_V),
+        "efd_first": _by_user("EFD", top_UK, first.count_V),
+        "arp": _by_user("ARP", top_UK, count_V),
+        "gini": _of_all("Gini", top_UK, sequences.n_items),
+        "coverage": _of_all("Coverage", top_UK, sequences.n_items),
+        "individual": individual(top_UK, first),
+        "collective": effective_number(times_V),
+        "overlap": overlap(times_V, *top_UK.shape),
+        "short": float((~lists.filled_UK[:, -1]).mean()),
+        "log_gini": _of_all("Gini", sequences.item_N, sequences.n_items),
+        "events": float(len(sequences)),
+    }
+
+
+def of_taken(taken_U: Index, count_V: NDArray[Any]) -> Record:
+    """What users took of what they were shown; `count_V` is of the log before they did."""
+    some_U1 = taken_U[taken_U != NOBODY][:, None]
+    return {
+        "taken": len(some_U1) / len(taken_U),
+        "taken_efd": _by_user("EFD", some_U1, count_V) if len(some_U1) else None,
+    }
+
+
+def individual(top_UK: Index, first: FirstLog) -> float | None:
+    """Mean over users of 1 − the mean cosine between two items of their list, by who took the items in the first log.
+
+    With unit rows x̂_i of takers: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². 0: the same people took all of them;
+    1: nobody took two of them. Lists of fewer than two items have none.
+    """
+    some_UK = top_UK[(top_UK != NOBODY).sum(1) > 1]
+    some_UK = some_UK[:: max(1, -(-len(some_UK) // MOST_USERS))]
+    return float(np.concatenate(list(_unlike(some_UK, first))).mean()) if len(some_UK) else None
+
+
+def _unlike(top_UK: Index, first: FirstLog) -> Iterator[NDArray[np.float64]]:
+    norm_V = np.asarray(first.taker_VU.multiply(first.taker_VU).sum(1)).ravel()
+    for start in range(0, len(top_UK), _BLOCK):
+        row_M, place_M = np.nonzero(top_UK[start : start + _BLOCK] != NOBODY)
+        item_M = top_UK[start + row_M, place_M]
+        size_B = np.bincount(row_M)
+        listed_BV = sparse.csr_matrix((np.ones(len(item_M)), (row_M, item_M)), shape=(len(size_B), len(norm_V)))
+        sum_BU = listed_BV @ first.taker_VU
+        together_B = np.asarray(sum_BU.multiply(sum_BU).sum(1)).ravel() - listed_BV @ norm_V
+        yield 1 - together_B / (size_B * (size_B - 1))
+
+
+def effective_number(times_V: NDArray[Any]) -> float:
+    """2^H of the items' shares of all places: how many equally recommended items would be as diverse."""
+    share_V = times_V[times_V > 0] / max(times_V.sum(), 1)
+    return float(2 ** -(share_V * np.log2(share_V)).sum())
+
+
+def overlap(times_V: NDArray[Any], users: int, places: int) -> float:
+    """Mean over all pairs of users of |list ∩ list| / K, exactly: Σ_i n_i (n_i − 1) / (U (U − 1) K)."""
+    pairs = users * (users - 1)
+    return float((times_V * (times_V - 1.0)).sum() / (max(pairs, 1) * places))
+
+
+def _by_user(name: str, top_UK: Index, count_V: NDArray[Any]) -> float:
+    found = metric(name)
+    assert isinstance(found, ListMetric)
+    return float(found(top_UK, count_V).mean())
+
+
+def _of_all(name: str, items: Index, n_items: int) -> float:
+    found = metric(name)
+    assert isinstance(found, CatalogueMetric)
+    return found(items, n_items)

@@ -1,0 +1,131 @@
+"""Who recommends in a loop: a network trained with an estimator, or a rule that learns next to nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.estimators.base import estimator
+from unveil.evaluation.scorer import Scorer
+from unveil.models.baselines import Popularity, Random
+from unveil.models.bert4rec import BERT4Rec
+from unveil.propensity.base import PROPENSITIES
+from unveil.simulation.world import World
+from unveil.training.fit import prepare
+from unveil.training.progress import Watcher
+from unveil.training.recipe import AUTO, Recipe
+
+Weights = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """A scorer, and what its training says of itself."""
+
+    scorer: Scorer
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """What a file must hold to have the scorer again; nothing for a rule."""
+        scorer = self.scorer
+        return dict(scorer.state_dict()) if isinstance(scorer, nn.Module) else {}
+
+
+class Learner(Protocol):
+    """Histories in, a scorer out, round after round."""
+
+    @property
+    def length(self) -> int:
+        """The number of tokens that the scorer is shown."""
+
+    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+        """Train on whole histories: from scratch, or for some epochs from what was learnt `before`."""
+
+    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
+        """What was learnt on these histories, given what `Learnt.weights` was."""
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """BERT4Rec by a recipe, on every event there is: nothing is held out, so nothing says when to stop.
+
+    It trains for `training.epochs` and keeps the last weights. An event held out for validation would reach training
+    a round late; users' latest events are what the loop is about. Popularity stands in for exposure, in a world too:
+    what is shown in the loop is the recommender's doing, and no propensity of the world's or of the log's tells it.
+    """
+
+    recipe: Recipe
+    world: World | None = None
+    watch: Watcher | None = None
+
+    def __post_init__(self) -> None:
+        name = str(self.recipe.propensity["name"])
+        if name != AUTO and PROPENSITIES[name].source in ("truth", "logged"):
+            raise UnveilError(
+                "in a loop the recommender decides what is shown: this propensity does not know it",
+                where="propensity.name",
+                found=name,
+                expected="auto or one that is counted, such as popularity-static",
+            )
+
+    @property
+    def length(self) -> int:
+        """The model's."""
+        return self.recipe.model.length
+
+    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+        """Fit the recipe anew, or further."""
+        changes = {"training.seed": seed} | ({} if epochs is None else {"training.epochs": epochs})
+        recipe = self.recipe.changed(changes)
+        truth = self.world if estimator(str(recipe.estimator["name"])).needs == "truth" else None
+        ready = prepare(sequences, recipe, world=truth)
+        if before is not None:
+            ready.model.load_state_dict(before.weights)
+        fitted = ready.fit(None, watch=self.watch)
+        share = 1.0 if ready.weights is None else ready.weights.ess_share
+        return Learnt(ready.model, {"loss": fitted.epochs[-1].loss, "ess": share})
+
+    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
+        """The same network with these weights."""
+        model = BERT4Rec(self.recipe.model, sequences.n_items)
+        model.load_state_dict(dict(weights))
+        return Learnt(model.eval())
+
+
+@dataclass(frozen=True)
+class MostPopular:
+    """What most users took: the loop at its narrowest."""
+
+    length: int = 2
+
+    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+        """Count."""
+        return Learnt(Popularity.fit(sequences))
+
+    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
+        """Count again."""
+        return Learnt(Popularity.fit(sequences))
+
+
+@dataclass(frozen=True)
+class AtRandom:
+    """Any unseen item: the loop at its widest. What is drawn depends on the seed and on the last events."""
+
+    seed: int = 0
+    length: int = 100
+
+    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+        """Nothing."""
+        return Learnt(Random(sequences.n_items, self.seed))
+
+    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
+        """Nothing."""
+        return Learnt(Random(sequences.n_items, self.seed))
+
+
+#: Rules by the name under which they stand beside estimators.
+RULES: Mapping[str, type[MostPopular] | type[AtRandom]] = {"popularity": MostPopular, "random": AtRandom}

@@ -1,0 +1,141 @@
+"""The loop itself, with learners that remember what they were given."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.data.ragged import sequences_of
+from tests.simulation.feedback.small import random_histories
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.evaluation.metrics import NOBODY
+from unveil.models.baselines import Random
+from unveil.simulation.feedback.growth import grown
+from unveil.simulation.feedback.learners import AtRandom, Learner, Learnt, MostPopular, Weights
+from unveil.simulation.feedback.loop import Loop, State
+from unveil.simulation.feedback.responses import response_model
+from unveil.simulation.feedback.retraining import Retraining
+from unveil.simulation.feedback.storage import load, save
+
+ITEMS = 30
+
+
+@dataclass
+class Diary:
+    """Recommends at random, and writes down what it was trained on."""
+
+    length: int = 8
+    seen: list[tuple[Sequences, int, bool, int | None]] = field(default_factory=list)
+
+    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
+        self.seen.append((sequences, seed, before is not None, epochs))
+        return Learnt(Random(sequences.n_items, seed % 1000), {"loss": float(len(self.seen))})
+
+    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
+        raise NotImplementedError
+
+
+def loop_of(response: str = "uniform", retrain: str = "scratch", rounds: int = 4, seed: int = 0, k: int = 5) -> Loop:
+    base = sequences_of(random_histories(5, users=15, items=ITEMS), ITEMS)
+    return Loop(base, response_model({"name": response}), Retraining.parse(retrain), rounds, k, seed)
+
+
+def last(states: Iterator[State]) -> State:
+    return list(states)[-1]
+
+
+def test_what_is_taken_is_trained_on_in_the_very_next_round() -> None:
+    loop, diary = loop_of(), Diary()
+    states = list(loop.go(diary))
+    assert [state.round for state in states] == [0, 1, 2, 3, 4]
+    assert len(diary.seen) == 5
+    for round, (sequences, *_) in enumerate(diary.seen):
+        assert len(sequences) == len(loop.base) + round * loop.base.n_users
+        if round:
+            shown_UK, taken_U = states[round - 1].lists.top_UK, states[round].taken_RU[-1]
+            newest_U = sequences.item_N[sequences.offset_U1[1:] - 1]
+            assert np.array_equal(newest_U, taken_U)
+            assert all(item in shown for item, shown in zip(taken_U, shown_UK, strict=True))
+            assert (sequences.step_N[sequences.offset_U1[1:] - 1] == loop.base.n_steps + round - 1).all()
+
+
+def test_nobody_is_offered_or_takes_an_item_twice() -> None:
+    loop = loop_of(rounds=8)
+    for state in loop.go(AtRandom()):
+        sequences = grown(loop.base, state.taken_RU)
+        for user in range(loop.base.n_users):
+            history = sequences.history(user).tolist()
+            assert len(set(history)) == len(history)
+            assert not set(history) & set(state.lists.top_UK[user])
+
+
+def test_users_who_have_seen_everything_take_nothing() -> None:
+    loop = Loop(sequences_of([[0, 1, 2], [0, 1], [0]], 4), response_model({"name": "uniform"}), rounds=4, k=2)
+    state = last(loop.go(MostPopular()))
+    assert (state.taken_RU != NOBODY).sum(0).tolist() == [1, 2, 3]
+    assert [record["taken"] for record in state.records[1:]] == pytest.approx([1, 2 / 3, 1 / 3, 0])
+    assert state.records[-1]["short"] == 1
+
+
+def test_luck_belongs_to_user_round_and_replicate_and_not_to_the_model() -> None:
+    loop = loop_of()
+    assert np.array_equal(loop.luck(0, 1), loop_of("popular").luck(0, 1))
+    for other in (loop.luck(0, 2), loop.luck(1, 1), loop_of(seed=1).luck(0, 1)):
+        assert not np.array_equal(loop.luck(0, 1), other)
+    seeds = {loop.training_seed(replicate, round) for replicate in range(3) for round in range(3)}
+    assert len(seeds) == 9
+
+
+def test_two_models_with_the_same_lists_are_given_the_same_responses() -> None:
+    a, b = (last(loop_of().go(AtRandom(seed=3))) for _ in range(2))
+    assert np.array_equal(a.taken_RU, b.taken_RU)
+    other = last(loop_of().go(AtRandom(seed=4)))
+    assert not np.array_equal(a.lists.top_UK, other.lists.top_UK)
+    again = last(loop_of().go(AtRandom(seed=3), replicate=1))
+    assert not np.array_equal(a.taken_RU, again.taken_RU)
+
+
+def test_how_and_when_it_is_trained_again() -> None:
+    for how, trainings in {
+        "scratch": [(0, False, None), (1, False, None), (2, False, None), (3, False, None), (4, False, None)],
+        "warm": [(0, False, None), (1, True, None), (2, True, None), (3, True, None), (4, True, None)],
+        "warm:2": [(0, False, None), (1, True, 2), (2, True, 2), (3, True, 2), (4, True, 2)],
+        "every:3": [(0, False, None), (3, False, None)],
+    }.items():
+        loop, diary = loop_of(retrain=how), Diary()
+        state = last(loop.go(diary))
+        rounds = [(len(s) - len(loop.base)) // loop.base.n_users for s, *_ in diary.seen]
+        assert [(r, warm, n) for r, (_, _, warm, n) in zip(rounds, diary.seen, strict=True)] == trainings
+        assert len(state.records) == 5
+        assert [record.get("loss") is not None for record in state.records] == [round in rounds for round in range(5)]
+
+
+@pytest.mark.parametrize("wrong", ["", "cold", "warm:0", "every:0", "every", "scratch:2", "every:-1"])
+def test_no_such_way_to_retrain(wrong: str) -> None:
+    with pytest.raises(UnveilError, match="no such way to retrain"):
+        Retraining.parse(wrong)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_trained() -> None:
+    with pytest.raises(UnveilError, match="the response 'relevant' needs a world"):
+        loop_of("relevant")
+    with pytest.raises(UnveilError, match="k is out of range: found 31, expected between 1 and the 30 items"):
+        loop_of(k=31)
+
+
+@pytest.mark.parametrize("learner", [AtRandom(), MostPopular()])
+@pytest.mark.parametrize("how", ["scratch", "every:3"])
+@pytest.mark.parametrize("stop", [0, 2, 4])
+def test_a_loop_that_was_saved_goes_on_to_what_it_would_have_been(
+    learner: Learner, how: str, stop: int, tmp_path: Path
+) -> None:
+    loop = loop_of(retrain=how, rounds=6)
+    whole = list(loop.go(learner))
+    save(whole[stop], tmp_path / "state")
+    resumed = last(loop.go(learner, state=load(tmp_path / "state", loop, learner)))
+    assert resumed.records == whole[-1].records
+    assert np.array_equal(resumed.taken_RU, whole[-1].taken_RU)
+    assert np.array_equal(resumed.lists.top_UK, whole[-1].lists.top_UK)
