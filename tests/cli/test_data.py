@@ -17,11 +17,22 @@ def test_describe_shows_the_log_and_what_filters_leave(unveil: Command, finished
     table = unveil("data", "describe", finished.log, "--min-user", 6).out
     assert "as it is" in table
     assert "after filters" in table
+    assert "not recorded" not in table
+    assert "Ties:" not in table
+
+
+def test_describe_gives_the_rule_of_ties_where_there_are_some(unveil: Command, tmp_path: Path) -> None:
+    small_frame().with_columns(timestamp=pl.lit(1_600_000_000)).write_csv(tmp_path / "log.csv")
+    assert "Ties: events of one user at the same time stay in file order" in unveil(
+        "data", "describe", tmp_path / "log.csv"
+    ).out.replace("\n", " ")
 
 
 def test_convert_writes_what_the_filters_leave(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     done = unveil("data", "convert", finished.log, "-o", tmp_path / "log.parquet", "--min-user", 6)
     assert done.code == 0, done.err
+    figures = f"{len(Interactions.read(tmp_path / 'log.parquet'))} events, 30 users, 30 items"
+    assert done.out == f"{tmp_path / 'log.parquet'}: {figures}; columns user_id, item_id, timestamp\n"
     kept = small_frame().filter(pl.len().over("user_id") >= 6)
     log = Interactions.read(tmp_path / "log.parquet")
     assert log.to_frame()["user"].to_list() == kept["user_id"].to_list()

@@ -32,6 +32,23 @@ def test_skips_are_counted_apart() -> None:
     assert (figures.interactions, figures.items) == (3, 1)
     assert figures.shown == Shown(events=4, taken=0.75, users=2, items=2)
     assert ("shown", "4") in rows(figures)
+    assert ("  users, items", "2, 2") in rows(figures)
+
+
+def test_what_was_not_recorded_has_no_row() -> None:
+    assert not [label for label, _ in rows(describe(log_of(ROWS))) if "shown" in label]
+    frame = log_of(ROWS).to_frame().drop("time")
+    table = rows(describe(Interactions.from_frame(frame)))
+    assert ("clock", "none: events have an order only") in table
+    assert not [label for label, _ in table if "tied" in label or "UTC" in label]
+
+
+def test_printed_it_is_a_table_and_in_short_a_line() -> None:
+    figures = describe(log_of(ROWS))
+    lines = str(figures).splitlines()
+    assert [line.split() for line in lines[:2]] == [["users", "2"], ["items", "2"]]
+    assert len({len(line) for line in lines}) == 1
+    assert repr(figures) == "Description(4 interactions, 2 users, 2 items)"
 
 
 def test_nothing_left() -> None:
@@ -58,6 +75,6 @@ def test_ties_against_counting(log: Interactions) -> None:
 
 
 @given(any_log())
-def test_rows_are_always_the_same(log: Interactions) -> None:
+def test_rows_are_the_same_whatever_is_left_out(log: Interactions) -> None:
     labels = [[label for label, _ in rows(describe(each))] for each in (log, log.where(np.arange(len(log)) < 1))]
     assert all(first == second for first, second in pairwise(labels))

@@ -98,3 +98,13 @@ def test_no_clock_no_temporal_split() -> None:
     log = Interactions.from_frame(pl.DataFrame({"user": ["b", "a", "b"], "item": ["x", "y", "z"]}))
     with pytest.raises(UnveilError, match="an order only"):
         temporal_split(Sequences.of(log))
+
+
+def test_a_split_says_what_it_is_in_a_line() -> None:
+    split = leave_one_out(Sequences.of(log_of(ROWS)))
+    assert str(split) == "4 events to train on, 1 event to validate on, 1 event to test on"
+    rule = "leave-one-out; histories below 3 events train only"
+    assert repr(split) == f"Split({split}; {rule}; 1 user for training only)"
+    assert repr(split.test) == "EvalCases(1 case)"
+    assert repr(split.whole) == "Sequences(6 events of 2 users, 4 items, T = 4)"
+    assert repr(Sequences.of(log_of(ROWS[:1]))) == "Sequences(1 event of 1 user, 1 item, T = 1)"

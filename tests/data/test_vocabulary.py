@@ -34,3 +34,8 @@ def test_there_and_back(raw: list[str]) -> None:
 def test_subset_takes_series_and_indices() -> None:
     vocabulary = Vocabulary(pl.Series(["c", "a", "b"]))
     assert list(vocabulary.subset(np.array([2, 0], np.int32)).ids) == ["a", "c"]
+
+
+def test_a_vocabulary_shows_a_few_of_its_ids() -> None:
+    assert repr(Vocabulary(["a"])) == "Vocabulary(1 id: a)"
+    assert repr(Vocabulary("abcd")) == "Vocabulary(4 ids: a, b, c, …)"

@@ -20,9 +20,11 @@ def convert(
 ) -> None:
     """Write a log, less what the filters leave out, as user_id, item_id, timestamp and what else it has."""
     from unveil.data.sinks import write
+    from unveil.data.sources.columns import written
     from unveil.files import refuse_existing
 
     refuse_existing(output, overwrite=overwrite)
     log = options.source().load()
     write(log, output)
-    typer.echo(f"{output}: {log!r}")
+    columns = ", ".join(written(role) for role in log.columns())
+    typer.echo(f"{output}: {log}; columns {columns}")

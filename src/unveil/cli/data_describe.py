@@ -52,7 +52,8 @@ def _print_table(title: str, described: "dict[str, Description]") -> None:
         table.add_row(label, *cells)
     console = Console()
     console.print(table)
-    console.print(f"Ties: {TIE_RULE}.", style="dim")
+    if any(figures.ties is not None and figures.ties.events for figures in described.values()):
+        console.print(f"Ties: {TIE_RULE}.", style="dim")
 
 
 def _columns(described: list[list[tuple[str, str]]]) -> list[list[str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from unveil.errors import UnveilError
+from unveil.wording import quantity
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +28,8 @@ def print_run(run: "Run") -> None:
     best = (
         "" if fitted.best is None else f", best at {fitted.best.epoch} (validation {monitor} {fitted.best.value:.4f})"
     )
-    typer.echo(f"{len(fitted.epochs)} epochs{' (stopped early)' if fitted.stopped_early else ''}{best}")
+    early = " (stopped early)" if fitted.stopped_early else ""
+    typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{early}{best}")
     print_evaluation(run.evaluation)
     typer.echo(f"the run is in {run.folder}; next: unveil recommend {run.folder}")
 
@@ -65,7 +67,7 @@ def print_comparison(comparison: "Comparison") -> None:
 def print_lists(frame: "pl.DataFrame", form: str) -> None:
     """Lists on standard output."""
     if form == "table":
-        rows = [[user, item, f"{score:.4f}", str(rank)] for user, item, score, rank in frame.iter_rows()]
+        rows = [[*ids, f"{score:.4f}", str(rank)] for *ids, score, rank in frame.iter_rows()]
         _print_table(frame.columns, rows)
     else:
         typer.echo(_written(frame, f".{form}"), nl=False)
@@ -82,7 +84,7 @@ def write_lists(frame: "pl.DataFrame", path: Path) -> None:
     from unveil.files import write_whole
 
     write_whole(path, _written(frame, path.suffix))
-    typer.echo(f"{path}: {len(frame):,} rows")
+    typer.echo(f"{path}: {quantity(len(frame), 'row')}")
 
 
 def _written(frame: "pl.DataFrame", kind: str) -> bytes:

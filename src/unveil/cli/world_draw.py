@@ -65,7 +65,7 @@ def draw(
     with bar("drawing the log") as progress:
         log = source.log(np.random.default_rng(seed), choice, relevance_draw=relevance_draw, progress=progress)
     write(log, output)
-    typer.echo(f"{output}: {log!r}, drawn from {source!r}")
+    typer.echo(f"{output}: {log}, drawn from {source!r}")
     if save_world is not None:
         source.save(save_world, overwrite=overwrite)
         typer.echo(f"{save_world}: that world; to train on its truth: unveil train {output} --world {save_world}")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
+from unveil.wording import quantity
 
 TIE_RULE = "events of one user at the same time stay in file order (stable)"
 
@@ -52,9 +53,9 @@ class Shown:
     items: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Description:
-    """The figures of one log; all but `shown` are about what users took."""
+    """The figures of one log; all but `shown` are about what users took. Printed, it is a table."""
 
     users: int
     items: int
@@ -69,6 +70,15 @@ class Description:
     skew: Skew
     too_short: int  # users with fewer than three events: training only under leave-one-out
     columns: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        sizes = (self.interactions, "interaction"), (self.users, "user"), (self.items, "item")
+        return f"Description({', '.join(quantity(count, noun) for count, noun in sizes)})"
+
+    def __str__(self) -> str:
+        table = rows(self)
+        left, right = (max(map(len, column)) for column in zip(*table, strict=True))
+        return "\n".join(f"{label:<{left}}  {value:>{right}}" for label, value in table)
 
 
 def describe(log: Interactions) -> Description:
@@ -133,29 +143,45 @@ def _moment(time: int) -> str:
 
 
 def rows(figures: Description) -> list[tuple[str, str]]:
-    """The figures as labels and texts for people, always the same rows."""
-    lengths, skew, ties, shown = figures.lengths, figures.skew, figures.ties, figures.shown
+    """The figures as labels and texts for people: the same rows for all logs with the same columns."""
+    lengths, skew = figures.lengths, figures.skew
     return [
         ("users", f"{figures.users:,}"),
         ("items", f"{figures.items:,}"),
         ("interactions", f"{figures.interactions:,}"),
-        ("shown", "not recorded" if shown is None else f"{shown.events:,}"),
-        ("  of it taken", "not recorded" if shown is None else f"{shown.taken:.1%}"),
-        ("  users, items", "not recorded" if shown is None else f"{shown.users:,}, {shown.items:,}"),
+        *_shown_rows(figures.shown),
         ("history length, shortest", f"{lengths.shortest:,}"),
         ("  median", f"{lengths.median:,.1f}"),
         ("  mean", f"{lengths.mean:,.2f}"),
         ("  longest", f"{lengths.longest:,}"),
         ("histories below 3 events", f"{figures.too_short:,}"),
         ("sparsity", f"{figures.sparsity:.2%}"),
-        ("first event (UTC)", figures.start or "no clock"),
-        ("last event (UTC)", figures.end or "no clock"),
-        ("events tied in time", "no clock" if ties is None else f"{ties.events:,} ({ties.share:.1%})"),
-        ("users with a tied last event", "no clock" if ties is None else f"{ties.last:,} ({ties.last_share:.1%})"),
+        *_clock_rows(figures.start, figures.end, figures.ties),
         ("repeats of user and item", f"{figures.repeats:,}"),
         ("Gini of popularity", f"{skew.gini:.3f}"),
         ("interactions on the top 1% of items", f"{skew.top_1_percent:.1%}"),
         ("interactions on the top 10% of items", f"{skew.top_10_percent:.1%}"),
         ("items with one interaction", f"{skew.once:,}"),
         ("columns", ", ".join(figures.columns)),
+    ]
+
+
+def _shown_rows(shown: Shown | None) -> list[tuple[str, str]]:
+    if shown is None:
+        return []
+    return [
+        ("shown", f"{shown.events:,}"),
+        ("  of it taken", f"{shown.taken:.1%}"),
+        ("  users, items", f"{shown.users:,}, {shown.items:,}"),
+    ]
+
+
+def _clock_rows(start: str | None, end: str | None, ties: Ties | None) -> list[tuple[str, str]]:
+    if start is None or end is None or ties is None:
+        return [("clock", "none: events have an order only")]
+    return [
+        ("first event (UTC)", start),
+        ("last event (UTC)", end),
+        ("events tied in time", f"{ties.events:,} ({ties.share:.1%})"),
+        ("users with a tied last event", f"{ties.last:,} ({ties.last_share:.1%})"),
     ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unveil.data.indexing import counted, indexed, side_by_side, sorted_rows
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
+from unveil.wording import quantity
 
 Mask = NDArray[np.bool_]
 
@@ -104,9 +105,13 @@ class Interactions:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __str__(self) -> str:
+        sizes = (len(self), "event"), (len(self.users), "user"), (len(self.items), "item")
+        return ", ".join(quantity(count, noun) for count, noun in sizes)
+
     def __repr__(self) -> str:
         extra = f" with {', '.join(self.optional())}" if self.optional() else ""
-        return f"Interactions({len(self):,} events, {len(self.users):,} users, {len(self.items):,} items{extra})"
+        return f"Interactions({self}{extra})"
 
     def optional(self) -> dict[str, NDArray[Any]]:
         """The optional columns this log has."""

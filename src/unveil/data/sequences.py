@@ -13,6 +13,7 @@ from unveil.data.indexing import counted, gathered, side_by_side
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
+from unveil.wording import quantity
 
 Offsets = NDArray[np.int64]
 
@@ -54,7 +55,8 @@ class Sequences:
         return len(self.item_N)
 
     def __repr__(self) -> str:
-        return f"Sequences({len(self):,} events of {self.n_users:,} users, {self.n_items:,} items, T = {self.n_steps})"
+        whose = f"{quantity(len(self), 'event')} of {quantity(self.n_users, 'user')}"
+        return f"Sequences({whose}, {quantity(self.n_items, 'item')}, T = {self.n_steps})"
 
     @property
     def n_users(self) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
+from unveil.wording import quantity
 
 #: Fewer events than this and a history is used for training only.
 SHORTEST = 3
@@ -35,6 +36,9 @@ class EvalCases:
     def __len__(self) -> int:
         return len(self.user_C)
 
+    def __repr__(self) -> str:
+        return f"EvalCases({quantity(len(self), 'case')})"
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -46,6 +50,13 @@ class Split:
     test: EvalCases
     rule: str
     train_only: int  # users whose history gives no case
+
+    def __str__(self) -> str:
+        sizes = ((self.train, "train on"), (self.valid, "validate on"), (self.test, "test on"))
+        return ", ".join(f"{quantity(len(part), 'event')} to {use}" for part, use in sizes)
+
+    def __repr__(self) -> str:
+        return f"Split({self}; {self.rule}; {quantity(self.train_only, 'user')} for training only)"
 
 
 def leave_one_out(sequences: Sequences) -> Split:

@@ -7,6 +7,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unveil.wording import quantity
+
 Index = NDArray[np.int32]
 
 UNKNOWN = -1
@@ -37,7 +39,8 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} ids: {', '.join(self.ids.head(3))}{', …' if len(self) > 3 else ''})"
+        shown = ", ".join(self.ids.head(3)) + (", …" if len(self) > 3 else "")
+        return f"Vocabulary({quantity(len(self), 'id')}: {shown})"
 
     def index(self, raw: Sequence[str] | pl.Series) -> Index:
         """Dense indices of raw ids, `UNKNOWN` (−1) where an id is not in the vocabulary."""

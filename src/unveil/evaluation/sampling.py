@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
+from unveil.wording import quantity
 
 #: Cells of a cases × items table held at once: 4 MiB as booleans, 32 MiB as floats.
 CELLS = 2**22
@@ -95,7 +96,7 @@ def _refuse_too_many(n: int, drawable_V: NDArray[np.bool_], barred_CV: NDArray[n
         raise UnveilError(
             "more negatives than items",
             where=f"case {first + int(left_C.argmin())}",
-            found=f"{n} negatives asked for, {int(left_C.min())} items to draw from",
+            found=f"{quantity(n, 'negative')} asked for, {quantity(int(left_C.min()), 'item')} to draw from",
             expected="at least as many items, without the target and what the user has seen, as negatives",
-            hint=f"Ask for at most {int(left_C.min())} negatives, or rank against all items.",
+            hint=f"Ask for at most {quantity(int(left_C.min()), 'negative')}, or rank against all items.",
         )

@@ -7,6 +7,7 @@ from unveil.data.sources.database import shown
 from unveil.evaluation.result import RULES, Evaluation
 from unveil.experiment.config import Experiment
 from unveil.training.trainer import Fitted
+from unveil.wording import quantity
 
 _CARD = """# {estimator} on {source}
 
@@ -14,12 +15,12 @@ A sequential recommender made with unveil: BERT4Rec trained on the Cloze task wi
 
 ## Data
 
-{users:,} users, {items:,} items, {interactions:,} interactions; Gini of popularity {gini:.3f}.
+{users}, {items}, {interactions}; Gini of popularity {gini:.3f}.
 Split: {split}. Fingerprint of the log: `{fingerprint}`.
 
 ## Training
 
-{epochs} epochs{best}; {parameters:,} parameters.{weights} Every setting is in `config.json`.
+{epochs}{best}; {parameters:,} parameters.{weights} Every setting is in `config.json`.
 
 ## Results on the test cases
 
@@ -43,13 +44,13 @@ def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Eva
     return _CARD.format(
         estimator=name,
         source=shown(experiment.data.log),
-        users=log["users"],
-        items=log["items"],
-        interactions=log["interactions"],
+        users=quantity(log["users"], "user"),
+        items=quantity(log["items"], "item"),
+        interactions=quantity(log["interactions"], "interaction"),
         gini=log["skew"]["gini"],
         split=about["split"],
         fingerprint=log["fingerprint"][:16],
-        epochs=len(fitted.epochs),
+        epochs=quantity(len(fitted.epochs), "epoch"),
         best="" if best is None else f", best at {best.epoch} (validation {monitor} {best.value:.4f})",
         parameters=about["parameters"],
         weights=_weights(about),
@@ -64,7 +65,8 @@ def _weights(about: Mapping[str, Any]) -> str:
     if weights is None:
         return ""
     share = weights["effective_sample_size"] / weights["slots"]
-    return f" Weighted by `{about['propensity']}`: {weights['slots']:,} slots are worth {share:.1%} of their number."
+    slots = quantity(weights["slots"], "slot")
+    return f" Weighted by `{about['propensity']}`: {slots} worth {share:.1%} of their number."
 
 
 def _table(evaluation: Evaluation) -> list[str]:

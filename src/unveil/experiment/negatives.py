@@ -12,6 +12,7 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.evaluation.candidates import most_negatives
 from unveil.experiment.config import EvaluationConfig, Experiment
+from unveil.wording import quantity
 
 USUAL = 100
 #: Places of the longest list that is judged.
@@ -22,14 +23,15 @@ def with_negatives(experiment: Experiment, split: Split, tell: Callable[[str], N
     """The experiment with numbers in place of None; fewer than usual are told. A number that was asked for stays."""
     if split.whole.n_items < PLACES:
         expected = f"at least {PLACES} items: lists of {PLACES} are judged"
-        raise UnveilError("the catalogue is too small", found=f"{split.whole.n_items} items", expected=expected)
+        raise UnveilError("the catalogue is too small", found=quantity(split.whole.n_items, "item"), expected=expected)
     asked = experiment.evaluation
     if asked.uniform is not None and asked.popular is not None:
         return experiment
     most = _count(asked, split)
     for name, left in most.items():
         if getattr(asked, name) is None and left < USUAL:
-            tell(f"negatives  {left} {name} ones instead of {USUAL}: not every case has more items to draw from")
+            found = quantity(left, f"{name} one")
+            tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
     uniform = most["uniform"] if asked.uniform is None else asked.uniform
     popular = most["popular"] if asked.popular is None else asked.popular
     return replace(experiment, evaluation=replace(asked, uniform=uniform, popular=popular))

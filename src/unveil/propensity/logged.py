@@ -12,6 +12,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.base import Kind, Source, register
+from unveil.wording import quantity
 
 
 @register
@@ -30,9 +31,10 @@ class Logged:
         theta_N = self.propensity_N[train.event_N]
         bad_N = ~((theta_N > 0) & (theta_N <= 1))
         if bad_N.any():
+            events, first = quantity(int(bad_N.sum()), "training event"), int(train.event_N[bad_N][0]) + 1
             raise UnveilError(
                 "the log has propensities that are none",
-                where=f"{int(bad_N.sum()):,} training events, first row {int(train.event_N[bad_N][0]) + 1} of the log",
+                where=f"{events}, first row {first} of the log",
                 found=float(theta_N[bad_N][0]),
                 expected="a number above 0, at most 1",
             )

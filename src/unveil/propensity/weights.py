@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from unveil.wording import quantity
+
 #: Above this effective share the weights are all but equal; below the other they have collapsed.
 EQUAL, COLLAPSED = 0.999, 0.01
 #: One slot dominates when it holds this share of all weight and this many times its fair share.
@@ -34,7 +36,7 @@ class WeightDiagnostics:
 
     def __str__(self) -> str:
         return (
-            f"{self.slots:,} slots worth {self.effective_sample_size:,.0f} ({self.ess_share:.1%}), "
+            f"{quantity(self.slots, 'slot')} worth {self.effective_sample_size:,.0f} ({self.ess_share:.1%}), "
             f"largest share {self.largest_share:.2g}, spread {self.spread:.3g}, clipped {self.clipped:.1%}"
         )
 
@@ -43,8 +45,8 @@ class WeightDiagnostics:
         told = []
         if self.ess_share > EQUAL:
             told.append(
-                f"The weights are all but equal ({self.slots:,} slots are worth {self.ess_share:.2%} of their number): "
-                "this run can hardly be told from the naive one. Raise the exponent or lower the clip."
+                f"The weights are all but equal ({quantity(self.slots, 'slot')} worth {self.ess_share:.2%} of their "
+                "number): this run can hardly be told from the naive one. Raise the exponent or lower the clip."
             )
         if self.ess_share < COLLAPSED:
             told.append(

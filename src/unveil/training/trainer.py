@@ -18,6 +18,7 @@ from unveil.training.identity import refuse_other_run, settings
 from unveil.training.learner import Learner, Task
 from unveil.training.progress import Best, Plan, Silent, Watcher
 from unveil.training.state import TrainingState, checkpoint_of, restored
+from unveil.wording import quantity
 
 Validate = Callable[[Backbone], Mapping[str, float] | float]
 
@@ -57,7 +58,8 @@ class Stopped(KeyboardInterrupt):
 
     def __init__(self, epochs_kept: int, folder: Path | None) -> None:
         self.epochs_kept, self.folder = epochs_kept, folder
-        super().__init__(f"training was stopped; {epochs_kept} epochs are kept")
+        kept = quantity(epochs_kept, "epoch")
+        super().__init__(f"training was stopped; {kept} {'is' if epochs_kept == 1 else 'are'} kept")
 
 
 @dataclass(frozen=True)
