@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unveil.data.splits import temporal_split as temporal_split
     from unveil.data.vocabulary import Vocabulary as Vocabulary
     from unveil.errors import UnveilError as UnveilError
+    from unveil.errors import UnveilWarning as UnveilWarning
     from unveil.serving.recommender import Recommender as Recommender
     from unveil.simulation.world import World as World
 
@@ -27,6 +28,7 @@ _HOME = {
     "Recommender": "unveil.serving.recommender",
     "Sequences": "unveil.data.sequences",
     "UnveilError": "unveil.errors",
+    "UnveilWarning": "unveil.errors",
     "Vocabulary": "unveil.data.vocabulary",
     "World": "unveil.simulation.world",
     "describe": "unveil.data.describe",

@@ -37,6 +37,10 @@ class UnveilError(Exception):
         return _SECRET.sub(r"\1***@", message)
 
 
+class UnveilWarning(UserWarning):
+    """Something to know before a result is believed. The command line prints it; Python code gets it as a warning."""
+
+
 def unknown(what: str, name: str, known: Iterable[str], *, where: object = None) -> UnveilError:
     """The error for a name that nobody knows; it suggests the nearest of those that are known."""
     names = list(known)

@@ -10,11 +10,13 @@ from tests.cli.conftest import Command
 from tests.runs import Finished, content
 from unveil.serving.recommender import SCHEMA
 
+WITHOUT_USER = {name: kind for name, kind in SCHEMA.items() if name != "user_id"}
 
-def read(path: Path) -> pl.DataFrame:
+
+def read(path: Path, schema: dict[str, type[pl.DataType]] = SCHEMA) -> pl.DataFrame:
     if path.suffix == ".parquet":
         return pl.read_parquet(path)
-    return pl.read_csv(path, schema=SCHEMA) if path.suffix == ".csv" else pl.read_ndjson(path, schema=SCHEMA)
+    return pl.read_csv(path, schema=schema) if path.suffix == ".csv" else pl.read_ndjson(path, schema=schema)
 
 
 @pytest.mark.parametrize("name", ["lists.csv", "lists.jsonl", "lists.parquet"])
@@ -41,12 +43,24 @@ def test_lists_on_standard_output(unveil: Command, finished: Finished) -> None:
 
 def test_after_a_history(unveil: Command, finished: Finished) -> None:
     done = unveil("recommend", finished.folder, "--history", "001, stranger,002", "-k", 4, "--as", "csv")
-    frame = pl.read_csv(StringIO(done.out), schema=SCHEMA)
-    assert frame.equals(finished.run.recommender.recommend_for([["001", "002"]], 4).frame)
+    frame = pl.read_csv(StringIO(done.out), schema=WITHOUT_USER)
+    assert frame.equals(finished.run.recommender.recommend_for([["001", "002"]], 4).frame.drop("user_id"))
     assert done.err == "unknown items passed over (1): stranger\n"
     assert not {"001", "002"} & set(frame["item_id"])
     all_of_them = unveil("recommend", finished.folder, "--history", "001,002", "-k", 30, "--keep-seen", "--as", "csv")
     assert len(pl.read_csv(StringIO(all_of_them.out))) == 30
+
+
+@pytest.mark.parametrize("name", ["lists.csv", "lists.jsonl", "lists.parquet"])
+def test_the_list_after_a_history_is_nobodys(name: str, unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    asked = ["recommend", finished.folder, "--history", "001,002", "-k", 2]
+    head, first, second = unveil(*asked).out.splitlines()
+    assert head.split() == ["item_id", "score", "rank"]
+    assert (first.split()[-1], second.split()[-1]) == ("1", "2")
+    assert all(json.loads(line).keys() == WITHOUT_USER.keys() for line in unveil(*asked, "--as", "jsonl").out.split())
+    assert unveil(*asked, "-o", tmp_path / name).code == 0
+    expected = finished.run.recommender.recommend_for([["001", "002"]], 2).frame.drop("user_id")
+    assert_frame_equal(read(tmp_path / name, WITHOUT_USER), expected, check_exact=True)
 
 
 def test_leading_zeros_matter(unveil: Command, finished: Finished) -> None:

@@ -60,6 +60,22 @@ def test_columns_by_name_and_filters(unveil: Command, finished: Finished, tmp_pa
     assert (data.columns, data.repeats) == ({"user": "who", "item": "what"}, "first")
 
 
+def test_what_was_shown_is_told_apart_from_what_was_taken(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    taken = pl.read_csv(finished.log, infer_schema=False).with_columns(clicked=pl.lit("1"))
+    left = pl.DataFrame({"user_id": ["looker"], "item_id": ["poster"], "timestamp": ["1600000000"], "clicked": ["0"]})
+    pl.concat([taken, left]).write_csv(tmp_path / "log.csv")
+    done = unveil("train", tmp_path / "log.csv", "-o", tmp_path / "run", *QUICK)
+    first, second, *_ = done.out.splitlines()
+    assert first == f"taken      {len(taken)} events, 40 users, 30 items"
+    assert second.startswith(f"shown      {len(taken) + 1} events, 41 users, 31 items; every item that was shown")
+
+
+def test_one_is_not_called_many(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    lines = unveil("train", finished.log, "-o", tmp_path / "run", *QUICK).out.splitlines()
+    assert [line for line in lines if line.startswith("1 epoch, best at 1 ")]
+    assert "1 epoch, best at 1 " in (tmp_path / "run" / "README.md").read_text()
+
+
 BAD = [
     (["--set", "model.widht=3"], r"unknown setting: found 'model.widht'", "Did you mean 'model.width'?"),
     (["--set", "model.width"], "not an assignment", "expected name=value"),

@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from tests.evaluation.small import Table, histories_of, random_histories
 from tests.runs import TINY, Finished, small_log
 from unveil.data.vocabulary import Vocabulary
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -49,6 +50,11 @@ def test_by_hand() -> None:
     assert lists(after.frame) == {"0": ["a"], "1": ["a", "c", "d"]}
     assert after.frame["rank"].to_list() == [1, 1, 2, 3]
     assert after.frame["score"].to_list() == [3.0, 1.0, -1.0, -3.0]
+
+
+def test_a_recommender_says_what_it_is(finished: Finished) -> None:
+    assert repr(by_hand()) == "Recommender(ByLength, 3 users, 4 items, 10 tokens a history)"
+    assert repr(finished.run.recommender) == "Recommender(bert4rec, 40 users, 30 items, 8 tokens a history)"
 
 
 def test_the_answer_has_its_four_columns_even_when_it_is_empty() -> None:
@@ -126,9 +132,28 @@ class TestFit:
     """A recommender in one call is the recommender of a run with the same settings."""
 
     def test_it_is_what_a_run_gives(self, finished: Finished) -> None:
-        fitted = Recommender.fit(small_log(), estimator="itps", overrides=TINY)
+        with pytest.warns(UnveilWarning, match="popularity stands in for exposure"):
+            fitted = Recommender.fit(small_log(), estimator="itps", overrides=TINY)
         assert fitted.recommend().frame.equals(finished.run.recommender.recommend().frame)
         assert fitted.users == finished.run.recommender.users
+
+    def test_what_is_doubtful_is_a_warning_at_the_call(self) -> None:
+        overrides = {**TINY, "training.epochs": 1, "estimator.exponent": 0}
+        with pytest.warns(UnveilWarning) as told:
+            Recommender.fit(small_log(), estimator="ips", overrides=overrides)
+        assert [str(each.message).partition(":")[0].partition(" (")[0] for each in told] == [
+            "The weights are all but equal",
+            "popularity stands in for exposure",
+        ]
+        assert {each.filename for each in told} == {__file__}
+
+    def test_true_exposure_is_no_proxy(self) -> None:
+        world = World.builtin(WorldSpec(users=30, items=20, steps=12), seed=1)
+        log = world.log(np.random.default_rng(0))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            Recommender.fit(log, estimator="itps", overrides={**TINY, "training.epochs": 1}, world=world)
+        assert not [each for each in told if "popularity" in str(each.message)]
 
     def test_saved_and_loaded(self, tmp_path: Path) -> None:
         fitted = Recommender.fit(small_log(), overrides={**TINY, "training.epochs": 1})

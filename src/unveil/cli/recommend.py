@@ -28,7 +28,10 @@ def recommend(
     ] = None,
     form: Annotated[As, typer.Option("--as", help="How to print, where no file is written.")] = As.table,
 ) -> None:
-    """Recommend: user_id, item_id, score, rank; raw ids in, raw ids out. Unknown ids are reported and passed over."""
+    """Recommend: user_id, item_id, score, rank; raw ids in, raw ids out. Unknown ids are reported and passed over.
+
+    The list after a history is nobody's in particular and has no user_id.
+    """
     from unveil.cli.results import print_lists, refuse_unknown_kind, write_lists
     from unveil.serving.lists import lists_for
 

@@ -2,22 +2,26 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
 from unveil.training.device import pick_device
 from unveil.training.fit import Ready
+from unveil.wording import quantity
 
 Tell = Callable[[str], None]
 
-_PROXY = "popularity stands in for exposure: gains are under that proxy."
-
 
 def tell_data(log: Interactions, split: Split, tell: Tell) -> None:
-    """How much there is, and how it is split."""
-    tell(f"log        {len(split.whole):,} events, {len(log.users):,} users, {len(log.items):,} items")
-    tell(f"split      {split.rule}; {split.train_only:,} users for training only")
-    sizes = ((split.train, "train on"), (split.valid, "validate on"), (split.test, "test on"))
-    tell(f"           {', '.join(f'{len(part):,} events to {use}' for part, use in sizes)}")
+    """How much there is, and how it is split. What was shown and left is told apart: it is in no history."""
+    if log.clicked is None:
+        tell(f"log        {log}")
+    else:
+        tell(f"taken      {_sizes(log.interacted())}")
+        tell(f"shown      {_sizes(log)}; every item that was shown can be recommended")
+    tell(f"split      {split.rule}; {quantity(split.train_only, 'user')} for training only")
+    tell(f"           {split}")
 
 
 def tell_training(ready: Ready, tell: Tell) -> None:
@@ -26,9 +30,13 @@ def tell_training(ready: Ready, tell: Tell) -> None:
     tell(f"estimator  {ready.estimator.name}{by}")
     if ready.weights is not None:
         tell(f"weights    {ready.weights}")
-        for warning in ready.weights.warnings():
-            tell(f"warning: {warning}")
-    if ready.by_proxy:
-        tell(f"warning: {_PROXY}")
+    for warning in ready.warnings():
+        tell(f"warning: {warning}")
     device = pick_device(ready.recipe.training.device)
-    tell(f"model      {ready.model.name}, {ready.model.n_parameters():,} parameters, on {device}")
+    tell(f"model      {ready.model.name}, {quantity(ready.model.n_parameters(), 'parameter')}, on {device}")
+
+
+def _sizes(log: Interactions) -> str:
+    """Events, and how many users and items have any."""
+    users, items = len(np.unique(log.user)), len(np.unique(log.item))
+    return f"{quantity(len(log), 'event')}, {quantity(users, 'user')}, {quantity(items, 'item')}"

@@ -1,5 +1,6 @@
 """Lists as they are asked for on the command line: after one history, for the users of a file, or for all."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from unveil.errors import UnveilError
@@ -9,13 +10,17 @@ from unveil.serving.recommender import Recommendations, Recommender
 def lists_for(
     folder: Path, *, history: str | None = None, users: Path | None = None, k: int = 10, filter_seen: bool = True
 ) -> Recommendations:
-    """What to recommend. A history is text with commas between ids; a file of users has one id a line."""
+    """What to recommend. A history is text with commas between ids; a file of users has one id a line.
+
+    A history is nobody's in particular: its list has no column of users.
+    """
     if history is not None and users is not None:
         raise UnveilError("a history and a file of users were both given", expected="one of them")
     recommender = Recommender.load(folder)
     if history is not None:
         ids = [part.strip() for part in history.split(",") if part.strip()]
-        return recommender.recommend_for([ids], k, filter_seen=filter_seen)
+        lists = recommender.recommend_for([ids], k, filter_seen=filter_seen)
+        return replace(lists, frame=lists.frame.drop("user_id"))
     return recommender.recommend(None if users is None else _ids(users), k, filter_seen=filter_seen)
 
 

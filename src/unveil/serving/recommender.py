@@ -24,6 +24,7 @@ from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.ranking import top_items
 from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import Cells, no_cells, seen_cells
+from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
@@ -72,11 +73,17 @@ class Recommender:
         """Train on a log less each user's last two events, of which the earlier says when to stop.
 
         `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
+        Where popularity has to stand in for exposure, or the weights are degenerate, an `UnveilWarning` says so.
         """
         from unveil.serving.fit import fit
 
         chosen = {"estimator.name": estimator, **(overrides or {})}
         return cls(**vars(fit(log, preset, chosen, world=world, watch=watch)))
+
+    def __repr__(self) -> str:
+        model = getattr(self.model, "name", type(self.model).__name__)
+        sizes = f"{quantity(len(self.users), 'user')}, {quantity(len(self.items), 'item')}"
+        return f"Recommender({model}, {sizes}, {quantity(self.length, 'token')} a history)"
 
     def recommend(
         self, users: Sequence[str] | None = None, k: int = 10, *, filter_seen: bool = True

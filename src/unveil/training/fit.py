@@ -26,6 +26,8 @@ from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep, Trainer
 
+_PROXY = "popularity stands in for exposure: gains are under that proxy."
+
 
 class KnownTruth(Exposure, Truth, Protocol):
     """A world: its exposure and its relevance are known."""
@@ -46,6 +48,11 @@ class Ready:
     def by_proxy(self) -> bool:
         """Whether something that was counted stands in for exposure that nobody recorded."""
         return self.propensity is not None and self.propensity.source == "nothing"
+
+    def warnings(self) -> list[str]:
+        """Plain sentences where the weights or their source are doubtful."""
+        told = [] if self.weights is None else self.weights.warnings()
+        return [*told, _PROXY] if self.by_proxy else told
 
     def fit(
         self, validation: ValidationEvaluator | None, *, keep: Keep | None = None, watch: Watcher | None = None
