@@ -20,6 +20,7 @@ class Outer:
     names: dict[str, str] = field(default_factory=dict)
     pair: tuple[float, float] = (0.5, 1.0)
     seed: int = 0
+    on: bool = True
 
 
 def test_dotted_and_nested_names() -> None:
@@ -37,16 +38,31 @@ def test_there_and_back() -> None:
     ("changes", "message"),
     [
         ({"inner.widht": 3}, r"run\.toml: unknown setting: found 'inner\.widht'.*Did you mean 'inner\.width'\?"),
-        ({"sead": 3}, r"unknown setting: found 'sead', expected one of inner, names, pair, seed\. Did you mean 'seed'"),
+        (
+            {"sead": 3},
+            r"found 'sead', expected one of inner, names, pair, seed, on\. Did you mean 'seed'",
+        ),
         (
             {"inner.width": "wide"},
-            r"run\.toml, inner\.width: not a valid value: found 'wide', expected a valid integer",
+            r"run\.toml, inner\.width: not a valid value: found 'wide', expected a whole number\.$",
         ),
         ({"inner.kind": "c"}, r"inner\.kind: not a valid value: found 'c', expected 'a' or 'b'"),
         ({"inner.widht.deep": 3}, r"unknown setting: found 'inner\.widht\.deep', expected one of inner\.width, "),
         ({"inner": 3, "inner.width": 4}, r"this setting has no parts: found 'inner\.width'"),
         ({"names.user.deep": "x"}, r"this setting has no parts: found 'names\.user\.deep'\. Set names\.user itself"),
-        ({"inner.width": None}, r"inner\.width: not a valid value"),
+        ({"inner.width": None}, r"inner\.width: not a valid value: found 'none', expected a whole number\.$"),
+        ({"inner.width": 3.5}, r"found 3\.5, expected a whole number\.$"),
+        ({"inner.share": "half"}, r"found 'half', expected a number\.$"),
+        ({"on": 7}, r"found 7, expected true or false\.$"),
+        ({"names.user": 3}, r"names\.user: not a valid value: found 3, expected text\.$"),
+        ({"names": 3}, r"names: not a valid value: found 3, expected a group of settings: set its parts by dotted"),
+        ({"inner": "x"}, r"inner: not a valid value: found 'x', expected a group of settings: set its parts by dotted"),
+        ({"pair": "x"}, r"pair: not a valid value: found 'x', expected a list\.$"),
+        ({"pair": [1]}, r"pair\.1: not a valid value: found \[1\], expected one value more\.$"),
+        ({"pair": [1, 2, 3]}, r"pair: not a valid value: found \[1, 2, 3\], expected fewer values\.$"),
+        ({"iner.width": 3}, r"found 'iner\.width', expected one of inner, .*\. Did you mean 'inner\.width'\?"),
+        ({"iner": 3}, r"Did you mean 'inner'\?"),
+        ({"width": 3}, r"Did you mean 'inner\.width'\?"),
         ({"seed.deep": 1}, r"this setting has no parts: found 'seed\.deep'\. Set seed itself"),
     ],
 )

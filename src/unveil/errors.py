@@ -41,16 +41,18 @@ class UnveilWarning(UserWarning):
     """Something to know before a result is believed. The command line prints it; Python code gets it as a warning."""
 
 
-def unknown(what: str, name: str, known: Iterable[str], *, where: object = None) -> UnveilError:
-    """The error for a name that nobody knows; it suggests the nearest of those that are known."""
+def unknown(
+    what: str, name: str, known: Iterable[str], *, where: object = None, near: Iterable[str] = ()
+) -> UnveilError:
+    """The error for a name that nobody knows; it suggests the nearest of those that are known, or of those `near`."""
     names = list(known)
-    near = get_close_matches(name, names, n=1)
+    closest = get_close_matches(name, [*names, *near], n=1)
     return UnveilError(
         f"unknown {what}",
         where=where,
         found=name,
         expected=f"one of {', '.join(names)}" if names else "none: it takes no options",
-        hint=f"Did you mean {near[0]!r}?" if near else None,
+        hint=f"Did you mean {closest[0]!r}?" if closest else None,
     )
 
 

@@ -1,7 +1,7 @@
 """Settings as trees of frozen dataclasses: changed by dotted names, read from TOML, checked with nearest-name hints."""
 
 import tomllib
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -39,7 +39,7 @@ def built(kind: type[T], tree: Mapping[str, Any], *, where: object = None) -> T:
         name = ".".join(str(part) for part in first["loc"])
         place = f"{where}, {name}" if where is not None else name
         raise UnveilError(
-            "not a valid value", where=place, found=first["input"], expected=_wish(first["msg"])
+            "not a valid value", where=place, found=_given(first["input"]), expected=_wish(first["type"], first["msg"])
         ) from None
 
 
@@ -73,6 +73,7 @@ def _flat(changes: Mapping[str, Any], prefix: str = "") -> Tree:
 
 def _section(tree: Any, settings: object, names: list[str], where: object) -> Tree:
     """The part of the tree that holds the last of the names; every name on the way is known, or refused."""
+    everything = [*_names(settings)]
     for depth, name in enumerate(names):
         if not isinstance(tree, dict):
             hint = f"Set {'.'.join(names[:depth])} itself."
@@ -80,11 +81,36 @@ def _section(tree: Any, settings: object, names: list[str], where: object) -> Tr
         if is_dataclass(settings):
             known = {field.name: ".".join([*names[:depth], field.name]) for field in fields(settings)}
             if name not in known:
-                raise unknown("setting", ".".join(names), known.values(), where=where)
+                raise unknown("setting", ".".join(names), known.values(), where=where, near=everything)
         section, tree, settings = tree, tree.get(name), getattr(settings, name, None)
     return section
 
 
-def _wish(message: str) -> str:
-    """pydantic's sentence as the end of ours."""
-    return message.removeprefix("Input should be ").removeprefix("Value error, ")
+def _names(settings: object, prefix: str = "") -> Iterator[str]:
+    """The dotted names of all settings, groups included."""
+    if is_dataclass(settings):
+        for field in fields(settings):
+            yield f"{prefix}{field.name}"
+            yield from _names(getattr(settings, field.name), f"{prefix}{field.name}.")
+
+
+#: What is wanted, in our words, by how the name of pydantic's complaint begins.
+_WISHES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "tuple": "a list",
+    "missing": "one value more",
+    "too": "fewer values",
+    "dict": "a group of settings: set its parts by dotted names",
+    "dataclass": "a group of settings: set its parts by dotted names",
+}
+
+
+def _wish(kind: str, message: str) -> str:
+    return _WISHES.get(kind.partition("_")[0], message.removeprefix("Input should be "))
+
+
+def _given(value: object) -> object:
+    return "none" if value is None else value

@@ -78,6 +78,7 @@ def test_one_is_not_called_many(unveil: Command, finished: Finished, tmp_path: P
 
 BAD = [
     (["--set", "model.widht=3"], r"unknown setting: found 'model.widht'", "Did you mean 'model.width'?"),
+    (["--set", "modl.width=3"], r"unknown setting: found 'modl.width'", "Did you mean 'model.width'?"),
     (["--set", "model.width"], "not an assignment", "expected name=value"),
     (["--set", "model.width=wide"], "model.width: not a valid value", "found 'wide'"),
     (["--set", "model=3"], "model: not a valid value", "found 3"),
