@@ -1,13 +1,12 @@
 """The options of every command that takes a LOG, written once: where it is, how to read it, what to leave out."""
 
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from unveil.cli.grouped import takes
 
 if TYPE_CHECKING:
     from unveil.data.log_source import LogSource
@@ -90,22 +89,5 @@ class LogOptions:
         return LogSource(**self.settings())
 
 
-def takes_log(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's `options: LogOptions` by one command-line parameter for each of its fields."""
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "options"]
-    hints = get_type_hints(LogOptions, include_extras=True)
-    shared = [_parameter(field, hints[field.name]) for field in fields(LogOptions)]
-
-    @wraps(command)
-    def expanded(**given: Any) -> None:
-        options = LogOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
-        command(options=options, **given)
-
-    expanded.__dict__["__signature__"] = inspect.Signature([shared[0], *own, *shared[1:]])
-    expanded.__annotations__ = {p.name: p.annotation for p in (*shared, *own)}
-    return expanded
-
-
-def _parameter(field: Field[Any], hint: object) -> inspect.Parameter:
-    default = inspect.Parameter.empty if field.default is MISSING else field.default
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+#: Decorates a command with the parameter `options: LogOptions`.
+takes_log = takes(LogOptions)

@@ -5,7 +5,18 @@ import sys
 import typer
 
 from unveil import __version__
-from unveil.cli import compare, data_convert, data_describe, data_fetch, demo, evaluate, recommend, train, world_draw
+from unveil.cli import (
+    compare,
+    data_convert,
+    data_describe,
+    data_fetch,
+    demo,
+    evaluate,
+    recommend,
+    reproduce,
+    train,
+    world_draw,
+)
 from unveil.errors import UnveilError
 
 app = typer.Typer(
@@ -20,6 +31,7 @@ data = typer.Typer(help="Describe, fetch and convert interaction logs.", no_args
 world = typer.Typer(help="Worlds whose relevance and exposure are known.", no_args_is_help=True)
 app.add_typer(data, name="data")
 app.add_typer(world, name="world")
+app.add_typer(reproduce.app, name="reproduce")
 
 data.command("describe")(data_describe.describe)
 data.command("fetch")(data_fetch.fetch)

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
+from unveil.evaluation.candidates import FULL
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.scorer import Scorer
+from unveil.evaluation.truth import judges
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.baselines import Popularity, Random
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.simulation.truth import judges, true_cases
+from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
 from unveil.training.device import threads
 from unveil.training.fit import prepare, validation_of
@@ -30,6 +32,8 @@ from unveil.training.trainer import Fitted
 
 #: Places of the lists whose true relevance is looked at.
 TOP = 10
+#: Arms that learn next to nothing: what a model must beat.
+BASELINES = ("random", "popularity")
 
 
 class Announcer(Watcher, Protocol):
@@ -83,7 +87,9 @@ class Jury:
     standard: Evaluator
 
     @classmethod
-    def of(cls, world: World, split: Split, recipe: Recipe, negatives: int) -> Self:
+    def of(
+        cls, world: World, split: Split, recipe: Recipe, *, uniform: int, popular: int, validation: str = FULL
+    ) -> Self:
         """Both sets of cases with their own negatives, drawn from the recipe's seed."""
         seed = recipe.training.seed
         true = replace(split, valid=true_cases(world, split.valid), test=true_cases(world, split.test))
@@ -93,19 +99,71 @@ class Jury:
                 split.whole,
                 split.train,
                 length=recipe.model.length,
-                uniform=negatives,
-                popular=negatives,
+                uniform=uniform,
+                popular=popular,
                 exclude_seen=False,
                 seed=seed,
             )
             for cases in (true.test, split.test)
         )
         by_truth = replace(by_truth, judges=judges(world, true.test, TOP))
-        return cls(validation_of(true, recipe, exclude_seen=False, seed=seed), by_truth, by_log)
+        chosen = validation_of(true, recipe, protocol=validation, exclude_seen=False, seed=seed)
+        return cls(chosen, by_truth, by_log)
 
     def judged(self, name: str, scorer: Scorer) -> Arm:
         """The verdict on a scorer."""
         return Arm(name, self.truth.evaluate(scorer, top=TOP), self.standard.evaluate(scorer, top=TOP))
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """What the arms of a trial share: a world, a log of its own, the split of that log, and the jury."""
+
+    world: World
+    log: Interactions
+    split: Split
+    jury: Jury
+
+    @classmethod
+    def of(
+        cls,
+        world: World,
+        log: Interactions,
+        recipe: Recipe,
+        *,
+        negatives: int = 100,
+        popular: bool = True,
+        validation: str = FULL,
+    ) -> Self:
+        """The bench of a log. Of the recipe, only the seed, the length and what is monitored matter here."""
+        split = leave_one_out(Sequences.of(log))
+        drawn_by_popularity = negatives if popular else 0
+        jury = Jury.of(world, split, recipe, uniform=negatives, popular=drawn_by_popularity, validation=validation)
+        return cls(world, log, split, jury)
+
+    @property
+    def unlearnable(self) -> float:
+        """Share of the test cases whose true favourite nobody took in the training part."""
+        count_V = np.bincount(self.split.train.item_N, minlength=self.world.n_items)
+        return float((count_V[self.jury.truth.cases.item_C] == 0).mean())
+
+    def arm(self, name: str, recipe: Recipe, watch: Watcher | None = None) -> Arm:
+        """Train and judge one estimator, by the recipe but for its name; or judge a baseline."""
+        with threads(recipe.training.threads):
+            if name == "random":
+                return self.jury.judged(name, Random(self.world.n_items, recipe.training.seed))
+            if name == "popularity":
+                return self.jury.judged(name, Popularity.fit(self.split.train))
+            return self._trained(name, recipe, watch)
+
+    def _trained(self, name: str, recipe: Recipe, watch: Watcher | None) -> Arm:
+        named = recipe.changed({"estimator.name": name})
+        ready = prepare(self.split.train, named, log=self.log, world=self.world)
+        fitted = ready.fit(self.jury.validation, watch=watch)
+        weights = None
+        if ready.weights is not None:
+            weights = Weights(ready.weights, ready.estimator(ready.task.slots).weight_M.numpy())
+        return replace(self.jury.judged(name, ready.model), fitted=fitted, weights=weights)
 
 
 def run_trial(
@@ -118,27 +176,10 @@ def run_trial(
     watch: Announcer | None = None,
 ) -> Trial:
     """Train and judge every estimator, and two baselines that learn next to nothing. The log is the world's own."""
-    split = leave_one_out(Sequences.of(log))
-    jury = Jury.of(world, split, recipe, negatives)
-    with threads(recipe.training.threads):
-        arms = [
-            jury.judged("random", Random(world.n_items, recipe.training.seed)),
-            jury.judged("popularity", Popularity.fit(split.train)),
-        ]
-        for name in estimators:
-            if watch is not None:
-                watch.next(name)
-            arms.append(_trained(name, recipe, jury, split, log, world, watch))
-    count_V = np.bincount(split.train.item_N, minlength=world.n_items)
-    return Trial(split, float((count_V[jury.truth.cases.item_C] == 0).mean()), arms)
-
-
-def _trained(
-    name: str, recipe: Recipe, jury: Jury, split: Split, log: Interactions, world: World, watch: Watcher | None
-) -> Arm:
-    ready = prepare(split.train, recipe.changed({"estimator.name": name}), log=log, world=world)
-    fitted = ready.fit(jury.validation, watch=watch)
-    weights = None
-    if ready.weights is not None:
-        weights = Weights(ready.weights, ready.estimator(ready.task.slots).weight_M.numpy())
-    return replace(jury.judged(name, ready.model), fitted=fitted, weights=weights)
+    bench = Bench.of(world, log, recipe, negatives=negatives)
+    arms = [bench.arm(name, recipe) for name in BASELINES]
+    for name in estimators:
+        if watch is not None:
+            watch.next(name)
+        arms.append(bench.arm(name, recipe, watch))
+    return Trial(bench.split, bench.unlearnable, arms)

@@ -24,16 +24,24 @@ def _plain(value: object) -> object:
 
 def refuse_other_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
     """Compare two identities, and name the first thing that differs."""
+    for name, before, after in differences(saved, now):
+        raise UnveilError(
+            f"the checkpoint belongs to a run with another {name}",
+            where=where,
+            found=before,
+            expected=after,
+            hint="Resume with the settings the run began with, or start another run.",
+        )
+
+
+def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What differs between two identities: its dotted name, what it was and what it is, in the order of names."""
     before, after = dict(_flat(saved)), dict(_flat(now))
-    for name in sorted(before.keys() | after.keys()):
-        if before.get(name) != after.get(name):
-            raise UnveilError(
-                f"the checkpoint belongs to a run with another {name}",
-                where=where,
-                found=_shown(before.get(name)),
-                expected=_shown(after.get(name)),
-                hint="Resume with the settings the run began with, or start another run.",
-            )
+    return [
+        (name, _shown(before.get(name)), _shown(after.get(name)))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
 
 
 def _shown(value: object) -> str:

@@ -4,8 +4,9 @@ import time
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import TaskID
 
+from unveil.experiment.progress import passed_and_left, whole_bar
 from unveil.training.history import Epoch
 from unveil.training.progress import Best, Plan
 
@@ -44,9 +45,7 @@ class DemoBar(_Count):
 
     def __init__(self, trainings: int, console: Console) -> None:
         super().__init__(trainings)
-        told = TextColumn("{task.fields[told]}")
-        columns = (TextColumn("{task.description}"), BarColumn(), told, TimeElapsedColumn())
-        self.bar = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True)
+        self.bar = whole_bar(console)
         self.task: TaskID = self.bar.add_task("drawing the log", total=None, told="")
         self.done = 0
 
@@ -109,8 +108,7 @@ class DemoLines(_Count):
     def _left(self, epoch: int) -> str:
         assert self.plan is not None
         done = (self.place - 1 + epoch / self.plan.epochs) / self.trainings
-        passed = time.monotonic() - self.begun
-        return f"{passed:.0f} s, about {passed / done - passed:.0f} s left"
+        return passed_and_left(time.monotonic() - self.begun, done)
 
     def stop(self) -> None:
         """Nothing to tidy up."""

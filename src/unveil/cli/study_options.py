@@ -1,0 +1,100 @@
+"""The options of every question on semi-synthetic data, written once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from unveil.experiment.reproduce.plan import Plan
+
+_SIZE = "How much"
+_WORLD = "The world and its log"
+_TRAINING = "Training and judging"
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Where results go, how much is done, and what a study is made of."""
+
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run: new, or one to go on with.")]
+    preset: Annotated[
+        str,
+        typer.Option(help="paper (the authors' settings), converged (one backbone for all) or quick."),
+    ] = "paper"
+    replicates: Annotated[int, typer.Option(help="Repeat everything random but the world.", rich_help_panel=_SIZE)] = 5
+    worlds: Annotated[
+        int, typer.Option(help="Make so many worlds, to count their variance as well.", rich_help_panel=_SIZE)
+    ] = 1
+    estimators: Annotated[str, typer.Option(help="Which to train, with commas between.", rich_help_panel=_SIZE)] = (
+        "naive,ips,itps,ideal"
+    )
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Worker processes, by default one a core; no figure changes.", rich_help_panel=_SIZE),
+    ] = None
+    take_from: Annotated[
+        Path | None,
+        typer.Option("--from", help="Take over cells from another question's folder.", rich_help_panel=_SIZE),
+    ] = None
+    data: Annotated[
+        str,
+        typer.Option(
+            help="A log with ratings (a file or a fetched data set), 'builtin', or the folder of a world.",
+            rich_help_panel=_WORLD,
+        ),
+    ] = "ml-100k"
+    steps: Annotated[int, typer.Option(help="T: the last so many ratings of each user.", rich_help_panel=_WORLD)] = 100
+    choice: Annotated[
+        str,
+        typer.Option(
+            help="rational_exposed (the paper's), rational_all, categorical_exposed or categorical_all.",
+            rich_help_panel=_WORLD,
+        ),
+    ] = "rational_exposed"
+    catalogue: Annotated[
+        str,
+        typer.Option(
+            help="Targets and negatives among the items that the drawn log shows (observed), or all (whole).",
+            rich_help_panel=_WORLD,
+        ),
+    ] = "observed"
+    propensity: Annotated[
+        str,
+        typer.Option(help="What the estimators are given: true, noisy:SD or estimated.", rich_help_panel=_TRAINING),
+    ] = "true"
+    clip: Annotated[
+        float | None,
+        typer.Option(help="Clip θ from below; by default as the preset says.", rich_help_panel=_TRAINING),
+    ] = None
+    negatives: Annotated[
+        int, typer.Option(help="Negatives drawn uniformly for each case.", rich_help_panel=_TRAINING)
+    ] = 100
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Change one setting of all trainings.", rich_help_panel=_TRAINING
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
+
+    def plan(self, severities: tuple[float, ...]) -> "Plan":
+        """What is asked for, checked."""
+        from unveil.experiment.reproduce.plan import Plan
+        from unveil.experiment.reproduce.study import Study
+
+        study = Study(
+            data=self.data,
+            preset=self.preset,
+            steps=self.steps,
+            choice=self.choice,
+            catalogue=self.catalogue,
+            propensity=self.propensity,
+            clip=self.clip,
+            negatives=self.negatives,
+            seed=self.seed,
+            changes=tuple(self.assignments or ()),
+        )
+        names = tuple(name.strip() for name in self.estimators.split(",") if name.strip())
+        return Plan(study, severities, self.worlds, self.replicates, names)

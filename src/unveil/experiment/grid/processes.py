@@ -1,0 +1,139 @@
+"""The engine of one machine: worker processes of one thread each, so that results do not depend on their number."""
+
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+from unveil.experiment.grid.attempt import attempt
+from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job
+
+#: Libraries read these when they are loaded; a worker is a fresh interpreter and loads them anew.
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+_SECONDS_TO_DIE = 5.0
+
+
+def cores() -> int:
+    """The processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process and our end of the line to it."""
+
+    process: BaseProcess
+    line: Connection
+    job: Job | None = None
+
+    @classmethod
+    def start(cls) -> "_Worker":
+        context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs,), daemon=True)
+        with _environment(_ONE_THREAD):
+            process.start()
+        theirs.close()
+        return cls(process, ours)
+
+    def take(self, job: Job) -> Event:
+        self.line.send(job)
+        self.job = job
+        return Begun(job.key)
+
+    def end(self) -> None:
+        self.line.close()
+        self.process.terminate()
+        self.process.join(_SECONDS_TO_DIE)
+        if self.process.is_alive():
+            self.process.kill()
+
+
+@dataclass(frozen=True)
+class Processes:
+    """`count` workers; each takes the next job when it is done with its last."""
+
+    count: int
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+        """All jobs. A worker that dies fails its job and is replaced."""
+        left, workers = deque(jobs), [_Worker.start() for _ in range(min(self.count, len(jobs)))]
+        try:
+            for worker in workers:
+                yield worker.take(left.popleft())
+            while busy := {worker.line: worker for worker in workers if worker.job is not None}:
+                for line in wait(list(busy)):
+                    yield from self._heard(busy[line], left, workers)  # type: ignore[index]
+        finally:
+            for worker in workers:
+                worker.end()
+
+    def _heard(self, worker: _Worker, left: deque[Job], workers: list[_Worker]) -> Iterator[Event]:
+        event = _said(worker)
+        yield event
+        if isinstance(event, Done | Failed):
+            worker.job = None
+            if left:
+                yield _alive(worker, workers).take(left.popleft())
+
+
+def _alive(worker: _Worker, workers: list[_Worker]) -> _Worker:
+    """The worker, or its successor."""
+    if not worker.process.is_alive():
+        workers.remove(worker)
+        worker.end()
+        worker = _Worker.start()
+        workers.append(worker)
+    return worker
+
+
+def _said(worker: _Worker) -> Event:
+    """The next event from a worker; its silence is its death."""
+    assert worker.job is not None
+    try:
+        event: Event = worker.line.recv()
+        return event
+    except (EOFError, OSError):
+        worker.process.join(_SECONDS_TO_DIE)
+        return Failed(worker.job.key, f"its process died ({_cause(worker.process.exitcode)}).")
+
+
+def _cause(code: int | None) -> str:
+    if code == -signal.SIGKILL:
+        return "killed, most likely for want of memory"
+    return f"exit code {code}"
+
+
+def work(line: Connection) -> None:
+    """The life of a worker: jobs in, events out, until nobody is there any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us decides
+    import torch
+
+    torch.set_num_threads(1)
+    try:
+        while True:
+            job: Job = line.recv()
+            line.send(attempt(job, lambda share, key=job.key: line.send(Advanced(key, share))))  # type: ignore[misc]
+    except (EOFError, OSError):
+        return
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set for a while: what is started inside inherits it."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,99 @@
+"""Where a grid is kept: who it belongs to, and a file for each cell that is done.
+
+```
+run.json       what the cells depend on; a folder is used again only for the same
+cells/KEY.json the result of a cell, whole or not there
+errors/KEY.txt why a cell failed, where that is not the user's doing
+```
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unveil.errors import UnveilError
+from unveil.files import write_whole
+from unveil.training.identity import differences
+
+ABOUT = "run.json"
+Identity = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder that belongs to one grid, told by its `identity`.
+
+    What the cells depend on stands in the identity under `cells`; folders that agree in it may share them.
+    """
+
+    folder: Path
+    identity: Identity
+
+    def open(self) -> None:
+        """Take the folder into use, or refuse what is in it: strangers' files, or a grid of another identity."""
+        path = self.folder / ABOUT
+        if path.is_file():
+            self._refuse_other(path)
+        elif self.folder.is_dir() and any(self.folder.iterdir()):
+            hint = "Name a new folder, or one that such a run was begun in."
+            raise UnveilError("the output folder holds something else", where=self.folder, hint=hint)
+        else:
+            write_whole(path, json.dumps(self.identity, indent=1, ensure_ascii=False) + "\n")
+
+    def _refuse_other(self, path: Path) -> None:
+        found = differences(_read(path), self.identity)
+        if found:
+            told = "; ".join(f"{name} was {before} and is now {after}" for name, before, after in found[:3])
+            raise UnveilError(
+                f"the folder belongs to another run: {told}{' and more' if len(found) > 3 else ''}",
+                where=self.folder,
+                hint="Name another folder, or repeat the command that began this one.",
+            )
+
+    def result(self, key: str) -> dict[str, Any] | None:
+        """The result of a cell that is done. One that was damaged is to be done again."""
+        try:
+            return dict(json.loads(self._path(key).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):
+            return None
+
+    def keep(self, key: str, result: Mapping[str, Any]) -> None:
+        """Write the result of a cell, whole or not at all."""
+        write_whole(self._path(key), json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
+        (self.folder / "errors" / f"{key}.txt").unlink(missing_ok=True)
+
+    def blame(self, key: str, detail: str) -> Path:
+        """Write why a cell failed."""
+        path = self.folder / "errors" / f"{key}.txt"
+        write_whole(path, detail)
+        return path
+
+    def forget(self, key: str) -> None:
+        """The cell is to be done again."""
+        self._path(key).unlink(missing_ok=True)
+
+    def adopt(self, other: Path, keys: list[str]) -> int:
+        """Take over what is missing here from a folder whose cells depend on the same; how many cells they were."""
+        if not (other / ABOUT).is_file():
+            raise UnveilError("there are no cells to take over", where=other, expected=f"a folder with a {ABOUT}")
+        source = Store(other, {**_read(other / ABOUT), "cells": self.identity["cells"]})
+        source._refuse_other(other / ABOUT)
+        missing = {key: source.result(key) for key in keys if self.result(key) is None}
+        found = {key: result for key, result in missing.items() if result is not None}
+        for key, result in found.items():
+            self.keep(key, result)
+        return len(found)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / "cells" / f"{key}.json"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, OSError) as error:
+        raise UnveilError(f"cannot be read: {error}", where=path) from None

@@ -1,0 +1,27 @@
+"""What people call the arms of an experiment, and the colour each has in every plot."""
+
+from collections.abc import Iterable
+
+_NAMES = {"ips": "IPS", "itps": "ITPS"}
+#: A place among the page's colours for each loss; what learns next to nothing is muted.
+COLOURS = {"naive": 0, "ips": 1, "itps": 2, "ideal": 3}
+
+
+def named(arm: str) -> str:
+    """An arm as people write it."""
+    return _NAMES.get(arm, arm)
+
+
+def listed(arms: Iterable[str]) -> str:
+    """Arms one after another."""
+    return ", ".join(named(arm) for arm in arms)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """+0.012 or −0.012."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def share(value: float) -> str:
+    """25% or −25%."""
+    return f"{value:.0%}".replace("-", "−")

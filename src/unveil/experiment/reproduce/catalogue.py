@@ -1,0 +1,8 @@
+"""The questions that can be asked, by name."""
+
+from collections.abc import Mapping
+
+from unveil.experiment.reproduce.question import Question
+from unveil.experiment.reproduce.rq1 import RQ1
+
+QUESTIONS: Mapping[str, Question] = {question.name: question for question in (RQ1(),)}

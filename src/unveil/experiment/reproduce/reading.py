@@ -1,0 +1,46 @@
+"""The reading of an answer as Markdown: for those who open the folder."""
+
+from unveil.experiment.progress import spell
+from unveil.experiment.reproduce.question import Sheet
+from unveil.experiment.reproduce.run import Answer
+from unveil.experiment.reproduce.words import caution
+
+
+def markdown(answer: Answer, command: str) -> str:
+    """Question, reading, tables, and how it was made."""
+    return "\n".join(
+        [
+            f"# {answer.question.name.upper()}: {answer.question.title}",
+            "",
+            *(line for paragraph in answer.question.reading(answer) for line in (paragraph, "")),
+            caution(answer.results),
+            "",
+            *(line for sheet in answer.question.sheets(answer) for line in _table(sheet)),
+            "## How it was made",
+            "",
+            f"    {command}",
+            "",
+            _made(answer),
+            "",
+        ]
+    )
+
+
+def _table(sheet: Sheet) -> list[str]:
+    rows = [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in (sheet.head, *sheet.rows)]
+    rule = "|" + "---|" * len(sheet.head)
+    return [f"## {sheet.title}", "", rows[0], rule, *rows[1:], "", sheet.foot, ""]
+
+
+def _cell(text: str) -> str:
+    return text.strip().replace("*", "\\*").replace("|", "\\|")
+
+
+def _made(answer: Answer) -> str:
+    plan = answer.plan
+    return (
+        f"Preset `{plan.study.preset}`: {plan.study.training.about}. Data: {answer.source.about}, fingerprint "
+        f"`{answer.source.fingerprint[:16]}`. {len(answer.results.cells)} cells, {spell(answer.worker_seconds)} of one "
+        f"core in all; the last run took {spell(answer.seconds)} and made {answer.made} of them. `results.json` and "
+        f"`results.csv` hold every figure, `index.html` shows them, `about.json` names the versions."
+    )

@@ -1,0 +1,75 @@
+"""Answering a question: worlds, then cells, then tables and pages. Every part is kept, and none is made twice."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unveil.experiment.grid.job import Engine
+from unveil.experiment.grid.progress import Silent, Watcher
+from unveil.experiment.grid.run import run_grid
+from unveil.experiment.grid.store import Store
+from unveil.experiment.reproduce.plan import Plan
+from unveil.experiment.reproduce.question import Question
+from unveil.experiment.reproduce.results import Results
+from unveil.experiment.reproduce.worlds import Source, place, refuse_more_than_one
+from unveil.settings import plain
+
+#: Raised when the same settings no longer give the same cells.
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What came out, and what it was made from."""
+
+    question: Question
+    plan: Plan
+    source: Source
+    results: Results
+    worlds: list[dict[str, Any]]  # what each world is
+    seconds: float  # of this run
+    made: int  # cells made by this run
+
+    @property
+    def worker_seconds(self) -> float:
+        """Of all cells and worlds, whenever they were made."""
+        every = [*self.results.cells.values(), *self.worlds]
+        return float(sum(cell["seconds"] for cell in every))
+
+
+def answer(
+    question: Question,
+    plan: Plan,
+    folder: Path,
+    engine: Engine,
+    *,
+    watch: Watcher | None = None,
+    take_from: Path | None = None,
+) -> Answer:
+    """Do what is left to do in `folder`, and give everything. Files are written by `files.write`."""
+    begun = time.monotonic()
+    refuse_more_than_one(plan.study, plan.worlds)
+    source = Source.of(plan.study)
+    store = Store(folder, identity(question, plan, source))
+    store.open()
+    worlds, cells = plan.world_jobs(folder), plan.cell_jobs(folder)
+    if take_from is not None:
+        store.adopt(take_from, [*(job.key for job in worlds), *(job.key for job in cells.values())])
+    left = {job.key for job in cells.values() if store.result(job.key) is None}
+    for job in worlds:
+        if left and not (place(folder, job.number) / "world.json").is_file():
+            store.forget(job.key)
+    watch = watch or Silent()
+    made = run_grid(worlds, store, engine, watch)
+    done = run_grid(list(cells.values()), store, engine, watch)
+    results = Results(
+        {at: done[job.key] for at, job in cells.items()}, plan.severities, plan.worlds, plan.replicates, plan.arms
+    )
+    return Answer(question, plan, source, results, list(made.values()), time.monotonic() - begun, len(left))
+
+
+def identity(question: Question, plan: Plan, source: Source) -> dict[str, Any]:
+    """What a folder is told by. Data are known by their content; more replicates or severities are welcome later."""
+    study = plain(plan.study) | {"data": source.fingerprint}
+    return {"question": question.name, "format": FORMAT, "cells": study}

@@ -1,0 +1,98 @@
+"""Study: all that the cells of a semi-synthetic question depend on, but their place in the grid."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from unveil.errors import UnveilError, unknown
+from unveil.estimators.base import estimator
+from unveil.experiment.reproduce.presets import Preset, preset
+from unveil.experiment.trial import BASELINES
+from unveil.settings import parsed
+from unveil.simulation.choice.base import CHOICES
+from unveil.training.recipe import Recipe
+
+#: Targets and negatives among the items that the drawn log shows, or among all of the world's.
+CATALOGUES = ("observed", "whole")
+
+#: Streams of random numbers of one replicate, kept apart.
+_LOG, _TRAINING = 0, 1
+
+
+@dataclass(frozen=True)
+class Study:
+    """Where worlds come from, how logs are drawn from them, how networks are trained and judged."""
+
+    data: str = "ml-100k"  # 'builtin', the folder of a world, or a log with ratings that worlds are fitted to
+    preset: str = "paper"
+    steps: int = 100  # T: of each user the last so many ratings
+    choice: str = "rational_exposed"
+    catalogue: str = "observed"  # or whole
+    propensity: str = "true"  # handed to the estimators: true, noisy:SD or estimated
+    clip: float | None = None  # θ is clipped from below at this; None: as the preset says
+    negatives: int = 100
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of the training, as name=value, for all estimators alike
+
+    def __post_init__(self) -> None:
+        """Whatever can be refused before any work is done is refused here."""
+        for name in ("steps", "negatives"):
+            _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        _check("seed", self.seed, self.seed >= 0, "0 or more")
+        _check("clip", self.clip, self.clip is None or 0 <= self.clip <= 1, "between 0 and 1")
+        if self.catalogue not in CATALOGUES:
+            raise unknown("catalogue", self.catalogue, CATALOGUES)
+        if self.choice not in list(CHOICES):
+            raise unknown("choice model", self.choice, CHOICES)
+        self.recipe("naive", 0)
+
+    @property
+    def training(self) -> Preset:
+        """The preset."""
+        return preset(self.preset)
+
+    @property
+    def validation(self) -> str:
+        """The ranking that decides which epoch is kept."""
+        return "full" if self.training.validation == "full" else f"uniform-{self.negatives}"
+
+    def recipe(self, arm: str, seed: int) -> Recipe:
+        """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it."""
+        name = "naive" if arm in BASELINES else arm
+        changes = {**self.training.settings(name), **dict(parsed(change) for change in self.changes)}
+        changes |= {"training.seed": seed} | self._weighting(name)
+        return Recipe().changed({"estimator.name": name}).changed(changes)
+
+    def _weighting(self, name: str) -> dict[str, Any]:
+        """Which propensity an estimator is given, and how it is clipped."""
+        chosen = estimator(name)
+        options = {field.name for field in fields(chosen)}  # type: ignore[arg-type]
+        settings: dict[str, Any] = {}
+        if self.clip is not None and "clip" in options:
+            settings["estimator.clip"] = self.clip
+        if chosen.needs in ("static", "temporal"):
+            settings |= propensity(self.propensity, chosen.needs)
+        return settings
+
+    def log_seed(self, world: int, replicate: int) -> list[int]:
+        """Of the draw of a replicate's log: the same for all estimators and all severities."""
+        return [self.seed, world, replicate, _LOG]
+
+    def training_seed(self, world: int, replicate: int) -> int:
+        """Of all that is random in a replicate's trainings and evaluation: the same for all estimators."""
+        return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
+
+
+def propensity(choice: str, kind: str) -> dict[str, Any]:
+    """The settings of a propensity as it is named on the command line."""
+    if choice == "true":
+        return {"propensity.name": f"known-{kind}"}
+    if choice == "estimated":
+        return {"propensity.name": f"popularity-{kind}"}
+    raise unknown("propensity", choice, ("true", "noisy:SD", "estimated"))
+
+
+def _check(name: str, found: object, valid: bool, expected: str) -> None:
+    if not valid:
+        raise UnveilError("out of range", where=name, found=found, expected=expected)

@@ -1,0 +1,96 @@
+"""Sentences that all questions share, chosen by the figures. Nothing here is true beforehand."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unveil.evaluation.stats import Paired, holm
+from unveil.experiment.names import listed, named, share, signed
+from unveil.experiment.outcome import BASE, BOUND, TRUE, Estimate
+from unveil.experiment.reproduce.ranking import ALPHA
+from unveil.experiment.reproduce.results import Figure, Results
+
+
+def headline(results: Results, evaluation: str = TRUE) -> Figure:
+    """The figure that conclusions are drawn from: the paper's NDCG@10."""
+    return Figure(evaluation, results.sampled, "NDCG", 10)
+
+
+def against_base(results: Results, severity: float, figure: Figure) -> dict[str, Paired]:
+    """Every other trained arm less the naive one; p-values after Holm's correction over the arms."""
+    if BASE not in results.trained:
+        return {}
+    others = [arm for arm in results.trained if arm != BASE]
+    found = {arm: results.against(severity, arm, BASE, figure) for arm in others}
+    corrected = holm(np.array([each.p for each in found.values()])).tolist()
+    return {arm: replace(each, p=p) for (arm, each), p in zip(found.items(), corrected, strict=True)}
+
+
+def verdict(found: Paired) -> str:
+    """What a paired test allows to say."""
+    if not found.p < ALPHA:
+        return "cannot be told from"
+    return "scores above" if found.difference > 0 else "scores below"
+
+
+def difference(arm: str, found: Paired) -> str:
+    """ITPS scores above the naive loss (+0.012 [0.003, 0.021], p 0.010)."""
+    interval = f"[{signed(found.low)}, {signed(found.high)}]"
+    p = "p below 0.001" if found.p < 0.001 else f"p {found.p:.3f}"
+    return f"{named(arm)} {verdict(found)} the naive loss ({signed(found.difference)} {interval}, {p})"
+
+
+def learnable(results: Results) -> list[str]:
+    """The trained arms that need no truth and are not the naive one."""
+    return [arm for arm in results.trained if arm not in (BASE, BOUND)]
+
+
+def gap_words(gap: float | None) -> str:
+    """What an arm does to the gap from naive to ideal."""
+    if gap is None:
+        return "there is no gap to close"
+    return f"{share(gap)} of the gap from naive to ideal is closed" if gap > 0 else "none of the gap is closed"
+
+
+def order_words(order: Sequence[str]) -> str:
+    """Best first."""
+    return listed(order)
+
+
+def interval(found: Estimate, digits: int = 3) -> str:
+    """The interval as it is written after a mean; nothing where there is none."""
+    if found.low is None or found.high is None:
+        return ""
+    return f" [{found.low:.{digits}f}, {found.high:.{digits}f}]".replace("-", "−")
+
+
+def plus_minus(found: Estimate) -> str:
+    """Half the width of the interval."""
+    return "" if found.low is None or found.high is None else f" ±{(found.high - found.low) / 2:.4f}"
+
+
+def caution(results: Results) -> str:
+    """What the intervals and tests are over, and what they leave out."""
+    if results.units == "worlds":
+        return (
+            f"Means over {results.worlds} worlds of {results.replicates} replicates each. The units of intervals and "
+            f"tests are the worlds, each with the mean of its replicates: their spread holds that of the worlds and "
+            f"that of the replicates (Student's t, {results.worlds - 1} degrees of freedom)."
+        )
+    if results.units == "replicates":
+        return (
+            f"Means over {results.replicates} replicates of one world, each with a log, initial weights, batches, "
+            f"masks and negatives of its own, shared by all arms. Intervals and tests are Student's t over replicates: "
+            f"another world may give other figures; --worlds counts that in."
+        )
+    return (
+        "One world, one log, one training of each loss. Intervals and tests are over users: they say how much users "
+        "differ, not how much another draw or training would. --replicates counts that in."
+    )
+
+
+def ess_words(share_by_arm: Mapping[str, float]) -> str:
+    """What weighting leaves of the sample."""
+    told = ", ".join(f"{named(arm)} {value:.0%}" for arm, value in share_by_arm.items())
+    return f"Effective sample size of the weights, as a share of the training events: {told}." if told else ""

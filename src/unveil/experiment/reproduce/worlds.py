@@ -1,0 +1,98 @@
+"""The worlds of a study: built in, saved, or fitted to a log with ratings; each made once and kept."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from unveil.data.filters import Filters
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
+from unveil.experiment.grid.job import Tell
+from unveil.experiment.reproduce.study import Study
+from unveil.simulation.world import World
+
+BUILTIN = "builtin"
+#: What the paper leaves out of a log with ratings: rare items, then short users.
+FILTERS = Filters(min_item=5, min_user=5)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What worlds are made from, looked at once."""
+
+    data: str
+    fingerprint: str
+    about: str
+
+    @classmethod
+    def of(cls, study: Study) -> "Source":
+        """Find the data, or refuse them before any work is done."""
+        if study.data == BUILTIN:
+            return cls(study.data, BUILTIN, "the built-in world")
+        folder = Path(study.data)
+        if (folder / "world.json").is_file():
+            world = World.load(folder)
+            return cls(study.data, _digest(folder), repr(world))
+        log = read(study.data)
+        return cls(study.data, log.fingerprint(), f"{log!r}")
+
+
+def read(data: str) -> Interactions:
+    """The log that worlds are fitted to."""
+    return FILTERS(Interactions.read(data))
+
+
+def _digest(folder: Path) -> str:
+    digest = sha256()
+    for name in ("world.json", "ids.json", "factors.safetensors"):
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()
+
+
+def place(folder: Path, number: int) -> Path:
+    """Where a world of a run is kept."""
+    return folder / "worlds" / f"{number:02d}"
+
+
+@dataclass(frozen=True)
+class WorldJob:
+    """Make a world and keep it; the result is its description."""
+
+    study: Study
+    folder: Path
+    number: int
+
+    @property
+    def key(self) -> str:
+        """The world's number."""
+        return f"w{self.number}"
+
+    @property
+    def cost(self) -> float:
+        """Worlds are alike."""
+        return 1.0
+
+    def run(self, tell: Tell) -> Mapping[str, Any]:
+        """Make, save, describe."""
+        world = make(self.study, self.number)
+        world.save(place(self.folder, self.number), overwrite=True)
+        return {"world": self.number, "origin": world.origin, "description": asdict(world.describe())}
+
+
+def make(study: Study, number: int) -> World:
+    """The world of that number; its seed counts on from the study's."""
+    seed = study.seed + number
+    if study.data == BUILTIN:
+        return World.builtin(seed=seed)
+    if (Path(study.data) / "world.json").is_file():
+        return World.load(Path(study.data))
+    return World.fit(read(study.data), steps=study.steps, seed=seed)
+
+
+def refuse_more_than_one(study: Study, worlds: int) -> None:
+    """A saved world is the only one of its kind."""
+    if worlds > 1 and (Path(study.data) / "world.json").is_file():
+        hint = "Name the log that it was fitted to, or ask for one world."
+        raise UnveilError("a saved world is one world", where=study.data, found=f"{worlds} worlds", hint=hint)
