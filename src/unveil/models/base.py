@@ -4,7 +4,7 @@ Shapes: B batch, L length, D width, M slots asked for, V items.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,9 @@ from torch.nn import functional as F
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
+
+#: How a network is asked while it learns: hidden items of a history, or the next item at every event.
+TaskName = Literal["cloze", "next-item"]
 
 
 class Output(NamedTuple):
@@ -27,6 +30,7 @@ class Backbone(nn.Module, ABC):
     """A network from rows of tokens to scores of items; `config`, of the class `Config`, is what shaped it."""
 
     name: ClassVar[str]
+    task: ClassVar[TaskName] = "cloze"
     Config: ClassVar[type[Any]]
     config: Any
     n_items: int
@@ -42,6 +46,14 @@ class Backbone(nn.Module, ABC):
     @abstractmethod
     def head(self, h_MD: Tensor) -> Output:
         """The three factors of the logits; the loss takes them apart so as never to hold all logits at once."""
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """As BERT: matrices from a normal of deviation 0.02 cut at two deviations, biases 0, norms the identity."""
+        for name, parameter in self.named_parameters():
+            if parameter.ndim > 1:
+                nn.init.trunc_normal_(parameter, std=0.02, a=-0.04, b=0.04, generator=generator)
+            else:
+                nn.init.constant_(parameter, float("norm" in name and name.endswith("weight")))
 
     def logits(self, h_MD: Tensor) -> Tensor:
         """logits_MV over the items."""

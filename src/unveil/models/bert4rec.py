@@ -64,14 +64,6 @@ class BERT4Rec(Backbone):
             self.output: nn.Module = TiedHead(config, n_items) if config.head == "tied" else UntiedHead(config, n_items)
         self.initialise(torch.Generator().manual_seed(seed))
 
-    def initialise(self, generator: torch.Generator) -> None:
-        """As BERT: matrices from a normal of deviation 0.02 cut at two deviations, biases 0, norms the identity."""
-        for name, parameter in self.named_parameters():
-            if parameter.ndim > 1:
-                nn.init.trunc_normal_(parameter, std=0.02, a=-0.04, b=0.04, generator=generator)
-            else:
-                nn.init.constant_(parameter, float("norm" in name and name.endswith("weight")))
-
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
         """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M).
 
@@ -155,7 +147,7 @@ class Block(nn.Module):
         self.widen, self.narrow = nn.Linear(D, 4 * D), nn.Linear(4 * D, D)
 
     def forward(self, h_BLD: Tensor, bias_B11L: Tensor | None, asked: Asked | None = None) -> Tensor:
-        """The next h everywhere, or only at the slots asked for."""
+        """The next h everywhere, or only at the slots asked for; the bias may differ from query to query."""
         p, pre = self.config.dropout if self.training else 0.0, self.config.norm == "pre"
         x_BLD = self.attention_norm(h_BLD) if pre else h_BLD
         h = h_BLD if asked is None else asked.pick(h_BLD)

@@ -1,0 +1,83 @@
+"""GRU4Rec: a recurrent network that says at every event what comes next. The whole network.
+
+Shapes: B batch, L length, D width, M slots asked for, V items. Rows are right-aligned and begin with MASK.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from unveil.data.tokens import n_tokens, pad_token
+from unveil.errors import UnveilError
+from unveil.models.base import Output, Where, register
+from unveil.models.causal import Causal
+from unveil.models.dropout import dropout
+
+
+@dataclass(frozen=True)
+class GRU4RecConfig:
+    """Size and form of the network."""
+
+    width: int = 64
+    blocks: int = 1  # layers of recurrent cells
+    length: int = 100  # events that are read: the cells forget anyway
+    dropout: float = 0.1
+    head: Literal["tied", "untied"] = "tied"
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.blocks, self.length) < 1:
+            raise UnveilError("width, blocks and length of a model must be at least 1", found=str(self))
+        if not 0 <= self.dropout < 1:
+            raise UnveilError("dropout is out of range", found=self.dropout, expected="0 ≤ dropout < 1")
+
+
+@register
+class GRU4Rec(Causal):
+    """B. Hidasi et al., Session-based recommendations with recurrent neural networks, ICLR 2016; seeded throughout.
+
+    With the full softmax instead of its sampled losses. Tied: scores are dot products with the item embedding, plus a
+    bias of each item. Untied: with a table of its own.
+    """
+
+    name = "gru4rec"
+    Config = GRU4RecConfig
+
+    def __init__(self, config: GRU4RecConfig, n_items: int, *, seed: int = 0) -> None:
+        super().__init__(config, n_items)
+        self.config: GRU4RecConfig = config
+        self.n_items = n_items
+        with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made
+            self.item = nn.Embedding(n_tokens(n_items), config.width)
+            self.cells = nn.GRU(config.width, config.width, config.blocks, batch_first=True)
+            self.last_norm = nn.LayerNorm(config.width)
+            self.table = nn.Embedding(n_items, config.width) if config.head == "untied" else None
+            self.bias = nn.Parameter(torch.empty(n_items))
+        self.initialise(torch.Generator().manual_seed(seed))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """As all networks here, but for the cells: uniform within ± 1/√D, as torch has them."""
+        super().initialise(generator)
+        for parameter in self.cells.parameters():
+            nn.init.uniform_(parameter, -(self.config.width**-0.5), self.config.width**-0.5, generator=generator)
+
+    def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
+        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M).
+
+        Rows are read from their first token on: padding is moved behind them, where it comes too late to matter.
+        """
+        B, L = token_BL.shape
+        p = self.config.dropout if self.training else 0.0
+        padding_B1 = (token_BL == pad_token(self.n_items)).sum(1, keepdim=True)
+        column_L = torch.arange(L, device=token_BL.device)
+        left_BL = token_BL.gather(1, (column_L + padding_B1) % L)
+        h_BLD, _ = self.cells(dropout(self.item(left_BL), p))
+        b, column = where if where is not None else torch.meshgrid(torch.arange(B), column_L.cpu(), indexing="ij")
+        b, column = b.to(h_BLD.device), column.to(h_BLD.device)
+        return dropout(self.last_norm(h_BLD[b, (column - padding_B1[b, 0]) % L]), p)
+
+    def head(self, h_MD: Tensor) -> Output:
+        """The three factors of the logits."""
+        table_VD = self.item.weight[: self.n_items] if self.table is None else self.table.weight
+        return Output(h_MD, table_VD, self.bias)

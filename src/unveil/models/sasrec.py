@@ -1,0 +1,71 @@
+"""SASRec: a causal transformer that says at every event what comes next. The whole network, with BERT4Rec's blocks.
+
+Shapes: B batch, L length, D width, M slots asked for, V items. Rows are right-aligned and begin with MASK.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from unveil.data.tokens import n_tokens, pad_token
+from unveil.models.base import Output, Where, register
+from unveil.models.bert4rec import BERT4RecConfig, Block
+from unveil.models.causal import Causal
+from unveil.models.dropout import dropout
+
+
+@dataclass(frozen=True)
+class SASRecConfig(BERT4RecConfig):
+    """Size and form of the network."""
+
+
+@register
+class SASRec(Causal):
+    """W.-C. Kang and J. McAuley, Self-attentive sequential recommendation, ICDM 2018; every weight is set from `seed`.
+
+    Tied: scores are dot products with the item embedding, plus a bias of each item. Untied: with a table of its own.
+    """
+
+    name = "sasrec"
+    Config = SASRecConfig
+
+    def __init__(self, config: SASRecConfig, n_items: int, *, seed: int = 0) -> None:
+        super().__init__(config, n_items)
+        self.config: SASRecConfig = config
+        self.n_items = n_items
+        with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made
+            self.item = nn.Embedding(n_tokens(n_items), config.width)
+            self.position = nn.Embedding(config.length, config.width)
+            self.first_norm = nn.LayerNorm(config.width) if config.norm == "post" else nn.Identity()
+            self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+            self.last_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+            self.table = nn.Embedding(n_items, config.width) if config.head == "untied" else None
+            self.bias = nn.Parameter(torch.empty(n_items))
+        self.initialise(torch.Generator().manual_seed(seed))
+
+    def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
+        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M)."""
+        length = token_BL.shape[1]
+        if length > self.config.length:
+            raise ValueError(f"rows of {length} tokens, but the model knows {self.config.length} positions")
+        h_BLD = self.first_norm(self.item(token_BL) + self.position.weight[:length].flip(0))
+        h_BLD = dropout(h_BLD, self.config.dropout if self.training else 0.0)
+        bias_B1LL = self.causal_bias(token_BL, h_BLD.dtype)
+        for block in self.blocks:
+            h_BLD = block(h_BLD, bias_B1LL)
+        return self.last_norm(h_BLD if where is None else h_BLD[where])
+
+    def causal_bias(self, token_BL: Tensor, dtype: torch.dtype) -> Tensor:
+        """What is added to attention scores: the most negative number where the key comes later or is padding."""
+        L = token_BL.shape[1]
+        later_LL = torch.ones(L, L, dtype=torch.bool, device=token_BL.device).triu(1)
+        barred_BLL = later_LL | (token_BL == pad_token(self.n_items))[:, None, :]
+        # Finite, so that a column of padding, which may look at nothing, gives numbers, not NaN.
+        bias_BLL = torch.zeros(barred_BLL.shape, dtype=dtype, device=token_BL.device)
+        return bias_BLL.masked_fill_(barred_BLL, torch.finfo(dtype).min)[:, None]
+
+    def head(self, h_MD: Tensor) -> Output:
+        """The three factors of the logits."""
+        table_VD = self.item.weight[: self.n_items] if self.table is None else self.table.weight
+        return Output(h_MD, table_VD, self.bias)
