@@ -1,6 +1,8 @@
 """What can be wrong with a file: each gives one clear message that names the file, the row and what to do."""
 
+import csv
 import gzip
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -338,3 +340,52 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
             Interactions.read(path, "growing")
     finally:
         del registry._TEXT["growing"]
+
+
+def test_lines_that_end_in_cr_alone(told: Told) -> None:
+    said = told((HEADER + ROWS).replace("\n", "\r"))
+    assert said.startswith("log.csv: the lines end in CR alone: expected LF or CR LF.")
+    assert "tr '\\r' '\\n' < log.csv > new-log.csv" in said
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("name", [None, "jsonl"])
+def test_a_list_instead_of_json_lines(indent: int | None, name: str | None, told: Told) -> None:
+    content = json.dumps([{"user_id": "a", "item_id": "x"}, {"user_id": "b", "item_id": "y"}], indent=indent)
+    said = told(content, format=name)
+    assert said.startswith("log.csv: one JSON list, not JSON lines: expected one object a line. Take it apart: jq")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark(encoding: str, told: Told, tmp_path: Path) -> None:
+    said = told((HEADER + ROWS).encode(encoding))
+    assert said == f"log.csv: wrong encoding: the text is in UTF-16. Pass --encoding {encoding}."
+    assert len(Interactions.read(tmp_path / "log.csv", encoding=encoding)) == 3
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_values_that_json_does_not_have(value: str, told: Told) -> None:
+    good = '{"user_id":"a","item_id":"x","timestamp":1}\n'
+    said = told(f'{good}\n{{"user_id":"b","item_id":"y","timestamp":{value}}}\n')
+    assert said.startswith(f"log.csv, row 3: {value} is no value of JSON: found '{{")
+
+
+@pytest.mark.parametrize("rows", ["u1,a,1000000000\nu2,b,1000000001\n", "1,2\n2,3\n", "u1,a,4.5,1000000000,x\n" * 2])
+def test_a_file_without_a_header(rows: str, told: Told) -> None:
+    said = told(rows)
+    assert said.startswith("log.csv: the first line is a row, not a header: found '")
+    assert "such as user_id,item_id,timestamp, or name another --format" in said
+
+
+def test_columns_of_one_name(told: Told) -> None:
+    said = told("user_id,item_id,item_id\nu1,a,b\nu2,b,c\n")
+    assert said == "log.csv: several columns have the same name: found 'item_id'. Rename all but one of them."
+    assert "several columns have the same name" in told("user_id,item_id,ts,ts\nu1,a,1,2\nu2,b,1,2\n")
+
+
+def test_a_bad_row_after_a_very_long_id(told: Told) -> None:
+    limit = csv.field_size_limit()
+    long = f"{HEADER}u1,{'x' * 140_000},4,1000000000\n"
+    assert told(f"{long}u2,b,5\n").startswith("log.csv, row 3: a row of 3 fields")
+    assert told(f"{long}u2,b,5,soon\n").startswith("log.csv, row 3, column timestamp: not a time: found 'soon'")
+    assert csv.field_size_limit() == limit

@@ -62,7 +62,6 @@ def test_a_column_can_be_left_out() -> None:
         (["user_id", "movieId", "video_id"], "item"),
         (["user_id", "item_id", "ts", "created_at"], "time"),
         (["user_id", "item_id", "overall", "stars"], "rating"),
-        (["user_id", "user_id", "item_id"], "user"),
     ],
 )
 def test_two_equally_good_names_are_an_error(names: list[str], role: str) -> None:
@@ -84,3 +83,16 @@ def test_no_alias_belongs_to_two_roles() -> None:
     every = [alias for ranks in ALIASES.values() for rank in ranks for alias in rank.split()]
     assert len(every) == len(set(every))
     assert set(ALIASES) == set(ROLES)
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["user_id", "user_id", "item_id"], {}),
+        (["who", "who", "item_id"], {"user": "who"}),
+        ([" who", "who ", "item_id"], {"user": "who"}),
+    ],
+)
+def test_namesakes_are_not_told_apart(names: list[str], chosen: dict[str, str]) -> None:
+    with pytest.raises(UnveilError, match="several columns have the same name: found '(user_id|who)'"):
+        assigned(names, chosen, "log")

@@ -88,9 +88,16 @@ def _chosen(names: Sequence[str], role: str, name: str, where: object) -> int:
             expected=f"one of {_listed(names)}",
             hint=f"{hint}Name the column with --{role}-col.",
         )
-    if len(places) > 1:
-        raise UnveilError("several columns have the same name", where=where, found=name, hint="Rename one of them.")
+    _refuse_namesakes([name] * len(places), where)
     return places[0]
+
+
+def _refuse_namesakes(names: Sequence[str], where: object) -> None:
+    """Refuse several columns of one name: no option could tell them apart."""
+    if len(names) > 1 and len(set(names)) == 1:
+        raise UnveilError(
+            "several columns have the same name", where=where, found=names[0], hint="Rename all but one of them."
+        )
 
 
 def _refuse_double_use(places: Mapping[str, int], names: Sequence[str], where: object) -> None:
@@ -109,6 +116,7 @@ def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: objec
     for rank in ALIASES[role]:
         found = [place for place in free if _plain(names[place]) in rank.split()]
         if len(found) > 1:
+            _refuse_namesakes([names[place] for place in found], where)
             raise UnveilError(
                 f"several columns could be the {role}: {_listed([names[place] for place in found])}",
                 where=where,
@@ -120,7 +128,7 @@ def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: objec
 
 
 def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
-    close = get_close_matches(written(role), [name for name in names if not _known(name)], n=1, cutoff=0.5)
+    close = get_close_matches(written(role), [name for name in names if not known(name)], n=1, cutoff=0.5)
     hint = f"Perhaps --{role}-col {close[0]!r}? " if close else ""
     return UnveilError(
         f"no {role} column among {_listed(names)}",
@@ -130,7 +138,8 @@ def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
     )
 
 
-def _known(name: str) -> bool:
+def known(name: str) -> bool:
+    """Whether this is a usual name of some role's column."""
     return any(_plain(name) in rank.split() for ranks in ALIASES.values() for rank in ranks)
 
 

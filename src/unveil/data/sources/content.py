@@ -62,6 +62,9 @@ class Content:
             raise
         if "\0" in text:
             raise UnveilError("a binary file, not a log", where=self.path, hint="Name a text or Parquet file.")
+        if "\n" not in text and "\r" in text.rstrip("\r"):
+            hint = f"Write it anew with line feeds: tr '\\r' '\\n' < {self.path.name} > new-{self.path.name}"
+            raise UnveilError("the lines end in CR alone", where=self.path, expected="LF or CR LF", hint=hint)
         return text
 
     @cached_property

@@ -6,14 +6,16 @@ an error can name the row and the value found.
 
 import csv
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from unveil.data.sources.columns import assigned
+from unveil.data.sources.columns import assigned, known
 from unveil.data.sources.content import Content
 from unveil.data.sources.table import Table
 from unveil.errors import UnveilError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _TEXT_ROLES = ("user", "item")
 _SAMPLE = 100
+_NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,21 @@ def read_headed(content: Content, separator: str, chosen: Mapping[str, str]) -> 
             expected=f"a header with {separator!r} between the names",
             hint="Check the delimiter, or name another --format.",
         )
+    if not chosen:
+        _refuse_headless(content, separator, names)
     return read_rows(content, Layout(separator, names), assigned(names, chosen, content.path))
+
+
+def _refuse_headless(content: Content, separator: str, names: Sequence[str]) -> None:
+    """Refuse a first line with a number in it and no name that is known: it is a row."""
+    if any(map(_NUMBER.fullmatch, names)) and not any(map(known, names)):
+        example = separator.join(("user_id", "item_id", "timestamp"))
+        raise UnveilError(
+            "the first line is a row, not a header",
+            where=content.path,
+            found=content.head[0],
+            hint=f"Put a line with the names of the columns above it, such as {example}, or name another --format.",
+        )
 
 
 def read_rows(content: Content, layout: Layout, places: Mapping[str, int]) -> Table:
@@ -142,7 +159,7 @@ def _line(content: Content, layout: Layout, row: int) -> int:
 
 def _numbered(content: Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Each row below the header that is not blank, with the line it begins on."""
-    with content.lines() as lines:
+    with content.lines() as lines, _fields_of_any_length():
         reader = _reader((line.rstrip("\r\n").replace("\r", " ") for line in lines), layout)
         line, header = 1, layout.header
         try:
@@ -153,6 +170,16 @@ def _numbered(content: Content, layout: Layout) -> Iterator[tuple[int, list[str]
                 line = reader.line_num + 1
         except csv.Error as error:
             raise UnveilError("unreadable row", where=f"{content.path}, row {line}", found=str(error)) from None
+
+
+@contextmanager
+def _fields_of_any_length() -> Iterator[None]:
+    """Inside, the csv module reads ids that are longer than the 128 KiB it usually allows."""
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _reader(lines: Iterable[str], layout: Layout) -> "Reader":

@@ -31,9 +31,18 @@ def check(path: Path, content: bytes, encoding: str) -> None:
 
 
 def refuse_wide(path: Path, start: bytes) -> None:
-    """Text in UTF-16 says so with its first two bytes."""
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UnveilError("wrong encoding: the text is in UTF-16", where=path, hint="Pass --encoding utf-16.")
+    """Text in UTF-16 says so with its first two bytes; or, without them, has a zero for most second or first bytes."""
+    wide = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else _unmarked(start)
+    if wide is not None:
+        raise UnveilError("wrong encoding: the text is in UTF-16", where=path, hint=f"Pass --encoding {wide}.")
+
+
+def _unmarked(start: bytes) -> str | None:
+    first, second = start[::2], start[1::2]
+    for name, empty, full in (("utf-16-le", second, first), ("utf-16-be", first, second)):
+        if empty.count(0) > 0.7 * len(empty) and not full.count(0):
+            return name
+    return None
 
 
 def _wrong(path: Path, content: bytes, offset: int, encoding: str) -> UnveilError:

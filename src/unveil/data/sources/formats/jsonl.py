@@ -1,6 +1,7 @@
 """JSON lines: one object a line. Amazon's review files of 2014, 2018 and 2023 are of this kind."""
 
 import json
+import re
 from itertools import islice
 
 import polars as pl
@@ -20,11 +21,13 @@ class JsonLines:
     summary = "one JSON object a line (also Amazon review files)"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """The first line opens an object."""
-        return Likeness.CERTAIN if content.head[0].lstrip().startswith("{") else Likeness.NO
+        """The first line opens an object, or a list of objects, which `read` refuses."""
+        opens = content.head[0].lstrip().startswith("{") or _is_list(content)
+        return Likeness.CERTAIN if opens else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """The columns that are needed, as text."""
+        _refuse_list(content)
         keys = _keys(content)
         places = assigned(keys, options.columns, content.path)
         names = {role: keys[place] for role, place in places.items()}
@@ -35,6 +38,20 @@ class JsonLines:
             raise _explained(content, error) from None
         frame = frame.select(**{role: pl.col(name) for role, name in names.items()})
         return Table(content.path, frame, names, content.line_of)
+
+
+def _is_list(content: Content) -> bool:
+    return re.match(r"\s*\[\s*[{\[]", content.text_start) is not None
+
+
+def _refuse_list(content: Content) -> None:
+    if _is_list(content):
+        raise UnveilError(
+            "one JSON list, not JSON lines",
+            where=content.path,
+            expected="one object a line",
+            hint=f"Take it apart: jq -c '.[]' {content.path.name} > log.jsonl",
+        )
 
 
 def _keys(content: Content) -> list[str]:
@@ -62,9 +79,9 @@ def _explained(content: Content, error: Exception) -> UnveilError:
     content.check_encoding()
     with content.lines() as lines:
         for number, line in enumerate(lines, start=1):
-            if line.strip() and not _is_object(line):
+            if line.strip() and (problem := _problem(line)):
                 return UnveilError(
-                    "not a JSON object",
+                    problem,
                     where=f"{content.path}, row {number}",
                     found=line.strip(),
                     expected="one object a line",
@@ -73,11 +90,16 @@ def _explained(content: Content, error: Exception) -> UnveilError:
     return UnveilError("not JSON lines", where=content.path, found=str(error).splitlines()[0])
 
 
-def _is_object(line: str) -> bool:
+def _problem(line: str) -> str | None:
+    """Why a line is none; Python is glad to read NaN and Infinity, which JSON does not have."""
+    foreign: list[str] = []
     try:
-        return isinstance(json.loads(line), dict)
+        entry = json.loads(line, parse_constant=foreign.append)
     except (ValueError, RecursionError):
-        return False
+        return "not a JSON object"
+    if not isinstance(entry, dict):
+        return "not a JSON object"
+    return f"{foreign[0]} is no value of JSON" if foreign else None
 
 
 register(JsonLines())
