@@ -55,6 +55,21 @@ class World:
 
         return build(spec or WorldSpec(), seed)
 
+    @classmethod
+    def fit(
+        cls,
+        log: Interactions,
+        *,
+        steps: int = 100,
+        recipe: str = "posterior",
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> "World":
+        """The world behind a log with ratings, as far as it can be learnt; `origin` says how well it was."""
+        from unveil.simulation.fit import Fit, fit_world
+
+        return fit_world(log, Fit(steps=steps, recipe=recipe, seed=seed), progress).world
+
     def __repr__(self) -> str:
         source = self.origin.get("kind", "unknown origin")
         size = f"{self.n_users:,} users, {self.n_items:,} items, {self.n_steps} steps"

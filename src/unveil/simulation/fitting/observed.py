@@ -1,0 +1,64 @@
+"""The (user, item, step, rating) tuples of a log. Shapes: N tuples, U users, T steps."""
+
+import numpy as np
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.models.factorization.tuples import Tuples
+
+_WITHOUT = "Name the column with --rating-col, or use a log with ratings; `unveil demo` needs none."
+
+
+def observed(log: Interactions, steps: int) -> Tuples:
+    """Each user's last `steps` events with their ratings, aligned at the end: step T − 1 is the most recent."""
+    _refuse_unrated(log)
+    histories = Sequences.of(log)
+    _refuse_too_short(histories, steps)
+    assert log.rating is not None
+    first = histories.n_steps - steps
+    late_N = histories.step_N >= first
+    rating_N = log.rating[histories.event_N[late_N]].astype(np.float64)
+    _refuse_unusable(rating_N)
+    return Tuples(
+        user_N=histories.user_N[late_N].astype(np.int64),
+        item_N=histories.item_N[late_N].astype(np.int64),
+        step_N=histories.step_N[late_N].astype(np.int64) - first,
+        value_N=rating_N,
+        shape=(histories.n_users, histories.n_items, steps),
+    )
+
+
+def _refuse_unrated(log: Interactions) -> None:
+    if log.rating is None:
+        raise UnveilError(
+            "the log has no ratings, and without them relevance cannot be told from exposure",
+            expected="a rating for every event",
+            hint=_WITHOUT,
+        )
+
+
+def _refuse_too_short(histories: Sequences, steps: int) -> None:
+    if not 0 < steps <= histories.n_steps:
+        raise UnveilError(
+            "no history is as long as the steps asked for",
+            found=f"{steps} steps",
+            expected=f"1 to {histories.n_steps}, the longest history",
+            hint=f"Pass --steps {histories.n_steps} or fewer.",
+        )
+
+
+def _refuse_unusable(rating_N: np.typing.NDArray[np.float64]) -> None:
+    if missing := int((~np.isfinite(rating_N)).sum()):
+        raise UnveilError(
+            f"{missing:,} of {len(rating_N):,} events have no rating, or one that is not a number",
+            expected="a rating for every event",
+            hint="Leave out the events without one.",
+        )
+    if rating_N.min() == rating_N.max():
+        raise UnveilError(
+            "all ratings are the same, and say nothing about relevance",
+            found=float(rating_N[0]),
+            expected="ratings that differ",
+            hint=_WITHOUT,
+        )
