@@ -11,10 +11,12 @@ from unveil.evaluation.metrics import (
     CatalogueMetric,
     ListMetric,
     RankMetric,
+    TruthMetric,
     catalogue_metrics,
     list_metrics,
     metric,
     rank_metrics,
+    truth_metrics,
 )
 
 seeds = st.integers(0, 10_000)
@@ -29,7 +31,7 @@ def drawn_lists(seed: int) -> np.ndarray:
 def test_is_of_one_kind_and_gives_its_equation(name: str) -> None:
     found = metric(name)
     assert found.name == name
-    assert sum(isinstance(found, kind) for kind in (RankMetric, ListMetric, CatalogueMetric)) == 1
+    assert sum(isinstance(found, kind) for kind in (RankMetric, ListMetric, CatalogueMetric, TruthMetric)) == 1
     assert "=" in (type(found).__doc__ or "")
 
 
@@ -63,3 +65,34 @@ def test_catalogue_metrics_know_no_order_and_no_names(measure: CatalogueMetric, 
     assert 0 <= value <= 1
     assert measure(rng.permutation(top_CK), 12) == pytest.approx(value)
     assert measure(rng.permutation(12).astype(np.int32)[top_CK], 12) == pytest.approx(value)
+
+
+def top_of(scores_CV: np.ndarray, k: int) -> np.ndarray:
+    return np.argsort(-scores_CV, axis=1, kind="stable")[:, :k]
+
+
+@pytest.mark.parametrize("measure", truth_metrics(), ids=lambda m: m.name)
+@given(seed=seeds, k=st.integers(1, 12))
+def test_truth_metrics_see_one_case_at_a_time_and_know_no_names(measure: TruthMetric, seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    gamma_CV, scores_CV = rng.random((6, 12)).astype(np.float32), rng.standard_normal((6, 12)).astype(np.float32)
+    top_CK = top_of(scores_CV, k)
+    value_C = measure(gamma_CV, scores_CV, top_CK)
+    alone = [measure(gamma_CV[[c]], scores_CV[[c]], top_CK[[c]])[0] for c in range(6)]
+    assert value_C == pytest.approx(alone)
+    new_V = rng.permutation(12)  # item i is now called new_V[i]
+    old_V = np.argsort(new_V)
+    assert measure(gamma_CV[:, old_V], scores_CV[:, old_V], new_V[top_CK]) == pytest.approx(value_C, abs=1e-6)
+
+
+@pytest.mark.parametrize("measure", truth_metrics(), ids=lambda m: m.name)
+@given(seed=seeds, k=st.integers(1, 12))
+def test_nothing_beats_the_truth(measure: TruthMetric, seed: int, k: int) -> None:
+    rng = np.random.default_rng(seed)
+    gamma_CV, scores_CV = rng.random((6, 12)).astype(np.float32), rng.standard_normal((6, 12)).astype(np.float32)
+    best_C = measure(gamma_CV, gamma_CV, top_of(gamma_CV, k))
+    sign = 1 if measure.higher_is_better else -1
+    for scores in (scores_CV, -gamma_CV):
+        assert (sign * best_C >= sign * measure(gamma_CV, scores, top_of(scores, k)) - 1e-6).all()
+    empty_C = measure(gamma_CV, scores_CV, np.full((6, k), NOBODY))
+    assert np.isfinite(empty_C).all()

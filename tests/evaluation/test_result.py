@@ -7,7 +7,7 @@ from tests.evaluation.small import random_histories
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator
-from unveil.evaluation.result import Evaluation, parts
+from unveil.evaluation.result import Evaluation, column, parts
 from unveil.models.baselines import Random
 
 
@@ -20,6 +20,9 @@ def evaluation() -> Evaluation:
 
 def test_names_of_columns() -> None:
     assert parts("uniform-100:NDCG@10") == ("uniform-100", "NDCG", 10)
+    assert parts("truth:RankCorrelation") == ("truth", "RankCorrelation", 0)
+    for name in ("uniform-100:NDCG@10", "truth:RankCorrelation"):
+        assert column(*parts(name)) == name
 
 
 def test_every_mean_lies_in_its_interval_and_is_the_mean_of_its_column(evaluation: Evaluation) -> None:

@@ -36,7 +36,10 @@ def print_run(run: "Run") -> None:
 
 def print_evaluation(evaluation: "Evaluation") -> None:
     """A row for each metric, a column for each protocol; every mean with half the width of its interval."""
-    cells = {(row["protocol"], f"{row['metric']}@{row['k']}"): row for row in evaluation.summary.iter_rows(named=True)}
+    from unveil.evaluation.result import label
+
+    rows = evaluation.summary.iter_rows(named=True)
+    cells = {(row["protocol"], label(row["metric"], row["k"])): row for row in rows}
     protocols = [protocol for protocol in dict.fromkeys(protocol for protocol, _ in cells) if protocol != _LISTS]
     names = _in_order(name for protocol, name in cells if protocol != _LISTS)
     figures = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
@@ -49,19 +52,22 @@ def print_evaluation(evaluation: "Evaluation") -> None:
 
 
 def print_comparison(comparison: "Comparison") -> None:
-    """A row for each figure, a column for each run, the best marked."""
+    """A row for each figure, a column for each run, the best marked; ↓ stands where the lowest is best."""
+    from unveil.evaluation.result import label
+
     models = comparison.table["model"].unique(maintain_order=True).to_list()
     figures: dict[str, dict[str, dict[str, str]]] = {}
     for row in comparison.table.iter_rows(named=True):
         mark = "*" if row["significant"] else "+" if row["place"] == 1 else " "
-        rows = figures.setdefault(row["protocol"], {}).setdefault(f"{row['metric']}@{row['k']}", {})
+        name = label(row["metric"], row["k"]) + ("" if row["higher_is_better"] else " ↓")
+        rows = figures.setdefault(row["protocol"], {}).setdefault(name, {})
         rows[row["model"]] = f"{row['mean']:.4f}{mark}"
     for protocol, cells in figures.items():
         body = [[name, *(cells[name].get(model, "–") for model in models)] for name in _in_order(cells)]
         _print_table([protocol, *models], body)
         typer.echo()
     test = f"paired t-test per user, Holm-corrected p < {comparison.alpha:g}"
-    typer.echo(f"+ best  * best, and better than the next by more than chance ({test})")
+    typer.echo(f"+ best (↓: the lowest)  * best, and better than the next by more than chance ({test})")
 
 
 def print_lists(frame: "pl.DataFrame", form: str) -> None:

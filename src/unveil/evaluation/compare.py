@@ -24,6 +24,7 @@ class Comparison:
 
     A model is marked significant, the paper's asterisk, where it is best and its difference from the next best has a
     corrected p-value below `alpha`. `tests` has every pair: difference a − b, its interval, effect, p and p_holm.
+    Both say of each figure whether `higher_is_better`.
     """
 
     table: pl.DataFrame
@@ -41,7 +42,7 @@ def compare(
 
 
 def higher_is_better(name: str) -> bool:
-    """The direction of a metric; those not in the registry (a world's true relevance) are better when higher."""
+    """The direction of a metric; one that is not in the registry is taken to be better when higher."""
     return metric(name).higher_is_better if name in set(METRICS) else True
 
 
@@ -68,15 +69,20 @@ def _tests(evaluations: Mapping[str, Evaluation], test: Test, seed: int) -> pl.D
         for a, b in combinations(users, 2):
             result = paired(users[a][column].to_numpy(), users[b][column].to_numpy(), test=test, seed=seed)
             rows.append(dict(zip(FIGURE, parts(column), strict=True)) | {"a": a, "b": b} | vars(result))
-    tests = pl.DataFrame(rows)
+    tests = _directed(pl.DataFrame(rows))
     return tests.with_columns(p_holm=pl.Series(holm(tests["p"].to_numpy())))
+
+
+def _directed(frame: pl.DataFrame) -> pl.DataFrame:
+    """With the direction of each row's metric."""
+    direction = {name: higher_is_better(name) for name in frame["metric"].unique()}
+    return frame.with_columns(higher_is_better=pl.col("metric").replace_strict(direction, return_dtype=pl.Boolean))
 
 
 def _table(evaluations: Mapping[str, Evaluation], tests: pl.DataFrame, alpha: float) -> pl.DataFrame:
     summaries = [e.summary.with_columns(model=pl.lit(name)) for name, e in evaluations.items()]
-    falls = pl.col("metric").map_elements(higher_is_better, return_dtype=pl.Boolean)
-    merit = pl.when(falls).then(-pl.col("mean")).otherwise(pl.col("mean"))
-    table = pl.concat(summaries).with_columns(place=merit.rank("min").over(FIGURE).cast(pl.Int64))
+    merit = pl.when("higher_is_better").then(-pl.col("mean")).otherwise(pl.col("mean"))
+    table = _directed(pl.concat(summaries)).with_columns(place=merit.rank("min").over(FIGURE).cast(pl.Int64))
     return table.join(
         _winners(table, tests, alpha), on=[*FIGURE, "model"], how="left", maintain_order="left"
     ).with_columns(pl.col("significant").fill_null(value=False))

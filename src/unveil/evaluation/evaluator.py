@@ -57,7 +57,7 @@ class Evaluator:
     batch_size: int = 256
     bucket: bool = True
     device: str = "cpu"
-    judges: Mapping[str, Judge] = field(default_factory=dict)  # column such as "truth:Relevance@10" → judge
+    judges: Mapping[str, Judge] = field(default_factory=dict)  # column such as "truth:Regret@10" → judge
 
     def __post_init__(self) -> None:
         if not len(self.cases):

@@ -40,8 +40,9 @@ class Evaluation:
     """The results of one scorer on one set of cases.
 
     `frame` has a row for each case: user, item, step, seen, the list `top`, and then under `protocol:metric@k` each
-    value, with `protocol:rank` beside them. `summary` has a row for each (protocol, metric, k): the mean over n users
-    and its interval; metrics of all lists together have no interval.
+    value, with `protocol:rank` beside them; a metric that looks at all items has no k and goes by its name alone.
+    `summary` has a row for each (protocol, metric, k), with 0 for no k: the mean over n users and its interval;
+    metrics of all lists together have no interval.
     """
 
     frame: pl.DataFrame
@@ -72,8 +73,8 @@ class Evaluation:
         wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == k)
         found = self.summary.filter(wanted)["mean"]
         if not len(found):
-            there = ", ".join(f"{p}:{m}@{at}" for p, m, at in self.summary.select("protocol", "metric", "k").rows())
-            raise UnveilError("no such figure", found=f"{protocol}:{metric}@{k}", expected=f"one of {there}")
+            there = ", ".join(column(*figure) for figure in self.summary.select("protocol", "metric", "k").rows())
+            raise UnveilError("no such figure", found=column(protocol, metric, k), expected=f"one of {there}")
         return float(found[0])
 
     def write(self, folder: Path) -> None:
@@ -105,13 +106,23 @@ class Evaluation:
 
 
 def parts(name: str) -> tuple[str, str, int]:
-    """`full:NDCG@10` is the protocol full, the metric NDCG and k = 10."""
+    """`full:NDCG@10` is the protocol full, the metric NDCG and k = 10; `truth:RankCorrelation` has k = 0, for none."""
     protocol, _, rest = name.partition(":")
-    metric, _, k = rest.rpartition("@")
-    return protocol, metric, int(k)
+    metric, _, k = rest.partition("@")
+    return protocol, metric, int(k or 0)
+
+
+def column(protocol: str, metric: str, k: int) -> str:
+    """The name whose `parts` these are."""
+    return f"{protocol}:{label(metric, k)}"
+
+
+def label(metric: str, k: int) -> str:
+    """`NDCG@10`; where there is no k (0), the metric alone."""
+    return f"{metric}@{k}" if k else metric
 
 
 def per_user(frame: pl.DataFrame) -> pl.DataFrame:
     """One row a user, in order: the average of each metric over the user's cases."""
-    names = [name for name in frame.columns if ":" in name and "@" in name]
+    names = [name for name in frame.columns if ":" in name and not name.endswith(":rank")]
     return frame.group_by("user").agg(pl.col(names).mean()).sort("user")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from unveil.data.sources.database import shown
-from unveil.evaluation.result import RULES, Evaluation
+from unveil.evaluation.result import RULES, Evaluation, label
 from unveil.experiment.config import Experiment
 from unveil.training.trainer import Fitted
 from unveil.wording import quantity
@@ -70,11 +70,13 @@ def _weights(about: Mapping[str, Any]) -> str:
 
 
 def _table(evaluation: Evaluation) -> list[str]:
-    rows = [
-        f"| {row['protocol']} | {row['metric']}@{row['k']} | {row['mean']:.4f} | {_interval(row)} | {row['n']:,} |"
-        for row in evaluation.summary.iter_rows(named=True)
-    ]
+    rows = [_row(row) for row in evaluation.summary.iter_rows(named=True)]
     return ["| protocol | metric | mean | 95% interval | users |", "|---|---|---|---|---|", *rows]
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    name = label(row["metric"], row["k"])
+    return f"| {row['protocol']} | {name} | {row['mean']:.4f} | {_interval(row)} | {row['n']:,} |"
 
 
 def _interval(row: Mapping[str, Any]) -> str:

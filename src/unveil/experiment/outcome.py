@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.evaluation.result import per_user
+from unveil.evaluation.result import column, per_user
 from unveil.evaluation.stats import Paired, holm, paired
 from unveil.experiment.trial import Arm, Trial
 
@@ -70,7 +70,7 @@ class Outcome:
     @cached_property
     def _estimates(self) -> dict[tuple[str, str, str], Estimate]:
         return {
-            (row["estimator"], row["evaluation"], f"{row['protocol']}:{row['metric']}@{row['k']}"): Estimate(
+            (row["estimator"], row["evaluation"], column(row["protocol"], row["metric"], row["k"])): Estimate(
                 row["mean"], row["low"], row["high"], row["n"]
             )
             for row in self.table.iter_rows(named=True)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from unveil.simulation.builtin import WorldSpec
     from unveil.simulation.describe import WorldDescription
 
-Mask = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, eq=False)
 class World:
@@ -124,14 +122,9 @@ class World:
         """γ_M of one item at each slot."""
         return sigmoid(self.relevance_logits.logits_of(user_M, item_M, step_M))
 
-    def ideal_target(self, user_B: Indices, step_B: Indices, among: Mask | None = None) -> NDArray[np.int64]:
-        """argmax_i γ_sit: what a user who sees every item (or those of the mask `among`) would take."""
-        logit_BV = self.relevance_logits.logits(user_B, step_B)
-        if among is None:
-            return np.asarray(logit_BV.argmax(1))
-        if not among.any():
-            raise UnveilError("there is no item to choose the target from")
-        return np.asarray(np.where(among, logit_BV, -np.inf).argmax(1))
+    def ideal_target(self, user_B: Indices, step_B: Indices) -> NDArray[np.int64]:
+        """argmax_i γ_sit: what a user who sees every item would take."""
+        return np.asarray(self.relevance_logits.logits(user_B, step_B).argmax(1))
 
     def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """User and step of every slot, by user, then step: each user from their first step to T − 1."""
@@ -165,7 +158,10 @@ class World:
         return foreseen(self, strength)
 
     def aligned_with(self, log: Interactions) -> "World":
-        """The part of the world that a log shows: its users and items, in the log's own dense indices."""
+        """The part of the world that a log shows: its users and items, in the log's own dense indices.
+
+        With `log.compact()` these are the users and items that occur in the log: the observed catalogue.
+        """
         from unveil.simulation.alignment import aligned
 
         return aligned(self, log)

@@ -7,10 +7,12 @@ from unveil.evaluation.metrics.base import (
     ListMetric,
     Metric,
     RankMetric,
+    TruthMetric,
     catalogue_metrics,
     list_metrics,
     metric,
     rank_metrics,
+    truth_metrics,
 )
 
 __all__ = [
@@ -20,8 +22,10 @@ __all__ = [
     "ListMetric",
     "Metric",
     "RankMetric",
+    "TruthMetric",
     "catalogue_metrics",
     "list_metrics",
     "metric",
     "rank_metrics",
+    "truth_metrics",
 ]

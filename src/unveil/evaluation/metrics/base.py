@@ -1,4 +1,4 @@
-"""What a metric is. Three kinds, by what they look at; each metric is one small file with one registered class.
+"""What a metric is. Four kinds, by what they look at; each metric is one small file with one registered class.
 
 Shapes: C cases, K places of a list, V items.
 """
@@ -49,6 +49,16 @@ class CatalogueMetric(Metric):
         """The value of the whole set of lists."""
 
 
+class TruthMetric(Metric):
+    """A value for each case from the true relevance of all items there, which only a world knows."""
+
+    of_lists: ClassVar[bool] = True  # whether it looks at lists of K places, or at the scores of all items
+
+    @abstractmethod
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
+        """value_C from relevance, from the scores of all items, and from the recommended lists."""
+
+
 METRICS: Registry[Metric] = Registry("metric", package="unveil.evaluation.metrics", group="unveil.metrics")
 
 
@@ -70,6 +80,11 @@ def list_metrics() -> list[ListMetric]:
 def catalogue_metrics() -> list[CatalogueMetric]:
     """Every metric of all lists together, by name."""
     return [found for name in METRICS if isinstance(found := metric(name), CatalogueMetric)]
+
+
+def truth_metrics() -> list[TruthMetric]:
+    """Every metric of true relevance, by name."""
+    return [found for name in METRICS if isinstance(found := metric(name), TruthMetric)]
 
 
 def mean_over_list(value_CK: Values, top_CK: Index) -> Values:
