@@ -95,3 +95,26 @@ def test_what_the_system_says_is_explained(tmp_path: Path, code: int) -> None:
 def test_other_errors_pass_through(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="bad descriptor"), atomic_file(tmp_path / "out.txt"):
         raise OSError(errno.EBADF, "bad descriptor")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a file system in which nothing can be made")
+@pytest.mark.parametrize("name", ["log.csv", "folder/log.csv"])
+def test_a_message_names_the_output_and_never_its_draft(name: str) -> None:
+    path = Path("/proc") / name
+    with pytest.raises(UnveilError) as caught, atomic_file(path):
+        pass
+    assert str(caught.value).startswith(f"{path}: cannot write: No such file or directory. Choose")
+    with pytest.raises(UnveilError, match=f"^{path}: cannot write: "), atomic_folder(path):
+        pass
+
+
+def test_what_nobody_thought_of_still_names_the_output(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    with pytest.raises(UnveilError, match=rf"^{path}: cannot write: Input/output error"), atomic_file(path) as draft:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(draft))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_only_read_meanwhile_is_not_taken_for_the_output(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"input\.csv"), atomic_file(tmp_path / "log.csv"):
+        (tmp_path / "input.csv").read_bytes()

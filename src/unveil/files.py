@@ -91,14 +91,22 @@ def _swap_in(draft: Path, path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about writing into a message with advice."""
+    """Turn what the operating system says about writing into a message with advice, which names no draft."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _MEANING:
+        if error.errno not in _MEANING and not _is_about(error, path):
             raise
-        problem, hint = _MEANING[error.errno]
+        problem, hint = _MEANING.get(error.errno or 0, (error.strerror or str(error), "Choose another place."))
         raise UnveilError(f"cannot write: {problem}", where=path, hint=hint) from error
+
+
+def _is_about(error: OSError, path: Path) -> bool:
+    """Whether the system speaks of the path, of a folder above it or of its draft; it may as well be another file."""
+    if not isinstance(error.filename, str):
+        return False
+    named = Path(error.filename)
+    return named in (path, *path.parents) or named.name.startswith(f".{path.name}.")
 
 
 def _flush_to_disk(path: Path) -> None:
