@@ -23,7 +23,7 @@ def plain(settings: object) -> Tree:
 def changed(settings: T, changes: Mapping[str, Any], *, where: object = None) -> T:
     """The settings with some values replaced. `changes` is nested, has dotted names, or both."""
     tree = plain(settings)
-    for name, value in _flat(changes).items():
+    for name, value in flattened(changes).items():
         names = name.split(".")
         _section(tree, settings, names, where)[names[-1]] = value
     return built(type(settings), tree, where=where)
@@ -36,11 +36,22 @@ def built(kind: type[T], tree: Mapping[str, Any], *, where: object = None) -> T:
         return settings
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
+        name = ".".join(_path(tree, first["loc"]))
         place = f"{where}, {name}" if where is not None else name
         raise UnveilError(
             "not a valid value", where=place, found=_given(first["input"]), expected=_wish(first["type"], first["msg"])
         ) from None
+
+
+def flattened(changes: Mapping[str, Any], prefix: str = "") -> Tree:
+    """Dotted names of a nested mapping. An empty mapping is a value."""
+    flat: Tree = {}
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flattened(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
 
 
 def parsed(assignment: str) -> tuple[str, Any]:
@@ -58,17 +69,6 @@ def parsed(assignment: str) -> tuple[str, Any]:
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     """Making one takes far longer than using it."""
     return TypeAdapter(kind)
-
-
-def _flat(changes: Mapping[str, Any], prefix: str = "") -> Tree:
-    """Dotted names of a nested mapping. An empty mapping is a value."""
-    flat: Tree = {}
-    for name, value in changes.items():
-        if isinstance(value, Mapping) and value:
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
 
 
 def _section(tree: Any, settings: object, names: list[str], where: object) -> Tree:
@@ -106,6 +106,17 @@ _WISHES = {
     "dict": "a group of settings: set its parts by dotted names",
     "dataclass": "a group of settings: set its parts by dotted names",
 }
+
+
+def _path(tree: Any, location: tuple[int | str, ...]) -> list[str]:
+    """Where in the tree an error is; the name by which one of several kinds was chosen is no place in it."""
+    path = []
+    for part in location:
+        chosen = isinstance(tree, Mapping) and part not in tree and part == tree.get("name")
+        if not chosen:
+            path.append(str(part))
+            tree = tree.get(part) if isinstance(tree, Mapping) else None
+    return path
 
 
 def _wish(kind: str, message: str) -> str:

@@ -141,3 +141,13 @@ def test_training_leaves_the_best_weights(split: Split) -> None:
 def test_without_validation_the_last_weights_stay(split: Split) -> None:
     parts = prepare(split.train, recipe({"training.epochs": 2}))
     assert parts.fit(None).best is None
+
+
+@pytest.mark.parametrize("name", ["bert4rec", "sasrec", "gru4rec"])
+@pytest.mark.parametrize("estimator", ["naive", "itps", "ideal"])
+def test_every_network_learns_under_every_kind_of_estimator(name: str, estimator: str, log: Interactions) -> None:
+    changes = {"model.name": name, "estimator.name": estimator, "training.epochs": 8, "training.lr": 1e-2}
+    found = ready(log, changes, WORLD)
+    assert found.model.name == name
+    losses = [epoch.loss for epoch in found.fit(None).epochs]
+    assert losses[-1] < losses[0]

@@ -37,6 +37,10 @@ def test_the_paper_preset_does_what_the_paper_does() -> None:
         ({"training.epochs": 0}, r"training\.epochs: out of range: found 0, expected at least 1"),
         ({"training.schedule": "lineer"}, r"training\.schedule: not a valid value: found 'lineer'"),
         ({"model.heads": 3}, "width must be a multiple of heads"),
+        ({"model.name": "sasrek"}, r"unknown model: found 'sasrek'.*Did you mean 'sasrec'\?"),
+        ({"model": {"name": "gru4rec", "heads": 2}}, r"unknown setting: found 'model\.heads'"),
+        ({"model.width": "wide"}, r"model\.width: not a valid value: found 'wide'"),
+        ({"model": {"name": "sasrec", "width": "wide"}}, r"model\.width: not a valid value: found 'wide'"),
     ],
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
@@ -47,3 +51,19 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
 def test_an_unknown_preset_suggests_the_nearest() -> None:
     with pytest.raises(UnveilError, match=r"unknown preset: found 'convergd'.*Did you mean 'converged'\?"):
         preset("convergd")
+
+
+def test_another_network_keeps_what_both_have() -> None:
+    recipe = Recipe().changed({"model.width": 32, "model.heads": 4, "model.norm": "post"})
+    causal = recipe.changed({"model.name": "sasrec"})
+    assert plain(causal.model) == plain(recipe.model) | {"name": "sasrec"}
+    recurrent = causal.changed({"model": {"name": "gru4rec", "length": 7}})
+    assert plain(recurrent.model) == {
+        "name": "gru4rec",
+        "width": 32,
+        "blocks": 2,
+        "length": 7,
+        "dropout": 0.1,
+        "head": "tied",
+    }
+    assert recurrent.changed({"training.epochs": 3}).model == recurrent.model

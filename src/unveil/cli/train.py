@@ -20,6 +20,7 @@ def train(
     estimator: Annotated[
         str | None, typer.Option("--estimator", "-e", help="naive, ips, itps, ideal or one of your own.")
     ] = None,
+    model: Annotated[str | None, typer.Option(help="bert4rec (if not given), sasrec or gru4rec.")] = None,
     preset: Annotated[str | None, typer.Option(help="quick (if not given), paper or converged.")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings; it may extend a preset.")] = None,
     assignments: Annotated[
@@ -37,16 +38,26 @@ def train(
     Settings come from the preset or the config, then from options, then from --set: the last to name one decides.
     """
     from unveil.cli.results import print_run
+    from unveil.experiment.folder import CONFIG
+    from unveil.experiment.grid.stopping import asked_to_stop
     from unveil.experiment.run import run
     from unveil.training.progress import watcher
 
-    named = {"estimator.name": estimator, "data.world": world, "training.seed": seed, "training.device": device}
+    named = {
+        "model.name": model,
+        "estimator.name": estimator,
+        "data.world": world,
+        "training.seed": seed,
+        "training.device": device,
+    }
     experiment = _experiment(preset, config, options, named, assignments or [])
     try:
-        finished = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
+        with asked_to_stop():
+            finished = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
     except KeyboardInterrupt as stop:
         told = f"{stop} in {output}" if str(stop) else "stopped"
-        typer.echo(f"unveil: {told}. Go on with the same command and --resume.", err=True)
+        hint = "Go on with the same command and --resume." if (output / CONFIG).exists() else "Nothing was written."
+        typer.echo(f"unveil: {told}. {hint}", err=True)
         raise typer.Exit(130) from None
     print_run(finished)
 

@@ -4,18 +4,37 @@ Shapes: B batch, L length, D width, M slots asked for, V items.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from unveil.errors import UnveilError
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
 
 #: How a network is asked while it learns: hidden items of a history, or the next item at every event.
 TaskName = Literal["cloze", "next-item"]
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Size of a network. Each kind of network adds what is its own, and the field `name`, its name."""
+
+    width: int = 64
+    blocks: int = 2
+    length: int = 100  # the most recent events that are read
+    dropout: float = 0.1
+    head: Literal["tied", "untied"] = "tied"  # untied: items have other vectors as answers than as questions
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.blocks, self.length) < 1:
+            raise UnveilError("width, blocks and length of a model must be at least 1", found=str(self))
+        if not 0 <= self.dropout < 1:
+            raise UnveilError("dropout is out of range", found=self.dropout, expected="0 ≤ dropout < 1")
 
 
 class Output(NamedTuple):
@@ -31,8 +50,8 @@ class Backbone(nn.Module, ABC):
 
     name: ClassVar[str]
     task: ClassVar[TaskName] = "cloze"
-    Config: ClassVar[type[Any]]
-    config: Any
+    Config: ClassVar[type[NetworkConfig]]
+    config: NetworkConfig
     n_items: int
 
     @abstractmethod

@@ -13,36 +13,36 @@ from torch.nn import functional as F
 
 from unveil.data.tokens import n_tokens, pad_token
 from unveil.errors import UnveilError
-from unveil.models.base import Backbone, Output, Where, register
+from unveil.models.base import Backbone, NetworkConfig, Output, Where, register
 from unveil.models.dropout import add_dropped, dropout
 
 
 @dataclass(frozen=True)
-class BERT4RecConfig:
-    """Size and form of the network."""
+class TransformerConfig(NetworkConfig):
+    """Size and form of a transformer."""
 
-    width: int = 64
-    blocks: int = 2
     heads: int = 2
-    length: int = 100
-    dropout: float = 0.1
     attention_dropout: float | None = None  # None: as `dropout`; 0 allows the fused attention kernel
-    head: Literal["tied", "untied"] = "tied"  # untied: a bare linear output without a norm before it
     norm: Literal["pre", "post"] = "pre"
 
     def __post_init__(self) -> None:
-        if min(self.width, self.blocks, self.heads, self.length) < 1:
-            raise UnveilError("width, blocks, heads and length of a model must be at least 1", found=str(self))
-        if self.width % self.heads:
+        super().__post_init__()
+        if self.heads < 1 or self.width % self.heads:
             raise UnveilError("width must be a multiple of heads", found=f"{self.width} and {self.heads}")
-        for p in (self.dropout, self.attention_p):
-            if not 0 <= p < 1:
-                raise UnveilError("dropout is out of range", found=p, expected="0 ≤ dropout < 1")
+        if not 0 <= self.attention_p < 1:
+            raise UnveilError("dropout is out of range", found=self.attention_p, expected="0 ≤ dropout < 1")
 
     @property
     def attention_p(self) -> float:
         """Dropout of the attention weights."""
         return self.dropout if self.attention_dropout is None else self.attention_dropout
+
+
+@dataclass(frozen=True)
+class BERT4RecConfig(TransformerConfig):
+    """Its untied head is a bare linear output without a norm before it."""
+
+    name: Literal["bert4rec"] = "bert4rec"
 
 
 @register
@@ -138,7 +138,7 @@ class Asked(NamedTuple):
 class Block(nn.Module):
     """Attention and feed-forward, each added to what goes past it; normed before (pre) or after the sum (post)."""
 
-    def __init__(self, config: BERT4RecConfig) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         D = config.width
         self.config = config

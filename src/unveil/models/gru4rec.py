@@ -10,27 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from unveil.data.tokens import n_tokens, pad_token
-from unveil.errors import UnveilError
-from unveil.models.base import Output, Where, register
+from unveil.models.base import NetworkConfig, Output, Where, register
 from unveil.models.causal import Causal
 from unveil.models.dropout import dropout
 
 
 @dataclass(frozen=True)
-class GRU4RecConfig:
-    """Size and form of the network."""
+class GRU4RecConfig(NetworkConfig):
+    """Its blocks are layers of recurrent cells."""
 
-    width: int = 64
-    blocks: int = 1  # layers of recurrent cells
-    length: int = 100  # events that are read: the cells forget anyway
-    dropout: float = 0.1
-    head: Literal["tied", "untied"] = "tied"
-
-    def __post_init__(self) -> None:
-        if min(self.width, self.blocks, self.length) < 1:
-            raise UnveilError("width, blocks and length of a model must be at least 1", found=str(self))
-        if not 0 <= self.dropout < 1:
-            raise UnveilError("dropout is out of range", found=self.dropout, expected="0 ≤ dropout < 1")
+    blocks: int = 1
+    name: Literal["gru4rec"] = "gru4rec"
 
 
 @register

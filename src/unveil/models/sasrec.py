@@ -4,20 +4,23 @@ Shapes: B batch, L length, D width, M slots asked for, V items. Rows are right-a
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from unveil.data.tokens import n_tokens, pad_token
 from unveil.models.base import Output, Where, register
-from unveil.models.bert4rec import BERT4RecConfig, Block
+from unveil.models.bert4rec import Block, TransformerConfig
 from unveil.models.causal import Causal
 from unveil.models.dropout import dropout
 
 
 @dataclass(frozen=True)
-class SASRecConfig(BERT4RecConfig):
-    """Size and form of the network."""
+class SASRecConfig(TransformerConfig):
+    """The form of BERT4Rec's, under its own name."""
+
+    name: Literal["sasrec"] = "sasrec"
 
 
 @register
@@ -54,7 +57,8 @@ class SASRec(Causal):
         bias_B1LL = self.causal_bias(token_BL, h_BLD.dtype)
         for block in self.blocks:
             h_BLD = block(h_BLD, bias_B1LL)
-        return self.last_norm(h_BLD if where is None else h_BLD[where])
+        normed: Tensor = self.last_norm(h_BLD if where is None else h_BLD[where])
+        return normed
 
     def causal_bias(self, token_BL: Tensor, dtype: torch.dtype) -> Tensor:
         """What is added to attention scores: the most negative number where the key comes later or is padding."""

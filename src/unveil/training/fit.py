@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from unveil.data.batches import ClozeTask
 from unveil.data.interactions import Interactions
+from unveil.data.next_item import NextItemTask
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
@@ -15,12 +16,12 @@ from unveil.estimators.build import weight_diagnostics
 from unveil.estimators.ideal import Truth
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.validation import ValidationEvaluator
-from unveil.models.base import Backbone
-from unveil.models.bert4rec import BERT4Rec
+from unveil.models.base import Backbone, TaskName, backbone
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import build as build_propensity
 from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
+from unveil.settings import plain
 from unveil.training.device import pick_device
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
@@ -38,7 +39,7 @@ class Ready:
     """All that training needs, checked and built: nothing that a user got wrong is found later than here."""
 
     recipe: Recipe
-    task: ClozeTask
+    task: ClozeTask | NextItemTask
     estimator: Estimator
     propensity: PropensityModel | None  # None: the estimator does not weight by one
     model: Backbone
@@ -76,11 +77,11 @@ def prepare(
 ) -> Ready:
     """Build the parts of a recipe. The log gives logged propensities, a world the true ones and the true relevance."""
     pick_device(recipe.training.device)
-    task = _task(train, recipe)
+    model = new_model(recipe, train.n_items)
+    task = _task(train, recipe, model.task)
     propensity = _propensity(train, recipe, log, world)
     name, options = _named(recipe.estimator)
     chosen = build_estimator(name, options, propensity=propensity, world=world)
-    model = BERT4Rec(recipe.model, train.n_items, seed=recipe.training.seed)
     return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))
 
 
@@ -113,17 +114,25 @@ def _monitor(name: str) -> tuple[str, int]:
     return metric, int(k)
 
 
-def _task(train: Sequences, recipe: Recipe) -> ClozeTask:
-    cloze = recipe.task
+def new_model(recipe: Recipe, n_items: int) -> Backbone:
+    """The recipe's network, its weights drawn from the recipe's seed."""
+    name = str(plain(recipe.model)["name"])
+    return backbone(name)(recipe.model, n_items, seed=recipe.training.seed)
+
+
+def _task(train: Sequences, recipe: Recipe, name: TaskName) -> ClozeTask | NextItemTask:
+    asked, length, seed = recipe.task, recipe.model.length, recipe.training.seed
+    if name == "next-item":
+        return NextItemTask(train, length, asked.batch_size, seed=seed, bucket=asked.bucket)
     return ClozeTask(
         train,
-        length=recipe.model.length,
-        batch_size=cloze.batch_size,
-        mask_probability=cloze.mask_probability,
-        last_share=cloze.last_share,
-        seed=recipe.training.seed,
-        always_mask=cloze.always_mask,
-        bucket=cloze.bucket,
+        length=length,
+        batch_size=asked.batch_size,
+        mask_probability=asked.mask_probability,
+        last_share=asked.last_share,
+        seed=seed,
+        always_mask=asked.always_mask,
+        bucket=asked.bucket,
     )
 
 

@@ -1,24 +1,38 @@
 """Recipe: everything that decides what is learnt from a training part, and the presets that fill it in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, fields, replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import Field
 
 from unveil.errors import unknown
 from unveil.estimators.base import ESTIMATORS
+from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES
-from unveil.settings import changed
+from unveil.settings import changed, flattened, plain
 from unveil.training.config import TrainerConfig
 from unveil.training.presets import PRESETS
+
+if TYPE_CHECKING:
+    AnyNetwork = NetworkConfig
+else:  # the settings of any registered network, told apart by their name
+    AnyNetwork = Annotated[reduce(or_, (backbone(name).Config for name in BACKBONES)), Field(discriminator="name")]
 
 #: The propensity of the kind that the estimator needs: the true one where there is a world, else popularity.
 AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class ClozeConfig:
-    """Which items are hidden, and in what batches; see `data.batches.ClozeTask`."""
+class TaskConfig:
+    """What is asked, and in what batches; see `data.batches.ClozeTask`.
+
+    A network decides by its kind whether items are hidden (Cloze) or every next item is asked for; the latter hides
+    nothing and looks at the batches' size and `bucket` alone.
+    """
 
     batch_size: int = 128
     mask_probability: float = 0.2
@@ -31,8 +45,8 @@ class ClozeConfig:
 class Recipe:
     """Model, task, estimator, propensity and training. `training.seed` seeds everything random in them."""
 
-    model: BERT4RecConfig = field(default_factory=BERT4RecConfig)
-    task: ClozeConfig = field(default_factory=ClozeConfig)
+    model: AnyNetwork = field(default_factory=BERT4RecConfig)
+    task: TaskConfig = field(default_factory=TaskConfig)
     estimator: dict[str, Any] = field(default_factory=lambda: {"name": "naive"})  # its name, then its options
     propensity: dict[str, Any] = field(default_factory=lambda: {"name": AUTO})  # auto: what the estimator needs
     training: TrainerConfig = field(default_factory=TrainerConfig)
@@ -52,8 +66,19 @@ class Recipe:
         return cls().changed(preset(name))
 
     def changed(self, changes: Mapping[str, Any], *, where: object = None) -> Self:
-        """With some settings replaced, by dotted names."""
-        return changed(self, changes, where=where)
+        """With some settings replaced, by dotted names. Another `model.name` keeps the settings both networks have."""
+        flat = flattened(changes)
+        name = flat.get("model.name", plain(self.model)["name"])
+        return changed(replace(self, model=_as(self.model, str(name))), flat, where=where)
+
+
+def _as(config: NetworkConfig, name: str) -> NetworkConfig:
+    """The settings of another kind of network, with the values it shares with this one."""
+    kind = backbone(name).Config
+    if isinstance(config, kind):
+        return config
+    shared = {each.name for each in fields(kind)} & {each.name for each in fields(config)} - {"name"}
+    return kind(**{each: getattr(config, each) for each in shared})
 
 
 def preset(name: str) -> Mapping[str, Any]:

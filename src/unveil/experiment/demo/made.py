@@ -4,6 +4,7 @@ from unveil.experiment.demo.files import interval
 from unveil.experiment.demo.run import Demo, Shown
 from unveil.experiment.demo.words import named
 from unveil.experiment.report import Block, Code, Column, Note, Table, Text, plain
+from unveil.settings import plain as as_tree
 from unveil.simulation.builtin import WorldSpec
 
 
@@ -43,12 +44,13 @@ def made(shown: Shown) -> list[Block]:
 def _training(demo: Demo) -> Table:
     recipe = demo.recipe
     network, task, training = recipe.model, recipe.task, recipe.training
+    heads = as_tree(network)["heads"]
     return Table(
         "The training, the same for every loss",
         [Column("setting"), Column("value")],
         [
             ["losses", ", ".join(named(name) for name in demo.estimators)],
-            ["network", f"BERT4Rec, width {network.width}, {network.blocks} block, {network.heads} heads"],
+            ["network", f"BERT4Rec, width {network.width}, {network.blocks} block, {heads} heads"],
             ["history", f"the last {network.length} events; each hidden with probability {task.mask_probability:g}"],
             ["rows in which only the last event is hidden", f"{task.last_share:.0%}"],
             ["epochs, rows in a batch", f"{training.epochs}, {task.batch_size}"],
