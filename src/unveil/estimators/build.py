@@ -23,7 +23,10 @@ def build(
     if needs == "nothing":
         return ESTIMATORS.build(name, options)
     if needs == "truth":
-        what, hint = "a world whose truth is known", "Train on a world, or choose another estimator."
+        what, hint = (
+            "a world whose truth is known",
+            "Name the world of the log with --world (in Python, world=), or choose another estimator.",
+        )
         return ESTIMATORS.build(name, options, _given(world, name, what, hint))
     what, hint = f"a {needs} propensity", f"Name one, such as 'popularity-{needs}'."
     return ESTIMATORS.build(name, options, _given(propensity, name, what, hint))
@@ -32,6 +35,8 @@ def build(
 def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics | None:
     """What the estimator's weights do to these slots; None where they do not come from a propensity."""
     if estimator.needs not in ("static", "temporal") or not len(slots):
+        return None
+    if estimator(slots.part(0, 1)).offset_MV is not None:  # it shifts logits and weights nothing
         return None
     weight_M = torch.cat([estimator(slots.part(at, at + _BLOCK)).weight_M for at in range(0, len(slots), _BLOCK)])
     return diagnose(weight_M, getattr(estimator, "ceiling", float("inf")))

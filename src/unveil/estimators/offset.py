@@ -1,0 +1,45 @@
+"""What corrected softmaxes share: the item of the log, unweighted, and logits shifted by a propensity in training."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from unveil.data.slots import Slots
+from unveil.errors import UnveilError
+from unveil.estimators.base import Need, Signal
+from unveil.propensity.base import PropensityModel
+
+
+@dataclass(frozen=True, eq=False)
+class PropensityOffset:
+    """Training sees f_i + strength · log max(θ_i, clip) of every item, serving f_i alone.
+
+    Where P(i taken) ∝ θ_i · exp f_i, cross-entropy on the shifted logits finds f up to a constant. Nothing is weighted,
+    so there is no variance to explode: a small θ makes an item cheap not to have been taken, not dear to have been.
+    """
+
+    propensity: PropensityModel
+    strength: float = 1.0
+    clip: float = 1e-6  # below it, exposure is as good as none, and estimates of it are noise
+
+    name: ClassVar[str]
+    needs: ClassVar[Need]
+    self_normalised: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.clip <= 1:
+            raise UnveilError("out of range", where=f"{self.name}.clip", found=self.clip, expected="above 0, at most 1")
+        if not 0 <= self.strength < float("inf"):
+            raise UnveilError("out of range", where=f"{self.name}.strength", found=self.strength, expected="0 or more")
+        if self.propensity.kind != self.needs:
+            raise UnveilError(
+                f"the estimator {self.name!r} needs a {self.needs} propensity, "
+                f"and {self.propensity.name!r} is {self.propensity.kind}",
+                hint=f"Use a {self.needs} one, such as 'popularity-{self.needs}', or another estimator.",
+            )
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, and the shift of every item's logit at the slot's own user and step."""
+        offset_MV = self.strength * self.propensity.of_all(slots).clamp_min(self.clip).log()
+        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device), offset_MV)
