@@ -146,3 +146,41 @@ def test_what_comes_before_the_loss_gets_its_gradient_and_inputs_stay_as_they_we
     plain = torch.autograd.grad(plain_risk(scale * p[0], p[1], p[2], s, 10), scale)[0]
     torch.testing.assert_close(mine, plain)
     assert all(torch.equal(a, b) for a, b in zip(copies, (*p, s.weight_M, s.offset_MV), strict=True))
+
+
+def rivals(M: int, V: int, seed: int = 0) -> Signal:
+    rng = torch.Generator().manual_seed(seed + 2)
+    target_M, weight_M = torch.randint(V, (M,), generator=rng), torch.rand(M, generator=rng, dtype=torch.float64)
+    return Signal(target_M, weight_M, rival_MV=3 * torch.rand(M, V, generator=rng, dtype=torch.float64))
+
+
+def plain_rivalry(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal, normaliser: float) -> Tensor:
+    """The equation, pair by pair."""
+    assert signal.rival_MV is not None
+    f_MV, total = h_MD @ table_VD.T + bias_V, torch.zeros((), dtype=h_MD.dtype)
+    for m, target in enumerate(signal.target_M.tolist()):
+        for j in range(len(table_VD)):
+            if j != target:
+                ahead = torch.log1p(torch.exp(f_MV[m, j] - f_MV[m, target]))
+                total = total + signal.weight_M[m] * signal.rival_MV[m, j] * ahead
+    return total / normaliser
+
+
+def test_rivals_by_hand() -> None:
+    # Logits (0, log 3): softplus(0 − log 3) = log 4/3, twice as important a rival, weight 5.
+    s = Signal(torch.tensor([1]), torch.tensor([5.0]), rival_MV=torch.tensor([[2.0, 7.0]]))
+    risk = cloze_risk(torch.tensor([[0.0, math.log(3)]]), torch.eye(2), torch.zeros(2), s)
+    assert risk.item() == pytest.approx(5 * 2 * math.log(4 / 3))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 6), st.integers(1, 7), st.integers(1, 4), st.integers(0, 99))
+def test_rivals_in_value_and_gradients(M: int, V: int, D: int, seed: int) -> None:
+    p, s = parts(M, V, D, seed), rivals(M, V, seed)
+    mine, plain = cloze_risk(*p, s, normaliser=7.0), plain_rivalry(*p, s, 7.0)
+    torch.testing.assert_close(mine, plain)
+    with torch.no_grad():
+        torch.testing.assert_close(cloze_risk(*p, s, normaliser=7.0), plain)
+    if V > 1:
+        for one, other in zip(torch.autograd.grad(mine, p), torch.autograd.grad(plain, p), strict=True):
+            torch.testing.assert_close(one, other)

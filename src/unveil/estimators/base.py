@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.estimators.fused import weighted_cross_entropy
+from unveil.errors import UnveilError
+from unveil.estimators.fused import cross_entropy, fused_loss, pairwise
+from unveil.propensity.base import PropensityModel
 from unveil.registry import Registry
 
 #: What an estimator asks for beside the log: a propensity of one kind, or the truth of a world.
@@ -19,23 +21,26 @@ Need = Literal["nothing", "static", "temporal", "truth"]
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What the model is to learn at each slot: the item to predict, how much that counts, and a shift of the logits.
+    """What the model is to learn at each slot: the item to predict, how much that counts, and what to make of the rest.
 
-    Training sees f + offset, serving f alone: an offset explains away what is not the user's doing.
+    Training sees f + offset, serving f alone: an offset explains away what is not the user's doing. With rivals, the
+    target is to stand above each other item j, and a_j says how much that one counts.
     """
 
     target_M: Tensor
     weight_M: Tensor
     offset_MV: Tensor | None = None
+    rival_MV: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Self:
         """The same signal on a device."""
         offset_MV = None if self.offset_MV is None else self.offset_MV.to(device)
-        return type(self)(self.target_M.to(device), self.weight_M.to(device), offset_MV)
+        rival_MV = None if self.rival_MV is None else self.rival_MV.to(device)
+        return type(self)(self.target_M.to(device), self.weight_M.to(device), offset_MV, rival_MV)
 
 
 class Estimator(Protocol):
-    """Slots in; targets, weights and offset out. Every loss in the package is `cloze_risk` of such a signal."""
+    """Slots in; targets, weights, offset or rivals out. Every loss in the package is `cloze_risk` of such a signal."""
 
     name: ClassVar[str]
     needs: ClassVar[Need]
@@ -57,16 +62,41 @@ def estimator(name: str) -> type[Estimator]:
     return ESTIMATORS[name]
 
 
+class ByPropensity(Protocol):
+    """An estimator that is made with a propensity."""
+
+    name: ClassVar[str]
+    needs: ClassVar[Need]
+
+    @property
+    def propensity(self) -> PropensityModel:
+        """The one it was given."""
+
+
+def refuse_other_kind(estimator: ByPropensity) -> None:
+    """A static propensity where a temporal one is needed, or the reverse, is a mistake and no approximation."""
+    given = estimator.propensity
+    if given.kind != estimator.needs:
+        raise UnveilError(
+            f"the estimator {estimator.name!r} needs a {estimator.needs} propensity, "
+            f"and {given.name!r} is {given.kind}",
+            hint=f"Use a {estimator.needs} one, such as 'popularity-{estimator.needs}', or another estimator.",
+        )
+
+
 def cloze_risk(
     h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal, *, normaliser: float | Tensor | None = None
 ) -> Tensor:
-    """−(1/N) Σ_m w_m log softmax(h_m · tableᵀ + bias + offset_m)[target_m].
+    """−(1/N) Σ_m w_m log softmax(f_m + offset_m)[target_m] with the logits f_m = h_m · tableᵀ + bias.
 
     With the signal of an estimator this is its loss in the paper (eqs. of L_Cloze, L_ideal, L_IPS, L_ITPS). N is the
     number of slots unless `normaliser` says otherwise: the paper's |S||I|T differs from it by a constant, and a
     self-normalised estimator divides by Σ w. No slots: no loss, and a gradient of zero.
+
+    With rivals it is (1/N) Σ_m w_m Σ_j a_mj softplus(f_mj − f_m,target) instead.
     """
     divisor = len(signal.weight_M) if normaliser is None else normaliser
     smallest = torch.finfo(h_MD.dtype).tiny
-    total = weighted_cross_entropy(h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, signal.offset_MV)
+    form, extra_MV = (cross_entropy, signal.offset_MV) if signal.rival_MV is None else (pairwise, signal.rival_MV)
+    total = fused_loss(form, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
     return total / torch.as_tensor(divisor, dtype=h_MD.dtype, device=h_MD.device).clamp_min(smallest)

@@ -36,7 +36,8 @@ def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics 
     """What the estimator's weights do to these slots; None where they do not come from a propensity."""
     if estimator.needs not in ("static", "temporal") or not len(slots):
         return None
-    if estimator(slots.part(0, 1)).offset_MV is not None:  # it shifts logits and weights nothing
+    first = estimator(slots.part(0, 1))
+    if first.offset_MV is not None or first.rival_MV is not None:  # the propensity is not in the weights
         return None
     weight_M = torch.cat([estimator(slots.part(at, at + _BLOCK)).weight_M for at in range(0, len(slots), _BLOCK)])
     return diagnose(weight_M, getattr(estimator, "ceiling", float("inf")))

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Need, Signal
+from unveil.estimators.base import Need, Signal, refuse_other_kind
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import inverse
 
@@ -31,12 +31,7 @@ class InversePropensity:
             raise UnveilError("out of range", where=f"{self.name}.clip", found=self.clip, expected="between 0 and 1")
         if not 0 <= self.exponent < float("inf"):
             raise UnveilError("out of range", where=f"{self.name}.exponent", found=self.exponent, expected="0 or more")
-        if self.propensity.kind != self.needs:
-            raise UnveilError(
-                f"the estimator {self.name!r} needs a {self.needs} propensity, "
-                f"and {self.propensity.name!r} is {self.propensity.kind}",
-                hint=f"Use a {self.needs} one, such as 'popularity-{self.needs}', or another estimator.",
-            )
+        refuse_other_kind(self)
 
     @property
     def ceiling(self) -> float:

@@ -7,7 +7,7 @@ import torch
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Need, Signal
+from unveil.estimators.base import Need, Signal, refuse_other_kind
 from unveil.propensity.base import PropensityModel
 
 
@@ -32,12 +32,7 @@ class PropensityOffset:
             raise UnveilError("out of range", where=f"{self.name}.clip", found=self.clip, expected="above 0, at most 1")
         if not 0 <= self.strength < float("inf"):
             raise UnveilError("out of range", where=f"{self.name}.strength", found=self.strength, expected="0 or more")
-        if self.propensity.kind != self.needs:
-            raise UnveilError(
-                f"the estimator {self.name!r} needs a {self.needs} propensity, "
-                f"and {self.propensity.name!r} is {self.propensity.kind}",
-                hint=f"Use a {self.needs} one, such as 'popularity-{self.needs}', or another estimator.",
-            )
+        refuse_other_kind(self)
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and the shift of every item's logit at the slot's own user and step."""

@@ -1,0 +1,40 @@
+"""The rational choice among the exposed: who was probably seen and not taken counts against, who was not does not."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from unveil.data.slots import Slots
+from unveil.errors import UnveilError
+from unveil.estimators.base import Need, Signal, refuse_other_kind, register
+from unveil.propensity.base import PropensityModel
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class RationalChoice:
+    """−log P(i) ∝ Σ_j a_j · softplus(f_j − f_i) with a_j = −log(1 − θ_sjt), up to what does not depend on f.
+
+    The user takes the best of what is exposed, so P(i taken) = θ_i · Π_{j better than i} (1 − θ_j), and minus its
+    logarithm is −log θ_i + Σ_{j: f_j > f_i} a_j. The step in f_j − f_i is made smooth by a softplus. An
+    item that was surely shown and not taken counts fully against, one hardly shown hardly at all.
+    """
+
+    propensity: PropensityModel
+    highest: float = 0.99  # θ is cut here: beyond it a_j grows without bound, and 1 − θ is noise
+
+    name: ClassVar[str] = "rational"
+    needs: ClassVar[Need] = "temporal"
+    self_normalised: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.highest < 1:
+            expected = "between 0 and 1"
+            raise UnveilError("out of range", where=f"{self.name}.highest", found=self.highest, expected=expected)
+        refuse_other_kind(self)
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, and how much each other item counts against it at the slot's own user and step."""
+        rival_MV = -torch.log1p(-self.propensity.of_all(slots).clamp_max(self.highest))
+        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device), rival_MV=rival_MV)

@@ -1,0 +1,68 @@
+"""The rational choice: its likelihood by enumeration, and what its smooth form does."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+
+from tests.estimators.toys import Toy, random_world
+from unveil.errors import UnveilError
+from unveil.estimators.base import Signal, cloze_risk
+from unveil.estimators.build import build, weight_diagnostics
+from unveil.propensity.known import KnownTemporal
+
+TOY = Toy.drawn(random_world())
+
+
+def test_rivals_are_weighed_by_how_surely_they_were_shown() -> None:
+    theta = KnownTemporal(TOY.world)
+    signal = build("rational", {"highest": 0.8}, propensity=theta)(TOY.slots)
+    assert torch.equal(signal.target_M, TOY.slots.item_M)
+    assert signal.rival_MV is not None
+    expected = -np.log(1 - np.minimum(theta.of_all(TOY.slots).numpy(), 0.8))
+    np.testing.assert_allclose(signal.rival_MV.numpy(), expected, rtol=1e-4)
+    assert weight_diagnostics(build("rational", {}, propensity=theta), TOY.slots) is None
+
+
+def chance(theta_V: np.ndarray, f_V: np.ndarray) -> np.ndarray:
+    """P(i taken) by a user who takes the best of what is exposed: all that can be exposed, enumerated."""
+    chance_V = np.zeros(len(theta_V))
+    for seen in product([0, 1], repeat=len(theta_V)):
+        shown = np.array(seen, dtype=bool)
+        if shown.any():
+            best = int(np.where(shown, f_V, -np.inf).argmax())
+            chance_V[best] += np.prod(np.where(shown, theta_V, 1 - theta_V))
+    return chance_V
+
+
+def test_the_likelihood_is_a_sum_over_those_that_are_better() -> None:
+    """−log P(i taken) = −log θ_i + Σ_{j: f_j > f_i} a_j, against the enumeration of all that can be exposed."""
+    rng = np.random.default_rng(0)
+    theta_V, f_V = rng.uniform(0.1, 0.9, 6), rng.normal(size=6)
+    a_V = -np.log(1 - theta_V)
+    for i, probability in enumerate(chance(theta_V, f_V)):
+        step = sum(a_V[j] for j in range(6) if f_V[j] > f_V[i])
+        assert -np.log(probability) == pytest.approx(-np.log(theta_V[i]) + step)
+
+
+def test_it_ranks_by_taste_what_naive_ranks_by_exposure() -> None:
+    """Least expected loss, found by gradient steps on the loss as the trainer computes it: the order is the tastes'."""
+    theta_V, taste_V = np.array([0.05, 0.3, 0.6, 0.9]), np.array([3.0, 2.0, 1.0, 0.0])
+    taken_V = chance(theta_V, taste_V)
+    assert taken_V.argmax() != taste_V.argmax()  # what is taken most is not what is liked most
+    f_V = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    rival_MV = torch.from_numpy(-np.log(1 - theta_V)).expand(4, -1)
+    signal = Signal(torch.arange(4), torch.from_numpy(taken_V), rival_MV=rival_MV)
+    nothing = torch.zeros(4, 1, dtype=torch.float64)
+    for _ in range(3000):
+        (slope_V,) = torch.autograd.grad(cloze_risk(nothing, nothing, f_V, signal), f_V)
+        with torch.no_grad():
+            f_V -= slope_V
+    assert f_V.argsort(descending=True).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("highest", [0.0, 1.0, -1.0])
+def test_out_of_range(highest: float) -> None:
+    with pytest.raises(UnveilError, match="out of range"):
+        build("rational", {"highest": highest}, propensity=KnownTemporal(TOY.world))
