@@ -75,7 +75,7 @@ def test_imports_point_downward(module: str, path: Path) -> None:
 
 def test_tensors_enter_data_with_the_batches() -> None:
     users = {module for module, path in modules() if room(module) == "data" and "torch" in set(imports(path))}
-    assert users <= {"data.batches", "data.slots", "data.tokens"}
+    assert users <= {"data.rows", "data.slots", "data.tokens"}
 
 
 @pytest.mark.parametrize("command", ["import unveil", "import unveil.cli.main"])

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 ROWS, LOGITS = 256, 2**24
 
 
-#: How logits become a loss: (z_RV, target_R1, weight_R1, extra_RV, slope) → (loss, slope_RV). The extra is what the form
-#: needs beside the logits, a number for every item. The loss is the weighted sum over the rows; where the slope ∂/∂z is
+#: How logits become a loss: (z_RV, target_R1, weight_R1, extra_RV, slope) → (loss, slope_RV). The extra is what a form
+#: needs beside the logits, a number for every item. The loss is the weighted sum over the rows; where its slope ∂/∂z is
 #: asked for, it comes with it. Both may be written over z.
 Form = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool], tuple[Tensor, Tensor]]
 
