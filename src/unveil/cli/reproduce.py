@@ -16,12 +16,32 @@ app = typer.Typer(help="The research questions of the paper: run again, and set 
 
 Severity = Annotated[float, typer.Option(help="Exponent p of exposure, θ = ô^p; above 0.")]
 
+Severities = Annotated[
+    list[float] | None, typer.Option(help="An exponent p of exposure; repeat for more. By default 1, 2, 3 and 4.")
+]
+#: The paper's severities.
+ALONG = (1.0, 2.0, 3.0, 4.0)
+
 
 @app.command("rq1")
 @takes(StudyOptions)
 def rq1(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     """How well does each estimator capture the true relevance? A run that was stopped goes on with the same command."""
     _run("rq1", options, (severity,))
+
+
+@app.command("rq2")
+@takes(StudyOptions)
+def rq2(*, options: StudyOptions, severity: Severities = None) -> None:
+    """How robust is each estimator to increasing exposure bias?"""
+    _run("rq2", options, tuple(severity or ALONG))
+
+
+@app.command("rq3")
+@takes(StudyOptions)
+def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
+    """How much does it matter to evaluate on true relevance? The cells are RQ1's: see --from."""
+    _run("rq3", options, (severity,))
 
 
 def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> None:

@@ -46,6 +46,10 @@ class StudyOptions:
         ),
     ] = "ml-100k"
     steps: Annotated[int, typer.Option(help="T: the last so many ratings of each user.", rich_help_panel=_WORLD)] = 100
+    fit: Annotated[
+        str,
+        typer.Option(help="How worlds are fitted: posterior, paper or regularised.", rich_help_panel=_WORLD),
+    ] = "posterior"
     choice: Annotated[
         str,
         typer.Option(
@@ -88,6 +92,7 @@ class StudyOptions:
             data=self.data,
             preset=self.preset,
             steps=self.steps,
+            fit=self.fit,
             choice=self.choice,
             catalogue=self.catalogue,
             propensity=self.propensity,

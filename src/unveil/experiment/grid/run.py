@@ -69,5 +69,5 @@ def _failure(failures: Sequence[Failed], total: int, store: Store) -> UnveilErro
     return UnveilError(
         f"{len(failures)} of {total} cells failed: {'; '.join(told[:_TOLD])}{'; …' if len(told) > _TOLD else ''}",
         where=store.folder,
-        hint=f"{f'See {seen[0].parent}. ' if seen else ''}What is done is kept: run the same command to try these again.",
+        hint=f"{f'See {seen[0].parent}. ' if seen else ''}What is done is kept: the same command tries these again.",
     )

@@ -61,11 +61,11 @@ class CellJob:
 
 
 def _training_cost(study: Study, arm: str) -> float:
-    """An overhead for each batch, and work for each token, block and unit of width; 943 rows of 98 tokens."""
+    """Measured on one thread: an overhead for each batch, and work for each token and unit of width, in each block."""
     recipe = study.recipe(arm, 0)
-    batches, model = 943 / recipe.task.batch_size, recipe.model
-    tokens = 943 * 98 * model.blocks * (model.width + 16)
-    return recipe.training.epochs * (batches * 0.004 * model.blocks + tokens * 3e-8)
+    rows, tokens, model = 943, 943 * 98, recipe.model
+    epoch = model.blocks * (0.0025 * rows / recipe.task.batch_size + 1.5e-7 * tokens * model.width)
+    return recipe.training.epochs * epoch
 
 
 @lru_cache(maxsize=1)

@@ -47,6 +47,10 @@ def _tuned(width: int, blocks: int, heads: int, batch: int, dropout: float, rho:
 #: The authors clip θ from below at 0.2 on semi-synthetic data, in code only.
 _CLIP = {"estimator.clip": 0.2}
 
+#: Without any clip the ITPS weights of an ml-100k world collapse (at p = 1 the events are worth 0.6% of their number);
+#: clipping the 2 to 4% least visible of the events leaves 27% or more at p = 1 … 4.
+_SMALL_CLIP = {"estimator.clip": 0.02}
+
 PAPER = Preset(
     "the authors' settings, tuned for each estimator apart",
     PAPER_TRAINING,
@@ -72,6 +76,7 @@ CONVERGED = Preset(
         "training.weight_decay": 0.01,
         "training.validate_every": 3,
     },
+    {"ips": _SMALL_CLIP, "itps": _SMALL_CLIP},
 )
 
 QUICK = Preset(
@@ -86,6 +91,7 @@ QUICK = Preset(
         "training.schedule": "linear",
         "training.validate_every": 3,
     },
+    {"ips": _SMALL_CLIP, "itps": _SMALL_CLIP},
 )
 
 PRESETS: Mapping[str, Preset] = {"paper": PAPER, "converged": CONVERGED, "quick": QUICK}

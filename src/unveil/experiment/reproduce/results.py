@@ -124,7 +124,7 @@ class Results:
         found = paired(value := self.sample(severity, arm, figure), np.zeros(len(value)), level=level)
         if len(value) < 2:
             return Estimate(found.difference, None, None, 1)
-        return Estimate(found.difference, found.low, found.high, found.n)
+        return Estimate(found.difference, float(found.low), float(found.high), found.n)
 
     def against(self, severity: float, one: str, other: str, figure: Figure) -> Paired:
         """How much higher one arm is than another, unit by unit."""

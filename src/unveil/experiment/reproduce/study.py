@@ -9,6 +9,7 @@ from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
+from unveil.models.factorization.recipes import RECIPES
 from unveil.settings import parsed
 from unveil.simulation.choice.base import CHOICES
 from unveil.training.recipe import Recipe
@@ -27,6 +28,7 @@ class Study:
     data: str = "ml-100k"  # 'builtin', the folder of a world, or a log with ratings that worlds are fitted to
     preset: str = "paper"
     steps: int = 100  # T: of each user the last so many ratings
+    fit: str = "posterior"  # how worlds are fitted to the log
     choice: str = "rational_exposed"
     catalogue: str = "observed"  # or whole
     propensity: str = "true"  # handed to the estimators: true, noisy:SD or estimated
@@ -45,7 +47,10 @@ class Study:
             raise unknown("catalogue", self.catalogue, CATALOGUES)
         if self.choice not in list(CHOICES):
             raise unknown("choice model", self.choice, CHOICES)
-        self.recipe("naive", 0)
+        if self.fit not in list(RECIPES):
+            raise unknown("way to fit a world", self.fit, RECIPES)
+        for name in ("naive", "ips", "itps"):
+            self.recipe(name, 0)
 
     @property
     def training(self) -> Preset:
@@ -61,10 +66,10 @@ class Study:
         """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it."""
         name = "naive" if arm in BASELINES else arm
         changes = {**self.training.settings(name), **dict(parsed(change) for change in self.changes)}
-        changes |= {"training.seed": seed} | self._weighting(name)
+        changes |= {"training.seed": seed} | self._weighting(name, seed)
         return Recipe().changed({"estimator.name": name}).changed(changes)
 
-    def _weighting(self, name: str) -> dict[str, Any]:
+    def _weighting(self, name: str, seed: int) -> dict[str, Any]:
         """Which propensity an estimator is given, and how it is clipped."""
         chosen = estimator(name)
         options = {field.name for field in fields(chosen)}  # type: ignore[arg-type]
@@ -72,7 +77,7 @@ class Study:
         if self.clip is not None and "clip" in options:
             settings["estimator.clip"] = self.clip
         if chosen.needs in ("static", "temporal"):
-            settings |= propensity(self.propensity, chosen.needs)
+            settings |= propensity(self.propensity, chosen.needs, seed)
         return settings
 
     def log_seed(self, world: int, replicate: int) -> list[int]:
@@ -84,13 +89,25 @@ class Study:
         return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
 
 
-def propensity(choice: str, kind: str) -> dict[str, Any]:
-    """The settings of a propensity as it is named on the command line."""
+def propensity(choice: str, kind: str, seed: int) -> dict[str, Any]:
+    """The settings of a propensity as it is named on the command line; a replicate's noise is its own."""
+    name, _, amount = choice.partition(":")
     if choice == "true":
         return {"propensity.name": f"known-{kind}"}
     if choice == "estimated":
         return {"propensity.name": f"popularity-{kind}"}
-    raise unknown("propensity", choice, ("true", "noisy:SD", "estimated"))
+    if name != "noisy":
+        raise unknown("propensity", choice, ("true", "noisy:SD", "estimated"))
+    return {"propensity.name": f"noisy-{kind}", "propensity.sd": _deviation(amount), "propensity.seed": seed}
+
+
+def _deviation(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    _check("propensity", f"noisy:{text}", 0 <= value < float("inf"), "noisy:SD with an SD of 0 or more, in logits")
+    return value
 
 
 def _check(name: str, found: object, valid: bool, expected: str) -> None:

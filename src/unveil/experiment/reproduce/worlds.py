@@ -11,6 +11,7 @@ from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.study import Study
+from unveil.simulation.fitting.observed import observed
 from unveil.simulation.world import World
 
 BUILTIN = "builtin"
@@ -36,6 +37,7 @@ class Source:
             world = World.load(folder)
             return cls(study.data, _digest(folder), repr(world))
         log = read(study.data)
+        observed(log, study.steps)  # refuses what no world can be fitted to
         return cls(study.data, log.fingerprint(), f"{log!r}")
 
 
@@ -76,19 +78,20 @@ class WorldJob:
 
     def run(self, tell: Tell) -> Mapping[str, Any]:
         """Make, save, describe."""
-        world = make(self.study, self.number)
+        world = make(self.study, self.number, tell)
         world.save(place(self.folder, self.number), overwrite=True)
         return {"world": self.number, "origin": world.origin, "description": asdict(world.describe())}
 
 
-def make(study: Study, number: int) -> World:
+def make(study: Study, number: int, tell: Tell) -> World:
     """The world of that number; its seed counts on from the study's."""
     seed = study.seed + number
     if study.data == BUILTIN:
         return World.builtin(seed=seed)
     if (Path(study.data) / "world.json").is_file():
         return World.load(Path(study.data))
-    return World.fit(read(study.data), steps=study.steps, seed=seed)
+    log = read(study.data)
+    return World.fit(log, steps=study.steps, recipe=study.fit, seed=seed, progress=lambda n, of: tell(n / of))
 
 
 def refuse_more_than_one(study: Study, worlds: int) -> None:
