@@ -12,6 +12,7 @@ from unveil.cli import (
     data_fetch,
     demo,
     evaluate,
+    loop,
     recommend,
     reproduce,
     train,
@@ -42,6 +43,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
 app.command("demo")(demo.demo)
+app.command("loop")(loop.loop)
 
 
 def _version(asked: bool) -> None:

@@ -11,10 +11,9 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.evaluation.scorer import Scorer
 from unveil.models.baselines import Popularity, Random
-from unveil.models.bert4rec import BERT4Rec
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.world import World
-from unveil.training.fit import prepare
+from unveil.training.fit import new_model, prepare
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 
@@ -51,7 +50,7 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """BERT4Rec by a recipe, on every event there is: nothing is held out, so nothing says when to stop.
+    """A network by a recipe, on every event there is: nothing is held out, so nothing says when to stop.
 
     It trains for `training.epochs` and keeps the last weights. An event held out for validation would reach training
     a round late; users' latest events are what the loop is about. Popularity stands in for exposure, in a world too:
@@ -91,7 +90,7 @@ class Network:
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
         """The same network with these weights."""
-        model = BERT4Rec(self.recipe.model, sequences.n_items)
+        model = new_model(self.recipe, sequences.n_items)
         model.load_state_dict(dict(weights))
         return Learnt(model.eval())
 

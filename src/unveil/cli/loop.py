@@ -1,0 +1,124 @@
+"""`unveil loop LOG -o DIR`: models trained, round after round, on what users took of what they recommended."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unveil.cli.log_options import LogOptions, takes_log
+
+if TYPE_CHECKING:
+    from unveil.data.interactions import Interactions
+    from unveil.experiment.loop.plan import LoopPlan
+    from unveil.experiment.loop.run import Looped
+
+#: Models whose first and last figures fit beside each other in eighty columns.
+_SIDE_BY_SIDE = 3
+
+
+@takes_log
+def loop(
+    *,
+    options: LogOptions,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the loop; new, or one to --resume.")],
+    estimators: Annotated[
+        str,
+        typer.Option("--estimators", "-e", help="Models, with commas between; also the rules popularity and random."),
+    ] = "naive,ips,itps",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of feedback; one training more, before the first.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="Items recommended to every user in a round.")] = 10,
+    response: Annotated[
+        str,
+        typer.Option(help="uniform, position, geometric, popular, logit; in a world also relevant, logit-relevance."),
+    ] = "uniform",
+    retrain: Annotated[str, typer.Option(help="scratch, warm, warm:EPOCHS or every:ROUNDS.")] = "scratch",
+    replicates: Annotated[int, typer.Option(min=1, help="Repeat everything random.")] = 1,
+    preset: Annotated[
+        str, typer.Option(help="quick, paper or converged; epochs are fixed, nothing is held out.")
+    ] = "quick",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A setting of all models, of one (ips:NAME) or response.NAME."
+        ),
+    ] = None,
+    world: Annotated[
+        str | None, typer.Option(help="Folder of the world the log was drawn from, or 'builtin': relevance is known.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; by default one a core. Changes no figure.")
+    ] = None,
+    keep_logs: Annotated[
+        bool, typer.Option("--keep-logs", help="Also write the log after the last round, for each model.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a loop that was stopped; also with more rounds.")
+    ] = False,
+) -> None:
+    """Close the circle: recommend, let users respond, train on what they took; and see what becomes of the lists."""
+    from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+
+    config = LoopConfig(rounds, k, {"name": response}, retrain, replicates, seed)
+    models = [name.strip() for name in estimators.split(",") if name.strip()]
+    plan = LoopPlan.of(config, models, preset, assignments or [])
+    try:
+        looped = _run(plan, options, output, world, jobs, keep_logs=keep_logs, resume=resume)
+    except KeyboardInterrupt as stop:
+        told = f"{str(stop) or 'stopped'} in {output}; the rounds that are over are kept"
+        typer.echo(f"unveil: {told}. Go on with the same command and --resume.", err=True)
+        raise typer.Exit(130) from None
+    _print(looped, output)
+
+
+def _run(
+    plan: "LoopPlan",
+    options: LogOptions,
+    output: Path,
+    world: str | None,
+    jobs: int | None,
+    *,
+    keep_logs: bool,
+    resume: bool,
+) -> "Looped":
+    from unveil.experiment.grid.processes import Processes, cores
+    from unveil.experiment.grid.stopping import asked_to_stop
+    from unveil.experiment.loop.files import write
+    from unveil.experiment.loop.progress import loop_watcher
+    from unveil.experiment.loop.run import run_loop
+    from unveil.simulation.world import World
+
+    with asked_to_stop():
+        log: Interactions = options.source().load()
+        truth = None if world is None else World.builtin() if world == "builtin" else World.load(Path(world))
+        engine = Processes(jobs or cores())
+        watch = loop_watcher(plan.loop.rounds + 1)
+        looped = run_loop(plan, log, output, engine, world=truth, resume=resume, keep_logs=keep_logs, watch=watch)
+        write(looped, output, ["unveil", *sys.argv[1:]])
+    return looped
+
+
+def _print(looped: "Looped", output: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from unveil.experiment.loop.page import table
+    from unveil.experiment.loop.words import caution, reading
+    from unveil.experiment.report import Cell
+
+    shown, console = table(looped), Console()
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, column in enumerate(shown.columns):
+        grid.add_column(column.title, justify="right" if place else "left", no_wrap=True)
+    narrow = len(looped.outcome.models) > _SIDE_BY_SIDE
+    for row in shown.rows:
+        cells = [cell.text if isinstance(cell, Cell) else cell for cell in row]
+        grid.add_row(*(cell.split("→")[-1].strip() if narrow else cell for cell in cells))
+    console.print(f"Round {looped.outcome.rounds}" if narrow else shown.caption, highlight=False)
+    console.print(grid)
+    for paragraph in (*reading(looped.plan, looped.outcome), caution(looped.plan, looped.outcome)):
+        console.print()
+        console.print(paragraph, highlight=False)
+    console.print()
+    console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)

@@ -1,0 +1,100 @@
+"""`unveil loop`, in this process and in one that is killed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.cli.conftest import Command
+from tests.runs import TINY, options, write_log
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
+from unveil.experiment.grid.inline import Inline
+from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+from unveil.experiment.loop.run import run_loop
+from unveil.training.checkpoint import Checkpoint
+
+UNVEIL = str(Path(sys.executable).with_name("unveil"))
+ROUNDS = 25
+SETTINGS = [word for word in options({**TINY, "training.epochs": 2}) if word != "--set"]
+TAIL = ["-k", 5, "--jobs", 1, "-e", "naive", *options({**TINY, "training.epochs": 2})]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "log.csv")
+
+
+def stopped_by(how: signal.Signals, rounds: int, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    """The command, stopped once it has got that far."""
+    state = Path(str(arguments[2])) / "states" / "naive-r0.safetensors"
+    words = [UNVEIL, "loop", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        while process.poll() is None and not (state.exists() and reached(state) >= rounds):
+            time.sleep(0.01)
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def reached(state: Path) -> int:
+    """The last round in the file; nothing is known while another takes its place."""
+    try:
+        return len(Checkpoint.load(state).state["records"]) - 1
+    except UnveilError:
+        return -1
+
+
+def test_a_loop_that_was_stopped_goes_on_to_what_it_would_have_been(log: Path, unveil: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "loop"
+    command = [log, "-o", folder, "--rounds", ROUNDS, *TAIL]
+    killed = stopped_by(signal.SIGKILL, 1, *command)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert "pass --resume" in unveil("loop", *command).failure()
+    interrupted = stopped_by(signal.SIGINT, 5, *command, "--resume")
+    assert interrupted.returncode == 130, interrupted.stderr
+    assert "Traceback" not in interrupted.stderr
+    last = interrupted.stderr.splitlines()[-1]
+    assert "the rounds that are over are kept. Go on with the same command and --resume." in last
+    assert not (folder / "loop.csv").exists()
+
+    resumed = unveil("loop", *command, "--resume")
+    assert resumed.code == 0, resumed.err
+    assert f"{ROUNDS} of {ROUNDS + 1} rounds" in resumed.err
+    assert "left" in resumed.err
+    assert "EFD@5" in resumed.out
+    assert f"open {folder / 'index.html'}" in resumed.out.replace("\n", "")
+
+    plan = LoopPlan.of(LoopConfig(ROUNDS, k=5), ["naive"], "quick", SETTINGS)
+    unbroken = run_loop(plan, Interactions.read(log), tmp_path / "unbroken", Inline())
+    assert (folder / "loop.csv").read_text() == unbroken.outcome.table().write_csv()
+    ours, theirs = (
+        Checkpoint.load(tmp_path / name / "states" / "naive-r0.safetensors") for name in ("loop", "unbroken")
+    )
+    assert ours.state == theirs.state
+    assert all(torch.equal(tensor, theirs.tensors[name]) for name, tensor in ours.tensors.items())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-e", "navie"], "unknown model: found 'navie'"),
+        (["--response", "relevnt"], "unknown response.*Did you mean 'relevant'"),
+        (["--response", "relevant"], "the response 'relevant' needs a world"),
+        (["--retrain", "daily"], "no such way to retrain"),
+        (["-k", "31"], "k is out of range"),
+        (["--world", "nowhere"], "nowhere"),
+        (["--world", "builtin"], "does not fit the world"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], message: str, log: Path, unveil: Command, tmp_path: Path) -> None:
+    failure = unveil("loop", log, "-o", tmp_path / "loop", *arguments).failure()
+    assert re.search(message, failure), failure
+    assert not (tmp_path / "loop").exists()
