@@ -23,6 +23,13 @@ def alone_in(folder: Path) -> Iterator[None]:
             os.close(handle)
 
 
+def refuse_busy(folder: Path) -> None:
+    """Stop early, before any work is done, where another process is in the folder."""
+    if folder.is_dir():
+        with alone_in(folder):
+            pass
+
+
 def _locked(folder: Path) -> int | None:
     """A handle that holds the lock until it is closed; None where there are no locks."""
     try:

@@ -76,7 +76,7 @@ def stopped_by(how: signal.Signals, log: Path, folder: Path) -> "subprocess.Comp
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_was_stopped_goes_on_to_what_it_would_have_been(
     how: signal.Signals, log: Path, unbroken: dict[str, bytes], unveil: Command, tmp_path: Path
 ) -> None:
@@ -99,6 +99,32 @@ def test_a_run_that_was_stopped_goes_on_to_what_it_would_have_been(
         [json.loads(line) for line in each["training.jsonl"].splitlines()] for each in (resumed, unbroken)
     )
     assert [{**epoch, "seconds": 0} for epoch in epochs] == [{**epoch, "seconds": 0} for epoch in others]
+
+
+def test_two_processes_do_not_share_a_run(log: Path, unveil: Command, tmp_path: Path) -> None:
+    with start("train", log, "-o", tmp_path / "run", *LONG) as process:
+        wait_for_epochs(tmp_path / "run", 1, process)
+        process.send_signal(signal.SIGSTOP)
+        for more in ([], ["--resume"]):
+            message = unveil("train", log, "-o", tmp_path / "run", *LONG, *more).failure()
+            assert f"{tmp_path / 'run'}: another process is at work in this folder" in message
+        process.kill()
+        process.communicate(timeout=60)
+    assert unveil("train", log, "-o", tmp_path / "run", *LONG, "--resume").code == 0
+
+
+def test_stopped_before_anything_was_written(tmp_path: Path) -> None:
+    """The log is told first; with fifty thousand users there is then much to prepare before the folder is made."""
+    rows = (f"u{user},i{(user + place) % 300}\n" for user in range(50_000) for place in range(4))
+    (tmp_path / "log.csv").write_text("user_id,item_id\n" + "".join(rows))
+    with start("train", tmp_path / "log.csv", "-o", tmp_path / "run") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("log ")
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    assert err == "unveil: stopped. Nothing was written.\n"
+    assert process.returncode == 130
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_full_disk_is_one_message_and_the_run_can_be_resumed(log: Path, unveil: Command, tmp_path: Path) -> None:
@@ -130,9 +156,17 @@ def test_from_a_log_to_lists(log: Path, tmp_path: Path) -> None:
     assert set(lists["user_id"]) == set(pl.read_csv(log, infer_schema=False)["user_id"])
 
 
-def test_a_reader_that_turns_away_is_no_error(finished: Finished) -> None:
-    with start("recommend", finished.folder, "--as", "csv", "-k", 30) as process:
+@pytest.mark.parametrize("command", ["recommend", "evaluate", "data describe", "train", "--help"])
+def test_a_reader_that_turns_away_is_no_error(command: str, finished: Finished, tmp_path: Path) -> None:
+    arguments: dict[str, list[object]] = {
+        "recommend": [finished.folder, "--as", "csv", "-k", 30],
+        "evaluate": [finished.folder],
+        "data describe": [finished.log],
+        "train": [finished.log, "-o", tmp_path / "run", *LONG],
+    }
+    with start(*command.split(), *arguments.get(command, [])) as process:
         assert process.stdout is not None
         process.stdout.close()
         assert process.stderr is not None
         assert process.stderr.read() == ""
+    assert not (tmp_path / "run").exists()

@@ -84,7 +84,7 @@ BAD = [
     (["--set", "model=3"], "model: not a valid value", "found 3"),
     (["--preset", "qiuck"], "unknown preset", "Did you mean 'quick'?"),
     (["-e", "isp"], "unknown estimator", "Did you mean 'ips'?"),
-    (["-e", "ideal"], "'ideal' needs a world", "choose another estimator"),
+    (["-e", "ideal"], "'ideal' needs a world", "--world (in Python, world=), or choose another"),
     (
         ["-e", "ips", "--set", "propensity.name=populrity-static"],
         "unknown propensity",
@@ -172,11 +172,14 @@ def test_an_occupied_place(unveil: Command, finished: Finished, tmp_path: Path) 
     before = content(copy)
     assert "not empty" in unveil("train", finished.log, "-o", copy, *options()).failure()
     message = unveil("train", finished.log, "-o", copy, "-e", "itps", *options(), "--seed", 1, "--resume").failure()
-    assert "a run with another training.seed: found '0', expected 1" in message
+    assert "the run began with training.seed = 0, and now it is 1." in message
     other = write_log(tmp_path / "other.csv", seed=8)
     assert "another log" in unveil("train", other, "-o", copy, "-e", "itps", *options(), "--resume").failure()
     assert content(copy) == before
-    assert unveil("train", finished.log, "-o", copy, "-e", "itps", *options(), "--resume").code == 0
+    done = unveil("train", finished.log, "-o", copy, "-e", "itps", *options(), "--resume")
+    assert done.code == 0
+    assert "finished   nothing is left to do" in done.out
+    assert f"the run is in {copy}" in done.out
     assert content(copy) == before
 
 

@@ -118,9 +118,13 @@ def test_the_same_again_is_the_same_and_another_seed_is_not(finished: Finished, 
 
 
 def test_a_finished_run_resumes_to_the_same_files(finished: Finished, copy: Path) -> None:
-    before = content(copy)
-    run(finished.run.experiment, copy, resume=True, tell=silent)
+    before, told = content(copy), list[str]()
+    again = run(finished.run.experiment, copy, resume=True, tell=told.append)
     assert content(copy) == before
+    assert told[-1] == "finished   nothing is left to do: this is what the run gave"
+    assert again.fitted == finished.run.fitted
+    assert again.evaluation.summary.equals(finished.run.evaluation.summary)
+    assert again.recommender.recommend().frame.equals(finished.run.recommender.recommend().frame)
 
 
 def test_where_and_how_often_may_change_on_resumption(finished: Finished, copy: Path) -> None:
@@ -133,10 +137,10 @@ def test_where_and_how_often_may_change_on_resumption(finished: Finished, copy: 
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
-        ({"training.lr": 0.5}, r"training\.lr: found '0\.003', expected 0\.5"),
-        ({"model.width": 16}, r"model\.width: found '8', expected 16"),
-        ({"estimator.name": "ips"}, r"estimator\.name: found 'itps', expected ips"),
-        ({"estimator.clip": 0.1}, r"estimator\.clip: found 'nothing', expected 0\.1"),
+        ({"training.lr": 0.5}, r"training\.lr = 0\.003, and now it is 0\.5\."),
+        ({"model.width": 16}, r"model\.width = 8, and now it is 16\."),
+        ({"estimator.name": "ips"}, r"estimator\.name = itps, and now it is ips\."),
+        ({"estimator.clip": 0.1}, r"estimator\.clip = nothing, and now it is 0\.1\."),
         ({"propensity.add": 1.0}, r"propensity\.add"),
         ({"data.min_item": 1}, r"data\.min_item"),
         ({"evaluation.seed": 1}, r"evaluation\.seed"),
@@ -146,14 +150,14 @@ def test_other_settings_are_refused_by_name_and_nothing_is_touched(
     changes: dict[str, Any], name: str, finished: Finished, copy: Path
 ) -> None:
     before = content(copy)
-    with pytest.raises(UnveilError, match=f"belongs to a run with another {name}"):
+    with pytest.raises(UnveilError, match=f"the run began with {name}"):
         run(experiment_on(finished.log, {"estimator.name": "itps", **changes}), copy, resume=True, tell=silent)
     assert content(copy) == before
 
 
 def test_another_log_is_refused_and_nothing_is_touched(copy: Path, tmp_path: Path) -> None:
     before, other = content(copy), write_log(tmp_path / "other.csv", seed=9)
-    with pytest.raises(UnveilError, match="belongs to a run with another log"):
+    with pytest.raises(UnveilError, match="the run began with another log"):
         run(experiment_on(other, {"estimator.name": "itps"}), copy, resume=True, tell=silent)
     assert content(copy) == before
 

@@ -16,7 +16,7 @@ from unveil.errors import UnveilError
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.history import Epoch
 from unveil.training.progress import Best, Silent
-from unveil.training.trainer import Keep, Stopped
+from unveil.training.trainer import Keep, Stopped, fitted_in
 
 ROOT = Path(__file__).parents[2]
 BATCHES = 4
@@ -136,6 +136,7 @@ def test_a_finished_run_resumes_to_its_result(unbroken: tuple[Trained, Path]) ->
     whole, folder = unbroken
     again = train(keep=Keep(folder, resume=True), watch=Never())
     assert again.fitted == whole.fitted
+    assert fitted_in(folder, TRAINING) == whole.fitted
     assert torch.equal(again.model.item.weight, whole.model.item.weight)
 
 
@@ -146,11 +147,11 @@ def test_a_folder_with_a_run_is_not_buried(unbroken: tuple[Trained, Path]) -> No
 
 def test_a_checkpoint_of_another_run_is_refused_by_the_name_of_what_differs(unbroken: tuple[Trained, Path]) -> None:
     keep = Keep(unbroken[1], resume=True)
-    with pytest.raises(UnveilError, match=r"another training\.lr: found '0\.003', expected 0\.1"):
+    with pytest.raises(UnveilError, match=r"began with training\.lr = 0\.003, and now it is 0\.1\."):
         train(replace(TRAINING, lr=0.1), keep=keep)
-    with pytest.raises(UnveilError, match=r"another model\.blocks: found '2', expected 1"):
+    with pytest.raises(UnveilError, match=r"began with model\.blocks = 2, and now it is 1\."):
         train(keep=keep, model=replace(MODEL, blocks=1))
-    with pytest.raises(UnveilError, match=r"another data: found 'nothing', expected abc"):
+    with pytest.raises(UnveilError, match=r"began with data = nothing, and now it is abc\."):
         train(keep=replace(keep, identity={"data": "abc"}))
 
 

@@ -69,7 +69,8 @@ class LogOptions:
         int | None, typer.Option(min=0, help="Drop users with fewer interactions.", rich_help_panel=_FILTERS)
     ] = None
     iterate: Annotated[
-        bool | None, typer.Option(help="Repeat both until nothing more is dropped, or pass once (default).", rich_help_panel=_FILTERS)
+        bool | None,
+        typer.Option(help="Repeat both until nothing more is dropped; once, if not given.", rich_help_panel=_FILTERS),
     ] = None
     repeats: Annotated[
         Repeats | None, typer.Option(help="Of one user's interactions with one item keep…", rich_help_panel=_FILTERS)

@@ -31,6 +31,7 @@ from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
 from unveil.files import refuse_occupied, write_whole
+from unveil.serving.folder import MANIFEST
 from unveil.settings import built, plain
 from unveil.training.config import WHEREABOUTS
 from unveil.training.identity import refuse_other_run
@@ -56,11 +57,16 @@ def refuse_unfit(folder: Path, *, resume: bool) -> None:
 
 def refuse_other(folder: Path, experiment: Experiment, fingerprint: str) -> None:
     """A run is resumed with the settings and the log it began with; only where and how often may change."""
-    if (folder / ABOUT).exists():
-        saved = {"log": read_json(folder / ABOUT)["log"]["fingerprint"]}
-        refuse_other_run(saved, {"log": fingerprint}, folder / ABOUT)
+    if (folder / ABOUT).exists() and read_json(folder / ABOUT)["log"]["fingerprint"] != fingerprint:
+        hint = "Resume with the log the run began with, or start another run."
+        raise UnveilError("the run began with another log", where=folder, hint=hint)
     if (folder / CONFIG).exists():
         refuse_other_run(_identity(read_config(folder)), _identity(experiment), folder / CONFIG)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the folder holds a run with nothing left to do: its recommender is written last."""
+    return (folder / MANIFEST).exists()
 
 
 def _identity(experiment: Experiment) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """One run, from a log to a judged and usable recommender in a folder; resumable at every epoch."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from unveil.experiment.folder import (
     ABOUT,
     CARD,
     NEGATIVES,
+    is_finished,
     read_json,
     read_split,
     refuse_other,
@@ -28,13 +31,14 @@ from unveil.experiment.folder import (
     write_split,
 )
 from unveil.experiment.negatives import with_negatives
-from unveil.files import write_whole
+from unveil.files import explained, write_whole
+from unveil.locking import alone_in, refuse_busy
 from unveil.serving import folder as model_folder
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
 from unveil.training.fit import Ready, prepare, validation_of
 from unveil.training.progress import Watcher
-from unveil.training.trainer import Fitted, Keep
+from unveil.training.trainer import Fitted, Keep, fitted_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,7 @@ def run(
     experiment: Experiment, folder: Path, *, resume: bool = False, watch: Watcher | None = None, tell: Tell = print
 ) -> Run:
     """Read, split, train, judge, write. Whatever a user got wrong is found before the folder is touched."""
+    refuse_busy(folder)
     refuse_unfit(folder, resume=resume)
     log = experiment.data.load()
     split = experiment.data.parts(log)
@@ -64,14 +69,18 @@ def run(
     )
     evaluator = _evaluator(experiment, split)
     tell_training(ready, tell)
-    fingerprint = log.fingerprint()
-    refuse_other(folder, experiment, fingerprint)
-    _begin(folder, experiment, log, split, ready)
-    keep = Keep(folder, resume=resume, identity={"log": fingerprint})
-    fitted = ready.fit(validation, keep=keep, watch=watch)
-    evaluation = evaluator.evaluate(ready.model)
-    recommender = Recommender(ready.model, log.items, log.users, split.whole, experiment.model.length)
-    _finish(folder, experiment, recommender, evaluator, evaluation, fitted)
+    with _place(folder, resume=resume):
+        fingerprint = log.fingerprint()
+        refuse_other(folder, experiment, fingerprint)
+        if is_finished(folder):
+            tell("finished   nothing is left to do: this is what the run gave")
+            return _as_it_is(folder, experiment)
+        _begin(folder, experiment, log, split, ready)
+        keep = Keep(folder, resume=resume, identity={"log": fingerprint})
+        fitted = ready.fit(validation, keep=keep, watch=watch)
+        evaluation = evaluator.evaluate(ready.model)
+        recommender = Recommender(ready.model, log.items, log.users, split.whole, experiment.model.length)
+        _finish(folder, experiment, recommender, evaluator, evaluation, fitted)
     return Run(folder, experiment, fitted, recommender, evaluation)
 
 
@@ -85,6 +94,22 @@ def evaluate(folder: Path) -> Evaluation:
     evaluation = evaluator.evaluate(recommender.model)
     evaluation.write(folder)
     return evaluation
+
+
+@contextmanager
+def _place(folder: Path, *, resume: bool) -> Iterator[None]:
+    """The folder, made if need be, for this process alone; looked at again, since another may have been quicker."""
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with alone_in(folder):
+        refuse_unfit(folder, resume=resume)
+        yield
+
+
+def _as_it_is(folder: Path, experiment: Experiment) -> Run:
+    """A finished run, read and not done again."""
+    fitted = fitted_in(folder, experiment.training)
+    return Run(folder, experiment, fitted, Recommender.load(folder), Evaluation.read(folder))
 
 
 def _world(experiment: Experiment, log: Interactions) -> World | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from unveil.errors import UnveilError
 from unveil.files import explained, write_whole
 
 
@@ -28,6 +29,14 @@ def append(path: Path, epoch: Epoch) -> None:
     """Add a line. A line cut off by a kill is mended by `rewrite` on resumption."""
     with explained(path), path.open("a", encoding="utf-8") as file:
         file.write(epoch.line())
+
+
+def read(path: Path) -> list[Epoch]:
+    """The epochs of a run that is over."""
+    try:
+        return [Epoch(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, TypeError) as error:
+        raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
 
 def rewrite(path: Path, epochs: Sequence[Epoch]) -> None:

@@ -26,10 +26,8 @@ def refuse_other_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: ob
     """Compare two identities, and name the first thing that differs."""
     for name, before, after in differences(saved, now):
         raise UnveilError(
-            f"the checkpoint belongs to a run with another {name}",
+            f"the run began with {name} = {before}, and now it is {after}",
             where=where,
-            found=before,
-            expected=after,
             hint="Resume with the settings the run began with, or start another run.",
         )
 

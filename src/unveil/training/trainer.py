@@ -13,7 +13,7 @@ from unveil.models.base import Backbone
 from unveil.training.checkpoint import Checkpoint, sweep_drafts
 from unveil.training.config import WHEREABOUTS, TrainerConfig
 from unveil.training.device import pick_device, private_randomness, seed_epoch, threads
-from unveil.training.history import Epoch, append, rewrite
+from unveil.training.history import Epoch, append, read, rewrite
 from unveil.training.identity import refuse_other_run, settings
 from unveil.training.learner import Learner, Task
 from unveil.training.progress import Best, Plan, Silent, Watcher
@@ -51,6 +51,13 @@ class Fitted:
     epochs: list[Epoch]
     best: Best | None  # None without validation: the last weights are kept
     stopped_early: bool
+
+
+def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
+    """What training gave that is over, by its file of epochs."""
+    epochs = read(folder / EPOCHS)
+    valid = [Best(epoch.epoch, epoch.validation[config.monitor]) for epoch in epochs if epoch.validation is not None]
+    return Fitted(epochs, max(valid, key=lambda best: best.value, default=None), len(epochs) < config.epochs)
 
 
 class Stopped(KeyboardInterrupt):
