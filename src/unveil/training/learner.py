@@ -7,16 +7,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import nn
-from torch.optim import AdamW, Optimizer
 
 from unveil.data.batches import Batch
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Signal, cloze_risk
 from unveil.models.base import Backbone
+from unveil.training.adamw import AdamW
 from unveil.training.config import TrainerConfig
 from unveil.training.progress import Watcher
 from unveil.training.schedule import learning_rate
@@ -67,13 +67,9 @@ class Learner:
     mean_weight: float = 1.0  # of the estimator's weights over all slots
 
     @cached_property
-    def optimiser(self) -> Optimizer:
-        """One fused kernel; without decay it is Adam. Biases and norms never decay."""
-        matrices = [parameter for parameter in self.model.parameters() if parameter.ndim > 1]
-        vectors = [parameter for parameter in self.model.parameters() if parameter.ndim <= 1]
-        groups: list[dict[str, Any]] = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
-        config = self.config
-        return AdamW(groups, lr=config.lr, betas=config.betas, weight_decay=config.weight_decay, fused=True)
+    def optimiser(self) -> AdamW:
+        """What moves the parameters; without decay it is Adam."""
+        return AdamW(list(self.model.parameters()), self.config.betas, self.config.weight_decay)
 
     def epoch(self, number: int, watch: Watcher) -> Tally:
         """One pass over the task."""
@@ -101,13 +97,11 @@ class Learner:
         divisor, total = self.normaliser(signal)
         loss = cloze_risk(*self.model.head(self.model(batch.token_BL, batch.where)), signal, normaliser=divisor)
         value = _finite(loss.item(), epoch)
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.zero_grad()
         torch.autograd.backward(loss)
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
-        for group in self.optimiser.param_groups:
-            group["lr"] = tally.lr
-        self.optimiser.step()
+        self.optimiser.step(tally.lr)
         tally.add(value * divisor, total, len(batch.slots))
 
     def normaliser(self, signal: Signal) -> tuple[float, float]:

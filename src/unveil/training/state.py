@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from torch import Tensor
-from torch.optim import Optimizer
 
 from unveil.models.base import Backbone
+from unveil.training.adamw import AdamW
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.history import Epoch
 from unveil.training.progress import Best
@@ -36,9 +36,7 @@ class TrainingState:
         self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
 
 
-def checkpoint_of(
-    state: TrainingState, model: Backbone, optimiser: Optimizer, identity: Mapping[str, Any]
-) -> Checkpoint:
+def checkpoint_of(state: TrainingState, model: Backbone, optimiser: AdamW, identity: Mapping[str, Any]) -> Checkpoint:
     """Weights, optimiser and best weights under their names; the rest as JSON."""
     tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in state.best_weights.items()}
@@ -53,7 +51,7 @@ def checkpoint_of(
     return Checkpoint(tensors, told)
 
 
-def restored(checkpoint: Checkpoint, model: Backbone, optimiser: Optimizer) -> TrainingState:
+def restored(checkpoint: Checkpoint, model: Backbone, optimiser: AdamW) -> TrainingState:
     """Set model and optimiser as they were, and give back the rest."""
     model.load_state_dict(checkpoint.part("model"))
     for name, parameter in model.named_parameters():

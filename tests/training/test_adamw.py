@@ -1,0 +1,90 @@
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from unveil.training.adamw import EPSILON, AdamW
+
+SHAPES = [(5, 3), (4,), (2, 3, 2), ()]
+
+
+def drawn(seed: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator, requires_grad=True) for shape in SHAPES]
+
+
+def give_gradients(parameters: list[Tensor], seed: int) -> None:
+    for parameter, gradient in zip(parameters, drawn(seed), strict=True):
+        parameter.grad = gradient.detach()
+
+
+def test_a_step_by_hand() -> None:
+    """After one step m̂ = g and v̂ = g²: the step is η · g / (|g| + ε), after the decay."""
+    matrix, vector = torch.tensor([[2.0]], requires_grad=True), torch.tensor([2.0], requires_grad=True)
+    matrix.grad, vector.grad = torch.tensor([[0.5]]), torch.tensor([-0.5])
+    AdamW([matrix, vector], weight_decay=0.1).step(0.01)
+    assert matrix.item() == pytest.approx(2 * (1 - 0.01 * 0.1) - 0.01)
+    assert vector.item() == pytest.approx(2 + 0.01)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+@pytest.mark.parametrize("betas", [(0.9, 0.999), (0.5, 0.9)])
+def test_against_the_equations(decay: float, betas: tuple[float, float]) -> None:
+    parameters = drawn(0)
+    optimiser = AdamW(parameters, betas, decay)
+    expected = [parameter.detach().double() for parameter in parameters]
+    mean, square = ([torch.zeros_like(each) for each in expected] for _ in range(2))
+    for step in range(1, 8):
+        lr = 0.1 / step
+        give_gradients(parameters, step)
+        for n, parameter in enumerate(parameters):
+            assert parameter.grad is not None
+            gradient = parameter.grad.double()
+            mean[n] = betas[0] * mean[n] + (1 - betas[0]) * gradient
+            square[n] = betas[1] * square[n] + (1 - betas[1]) * gradient**2
+            root = (square[n] / (1 - betas[1] ** step)).sqrt() + EPSILON
+            kept = 1 - lr * decay if parameter.ndim > 1 else 1.0
+            expected[n] = kept * expected[n] - lr * mean[n] / (1 - betas[0] ** step) / root
+        optimiser.step(lr)
+    for parameter, wanted in zip(parameters, expected, strict=True):
+        torch.testing.assert_close(parameter.detach().double(), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_bit_for_bit_as_torch_does_it() -> None:
+    mine, theirs = drawn(0), drawn(0)
+    optimiser = AdamW(mine, weight_decay=0.1)
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in theirs if p.ndim > 1]},
+        {"params": [theirs[1], theirs[3]], "weight_decay": 0.0},
+    ]
+    other = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.1, fused=True)
+    for step in range(20):
+        give_gradients(mine, step)
+        give_gradients(theirs, step)
+        optimiser.step(0.01)
+        other.step()
+    for one, two in zip(mine, theirs, strict=True):
+        assert torch.equal(one, two)
+        assert optimiser.state[one].keys() == other.state[two].keys()
+        assert all(torch.equal(optimiser.state[one][name], value) for name, value in other.state[two].items())
+
+
+def test_what_has_no_gradient_stays_and_has_no_state() -> None:
+    parameters = drawn(0)
+    give_gradients(parameters, 1)
+    parameters[0].grad = None
+    before = parameters[0].detach().clone()
+    optimiser = AdamW(parameters, weight_decay=0.5)
+    optimiser.step(0.1)
+    assert torch.equal(parameters[0], before)
+    assert not optimiser.state[parameters[0]]
+    optimiser.zero_grad()
+    assert all(parameter.grad is None for parameter in parameters)
+
+
+def test_training_imports_no_compiler() -> None:
+    code = "import sys, tests.training.cyclic as cyclic; cyclic.train(); assert 'torch._dynamo' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
