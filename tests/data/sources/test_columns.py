@@ -94,5 +94,5 @@ def test_no_alias_belongs_to_two_roles() -> None:
     ],
 )
 def test_namesakes_are_not_told_apart(names: list[str], chosen: dict[str, str]) -> None:
-    with pytest.raises(UnveilError, match="several columns have the same name: found '(user_id|who)'"):
+    with pytest.raises(UnveilError, match=r"several columns have the same name: found '(user_id|who)'"):
         assigned(names, chosen, "log")
