@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,3 +50,36 @@ def test_tables_of_different_widths_are_refused() -> None:
 
 def test_the_sigmoid_does_not_overflow() -> None:
     assert sigmoid(np.array([-1000, 0, 1000], np.float32)).tolist() == [0, 0.5, 1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_logit_has_the_same_bits_on_any_number_of_threads_and_in_any_company(threads: int) -> None:
+    factors, rng = random_factors(1, users=50, items=90, steps=20, width=40), np.random.default_rng(0)
+    user_B, step_B = rng.integers(0, 50, 150), rng.integers(0, 20, 150)
+    together = factors.logits(user_B, step_B)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        alone = np.concatenate([factors.logits(user_B[[n]], step_B[[n]]) for n in range(150)])
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(alone, together)
+
+
+def test_tables_that_may_not_be_written_to_will_do() -> None:
+    factors = random_factors(2)
+    expected = factors.logits(np.arange(5), np.zeros(5, int))
+    for table in (factors.P_UK, factors.Q_VK, factors.W_TK):
+        table.flags.writeable = False
+    frozen = Factors(factors.P_UK, factors.Q_VK, factors.W_TK)
+    np.testing.assert_array_equal(frozen.logits(np.arange(5), np.zeros(5, int)), expected)
+
+
+def test_more_triples_than_are_looked_up_at_once() -> None:
+    factors, rng = random_factors(3), np.random.default_rng(0)
+    user_M, item_M, step_M = (rng.integers(0, size, 70_000) for size in factors.shape)
+    logit_M = factors.logits_of(user_M, item_M, step_M)
+    for some in (slice(0, 50), slice(65_500, 65_600), slice(-50, None)):
+        part = factors.logits_of(user_M[some], item_M[some], step_M[some])
+        np.testing.assert_array_equal(logit_M[some], part)

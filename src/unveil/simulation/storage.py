@@ -86,7 +86,7 @@ def _tables(world: World) -> dict[str, NDArray[Any]]:
 
 
 def _factors(tables: dict[str, NDArray[Any]], name: str) -> Factors:
-    return Factors(tables[f"{name}.P_UK"], tables[f"{name}.Q_VK"], tables[f"{name}.W_TK"])
+    return Factors.of(tables[f"{name}.P_UK"], tables[f"{name}.Q_VK"], tables[f"{name}.W_TK"])
 
 
 def _read_tables(path: Path) -> dict[str, NDArray[Any]]:
