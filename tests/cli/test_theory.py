@@ -1,0 +1,23 @@
+"""`unveil theory`: prints tables with their verdicts, writes files where asked, refuses what makes no sense."""
+
+from pathlib import Path
+
+from tests.cli.conftest import Command
+
+
+def test_it_prints_claims_and_verdicts_and_writes_the_page(unveil: Command, tmp_path: Path) -> None:
+    done = unveil("theory", "--draws", 2, "--severity", 2, "--seed", 3, "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    said = " ".join(done.out.split())
+    for part in ("claims hold", "does not hold", "Proposition 3", "corrected", "what the model says at a slot is held"):
+        assert part in said
+    assert (tmp_path / "out" / "index.html").exists()
+    assert '"severity": 2.0' in (tmp_path / "out" / "theory.json").read_text()
+    assert "is not empty" in unveil("theory", "--draws", 2, "-o", tmp_path / "out").failure()
+
+
+def test_a_severity_of_nothing_is_refused(unveil: Command) -> None:
+    assert (
+        "the severity is out of range: found 0.0, expected a number above 0"
+        in unveil("theory", "--severity", 0).failure()
+    )
