@@ -15,6 +15,7 @@ from unveil.cli import (
     loop,
     recommend,
     reproduce,
+    theory,
     train,
     world_draw,
 )
@@ -43,6 +44,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
 app.command("demo")(demo.demo)
+app.command("theory")(theory.theory)
 app.command("loop")(loop.loop)
 
 
