@@ -1,4 +1,4 @@
-"""`unveil reproduce rq1|rq2|rq3`: the paper's questions on semi-synthetic data."""
+"""`unveil reproduce rq1|rq2|rq3|fig1`: the paper's questions on semi-synthetic data, and its first figure."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unveil.cli.fig1 import fig1
 from unveil.cli.grouped import takes
 from unveil.cli.study_options import StudyOptions
 
@@ -44,6 +45,9 @@ def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     _run("rq3", options, (severity,))
 
 
+app.command("fig1")(fig1)
+
+
 def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> None:
     from unveil.experiment.grid.processes import Processes, cores
     from unveil.experiment.grid.progress import grid_watcher
@@ -57,11 +61,17 @@ def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> Non
     try:
         with asked_to_stop():
             found = answer(QUESTIONS[name], plan, output, engine, watch=grid_watcher(), take_from=options.take_from)
-            write(found, output, ["unveil", *sys.argv[1:]])
+            write(found, output, _command(sys.argv[1:]))
     except KeyboardInterrupt as stop:
         typer.echo(f"unveil: {str(stop) or 'stopped'} in {output}. Go on with the same command.", err=True)
         raise typer.Exit(130) from None
     _print(found, output)
+
+
+def _command(words: list[str]) -> list[str]:
+    """The command that gives these files again; the number of workers is no part of it."""
+    kept = [word for before, word in zip(["", *words], words, strict=False) if "--jobs" not in (before, word)]
+    return ["unveil", *(word for word in kept if not word.startswith("--jobs="))]
 
 
 def _print(answer: "Answer", output: Path) -> None:

@@ -1,0 +1,187 @@
+"""Whether items have a time of their own in users' histories: a test of each item against random order.
+
+Under a static propensity it does not matter when an event happens: given what a user took, every order is equally
+likely (as long as taking an item once does not bar it, see `depletion`). An item's events then stand at random places
+of their users' histories, and this null needs no model: its means and variances are those of drawing places from each
+history, without replacement.
+
+Shapes: N events, U users, V items, J = 2 components.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.sequences import Sequences
+
+Floats = NDArray[np.float64]
+
+#: Items with fewer events are not tested: the normal approximation would be a guess.
+LEAST = 10
+_TINY = 1e-12
+
+
+def positions(sequences: Sequences, *, tied: bool = False) -> Floats:
+    """u_N = (place + ½) / n: where in its user's history of n events each event stands, between 0 and 1.
+
+    With `tied`, events of a user at the same moment share the mean of their places: the order within a moment is the
+    file's, and says nothing of the user.
+    """
+    length_N = np.repeat(sequences.length_U, sequences.length_U)
+    place_N: NDArray[Any] = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U)
+    if tied and sequences.time_N is not None:
+        place_N = _shared(sequences, place_N)
+    return np.asarray((place_N + 0.5) / length_N, np.float64)
+
+
+def tied_share(sequences: Sequences) -> float | None:
+    """The share of events that share their moment with another of the same user; None where there is no clock."""
+    if sequences.time_N is None:
+        return None
+    _, moment_N, size = _moments(sequences)
+    return float((size[moment_N] > 1).mean())
+
+
+def _moments(sequences: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Runs of events of one user at one time: where each begins, the run of each event, and the runs' sizes."""
+    user_N, time_N = sequences.user_N, sequences.time_N
+    assert time_N is not None
+    new_N = np.ones(len(sequences), bool)
+    new_N[1:] = (user_N[1:] != user_N[:-1]) | (time_N[1:] != time_N[:-1])
+    moment_N = np.cumsum(new_N) - 1
+    return np.flatnonzero(new_N), moment_N, np.bincount(moment_N)
+
+
+def _shared(sequences: Sequences, place_N: NDArray[Any]) -> Floats:
+    start, moment_N, size = _moments(sequences)
+    return np.asarray((place_N[start] + (size - 1) / 2)[moment_N])
+
+
+@dataclass(frozen=True, eq=False)
+class Timing:
+    """Every item's mean place and spread against random order. Values of items below `LEAST` events are there too."""
+
+    count_V: NDArray[np.int64]
+    mean_V: Floats  # of u over the item's events
+    z_V: Floats  # of the mean: below 0 early, above 0 late
+    z_spread_V: Floats  # of (u − ½)²: below 0 in the middle of histories, above 0 at their ends
+    p_V: Floats  # of both together
+    variance_V: Floats  # of the mean, under random order
+
+    @cached_property
+    def tested_V(self) -> NDArray[np.bool_]:
+        """Items with events enough, and some in histories that have an order."""
+        return np.asarray((self.count_V >= LEAST) & (self.variance_V > _TINY))
+
+    @property
+    def shift_V(self) -> Floats:
+        """How far the mean place is from the middle."""
+        return self.mean_V - 0.5
+
+    @property
+    def dispersion(self) -> float:
+        """Mean of z² over the tested items: 1 under random order."""
+        return float((self.z_V[self.tested_V] ** 2).mean())
+
+    @property
+    def typical_shift(self) -> float:
+        """Root mean square of the items' true shifts: what of the observed ones chance does not explain."""
+        tested_V = self.tested_V
+        beyond = (self.shift_V[tested_V] ** 2 - self.variance_V[tested_V]).mean()
+        return float(np.sqrt(max(beyond, 0.0)))
+
+
+def timing(sequences: Sequences, u_N: Floats) -> Timing:
+    """Test every item.
+
+    S_i = Σ over its events of (φ₁, φ₂), φ₁ = u − ½ and φ₂ = (u − ½)², each less its mean over the user's history.
+    Under random order S_i has mean 0 and variance V_i = Σ over users of m (n − m) / (n − 1) · C_u, where the user
+    took the item m times among n events and C_u is the covariance of φ over that history. Sᵀ V⁻¹ S is χ² with two
+    degrees of freedom: one for when, one for how concentrated (Neyman's smooth test of order two).
+    """
+    phi_NJ = _centred(sequences, u_N)
+    C_UJJ = _covariances(sequences, phi_NJ)
+    S_VJ = np.stack([_summed(sequences.item_N, phi_NJ[:, j], sequences.n_items) for j in (0, 1)], axis=1)
+    V_VJJ = _variances(sequences, C_UJJ)
+    count_V = np.bincount(sequences.item_N, minlength=sequences.n_items)
+    some_V = np.maximum(count_V, 1)
+    return Timing(
+        count_V,
+        mean_V=_summed(sequences.item_N, u_N, sequences.n_items) / some_V,
+        z_V=_standardised(S_VJ[:, 0], V_VJJ[:, 0, 0]),
+        z_spread_V=_standardised(S_VJ[:, 1], V_VJJ[:, 1, 1]),
+        p_V=_p_values(S_VJ, V_VJJ),
+        variance_V=V_VJJ[:, 0, 0] / some_V**2,
+    )
+
+
+def _centred(sequences: Sequences, u_N: Floats) -> Floats:
+    phi_NJ = np.stack([u_N - 0.5, (u_N - 0.5) ** 2], axis=1)
+    return phi_NJ - np.repeat(_user_means(sequences, phi_NJ), sequences.length_U, axis=0)
+
+
+def _user_means(sequences: Sequences, value_NJ: Floats) -> Floats:
+    """Differences of running sums at the ends of histories; 0 for users without events."""
+    running = np.concatenate([np.zeros((1, value_NJ.shape[1])), np.cumsum(value_NJ, axis=0)])
+    total_UJ = np.diff(running[sequences.offset_U1], axis=0)
+    return np.asarray(total_UJ / np.maximum(sequences.length_U, 1)[:, None])
+
+
+def _covariances(sequences: Sequences, phi_NJ: Floats) -> Floats:
+    a_N, b_N = phi_NJ.T
+    moments_U3 = _user_means(sequences, np.stack([a_N * a_N, a_N * b_N, b_N * b_N], axis=1))
+    return moments_U3[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
+
+
+def _variances(sequences: Sequences, C_UJJ: Floats) -> Floats:
+    """V_VJJ: each pair of a user and an item adds its own."""
+    pair_P, times_P = np.unique(
+        sequences.user_N.astype(np.int64) * sequences.n_items + sequences.item_N, return_counts=True
+    )
+    user_P, item_P = pair_P // sequences.n_items, pair_P % sequences.n_items
+    length_P = sequences.length_U[user_P]
+    factor_P = times_P * (length_P - times_P) / np.maximum(length_P - 1, 1)
+    cells = [_summed(item_P, factor_P * C_UJJ[user_P, j, k], sequences.n_items) for j, k in ((0, 0), (0, 1), (1, 1))]
+    return np.stack([cells[0], cells[1], cells[1], cells[2]], axis=1).reshape(-1, 2, 2)
+
+
+def _p_values(S_VJ: Floats, V_VJJ: Floats) -> Floats:
+    """P(χ²₂ > s) = exp(−s/2). Where only the mean can vary (histories of two events), P(|z| larger)."""
+    a, b, d = V_VJJ[:, 0, 0], V_VJJ[:, 0, 1], V_VJJ[:, 1, 1]
+    determinant = a * d - b * b
+    whole = determinant > _TINY * np.maximum(a * d, _TINY)
+    x, y = S_VJ.T
+    form = np.divide(d * x * x - 2 * b * x * y + a * y * y, determinant, out=np.zeros_like(a), where=whole)
+    return np.where(whole, np.exp(-form / 2), two_sided(_standardised(x, a)))
+
+
+def two_sided(z: Floats) -> Floats:
+    """P(|Z| ≥ |z|) of a standard normal."""
+    from scipy.special import ndtr
+
+    return np.asarray(2 * ndtr(-np.abs(z)))
+
+
+def _standardised(sum_V: Floats, variance_V: Floats) -> Floats:
+    return np.divide(sum_V, np.sqrt(variance_V), out=np.zeros_like(sum_V), where=variance_V > _TINY)
+
+
+def _summed(index: NDArray[Any], value: Floats, size: int) -> Floats:
+    return np.asarray(np.bincount(index, weights=value, minlength=size), np.float64)
+
+
+def false_discovery(p_H: Floats) -> Floats:
+    """Benjamini and Hochberg's q of a family of H p-values: with p_(1) ≤ … ≤ p_(H),
+
+    q_(h) = min over g ≥ h of p_(g) H / g
+
+    Rejecting where q < α keeps the expected share of false claims among all claims below α.
+    """
+    order_H = np.argsort(p_H, kind="stable")
+    scaled_H = p_H[order_H] * len(p_H) / np.arange(1, len(p_H) + 1)
+    q_H = np.empty(len(p_H))
+    q_H[order_H] = np.minimum(1.0, np.minimum.accumulate(scaled_H[::-1])[::-1])
+    return q_H

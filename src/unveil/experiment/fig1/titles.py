@@ -1,0 +1,103 @@
+"""Titles of items, from the files that data sets bring along."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from unveil.data.sources.unpack import is_packed, unpacked
+from unveil.data.vocabulary import Vocabulary
+from unveil.errors import UnveilError
+
+_ID = ("item_id", "itemid", "movieid", "movie_id", "id", "asin", "parent_asin", "product_id", "item")
+_TITLE = ("title", "name", "item_name", "movie_title", "item_title")
+_EXPECTED = "movies.dat (id::title), u.item (id|title) or a CSV or TSV file with an id and a title column"
+
+
+def read_titles(path: Path) -> dict[str, str]:
+    """The title of each id. Text that is not UTF-8 is read as latin-1, as the old MovieLens files are written."""
+    lines = [line for line in _text(path).splitlines() if line.strip()]
+    if not lines:
+        raise UnveilError("the file is empty", where=path, expected=_EXPECTED)
+    titles = dict(_pairs(lines, path))
+    if not titles:
+        raise UnveilError("the file has no titles", where=path, expected=_EXPECTED)
+    return titles
+
+
+def read_ids(path: Path) -> dict[str, str]:
+    """The titles' id of each id of the log: two columns, separated by blanks, tabs or commas."""
+    pairs = [line.replace(",", " ").split() for line in _text(path).splitlines() if line.strip()]
+    for row, pair in enumerate(pairs, 1):
+        if len(pair) != 2:
+            expected = "two ids a line: the log's, then the titles'"
+            raise UnveilError("not a pair of ids", where=f"{path}, row {row}", found=" ".join(pair), expected=expected)
+    return dict(pairs)
+
+
+def titles_of(items: Vocabulary, titles: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
+    """A title for each item, its own id where it has none; at least one must have one."""
+    found = [titles.get(raw if ids is None else ids.get(raw, "")) for raw in items.ids]
+    if not any(found):
+        raise UnveilError(
+            "none of the log's items has a title",
+            found=f"items such as {', '.join(items.ids.head(3))}",
+            expected=f"ids such as {', '.join(list(titles)[:3])}",
+            hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
+        )
+    return [title or raw for title, raw in zip(found, items.ids, strict=True)]
+
+
+def _pairs(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
+    if "::" in lines[0]:
+        return _split(lines, "::", path)
+    if lines[0].count("|") >= 2 and not _header(lines[0].split("|")):
+        return _split(lines, "|", path)
+    return _headed(lines, path)
+
+
+def _split(lines: Sequence[str], separator: str, path: Path) -> Iterator[tuple[str, str]]:
+    for row, line in enumerate(lines, 1):
+        parts = line.split(separator)
+        if len(parts) < 2:
+            raise UnveilError("no title in the line", where=f"{path}, row {row}", found=line, expected=_EXPECTED)
+        yield parts[0].strip(), parts[1].strip()
+
+
+def _headed(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
+    separator = max("\t;|,", key=lines[0].count)
+    rows = csv.reader(lines, delimiter=separator)
+    names = next(rows)
+    places = _header(names)
+    if places is None:
+        raise UnveilError("no columns with ids and titles", where=path, found=", ".join(names), expected=_EXPECTED)
+    yield from ((row[places[0]], row[places[1]]) for row in rows if len(row) > max(places))
+
+
+def _header(names: Sequence[str]) -> tuple[int, int] | None:
+    """The places of the id and of the title."""
+    plain = [name.strip().lower().replace(" ", "_") for name in names]
+    found = [next((plain.index(name) for name in known if name in plain), None) for known in (_ID, _TITLE)]
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        content = unpacked(path) if is_packed(content[:16]) else content
+    except OSError as error:
+        raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def named_items(items: Vocabulary, titles: Path | None, title_ids: Path | None = None) -> list[str]:
+    """What to call each item: its title, or its id where there are no titles."""
+    if not len(items):
+        raise UnveilError("the log has no events", hint="Loosen the filters.")
+    if titles is None:
+        if title_ids is not None:
+            raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
+        return items.ids.to_list()
+    return titles_of(items, read_titles(titles), None if title_ids is None else read_ids(title_ids))

@@ -1,0 +1,118 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unveil.data.vocabulary import Vocabulary
+from unveil.errors import UnveilError
+from unveil.experiment.fig1.pick import MOST, Group, extremes, groups_of
+from unveil.experiment.fig1.titles import named_items, read_ids, read_titles
+
+TITLES = [
+    "Godfather, The (1972)",
+    "Godfather: Part III, The (1990)",
+    "Godfather: Part II, The (1974)",
+    "Misérables, Les (1995)",
+    "Back to the Future (1985)",
+]
+ITEMS = Vocabulary(["1", "2", "3", "4", "5"])
+COUNT = np.array([9, 8, 7, 6, 5])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("movies.dat", "\n".join(f"{n}::{title}::Drama|War" for n, title in enumerate(TITLES, 1)).encode("latin-1")),
+        (
+            "u.item",
+            "\n".join(f"{n}|{title}|01-Jan-1995||url|0|1" for n, title in enumerate(TITLES, 1)).encode("latin-1"),
+        ),
+        (
+            "movies.csv",
+            ("movieId,title,genres\n" + "\n".join(f'{n},"{t}",x' for n, t in enumerate(TITLES, 1))).encode(),
+        ),
+        ("items.tsv", ("Title\tyear\tItem ID\n" + "\n".join(f"{t}\t1\t{n}" for n, t in enumerate(TITLES, 1))).encode()),
+        ("bom.csv", ("\ufeffid;name\n" + "\n".join(f"{n};{t}" for n, t in enumerate(TITLES, 1))).encode()),
+        ("movies.dat.gz", gzip.compress("\n".join(f"{n}::{t}::x" for n, t in enumerate(TITLES, 1)).encode("latin-1"))),
+    ],
+)
+def test_the_files_that_data_sets_bring_along(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert named_items(ITEMS, tmp_path / name) == TITLES
+
+
+def test_an_item_without_a_title_keeps_its_id_and_renumbered_logs_are_looked_up(tmp_path: Path) -> None:
+    (tmp_path / "movies.dat").write_text("700::Heat (1995)::Action\n800::Sabrina (1995)::Comedy\n")
+    (tmp_path / "ids.txt").write_text("1 800\n2 700\n3 5\n")
+    assert named_items(ITEMS, tmp_path / "movies.dat", tmp_path / "ids.txt") == [
+        "Sabrina (1995)",
+        "Heat (1995)",
+        "3",
+        "4",
+        "5",
+    ]
+    assert named_items(ITEMS, None) == ["1", "2", "3", "4", "5"]
+    with pytest.raises(
+        UnveilError,
+        match=r"none of the log's items has a title: found 'items such as 1, 2, 3', expected ids "
+        r"such as 700, 800.*--title-ids",
+    ):
+        named_items(ITEMS, tmp_path / "movies.dat")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        ("a,b\n1,2\n", "no columns with ids and titles: found 'a, b'"),
+        ("1::A::x\n2\n", "row 2: no title in the line"),
+        ("id,title\n", "the file has no titles"),
+    ],
+)
+def test_what_is_no_file_of_titles(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "titles").write_text(content)
+    with pytest.raises(UnveilError, match=message):
+        read_titles(tmp_path / "titles")
+
+
+def test_files_that_are_not_there_or_not_pairs(tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="cannot be read: No such file"):
+        read_titles(tmp_path / "nothing")
+    (tmp_path / "ids").write_text("1 2\n3\n")
+    with pytest.raises(UnveilError, match="row 2: not a pair of ids"):
+        read_ids(tmp_path / "ids")
+    with pytest.raises(UnveilError, match="and no titles"):
+        named_items(ITEMS, None, tmp_path / "ids")
+
+
+def test_items_by_a_part_of_their_title_in_the_order_of_years() -> None:
+    assert groups_of("godfather;back to", ITEMS, TITLES, COUNT) == [
+        Group("godfather", (0, 2, 1)),
+        Group("back to", (4,)),
+    ]
+
+
+def test_items_by_id_in_the_order_asked_for() -> None:
+    assert groups_of("5, 1 , Misér", ITEMS, TITLES, COUNT) == [Group("5, 1, Misér", (4, 0, 3))]
+
+
+def test_a_pattern_that_matches_nothing_gets_the_nearest_titles() -> None:
+    with pytest.raises(UnveilError, match=r"--items: no item has this.*found 'Godfahter'.*nearest titles: Godfather"):
+        groups_of("Godfahter", ITEMS, TITLES, COUNT)
+    with pytest.raises(UnveilError, match=r"Look titles up"):
+        groups_of("zzzzzz", ITEMS, TITLES, COUNT)
+
+
+def test_no_more_boxes_than_can_be_read_and_none_without_events() -> None:
+    items = Vocabulary([f"{n:02d}" for n in range(20)])
+    count = np.arange(20)
+    (group,) = groups_of("film", items, [f"film {n:02d}" for n in range(20)], count)
+    assert group.items == tuple(range(20 - MOST, 20))
+    (group,) = groups_of("film 0", items, [f"film {n:02d}" for n in range(20)], count)
+    assert 0 not in group.items
+
+
+def test_without_a_wish_the_earliest_and_the_latest() -> None:
+    z_V, tested_V = np.array([3.0, -9.0, 0.0, 5.0, -1.0, 99.0]), np.array([True] * 5 + [False])
+    assert extremes(z_V, tested_V, 2) == [Group("Earliest", (1, 4)), Group("Latest", (3, 0))]
