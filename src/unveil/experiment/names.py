@@ -19,9 +19,9 @@ def listed(arms: Iterable[str]) -> str:
 
 def signed(value: float, digits: int = 3) -> str:
     """+0.012 or −0.012."""
-    return f"{value:+.{digits}f}".replace("-", "−")
+    return f"{value:+z.{digits}f}".replace("-", "−")
 
 
 def share(value: float) -> str:
     """25% or −25%."""
-    return f"{value:.0%}".replace("-", "−")
+    return f"{value:z.0%}".replace("-", "−")

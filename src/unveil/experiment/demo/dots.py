@@ -2,12 +2,10 @@
 
 from unveil.experiment import result_plots
 from unveil.experiment.demo.tables import interval
-from unveil.experiment.demo.words import RELEVANCE, named
+from unveil.experiment.demo.words import RELEVANCE
+from unveil.experiment.names import COLOURS, named
 from unveil.experiment.outcome import HEADLINE, STANDARD, TRUE, Outcome
 from unveil.experiment.report import Figure
-
-#: A colour for each loss, the same in every plot; what learns next to nothing is muted.
-COLOURS = {"naive": 0, "ips": 1, "itps": 2, "ideal": 3}
 
 
 def figures(outcome: Outcome) -> list[Figure]:

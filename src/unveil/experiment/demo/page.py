@@ -4,7 +4,8 @@ from unveil.experiment.demo import dots, tables, training
 from unveil.experiment.demo.log_sections import log_sections
 from unveil.experiment.demo.made import made
 from unveil.experiment.demo.run import Shown
-from unveil.experiment.demo.words import caution, closes, named, reading
+from unveil.experiment.demo.words import caution, closes, reading
+from unveil.experiment.names import named
 from unveil.experiment.outcome import BASE, BOUND, Outcome
 from unveil.experiment.report import Block, Figures, KeyFigure, Note, Page, Section, Text
 

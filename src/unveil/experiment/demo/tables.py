@@ -1,6 +1,7 @@
 """The results of the demo as tables of its page."""
 
-from unveil.experiment.demo.words import RELEVANCE, gap_text, named
+from unveil.experiment.demo.words import RELEVANCE, gap_text
+from unveil.experiment.names import named, signed
 from unveil.experiment.outcome import HEADLINE, STANDARD, TRUE, Estimate, Outcome
 from unveil.experiment.report import Cell, Column, Table
 
@@ -47,11 +48,6 @@ def against_naive(outcome: Outcome) -> Table:
         ],
         sortable=False,
     )
-
-
-def signed(value: float) -> str:
-    """+0.012 or −0.012."""
-    return f"{value:+.3f}".replace("-", "−")
 
 
 def _titles(columns: tuple[tuple[str, str, str, str], ...]) -> list[tuple[str, bool, str]]:

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.experiment import plots, result_plots
-from unveil.experiment.demo.dots import COLOURS
-from unveil.experiment.demo.words import named
+from unveil.experiment.names import COLOURS, named
 from unveil.experiment.outcome import Outcome
 from unveil.experiment.report import Column, Figure, Note, Table, count, number, percent
 from unveil.experiment.trial import Weights

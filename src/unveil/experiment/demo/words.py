@@ -1,18 +1,11 @@
 """What the demo's figures say, in words that are chosen by the figures. Nothing here is true beforehand."""
 
-from collections.abc import Sequence
-
 from unveil.evaluation.stats import Paired
+from unveil.experiment.names import listed, named, share
 from unveil.experiment.outcome import BASE, BOUND, STANDARD, TRUE, Outcome
 
-NAMES = {"ips": "IPS", "itps": "ITPS"}
 RELEVANCE = "truth:Relevance@10"
 _ALPHA = 0.05
-
-
-def named(arm: str) -> str:
-    """An arm as people write it."""
-    return NAMES.get(arm, arm)
 
 
 def reading(outcome: Outcome) -> list[str]:
@@ -28,7 +21,7 @@ def reading(outcome: Outcome) -> list[str]:
 def gap_text(outcome: Outcome, arm: str) -> str:
     """The share of the gap closed, as it is shown; a dash for what the gap lies between."""
     gap = outcome.gap_closed(arm)
-    return "–" if gap is None or arm in (BASE, BOUND) else f"{gap:.0%}".replace("-", "−")
+    return "–" if gap is None or arm in (BASE, BOUND) else share(gap)
 
 
 def closes(outcome: Outcome, arm: str) -> str:
@@ -75,8 +68,8 @@ def _learnt(outcome: Outcome) -> str:
 def _two_rankings(outcome: Outcome) -> str:
     true, standard = outcome.ranking(TRUE), outcome.ranking(STANDARD)
     orders = (
-        f"By the truth the order of the means is {_order(true)}; by the standard evaluation, on what users took, it is "
-        f"{_order(standard)}."
+        f"By the truth the order of the means is {listed(true)}; by the standard evaluation, on what users took, it is "
+        f"{listed(standard)}."
     )
     if true == standard:
         return f"{orders} Here the two agree."
@@ -100,10 +93,6 @@ def _of_lists(outcome: Outcome) -> str:
         f"{sentence} The ideal loss is not first here: it is trained on the one favourite of each step, and what "
         f"stands below the favourite is nothing to it."
     )
-
-
-def _order(arms: Sequence[str]) -> str:
-    return ", ".join(named(arm) for arm in arms)
 
 
 def caution(outcome: Outcome) -> str:

@@ -113,9 +113,6 @@ def _cause(code: int | None) -> str:
 def work(line: Connection) -> None:
     """The life of a worker: jobs in, events out, until nobody is there any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us decides
-    import torch
-
-    torch.set_num_threads(1)
     try:
         while True:
             job: Job = line.recv()

@@ -130,9 +130,9 @@ class Results:
         """How much higher one arm is than another, unit by unit."""
         return paired(self.sample(severity, one, figure), self.sample(severity, other, figure))
 
-    def order(self, severity: float, figure: Figure, arms: Sequence[str] | None = None) -> list[str]:
+    def order(self, severity: float, figure: Figure) -> list[str]:
         """The trained arms, best mean first."""
-        return sorted(arms or self.trained, key=lambda arm: -self.estimate(severity, arm, figure).mean)
+        return sorted(self.trained, key=lambda arm: -self.estimate(severity, arm, figure).mean)
 
     def gap_closed(self, arm: str, figure: Figure, severities: Sequence[float] | None = None) -> float | None:
         """Σ_p (arm − naive) / Σ_p (ideal − naive) of the means; None where there is no gap, or no one to span it."""

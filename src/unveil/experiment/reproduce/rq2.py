@@ -76,7 +76,8 @@ def slope(results: Results, arm: str, figure: Judged) -> float | None:
     if len(results.severities) < 2:
         return None
     means = [results.estimate(severity, arm, figure).mean for severity in results.severities]
-    return float(np.polyfit(list(results.severities), means, 1)[0])
+    centred = np.array(results.severities) - np.mean(results.severities)
+    return float(centred @ (np.array(means) - means[0]) / (centred @ centred))
 
 
 def _sheet(results: Results, figure: Judged) -> Sheet:

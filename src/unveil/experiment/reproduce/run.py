@@ -13,6 +13,7 @@ from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.question import Question
 from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.worlds import Source, place, refuse_more_than_one
+from unveil.locking import alone_in
 from unveil.settings import plain
 
 #: Raised when the same settings no longer give the same cells.
@@ -53,20 +54,29 @@ def answer(
     source = Source.of(plan.study)
     store = Store(folder, identity(question, plan, source))
     store.open()
-    worlds, cells = plan.world_jobs(folder), plan.cell_jobs(folder)
-    if take_from is not None:
-        store.adopt(take_from, [*(job.key for job in worlds), *(job.key for job in cells.values())])
-    left = {job.key for job in cells.values() if store.result(job.key) is None}
+    with alone_in(folder):
+        if take_from is not None:
+            store.adopt(take_from, _keys(plan, folder))
+        worlds, results, made = _done(plan, store, engine, watch or Silent())
+    return Answer(question, plan, source, results, worlds, time.monotonic() - begun, made)
+
+
+def _keys(plan: Plan, folder: Path) -> list[str]:
+    worlds, cells = plan.world_jobs(folder), plan.cell_jobs(folder).values()
+    return [*(job.key for job in worlds), *(job.key for job in cells)]
+
+
+def _done(plan: Plan, store: Store, engine: Engine, watch: Watcher) -> tuple[list[dict[str, Any]], Results, int]:
+    """What the worlds are, the results of all cells, and how many of these were made now."""
+    worlds, cells = plan.world_jobs(store.folder), plan.cell_jobs(store.folder)
+    left = [job.key for job in cells.values() if store.result(job.key) is None]
     for job in worlds:
-        if left and not (place(folder, job.number) / "world.json").is_file():
-            store.forget(job.key)
-    watch = watch or Silent()
-    made = run_grid(worlds, store, engine, watch)
+        if left and not (place(store.folder, job.number) / "world.json").is_file():
+            store.forget(job.key)  # its description was taken over, or its folder removed
+    described = run_grid(worlds, store, engine, watch)
     done = run_grid(list(cells.values()), store, engine, watch)
-    results = Results(
-        {at: done[job.key] for at, job in cells.items()}, plan.severities, plan.worlds, plan.replicates, plan.arms
-    )
-    return Answer(question, plan, source, results, list(made.values()), time.monotonic() - begun, len(left))
+    found = {at: done[job.key] for at, job in cells.items()}
+    return list(described.values()), Results(found, plan.severities, plan.worlds, plan.replicates, plan.arms), len(left)
 
 
 def identity(question: Question, plan: Plan, source: Source) -> dict[str, Any]:

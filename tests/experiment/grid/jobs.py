@@ -1,0 +1,38 @@
+"""Jobs that take no time, fail, or take their process with them."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from unveil.errors import UnveilError
+from unveil.experiment.grid.job import Tell
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Squares a number, or does what its `trouble` says."""
+
+    number: int
+    trouble: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"n{self.number}"
+
+    @property
+    def cost(self) -> float:
+        return 1.0 + self.number
+
+    def run(self, tell: Tell) -> dict[str, Any]:
+        tell(0.5)
+        if self.trouble == "refused":
+            raise UnveilError("this cannot be squared", found=self.number)
+        if self.trouble == "bug":
+            raise ZeroDivisionError("a bug")
+        if self.trouble == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.trouble == "sleeps":
+            time.sleep(60)
+        return {"square": self.number**2, "threads": os.environ.get("OMP_NUM_THREADS"), "pid": os.getpid()}

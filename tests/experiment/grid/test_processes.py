@@ -1,0 +1,53 @@
+"""Workers of one machine: all jobs are done, whatever becomes of some of them."""
+
+import os
+import time
+
+import pytest
+
+from tests.experiment.grid.jobs import Toy
+from unveil.experiment.grid.inline import Inline
+from unveil.experiment.grid.job import Advanced, Begun, Done, Engine, Failed
+from unveil.experiment.grid.processes import Processes, cores
+
+
+@pytest.mark.parametrize("engine", [Inline(), Processes(2)], ids=["inline", "processes"])
+def test_every_job_begins_once_and_ends_once(engine: Engine) -> None:
+    jobs = [Toy(0), Toy(1, "refused"), Toy(2, "bug"), Toy(3), Toy(4)]
+    events = list(engine.run(jobs))
+    assert sorted(event.key for event in events if isinstance(event, Begun)) == [job.key for job in jobs]
+    done = {event.key: event.result["square"] for event in events if isinstance(event, Done)}
+    assert done == {"n0": 0, "n3": 9, "n4": 16}
+    failed = {event.key: event for event in events if isinstance(event, Failed)}
+    assert failed.keys() == {"n1", "n2"}
+    assert failed["n1"].why == "this cannot be squared: found 1."
+    assert failed["n1"].detail == ""
+    assert failed["n2"].why == "ZeroDivisionError: a bug."
+    assert "Traceback" in failed["n2"].detail
+
+
+def test_workers_have_one_thread_tell_how_far_they_are_and_are_replaced_when_they_die() -> None:
+    before = os.environ.get("OMP_NUM_THREADS")
+    events = list(Processes(1).run([Toy(1), Toy(2, "dies"), Toy(3)]))
+    assert os.environ.get("OMP_NUM_THREADS") == before
+    done = {event.key: event.result for event in events if isinstance(event, Done)}
+    assert done.keys() == {"n1", "n3"}
+    assert {result["threads"] for result in done.values()} == {"1"}
+    assert done["n1"]["pid"] != done["n3"]["pid"]
+    assert [event.share for event in events if isinstance(event, Advanced) and event.key == "n1"] == [0.5]
+    (failure,) = [event for event in events if isinstance(event, Failed)]
+    assert failure.key == "n2"
+    assert "its process died (killed, most likely for want of memory)" in failure.why
+
+
+def test_closing_the_events_stops_the_workers_at_once() -> None:
+    events = Processes(1).run([Toy(7, "sleeps")])
+    assert next(events) == Begun("n7")
+    assert next(events) == Advanced("n7", 0.5)
+    start = time.monotonic()
+    events.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - start < 10
+
+
+def test_there_is_a_core() -> None:
+    assert 1 <= cores() <= (os.cpu_count() or 1)
