@@ -45,10 +45,13 @@ def test_compare_names_runs_apart_and_marks_the_best(
     first = done.out.splitlines()[1].split()
     assert first[0] == "NDCG@10"
     assert sum(cell.endswith(("+", "*")) for cell in first[1:]) == 1
+    falling = {line.split()[0] for line in done.out.splitlines() if "↓" in line.split()}
+    assert falling == {"ARP@10", "Gini@10"}
     tests = pl.read_csv(tmp_path / "tests.csv")
     assert set(tests["a"]) == {names[0]}
     assert set(tests["b"]) == {names[1]}
     assert {"p", "p_holm", "protocol", "metric", "k"} <= set(tests.columns)
+    assert set(tests.filter(~pl.col("higher_is_better"))["metric"]) == {"ARP"}
 
 
 @pytest.mark.parametrize(
