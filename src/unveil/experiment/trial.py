@@ -32,6 +32,8 @@ from unveil.training.trainer import Fitted
 
 #: Places of the lists whose true relevance is looked at.
 TOP = 10
+#: Cases validated at a time: few enough for the activations of a small network to stay in the processor's cache.
+VALIDATION_BATCH = 64
 #: Arms that learn next to nothing: what a model must beat.
 BASELINES = ("random", "popularity")
 
@@ -108,6 +110,7 @@ class Jury:
         )
         by_truth = replace(by_truth, judges=judges(world, true.test, TOP))
         chosen = validation_of(true, recipe, protocol=validation, exclude_seen=False, seed=seed)
+        chosen = replace(chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH))
         return cls(chosen, by_truth, by_log)
 
     def judged(self, name: str, scorer: Scorer) -> Arm:

@@ -98,6 +98,7 @@ def slopes(
             on.axes.axvline(side, color=MUTED, linewidth=0.8)
         for arm, place in zip(left, colours, strict=True):
             on.axes.plot([0, 1], [left[arm], right[arm]], color=colour_of(place), linewidth=1.8, marker="o")
+        on.axes.margins(y=0.14)
         low, high = on.axes.get_ylim()
         for side, values, way in ((0, left, "right"), (1, right, "left")):
             height = apart(np.array(list(values.values())), 0.1 * (high - low))
@@ -110,5 +111,6 @@ def slopes(
                     ha=way,
                     va="center",
                     color=colour_of(place),
+                    annotation_clip=False,
                 )
         return themed(on.figure, slug)
