@@ -87,6 +87,7 @@ def test_the_reading_follows_the_figures(found: Fig1) -> None:
     assert "Earliest come Godfather, The (1972)" in said
     assert "latest come Godfather: Part III" in said
     assert "100% of" in said
+    assert "Popular items come neither early nor late" in said
     assert "took “Godfather: Part II, The (1974)” after “Godfather, The (1972)” (p below 0.001" in said
     fair = fig1(log_of(drawn(6, 200, ITEMS, np.ones(ITEMS), (15, 35)), ITEMS), TITLES, draws=5)
     calm = " ".join(reading(fair))
@@ -140,3 +141,5 @@ def test_a_real_log(shared_data: Path) -> None:
     assert found.order.tested == 1152
     assert found.order.certain == 372
     assert found.tied == pytest.approx(0.758, abs=0.001)
+    assert found.by_popularity < -0.2
+    assert "Popular items come early" in " ".join(reading(found))

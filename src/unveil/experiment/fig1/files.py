@@ -44,6 +44,7 @@ def results(found: Fig1, command: str) -> dict[str, Any]:
         "tests": {name: None if family is None else family.plain() for name, family in families.items()},
         "dispersion": found.timing.dispersion,
         "typical_shift": found.timing.typical_shift,
+        "popularity_correlation": found.by_popularity,
         "groups": [_group(found, n) for n in range(len(found.groups))],
         "pairs": [
             {**asdict(each), "first": _id(found, each.first), "second": _id(found, each.second)} for each in found.pairs

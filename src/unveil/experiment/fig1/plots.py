@@ -60,8 +60,12 @@ def funnel(
     slug: str = "funnel",
 ) -> str:
     """Mean place against number of events; `band` is where 95% of items in random order would lie."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     with canvas("events of the item, logarithmic", "mean place in histories") as on:
         on.axes.set_xscale("log")
+        on.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        on.axes.xaxis.set_minor_formatter(NullFormatter())
         x, half = band
         on.axes.fill_between(x, 0.5 - half, 0.5 + half, color=MUTED, alpha=0.18, linewidth=0)
         for which, colour, name in ((~differs_V, MUTED, "alike"), (differs_V, COLOURS[1], "differs")):

@@ -99,6 +99,15 @@ class Fig1:
         """Relative places of all events."""
         return positions(self.sequences)
 
+    @property
+    def by_popularity(self) -> float:
+        """Spearman's correlation, over the tested items, of the number of events with the mean place."""
+        from scipy.stats import rankdata
+
+        tested_V = self.order.tested_V
+        ranks = [rankdata(value_V[tested_V]) for value_V in (self.timing.count_V, self.timing.mean_V)]
+        return float(np.corrcoef(*ranks)[0, 1]) if all(np.ptp(rank) > 0 for rank in ranks) else 0.0
+
     def table(self) -> pl.DataFrame:
         """A row for each item that occurs, most taken first; tests where it has events enough."""
         columns: dict[str, Any] = {

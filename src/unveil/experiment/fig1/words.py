@@ -5,6 +5,9 @@ from unveil.experiment.fig1.run import ALPHA, Family, Fig1
 from unveil.experiment.fig1.timing import LEAST
 from unveil.experiment.names import signed
 
+#: Correlations below this are told as none.
+_WEAK = 0.2
+
 
 def reading(found: Fig1) -> list[str]:
     """The conclusions, each a paragraph."""
@@ -41,7 +44,14 @@ def _who(found: Fig1) -> str:
         return ""
     ends = [f"{name} come {'; '.join(items)}" for name, items in (("earliest", early), ("latest", late)) if items]
     told = ", ".join(ends)
-    return f"{told[0].upper()}{told[1:]} (furthest from chance first)."
+    return f"{told[0].upper()}{told[1:]} (furthest from chance first). {_popular(found.by_popularity)}"
+
+
+def _popular(correlation: float) -> str:
+    how = f"Spearman's correlation of events and mean place is {correlation:.2f}".replace("-", "−")
+    if abs(correlation) < _WEAK:
+        return f"Popular items come neither early nor late: {how}."
+    return f"Popular items come {'late' if correlation > 0 else 'early'}: {how}."
 
 
 def _ties(found: Fig1) -> str:
