@@ -17,7 +17,9 @@ from unveil.cli import (
     reproduce,
     theory,
     train,
+    world_describe,
     world_draw,
+    world_fit,
 )
 from unveil.errors import UnveilError
 
@@ -38,7 +40,9 @@ app.add_typer(reproduce.app, name="reproduce")
 data.command("describe")(data_describe.describe)
 data.command("fetch")(data_fetch.fetch)
 data.command("convert")(data_convert.convert)
+world.command("fit")(world_fit.fit)
 world.command("draw")(world_draw.draw)
+world.command("describe")(world_describe.describe)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)

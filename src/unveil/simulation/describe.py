@@ -11,8 +11,10 @@ from unveil.data.describe import gini
 if TYPE_CHECKING:
     from unveil.simulation.world import World
 
-#: Slots looked at for means over the whole world; evenly spread where there are more.
+#: Slots looked at for means over the whole world, and users for their favourites along the steps; evenly spread
+#: where there are more.
 _SAMPLE = 20_000
+_FOLLOWED = 100
 _BLOCK = 512
 
 
@@ -37,6 +39,7 @@ class WorldDescription:
     severity: float
     favourites: int  # distinct items of highest γ, one for each user at the last step
     commonest_favourite: float  # share of the users who have the commonest one
+    favourites_of_a_user: float  # distinct items of highest γ along the steps of one user, on average
     relevance: Spread
     exposure: Spread
     exposure_gini: float  # of the items' mean exposure
@@ -46,7 +49,7 @@ class WorldDescription:
 def describe(world: "World") -> WorldDescription:
     """Look at the favourites of all users, and at relevance and exposure over evenly spread slots."""
     user_S, step_S = world.slots()
-    spread = np.linspace(0, len(user_S) - 1, min(_SAMPLE, len(user_S))).astype(np.int64)
+    spread = _spread(len(user_S), _SAMPLE)
     gamma, theta = _Means(world), _Means(world)
     for rows in np.array_split(spread, -(-len(spread) // _BLOCK)):
         user_B, step_B = user_S[rows], step_S[rows]
@@ -61,6 +64,7 @@ def describe(world: "World") -> WorldDescription:
         severity=world.severity,
         favourites=int((favourite_V > 0).sum()),
         commonest_favourite=float(favourite_V.max() / world.n_users),
+        favourites_of_a_user=favourites_of_a_user(world),
         relevance=gamma.spread(),
         exposure=theta.spread(),
         exposure_gini=gini(theta.total_V),
@@ -75,6 +79,22 @@ def favourites(world: "World") -> NDArray[np.int64]:
         best_B = world.ideal_target(user_B, np.full(len(user_B), world.n_steps - 1))
         count_V += np.bincount(best_B, minlength=world.n_items)
     return count_V
+
+
+def favourites_of_a_user(world: "World") -> float:
+    """How many distinct items one user likes best, at one step or another; the mean over some users."""
+    followed = _spread(world.n_users, _FOLLOWED)
+    return float(np.mean([_distinct_favourites(world, user) for user in followed]))
+
+
+def _distinct_favourites(world: "World", user: int) -> int:
+    step_B = np.arange(world.start_U[user], world.n_steps)
+    return len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B)))
+
+
+def _spread(many: int, few: int) -> NDArray[np.int64]:
+    """Some of many places, evenly spread."""
+    return np.linspace(0, many - 1, min(few, many)).astype(np.int64)
 
 
 class _Means:
@@ -108,3 +128,29 @@ class _Means:
 def _deviation(total: NDArray[np.float64], count: NDArray[np.float64]) -> float:
     """Standard deviation of the means of those that were looked at."""
     return float((total[count > 0] / count[count > 0]).std())
+
+
+def rows(figures: WorldDescription) -> list[tuple[str, str]]:
+    """The figures as labelled text, in reading order."""
+    return [
+        ("users", f"{figures.users:,}"),
+        ("items", f"{figures.items:,}"),
+        ("steps", f"{figures.steps:,}"),
+        ("slots: users × the steps at which they are there", f"{figures.slots:,}"),
+        ("severity p", f"{figures.severity:g}"),
+        ("favourites: distinct items of highest γ, all users, last step", f"{figures.favourites:,}"),
+        ("  users who share the commonest", f"{figures.commonest_favourite:.1%}"),
+        ("  of one user along the steps", f"{figures.favourites_of_a_user:.1f}"),
+        *_spread_rows("relevance γ", figures.relevance),
+        *_spread_rows("exposure θ", figures.exposure),
+        ("  Gini coefficient over items", f"{figures.exposure_gini:.2f}"),
+        ("  items exposed per slot", f"{figures.exposed_per_slot:,.1f}"),
+    ]
+
+
+def _spread_rows(name: str, spread: Spread) -> list[tuple[str, str]]:
+    apart = (("items", spread.over_items), ("users", spread.over_users), ("steps", spread.over_steps))
+    return [
+        (f"{name}, mean", f"{spread.mean:.4f}"),
+        *((f"  standard deviation over {side}", f"{value:.4f}") for side, value in apart),
+    ]

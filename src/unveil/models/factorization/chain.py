@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky_banded
+from scipy.linalg.lapack import dtbtrs
 
 from unveil.models.factorization.conditionals import Evidence
 
@@ -45,27 +47,22 @@ class Chain:
     def draw(self, evidence: Evidence, scale_D: Values, middle_D: Values, rng: np.random.Generator) -> Values:
         """All steps at once, from the prior N(middle, (scale × precision)⁻¹) and the evidence.
 
-        The joint precision is block-tridiagonal, so its Cholesky root is block-bidiagonal: one pass forward for
-        A = L Lᵀ and L y = b, one back for Lᵀ x = y + ε.
+        The joint precision is a band: blocks of D along the diagonal and, at distance D, the chain between neighbours.
+        So is its root: A = L Lᵀ, L y = b, Lᵀ x = y + ε.
         """
         T, D = evidence.pull_RD.shape
-        prior_TD = self.applied(np.broadcast_to(middle_D, (T, D)).copy()) * scale_D
-        root_TDD, below_TDD, half_TD = np.zeros((T, D, D)), np.zeros((T, D, D)), np.zeros((T, D))
-        for t in range(T):
-            block_DD = evidence.precision_RDD[t] + np.diag(self.diagonal_T[t] * scale_D)
-            pull_D = evidence.pull_RD[t] + prior_TD[t]
-            if t:
-                below_TDD[t] = np.linalg.solve(root_TDD[t - 1], np.diag(self.beside * scale_D)).T
-                block_DD = block_DD - below_TDD[t] @ below_TDD[t].T
-                pull_D = pull_D - below_TDD[t] @ half_TD[t - 1]
-            root_TDD[t] = np.linalg.cholesky(block_DD)
-            half_TD[t] = np.linalg.solve(root_TDD[t], pull_D)
-        return self._back(root_TDD, below_TDD, half_TD + rng.standard_normal((T, D)))
+        pull_TD = evidence.pull_RD + self.applied(np.tile(middle_D, (T, 1))) * scale_D
+        root = cholesky_banded(self._band(evidence.precision_RDD, scale_D), lower=True, check_finite=False)
+        half_N, _ = dtbtrs(root, pull_TD.reshape(-1, 1), uplo="L")
+        drawn_N, _ = dtbtrs(root, half_N + rng.standard_normal((T * D, 1)), uplo="L", trans="T")
+        return np.asarray(drawn_N).reshape(T, D)
 
-    @staticmethod
-    def _back(root_TDD: Values, below_TDD: Values, half_TD: Values) -> Values:
-        drawn_TD = np.zeros_like(half_TD)
-        for t in reversed(range(len(half_TD))):
-            later_D = below_TDD[t + 1].T @ drawn_TD[t + 1] if t + 1 < len(half_TD) else 0.0
-            drawn_TD[t] = np.linalg.solve(root_TDD[t].T, half_TD[t] - later_D)
-        return drawn_TD
+    def _band(self, precision_TDD: Values, scale_D: Values) -> Values:
+        """The joint precision by diagonals, the main one first, each flat over (step, column)."""
+        T, D, _ = precision_TDD.shape
+        band = np.zeros((D + 1, T, D))
+        for below in range(D):
+            band[below, :, : D - below] = precision_TDD.diagonal(-below, 1, 2)
+        band[0] += self.diagonal_T[:, None] * scale_D
+        band[D, :-1] = self.beside * scale_D
+        return band.reshape(D + 1, T * D)

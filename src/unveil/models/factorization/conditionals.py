@@ -13,7 +13,7 @@ from unveil.models.factorization.tuples import Index, Tuples
 
 Values = NDArray[np.float64]
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,21 +47,28 @@ class Grouped:
         through x = (g ∘ h, 1) after g_D + h_D has been taken off.
         """
         D, R = tables[0].shape[1], len(self.offset_R1) - 1
-        precision_RDD, pull_RD = np.zeros((R, D, D)), np.zeros((R, D))
+        both_RDE = np.zeros((R, D, D + 1))  # the precision, and beside it the pull
         for first, last in self._blocks():
             rows = slice(self.offset_R1[first], self.offset_R1[last])
-            one_BD, two_BD = (table[index[rows]] for table, index in zip(tables, self.others, strict=True))
-            from_block = self.order_N[rows]
-            seen_B = value_N[from_block] - one_BD[:, -1] - two_BD[:, -1]
-            x_BD = one_BD * two_BD
-            x_BD[:, -1] = 1
-            weighed_BD = x_BD * precision_N[from_block, None]
-            pull_BD = weighed_BD * seen_B[:, None]
-            for row in range(first, last):
-                at = slice(self.offset_R1[row] - rows.start, self.offset_R1[row + 1] - rows.start)
-                np.matmul(x_BD[at].T, weighed_BD[at], out=precision_RDD[row])
-                pull_RD[row] = pull_BD[at].sum(0)
-        return Evidence(precision_RDD, pull_RD)
+            x_BE = self._seen(tables, rows, value_N)
+            weighed_BD = x_BE[:, :-1] * precision_N[self.order_N[rows], None]
+            for row, at in enumerate(self._within(first, last), first):
+                np.matmul(weighed_BD[at].T, x_BE[at], out=both_RDE[row])
+        return Evidence(both_RDE[..., :-1], both_RDE[..., -1])
+
+    def _seen(self, tables: tuple[Values, Values], rows: slice, value_N: Values) -> Values:
+        """(x, y) of a block: through what the row is seen, and what is seen."""
+        one_BD, two_BD = (table[index[rows]] for table, index in zip(tables, self.others, strict=True))
+        x_BE = np.empty((len(one_BD), one_BD.shape[1] + 1))
+        np.multiply(one_BD, two_BD, out=x_BE[:, :-1])
+        x_BE[:, -2] = 1
+        x_BE[:, -1] = value_N[self.order_N[rows]] - one_BD[:, -1] - two_BD[:, -1]
+        return x_BE
+
+    def _within(self, first: int, last: int) -> Iterator[slice]:
+        """Where the tuples of each row lie in a block."""
+        edges = (self.offset_R1[first : last + 1] - self.offset_R1[first]).tolist()
+        yield from map(slice, edges[:-1], edges[1:])
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Runs of whole rows of about so many tuples."""

@@ -52,9 +52,9 @@ class Draw:
 class Gibbs:
     """How the sampler runs. With `width` 0 it fits biases alone."""
 
-    width: int = 10
-    sweeps: int = 80
-    burn_in: int = 40  # first sweeps, whose draws still remember the start
+    width: int = 20
+    sweeps: int = 100
+    burn_in: int = 50  # first sweeps, whose draws still remember the start
     rows: NormalWishart = field(default_factory=NormalWishart)
     steps: SlowSteps = field(default_factory=SlowSteps)
 

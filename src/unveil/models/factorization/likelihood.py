@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from unveil.models.factorization.polya_gamma import polya_gamma
 
@@ -59,4 +60,4 @@ class Bernoulli:
 
     def predicted(self, logit_N: Values) -> Values:
         """σ(ψ)."""
-        return 1 / (1 + np.exp(-logit_N))
+        return np.asarray(expit(logit_N))

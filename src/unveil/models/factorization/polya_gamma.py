@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-#: Terms that are drawn; the rest of the series enters by its mean, with a standard deviation below 1e-4 of its sum's.
-_TERMS = 32
-_BLOCK = 1 << 15
+#: Terms that are drawn; the others enter by their mean, and take 0.2% of the standard deviation with them.
+_TERMS = 16
+#: Few enough to stay in the processor's cache.
+_BLOCK = 1 << 14
 
 
 def polya_gamma(tilt_N: Values, rng: np.random.Generator) -> Values:
     """ω_n ~ PG(1, c_n) = (1/2π²) Σ_j E_j / ((j − ½)² + c_n²/4π²), with E_j exponential of mean one."""
-    blocks = [_drawn(tilt_N[at : at + _BLOCK], rng) for at in range(0, len(tilt_N), _BLOCK)]
-    return np.concatenate(blocks) if blocks else np.zeros(0)
+    blocks = (_drawn(tilt_N[at : at + _BLOCK], rng) for at in range(0, len(tilt_N), _BLOCK))
+    return np.concatenate([np.zeros(0), *blocks])
 
 
 def mean(tilt_N: Values) -> Values:
@@ -28,7 +29,9 @@ def mean(tilt_N: Values) -> Values:
 
 
 def _drawn(tilt_N: Values, rng: np.random.Generator) -> Values:
-    pole_J = (np.arange(_TERMS) + 0.5) ** 2
-    scale_NJ = 1 / (2 * np.pi**2 * (pole_J + (tilt_N[:, None] / (2 * np.pi)) ** 2))
-    left_N = mean(tilt_N) - scale_NJ.sum(1)
-    return np.asarray((rng.standard_exponential(scale_NJ.shape) * scale_NJ).sum(1) + left_N)
+    """The mean, and of each drawn term how far E_j is from its own."""
+    square_N = ((tilt_N / (2 * np.pi)) ** 2).astype(np.float32)
+    apart_N = np.zeros(len(tilt_N), np.float32)
+    for term in range(_TERMS):
+        apart_N += (rng.standard_exponential(len(tilt_N), np.float32) - 1) / (square_N + np.float32((term + 0.5) ** 2))
+    return np.asarray(mean(tilt_N) + apart_N / (2 * np.pi**2))

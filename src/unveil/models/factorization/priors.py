@@ -54,8 +54,8 @@ class SlowSteps:
     1/sway² and `firmness` as its shape, so that the tuples decide how far a factor comes and goes.
     """
 
-    persistence: float = 0.9
-    sway: float = 0.3
+    persistence: float = 0.95
+    sway: float = 0.2
     firmness: float = 1.0
 
     def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:

@@ -60,3 +60,8 @@ class Task:
     def score(self, predicted_N: NDArray[np.float64], tuples: Tuples) -> float:
         """The metric of a prediction."""
         return (mse if self.metric == "MSE" else auc)(predicted_N, tuples.value_N)
+
+    def loss(self, predicted_N: NDArray[np.float64], tuples: Tuples) -> float:
+        """The metric, turned so that less is better."""
+        score = self.score(predicted_N, tuples)
+        return score if self.metric == "MSE" else 1 - score

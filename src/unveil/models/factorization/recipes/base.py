@@ -1,8 +1,8 @@
 """What a recipe is, and where recipes are found. Shapes: N tuples."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,19 @@ class Learnt:
     valid_N: NDArray[np.float64]
     test_N: NDArray[np.float64]
 
+    @classmethod
+    def by(cls, factors: Factors, task: Task) -> Self:
+        """Predict by the factors themselves."""
+        valid_N, test_N = (factors.logits_of(*part.sides).astype(np.float64) for part in task.parts[1:])
+        return cls(factors, task.likelihood.predicted(valid_N), task.likelihood.predicted(test_N))
+
 
 class Recipe(Protocol):
     """Learns the factors of a task."""
 
     name: ClassVar[str]
     where: ClassVar[Where]  # it takes its negatives from
+    grid: ClassVar[Mapping[str, Sequence[float]]]  # the options that are worth tuning, with the values to try
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Learn from the training part; choose, if anything, by the validation part."""

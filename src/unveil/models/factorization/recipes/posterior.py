@@ -1,5 +1,6 @@
 """One draw from the posterior: a world as plausible as any other, given the ratings."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,12 +24,13 @@ class Posterior:
 
     name: ClassVar[str] = "posterior"
     where: ClassVar[Where] = "slots"
+    grid: ClassVar[Mapping[str, Sequence[int]]] = {"width": (5, 10, 20, 40)}
 
-    width: int = 10
-    sweeps: int = 80
-    burn_in: int = 40
-    persistence: float = 0.9  # correlation of a factor's weight from one step to the next
-    sway: float = 0.3  # how far a factor's weight is thought to come and go along the steps
+    width: int = 20
+    sweeps: int = 100
+    burn_in: int = 50
+    persistence: float = 0.95  # correlation of a factor's weight from one step to the next
+    sway: float = 0.2  # how far a factor's weight is thought to come and go along the steps
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""

@@ -1,0 +1,70 @@
+"""A world as tables for people and as JSON for programs."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from unveil.simulation.world import World
+
+_WHO = {
+    "mean": "predicting the mean",
+    "bias_only": "biases of users, items and steps",
+    "recipe": "the recipe {recipe!r}",
+    "world": "the factors of this world",
+}
+
+
+def print_json(world: "World") -> None:
+    """The figures, and where the world comes from."""
+    import json
+    from dataclasses import asdict
+
+    typer.echo(json.dumps({**asdict(world.describe()), "origin": world.origin}, indent=2))
+
+
+def print_world(world: "World") -> None:
+    """How well the world was fitted, if it was; its figures; where it comes from."""
+    from rich.console import Console
+
+    from unveil.simulation.describe import rows
+
+    console = Console()
+    if world.origin.get("kind") == "fitted":
+        console.print(_fit_table(world.origin), "")
+    table = _table("", "")
+    for label, value in rows(world.describe()):
+        table.add_row(label, value)
+    console.print(table)
+    console.print(_origin(world.origin), style="dim", highlight=False, soft_wrap=True)
+
+
+def _fit_table(origin: dict[str, Any]) -> "Table":
+    """A row for each predictor, on tuples that were not learnt from."""
+    tasks = (origin["relevance"], origin["exposure"])
+    table = _table("held-out tuples", "ratings, MSE", "validation", "exposure, AUC", "validation")
+    for who, label in _WHO.items():
+        cells = [f"{task[who][part]:.4f}" for task in tasks for part in ("test", "valid")]
+        table.add_row(label.format(recipe=origin["recipe"]), *cells)
+    return table
+
+
+def _origin(origin: dict[str, Any]) -> str:
+    if origin.get("kind") == "fitted":
+        settings = origin["settings"]
+        learnt = f"from {origin['relevance']['tuples']:,} ratings of the log {origin['log']}"
+        return f"Fitted {learnt} by the recipe {origin['recipe']!r}, seed {settings['seed']}."
+    if origin.get("kind") == "builtin":
+        return f"The built-in world, seed {origin.get('seed')}."
+    return f"Origin: {origin.get('kind', 'unknown')}."
+
+
+def _table(*titles: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(titles))
+    for place, title in enumerate(titles):
+        table.add_column(title, justify="right" if place else "left", no_wrap=True)
+    return table
