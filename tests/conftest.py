@@ -4,8 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REAL_DATA = Path(os.environ.get("UNVEIL_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+# How long an example takes says more of who else uses the machine than of the code.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")
