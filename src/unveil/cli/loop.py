@@ -9,9 +9,9 @@ import typer
 from unveil.cli.log_options import LogOptions, takes_log
 
 if TYPE_CHECKING:
-    from unveil.data.interactions import Interactions
     from unveil.experiment.loop.plan import LoopPlan
     from unveil.experiment.loop.run import Looped
+    from unveil.simulation.world import World
 
 #: Models whose first and last figures fit beside each other in eighty columns.
 _SIDE_BY_SIDE = 3
@@ -61,10 +61,38 @@ def loop(
     from unveil.experiment.loop.plan import LoopConfig, LoopPlan
 
     config = LoopConfig(rounds, k, {"name": response}, retrain, replicates, seed)
-    models = [name.strip() for name in estimators.split(",") if name.strip()]
-    plan = LoopPlan.of(config, models, preset, assignments or [])
+    plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [])
+    run_and_print(plan, options, output, world, jobs=jobs, keep_logs=keep_logs, resume=resume)
+
+
+def models_of(names: str) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def run_and_print(
+    plan: "LoopPlan",
+    options: LogOptions,
+    output: Path,
+    world: str | None = None,
+    *,
+    jobs: int | None = None,
+    keep_logs: bool = False,
+    resume: bool = False,
+) -> None:
+    """Loop, write and print; a loop that is interrupted says how to go on."""
+    from unveil.experiment.grid.processes import Processes, cores
+    from unveil.experiment.grid.stopping import asked_to_stop
+    from unveil.experiment.loop.files import write
+    from unveil.experiment.loop.progress import loop_watcher
+    from unveil.experiment.loop.run import run_loop
+
+    engine, watch = Processes(jobs or cores()), loop_watcher(plan.loop.rounds + 1)
     try:
-        looped = _run(plan, options, output, world, jobs, keep_logs=keep_logs, resume=resume)
+        with asked_to_stop():
+            log, truth = options.source().load(), _world(world)
+            looped = run_loop(plan, log, output, engine, world=truth, resume=resume, keep_logs=keep_logs, watch=watch)
+            write(looped, output, ["unveil", *sys.argv[1:]])
     except KeyboardInterrupt as stop:
         told = f"{str(stop) or 'stopped'} in {output}; the rounds that are over are kept"
         typer.echo(f"unveil: {told}. Go on with the same command and --resume.", err=True)
@@ -72,31 +100,12 @@ def loop(
     _print(looped, output)
 
 
-def _run(
-    plan: "LoopPlan",
-    options: LogOptions,
-    output: Path,
-    world: str | None,
-    jobs: int | None,
-    *,
-    keep_logs: bool,
-    resume: bool,
-) -> "Looped":
-    from unveil.experiment.grid.processes import Processes, cores
-    from unveil.experiment.grid.stopping import asked_to_stop
-    from unveil.experiment.loop.files import write
-    from unveil.experiment.loop.progress import loop_watcher
-    from unveil.experiment.loop.run import run_loop
+def _world(where: str | None) -> "World | None":
     from unveil.simulation.world import World
 
-    with asked_to_stop():
-        log: Interactions = options.source().load()
-        truth = None if world is None else World.builtin() if world == "builtin" else World.load(Path(world))
-        engine = Processes(jobs or cores())
-        watch = loop_watcher(plan.loop.rounds + 1)
-        looped = run_loop(plan, log, output, engine, world=truth, resume=resume, keep_logs=keep_logs, watch=watch)
-        write(looped, output, ["unveil", *sys.argv[1:]])
-    return looped
+    if where is None:
+        return None
+    return World.builtin() if where == "builtin" else World.load(Path(where))
 
 
 def _print(looped: "Looped", output: Path) -> None:

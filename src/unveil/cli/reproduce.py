@@ -1,4 +1,4 @@
-"""`unveil reproduce rq1|rq2|rq3|fig1`: the paper's questions on semi-synthetic data, and its first figure."""
+"""`unveil reproduce rq1|rq2|rq3|rq5|fig1`: the paper's questions, and its first figure."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from unveil.cli.fig1 import fig1
 from unveil.cli.grouped import takes
+from unveil.cli.rq5 import rq5
 from unveil.cli.study_options import StudyOptions
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
 
 
 app.command("fig1")(fig1)
+app.command("rq5")(rq5)
 
 
 def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> None:

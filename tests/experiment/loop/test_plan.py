@@ -46,3 +46,20 @@ def test_a_loop_out_of_range(wrong: dict[str, int]) -> None:
 def test_trainings() -> None:
     assert plan_of(rounds=10).trainings == 11
     assert plan_of(rounds=10, retrain="every:4").trainings == 3
+
+
+def test_the_authors_settings_are_their_own_for_each_model() -> None:
+    plan = LoopPlan.of(LoopConfig(), ["naive", "ips", "random"], "paper", ["ips:training.epochs=3"], "beauty")
+    naive, ips = plan.models["naive"], plan.models["ips"]
+    assert naive is not None
+    assert ips is not None
+    assert (naive.model.width, naive.model.length, naive.task.batch_size, naive.training.epochs) == (16, 10, 16, 100)
+    assert (ips.model.width, ips.model.blocks, ips.training.epochs) == (64, 2, 3)
+    assert ips.estimator == {"name": "ips", "exponent": 0.01}
+    other = LoopPlan.of(LoopConfig(), ["naive", "ips"], "converged", [], "ml-1m").models
+    assert other["naive"] is not None
+    assert other["ips"] is not None
+    assert other["naive"].model == other["ips"].model
+    assert other["ips"].estimator == {"name": "ips", "exponent": 0.5}
+    with pytest.raises(UnveilError, match=r"unknown data set with the authors' settings.*ml-1m"):
+        LoopPlan.of(LoopConfig(), ["naive"], "paper", [], "ml-2m")

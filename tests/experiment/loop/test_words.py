@@ -58,3 +58,13 @@ def test_one_model_alone() -> None:
     assert said.startswith("Before any feedback EFD@10 is 9.000; after 1 round of feedback it is 8.000.")
     assert "20.0% of the items are recommended to anybody" in said
     assert "Popularity stands in" not in caution(ONE, outcome(("naive", [9.0, 8.0], 0.0)))
+
+
+def test_the_papers_claim_is_set_beside_its_settings_only() -> None:
+    three = ["naive", "ips", "itps"]
+    plan = LoopPlan.of(LoopConfig(rounds=1), three, "paper", [], "ml-1m")
+    made = outcome(("naive", [9.0, 8.0], 0.0), ("ips", [9.1, 7.0], 0.0), ("itps", [9.5, 9.0], 0.0))
+    said = " ".join(reading(plan, made))
+    assert "On ml-1m the paper says: IPS and ITPS are about equally novel" in said
+    assert "Here IPS is above naive in 1, ITPS is above naive in 2, ITPS is above IPS in 2 of 2 rounds" in said
+    assert "the paper says" not in " ".join(reading(LoopPlan.of(LoopConfig(rounds=1), three), made))

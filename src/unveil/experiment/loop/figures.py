@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+#: The figure that conclusions are drawn from.
+HEADLINE = "efd"
+
 Group = Literal["novelty", "diversity", "log", "truth", "training"]
 
 

@@ -36,9 +36,10 @@ def results(looped: Looped, command: str) -> dict[str, Any]:
     """All that was found. Nothing in it depends on the clock."""
     plan, outcome = looped.plan, looped.outcome
     return {
-        "question": "loop",
+        "question": "loop" if plan.tuned_for is None else "rq5",
         "command": command,
         "preset": plan.preset,
+        "tuned_for": plan.tuned_for,
         "replicates": outcome.replicates,
         "rounds": outcome.rounds,
         "estimators": outcome.models,

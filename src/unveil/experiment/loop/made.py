@@ -64,11 +64,15 @@ def _models(plan: LoopPlan) -> Table:
     columns = ("network", "width", "blocks", "tokens", "dropout", "batch", "masked", "epochs", "estimator")
     rows = [[named(name), *_settings(recipe)] for name, recipe in plan.models.items()]
     return Table(
-        f"The models: preset {plan.preset}, and what was changed",
+        f"The models: preset {plan.preset}{_tuned(plan)}, and what was changed",
         [Column("model"), *(Column(title, title not in ("network", "estimator")) for title in columns)],
         rows,
         sortable=False,
     )
+
+
+def _tuned(plan: LoopPlan) -> str:
+    return "" if plan.tuned_for is None else f" with the authors' settings for {plan.tuned_for}"
 
 
 def _settings(recipe: Recipe | None) -> list[str]:

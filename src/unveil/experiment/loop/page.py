@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from unveil.experiment.loop.figures import FIGURES, Group
+from unveil.experiment.loop.figures import FIGURES, HEADLINE, Group
 from unveil.experiment.loop.made import made
 from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.plots import Curve, bands
 from unveil.experiment.loop.run import Looped
-from unveil.experiment.loop.words import HEADLINE, caution, figure, reading
+from unveil.experiment.loop.words import caution, figure, reading
 from unveil.experiment.names import COLOURS, listed, named
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.report import Cell, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text

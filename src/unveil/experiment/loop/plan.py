@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import ESTIMATORS
+from unveil.experiment.tuned import tuned
 from unveil.settings import parsed, plain
 from unveil.simulation.feedback.learners import RULES, Network
 from unveil.simulation.feedback.responses import response_model
@@ -43,16 +44,25 @@ class LoopPlan:
     loop: LoopConfig
     models: dict[str, Recipe | None]
     preset: str = "quick"
+    tuned_for: str | None = None  # the data set to which the authors tuned the settings
 
     @classmethod
     def of(
-        cls, loop: LoopConfig, models: Sequence[str], preset: str = "quick", assignments: Sequence[str] = ()
+        cls,
+        loop: LoopConfig,
+        models: Sequence[str],
+        preset: str = "quick",
+        assignments: Sequence[str] = (),
+        tuned_for: str | None = None,
     ) -> Self:
         """Models by the names of their estimators, or of rules; `MODEL:name=value` changes one of them only."""
         shared, own, response = _sorted_out(assignments, models)
         loop = LoopConfig(**{**plain(loop), "response": {**loop.response, **response}})
-        recipes = {name: _recipe(name, preset, shared, own.get(name, {})) for name in _different(models)}
-        return cls(loop, recipes, preset)
+        authors = {name: {} if tuned_for is None else tuned(tuned_for, name, preset) for name in models}
+        recipes = {
+            name: _recipe(name, preset, {**authors[name], **shared, **own.get(name, {})}) for name in _different(models)
+        }
+        return cls(loop, recipes, preset, tuned_for)
 
     @property
     def networks(self) -> list[str]:
@@ -92,12 +102,12 @@ def _sorted_out(
     return shared, own, response
 
 
-def _recipe(name: str, preset: str, shared: Mapping[str, Any], own: Mapping[str, Any]) -> Recipe | None:
+def _recipe(name: str, preset: str, changes: Mapping[str, Any]) -> Recipe | None:
     if name in RULES:
         return None
     if name not in ESTIMATORS:
         raise unknown("model", name, [*ESTIMATORS, *RULES])
-    recipe = Recipe.preset(preset).changed({**ALWAYS, "estimator.name": name, **shared, **own})
+    recipe = Recipe.preset(preset).changed({**ALWAYS, "estimator.name": name, **changes})
     Network(recipe)
     return recipe
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-from unveil.experiment.loop.figures import FIGURES
+from unveil.experiment.loop.figures import FIGURES, HEADLINE
 from unveil.experiment.loop.outcome import LoopOutcome
+from unveil.experiment.loop.paper import paper_says
 from unveil.experiment.loop.plan import LoopPlan
 from unveil.experiment.names import listed, named, signed
 from unveil.wording import quantity
 
 _ALPHA = 0.05
-#: The figure that conclusions are drawn from.
-HEADLINE = "efd"
 _RESPONSE = {
     "uniform": "Users take any item of their list at random, as in the paper: what they take says nothing of what they "
     "like, so the loop shows what the models do to themselves and not whom they please.",
@@ -26,7 +25,13 @@ _RESPONSE = {
 
 def reading(plan: LoopPlan, outcome: LoopOutcome) -> list[str]:
     """The conclusions, each a paragraph."""
-    paragraphs = [_novelty(plan, outcome), _moved(plan, outcome), _diversity(plan, outcome), _truth(plan, outcome)]
+    paragraphs = [
+        _novelty(plan, outcome),
+        paper_says(plan, outcome),
+        _moved(plan, outcome),
+        _diversity(plan, outcome),
+        _truth(plan, outcome),
+    ]
     return [paragraph for paragraph in paragraphs if paragraph]
 
 

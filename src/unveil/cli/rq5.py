@@ -1,0 +1,46 @@
+"""`unveil reproduce rq5 LOG`: the paper's feedback loop, with the authors' settings."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unveil.cli.log_options import LogOptions, takes_log
+
+
+@takes_log
+def rq5(
+    *,
+    options: LogOptions,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the loop; new, or one to --resume.")],
+    tuned_for: Annotated[
+        str | None,
+        typer.Option(help="Whose settings: ml-1m, ml-20m or beauty; by default the data set named, else ml-1m."),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="paper (the authors' settings), converged or quick.")] = "paper",
+    estimators: Annotated[
+        str, typer.Option("--estimators", "-e", help="Models, with commas between.")
+    ] = "naive,ips,itps",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of feedback; the paper shows rounds 0 to 9.")] = 10,
+    replicates: Annotated[int, typer.Option(min=1, help="Repeat everything random; the paper: 5.")] = 5,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of all models, or of one (ips:NAME)."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; by default one a core. Changes no figure.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a loop that was stopped; also with more rounds.")
+    ] = False,
+) -> None:
+    """Does ITPS keep recommendations novel along a feedback loop? Users take any of their ten items at random."""
+    from unveil.cli.loop import models_of, run_and_print
+    from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+    from unveil.experiment.tuned import TUNED
+
+    tuned = tuned_for or (options.log if options.log in TUNED else "ml-1m")
+    config = LoopConfig(rounds, replicates=replicates, seed=seed)
+    plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [], tuned)
+    run_and_print(plan, options, output, jobs=jobs, resume=resume)
