@@ -10,6 +10,7 @@ from typing import Any
 from unveil.experiment.folder import versions, write_json
 from unveil.experiment.outcome import TRUE
 from unveil.experiment.report import write_page
+from unveil.experiment.reproduce.drawings import write_drawings
 from unveil.experiment.reproduce.page import page
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.reproduce.results import Figure
@@ -23,7 +24,9 @@ def write(answer: Answer, folder: Path, command: Sequence[str]) -> None:
     """Every file of a question. The same cells give the same bytes, but for about.json and the time in README.md."""
     told = results(answer, command)
     write_whole(folder / "results.csv", _csv(told["rows"]))
-    write_page(page(answer, shlex.join(command)), folder / "index.html")
+    shown = page(answer, shlex.join(command))
+    write_page(shown, folder / "index.html")
+    write_drawings(shown, folder / "figures")
     write_whole(folder / "README.md", markdown(answer, shlex.join(command)))
     write_json(folder / "about.json", about(answer, command))
     write_json(folder / "results.json", told)
