@@ -56,12 +56,9 @@ def _print(found: "Theory") -> None:
 
 
 def _table(table: "Table") -> object:
-    from rich import box
     from rich.table import Table as Printed
 
-    printed = Printed(
-        title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    printed = Printed(title=table.caption, title_justify="left", title_style="bold", box=None, padding=(0, 1, 0, 0))
     for column in table.columns:
         title = f"{column.title}\n{column.about}" if column.about else column.title
         printed.add_column(title, justify="right" if column.numeric else "left")

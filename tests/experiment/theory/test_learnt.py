@@ -11,6 +11,7 @@ from unveil.experiment.theory.laid_open import LaidOpen, Table, slots_of
 from unveil.experiment.theory.learnt import Weights, expected, normalised, observed
 from unveil.experiment.theory.minimisers import by_choice, distance, estimators, first, minimisers
 from unveil.experiment.theory.outcomes import ideal_weight
+from unveil.experiment.theory.scores import Scores
 from unveil.experiment.theory.variants import ITPS, Variant
 from unveil.simulation.choice import CHOICES, choice_model
 
@@ -97,6 +98,15 @@ def test_minimisers_of_a_small_world() -> None:
     assert rows["ITPS"].slot_first == 1.0  # Π(1 − θ) of the better ones falls along the order, and γ with it
     assert rows["ideal"].slot_distance == 0.0
     assert rows["naive"].slot_first < 1.0
+    assert rows["corrected"].bias is None
+    loss_SV = Scores.informed(LAID, 0).loss()
+    by_hand = (
+        float(
+            (P_SV / LAID.theta_SV * loss_SV).sum() / (ideal_weight(LAID, choice_model("rational_all")) * loss_SV).sum()
+        )
+        - 1
+    )
+    assert rows["ITPS"].bias == pytest.approx(by_hand, rel=1e-5)
     for row in rows.values():
         assert 0 <= row.user_distance <= 1
         assert row.low <= row.log_first <= row.high

@@ -40,6 +40,11 @@ def test_the_worlds_are_what_they_are_said_to_be() -> None:
     assert moves_V.any()
     assert not moves_V[unchosen.favourite_S].any()
     assert (LaidOpen(tiny.all_shown()).theta_SV == 1).all()
+    related = LaidOpen(tiny.related())
+    follows, apart = (
+        np.corrcoef(laid.theta_SV.ravel(), laid.gamma_SV.ravel())[0, 1] for laid in (related, LaidOpen(tiny.moving()))
+    )
+    assert follows > max(0.5, apart)
 
 
 def test_itps_is_unbiased_for_exactly_those_whose_choice_ignores_exposure() -> None:

@@ -90,7 +90,7 @@ def _drawn(theory: Theory) -> list[dict[str, Any]]:
 
 
 def _minima(theory: Theory) -> list[dict[str, Any]]:
-    parts = ("slot_distance", "slot_first", "user_distance", "user_first", "log_first")
+    parts = ("bias", "slot_distance", "slot_first", "user_distance", "user_first", "log_first")
     return [
         {
             "part": "minimiser",
@@ -102,4 +102,5 @@ def _minima(theory: Theory) -> list[dict[str, Any]]:
         }
         for row in theory.minimisers
         for quantity in parts
+        if getattr(row, quantity) is not None
     ]

@@ -10,9 +10,11 @@ from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator
 from unveil.evaluation.stats import paired
 from unveil.experiment.theory.closed_form import CLOSED_FORMS
+from unveil.experiment.theory.equations import relative_bias
 from unveil.experiment.theory.laid_open import LaidOpen, Table, slots_of
 from unveil.experiment.theory.learnt import Weights, expected, normalised, observed
 from unveil.experiment.theory.outcomes import ideal_weight
+from unveil.experiment.theory.scores import Scores
 from unveil.experiment.theory.variants import CORRECTED, IDEAL, IPS, ITPS, NAIVE
 from unveil.simulation.choice import choice_model
 from unveil.simulation.generate import draw
@@ -27,6 +29,7 @@ class Minimiser:
 
     severity: float
     estimator: str
+    bias: float | None  # of the loss itself, relative to the ideal; None where it is no estimate of that
     slot_distance: float  # total variation from the ideal's softmax, mean over slots
     slot_first: float  # share of the slots at which the favourite stands first
     user_distance: float  # the same for a model that knows the user but not the step
@@ -47,8 +50,9 @@ def minimisers(world: World, choice: str, draws: int, seed: int) -> list[Minimis
     p_SV = CLOSED_FORMS[choice](laid) * laid.gamma_SV
     ideal = Weights(ideal_weight(laid, choice_model(choice)), None)
     logs = [_log(world, choice, np.random.default_rng([seed, nth])) for nth in range(draws)]
+    loss_SV = Scores.informed(laid, seed).loss()
     return [
-        _compared(label, expected(estimator, laid, p_SV), ideal, laid, _after_one_log(estimator, laid, logs))
+        _compared(label, expected(estimator, laid, p_SV), ideal, laid, loss_SV, _after_one_log(estimator, laid, logs))
         for label, estimator in estimators(world).items()
     ]
 
@@ -76,12 +80,15 @@ def first(p_SV: Table, laid: LaidOpen) -> float:
     return float(((p_SV.argmax(1) == laid.favourite_S) & (p_SV.sum(1) > 0)).mean())
 
 
-def _compared(label: str, found: Weights, ideal: Weights, laid: LaidOpen, first_R: NDArray[np.float64]) -> Minimiser:
+def _compared(
+    label: str, found: Weights, ideal: Weights, laid: LaidOpen, loss_SV: Table, first_R: NDArray[np.float64]
+) -> Minimiser:
     by_slot_SV, by_user_UV = found.by_slot(), found.by_user(laid.user_S)
     one_log = paired(first_R, np.zeros_like(first_R))
     return Minimiser(
         laid.world.severity,
         label,
+        None if found.factor_SV is not None else relative_bias(found.weight_SV, ideal.weight_SV, loss_SV),
         distance(by_slot_SV, ideal.by_slot()),
         first(by_slot_SV, laid),
         distance(by_user_UV, ideal.by_user(laid.user_S)),

@@ -50,7 +50,7 @@ class Estimated:
     @property
     def found(self) -> str:
         """What the interval alone tells."""
-        return "biased" if self.low > 0 or self.high < 0 else "no bias seen"
+        return "biased" if self.low > 0 or self.high < 0 else "none seen"
 
 
 @dataclass(frozen=True, eq=False)

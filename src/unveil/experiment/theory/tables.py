@@ -64,7 +64,7 @@ def _of_choice(theory: Theory, choice: str) -> Table:
             Column("interval", True),
             Column("one log", True, "spread"),
             Column("found"),
-            Column("as formula"),
+            Column("agrees"),
         ],
         [_estimated(row) for row in theory.estimated if row.choice == choice],
         sortable=False,
@@ -92,6 +92,7 @@ def minimisers(theory: Theory) -> Table:
         [
             Column("p", True),
             Column("loss"),
+            Column("bias", True, "of the loss"),
             Column("distance", True, "slot"),
             Column("first", True, "slot"),
             Column("distance", True, "user"),
@@ -107,6 +108,7 @@ def _minimiser(row: Minimiser) -> list[Cell | str]:
     return [
         number(row.severity, 0),
         row.estimator,
+        "–" if row.bias is None else cell(row.bias),
         number(row.slot_distance),
         Cell(percentage(row.slot_first), row.slot_first),
         number(row.user_distance),

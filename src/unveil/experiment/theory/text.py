@@ -7,8 +7,8 @@ from unveil.experiment.theory.finding import TOLERANCE
 _CHOICES = {
     "rational_all": "the best of all",
     "rational_exposed": "the best of the exposed",
-    "categorical_all": "by chance among all",
-    "categorical_exposed": "by chance among the exposed",
+    "categorical_all": "one of all by chance",
+    "categorical_exposed": "one of the exposed by chance",
 }
 
 
@@ -36,9 +36,5 @@ def cell(bias: float) -> Cell:
 
 
 def interval(low: float, high: float) -> str:
-    """[−8%, +2%]."""
-    return f"[{_signed(low)}, {_signed(high)}]"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1%}".replace("-", "−")
+    """[−8.1%, +2.3%]."""
+    return f"[{low:+.1%}, {high:+.1%}]".replace("-", "−")

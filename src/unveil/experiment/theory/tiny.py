@@ -13,6 +13,8 @@ from unveil.simulation.world import World
 
 #: A logit at which σ is 1 to the last bit.
 _SURE = 60.0
+#: How far exposure follows relevance, in logits per standard deviation of the relevance logit.
+_FORESIGHT = 2.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Tiny:
 
     def related(self) -> World:
         """Items are shown the more to whom they please: θ and γ go together, yet O and R are drawn apart."""
-        return World.builtin(replace(self.spec, correlation=0.9, targeting=3.0), self.seed)
+        return self.moving().with_foresight(_FORESIGHT)
 
     def all_shown(self) -> World:
         """θ = 1."""

@@ -34,12 +34,12 @@ class Variant:
 
 def clipped(clip: float) -> Variant:
     """ITPS with no propensity below the clip."""
-    return Variant(f"ITPS, θ clipped at {clip:g}", "itps", {"clip": clip})
+    return Variant(f"ITPS, θ ≥ {clip:g}", "itps", {"clip": clip})
 
 
 def mistaken(sd: float) -> Variant:
     """ITPS told propensities that are off by a normal number of logits."""
-    return Variant(f"ITPS, θ off by {sd:g} logit", "itps", propensity="noisy-temporal", told={"sd": sd})
+    return Variant(f"ITPS, θ ± {sd:g} logit", "itps", propensity="noisy-temporal", told={"sd": sd})
 
 
 NAIVE = Variant("naive", "naive")
@@ -47,4 +47,4 @@ IPS = Variant("IPS", "ips")
 ITPS = Variant("ITPS", "itps")
 IDEAL = Variant("ideal", "ideal")
 CORRECTED = Variant("corrected", "corrected")
-NORMALISED = Variant("ITPS, self-normalised", "itps", {"self_normalised": True})
+NORMALISED = Variant("ITPS normalised", "itps", {"self_normalised": True})

@@ -90,7 +90,8 @@ def severities(theory: Theory) -> list[str]:
 def _mass(mild: dict[str, Minimiser], harsh: dict[str, Minimiser]) -> str:
     p, q = mild[ITPS.label].severity, harsh[ITPS.label].severity
     return (
-        f"For the user who takes the best of the exposed, 1/θ leaves Π(1 − θ) on every runner-up. At severity {p:g} "
+        f"For the user who takes the best of the exposed, 1/θ leaves Π(1 − θ) on every runner-up: the loss of ITPS is "
+        f"off by {_bias(mild)} at severity {p:g} and by {_bias(harsh)} at severity {q:g}. At severity {p:g} "
         f"{percentage(mild[ITPS.label].slot_distance)} of the mass that ITPS learns at a slot stands at wrong items "
         f"(naive: {percentage(mild[NAIVE.label].slot_distance)}), at severity {q:g} "
         f"{percentage(harsh[ITPS.label].slot_distance)} (naive: {percentage(harsh[NAIVE.label].slot_distance)}). The "
@@ -98,6 +99,11 @@ def _mass(mild: dict[str, Minimiser], harsh: dict[str, Minimiser]) -> str:
         f"{percentage(harsh[ITPS.label].slot_first)} of the slots (naive: {percentage(mild[NAIVE.label].slot_first)} "
         f"and {percentage(harsh[NAIVE.label].slot_first)})."
     )
+
+
+def _bias(rows: dict[str, Minimiser]) -> str:
+    bias = rows[ITPS.label].bias
+    return "–" if bias is None else relative(bias)
 
 
 def _corrected(mild: dict[str, Minimiser]) -> str:
