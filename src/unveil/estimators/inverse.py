@@ -15,7 +15,7 @@ class InversePropensity:
     """w = max(θ, clip)^−exponent. A clip above 0 or an exponent below 1 trades bias for variance.
 
     Self-normalised, the risk is divided by the sum of the weights: biased by a term that vanishes with the number of
-    slots, and free of the scale of θ.
+    slots in a batch, and free of the scale of θ.
     """
 
     propensity: PropensityModel
