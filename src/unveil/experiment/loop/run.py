@@ -63,7 +63,7 @@ def run_loop(
     ]
     with alone_in(folder):
         write_base(folder, base, truth)
-        done = run_grid(jobs, store, engine, watch or Silent())
+        done = run_grid(sorted(jobs, key=lambda job: -job.cost), store, engine, watch or Silent())  # long ones first
     records = {model: [done[job.key]["records"] for job in jobs if job.model == model] for model in plan.models}
     if keep_logs:
         _write_logs(plan, log, folder)
