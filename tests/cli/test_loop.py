@@ -98,3 +98,9 @@ def test_what_is_refused(arguments: list[str], message: str, log: Path, unveil: 
     failure = unveil("loop", log, "-o", tmp_path / "loop", *arguments).failure()
     assert re.search(message, failure), failure
     assert not (tmp_path / "loop").exists()
+
+
+def test_the_papers_loop_knows_whose_settings_it_takes(log: Path, unveil: Command, tmp_path: Path) -> None:
+    failure = unveil("reproduce", "rq5", log, "-o", tmp_path / "rq5", "--tuned-for", "ml-2m").failure()
+    assert "found 'ml-2m', expected one of ml-1m, ml-20m, beauty" in failure
+    assert not (tmp_path / "rq5").exists()
