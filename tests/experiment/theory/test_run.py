@@ -77,6 +77,9 @@ def test_the_words_follow_the_figures(theory: Theory) -> None:
     assert "ITPS is off by up to +25%" in words.by_users(replace(theory, choosers=off))
     wrong = [replace(row, formula=row.high + 1) for row in theory.estimated]
     assert f"0 of {len(wrong)} intervals hold" in words.drawn(replace(theory, estimated=wrong))
+    assert "Draw more" in words.drawn(replace(theory, estimated=wrong))
+    right = [replace(row, formula=row.mean) for row in theory.estimated]
+    assert "Draw more" not in words.drawn(replace(theory, estimated=right))
     learns = {choice: {**row, "naive": 0.5} for choice, row in theory.distances.items()}
     assert "nothing but favourites" in words.minima(theory)
     assert "nothing but favourites" not in words.minima(replace(theory, distances=learns))

@@ -21,6 +21,12 @@ SCALE = (
 )
 
 
+_TAIL = (
+    "An interval supposes that the mean over logs is nearly normal. Where exposure is rare it is not: the largest "
+    "weights come up in few logs or none. Draw more, or choose a lower severity."
+)
+
+
 def reading(theory: Theory) -> list[str]:
     """The conclusions, each a paragraph."""
     return [claims(theory.findings), by_users(theory), drawn(theory), minima(theory), *severities(theory)]
@@ -58,7 +64,7 @@ def drawn(theory: Theory) -> str:
         f"{len(judged) - len(wrong)} of {len(judged)} intervals hold what the formula says; all of them together "
         f"should with probability {LEVEL:.0%}."
     )
-    return " ".join([told, *(f"Not so: {row.estimator}, {row.choice}." for row in wrong)])
+    return " ".join([told, *(f"Not so: {row.estimator}, {row.choice}." for row in wrong), *([_TAIL] if wrong else [])])
 
 
 def minima(theory: Theory) -> str:
