@@ -131,6 +131,8 @@ def test_more_replicates_are_added_to_those_that_are_there(
     plan = replace(tiny_plan(world, replicates=3), estimators=("naive",))
     more = answer(RQ1(), plan, tmp_path / "more", Inline(), take_from=rq1[1])
     assert more.made == 3  # the third replicate of naive and of two baselines
+    factors = "worlds/00/factors.safetensors"
+    assert (tmp_path / "more" / factors).stat().st_mtime_ns == (rq1[1] / factors).stat().st_mtime_ns  # not made again
     assert more.results.cell(1.0, "naive")["ranks"] == rq1[0].results.cell(1.0, "naive")["ranks"]
 
 

@@ -12,7 +12,7 @@ from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.question import Question
 from unveil.experiment.reproduce.results import Results
-from unveil.experiment.reproduce.worlds import Source, place, refuse_more_than_one
+from unveil.experiment.reproduce.worlds import Source, adopt, place, refuse_more_than_one
 from unveil.locking import alone_in
 from unveil.settings import plain
 
@@ -57,6 +57,7 @@ def answer(
     with alone_in(folder):
         if take_from is not None:
             store.adopt(take_from, _keys(plan, folder))
+            adopt(take_from, folder, plan.worlds)
         worlds, results, made = _done(plan, store, engine, watch or Silent())
     return Answer(question, plan, source, results, worlds, time.monotonic() - begun, made)
 

@@ -1,5 +1,6 @@
 """The worlds of a study: built in, saved, or fitted to a log with ratings; each made once and kept."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -11,6 +12,7 @@ from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.study import Study
+from unveil.files import atomic_folder
 from unveil.simulation.fitting.observed import observed
 from unveil.simulation.world import World
 
@@ -92,6 +94,15 @@ def make(study: Study, number: int, tell: Tell) -> World:
         return World.load(Path(study.data))
     log = read(study.data)
     return World.fit(log, steps=study.steps, recipe=study.fit, seed=seed, progress=lambda n, of: tell(n / of))
+
+
+def adopt(other: Path, folder: Path, worlds: int) -> None:
+    """Take over the worlds that another run has made: its cells and the new ones are then of the same."""
+    for number in range(worlds):
+        there, here = place(other, number), place(folder, number)
+        if (there / "world.json").is_file() and not here.exists():
+            with atomic_folder(here) as draft:
+                shutil.copytree(there, draft, dirs_exist_ok=True)
 
 
 def refuse_more_than_one(study: Study, worlds: int) -> None:
