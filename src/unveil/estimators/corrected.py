@@ -12,8 +12,9 @@ from unveil.estimators.offset import PropensityOffset
 class ExposureCorrected(PropensityOffset):
     """P(i | s, t) ∝ θ_sit · exp f_i: a multinomial logit in which each item is considered with probability θ.
 
-    Consistent where users choose so; close to it where a user takes the best of what happens to be exposed, for which
-    inverse weighting is biased. Needs θ of every item at the slot, not of the taken one alone.
+    Consistent where users choose so. For a user who takes the best of what happens to be exposed it finds, slot by
+    slot, what ITPS finds (`unveil theory`): the favourite first, and too much left for those behind it. But it finds it
+    without weights, so that far fewer events are enough. Needs θ of every item at the slot, not of the taken one alone.
     """
 
     name: ClassVar[str] = "corrected"

@@ -21,7 +21,7 @@ class PropensityOffset:
 
     propensity: PropensityModel
     strength: float = 1.0
-    clip: float = 1e-6  # below it, exposure is as good as none, and estimates of it are noise
+    clip: float = 1e-9  # below it, exposure is as good as none; the logarithm must stay finite
 
     name: ClassVar[str]
     needs: ClassVar[Need]
