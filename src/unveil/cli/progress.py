@@ -20,11 +20,13 @@ def bar(label: str) -> Iterator[Callable[[int, int], None]]:
     begun = time.monotonic()
 
     def advance(done: int, total: int) -> None:
-        if not progress.live.is_started and time.monotonic() - begun > _PATIENCE_SECONDS:
+        late = time.monotonic() - begun > _PATIENCE_SECONDS
+        if late and progress.console.is_terminal and not progress.live.is_started:
             progress.start()
         progress.update(task, completed=done, total=total)
 
     try:
         yield advance
     finally:
-        progress.stop()
+        if progress.live.is_started:
+            progress.stop()

@@ -84,9 +84,7 @@ def _tuned(log: "Interactions", fit: "Fit", replicates: int, output: Path) -> "F
     kept = output.with_name(f"{output.name}.tuning.jsonl")
     with bar("tuning") as progress:
         chosen = tuned(log, fit, replicates, kept, progress)
-    typer.echo(
-        f"tuned on the validation part: relevance {_shown(chosen.relevance)}, exposure {_shown(chosen.exposure)}"
-    )
+    typer.echo(f"best on validation: relevance {_shown(chosen.relevance)}; exposure {_shown(chosen.exposure)}")
     return chosen
 
 

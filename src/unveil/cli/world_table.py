@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _WHO = {
     "mean": "predicting the mean",
-    "bias_only": "biases of users, items and steps",
+    "bias_only": "biases alone: user + item + step",
     "recipe": "the recipe {recipe!r}",
     "world": "the factors of this world",
 }
@@ -31,22 +31,22 @@ def print_world(world: "World") -> None:
 
     from unveil.simulation.describe import rows
 
-    console = Console()
+    console = Console(highlight=False)
     if world.origin.get("kind") == "fitted":
         console.print(_fit_table(world.origin), "")
     table = _table("", "")
     for label, value in rows(world.describe()):
         table.add_row(label, value)
     console.print(table)
-    console.print(_origin(world.origin), style="dim", highlight=False, soft_wrap=True)
+    console.print(_origin(world.origin), style="dim", soft_wrap=True)
 
 
 def _fit_table(origin: dict[str, Any]) -> "Table":
     """A row for each predictor, on tuples that were not learnt from."""
-    tasks = (origin["relevance"], origin["exposure"])
-    table = _table("held-out tuples", "ratings, MSE", "validation", "exposure, AUC", "validation")
+    table = _table("held-out tuples: test (validation)", "MSE of ratings", "AUC of exposure")
     for who, label in _WHO.items():
-        cells = [f"{task[who][part]:.4f}" for task in tasks for part in ("test", "valid")]
+        scores = (origin["relevance"][who], origin["exposure"][who])
+        cells = [f"{score['test']:.4f} ({score['valid']:.4f})" for score in scores]
         table.add_row(label.format(recipe=origin["recipe"]), *cells)
     return table
 

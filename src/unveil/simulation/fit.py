@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
 from unveil.models.factorization.recipes import RECIPES, Recipe
 from unveil.models.factorization.task import Task
 from unveil.models.factorization.tuples import Tuples
@@ -38,6 +39,12 @@ class Fit:
     redraw: bool = True  # the negatives of each epoch anew
     real_lengths: bool = False  # users are there as long as their history; else, as in the paper, at all steps
     severity: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.severity) and self.severity > 0):
+            raise UnveilError("the severity is out of range", found=self.severity, expected="a number above 0")
+        if not np.isfinite(self.centre):
+            raise UnveilError("the centre is not a number", found=self.centre, expected="a rating")
 
     def recipes(self) -> tuple[Recipe, Recipe]:
         """The recipe as it is for relevance, and as it is for exposure."""

@@ -53,8 +53,8 @@ class Gibbs:
     """How the sampler runs. With `width` 0 it fits biases alone."""
 
     width: int = 20
-    sweeps: int = 100
-    burn_in: int = 50  # first sweeps, whose draws still remember the start
+    sweeps: int = 80
+    burn_in: int = 40  # first sweeps, whose draws still remember the start
     rows: NormalWishart = field(default_factory=NormalWishart)
     steps: SlowSteps = field(default_factory=SlowSteps)
 
@@ -76,8 +76,8 @@ class Gibbs:
     def _start(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Draw:
         """Small factors for users and items, steps that do nothing yet, no biases."""
         users, items, steps = (np.zeros((size, self.width + 1)) for size in train.shape)
-        users[:, :-1] = 0.1 * rng.standard_normal((len(users), self.width))
-        items[:, :-1] = 0.1 * rng.standard_normal((len(items), self.width))
+        users[:, :-1] = 0.3 * rng.standard_normal((len(users), self.width))
+        items[:, :-1] = 0.3 * rng.standard_normal((len(items), self.width))
         steps[:, :-1] = 1
         return Draw(likelihood.centre(train.value_N), (users, items, steps))
 

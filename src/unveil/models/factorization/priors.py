@@ -55,7 +55,7 @@ class SlowSteps:
     """
 
     persistence: float = 0.95
-    sway: float = 0.2
+    sway: float = 0.3
     firmness: float = 1.0
 
     def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:

@@ -42,8 +42,8 @@ def _refuse_too_short(histories: Sequences, steps: int) -> None:
     if not 0 < steps <= histories.n_steps:
         raise UnveilError(
             "no history is as long as the steps asked for",
-            found=f"{steps} steps",
-            expected=f"1 to {histories.n_steps}, the longest history",
+            found=steps,
+            expected=f"1 to {histories.n_steps} steps, the longest history",
             hint=f"Pass --steps {histories.n_steps} or fewer.",
         )
 

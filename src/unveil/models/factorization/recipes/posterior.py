@@ -27,10 +27,10 @@ class Posterior:
     grid: ClassVar[Mapping[str, Sequence[int]]] = {"width": (5, 10, 20, 40)}
 
     width: int = 20
-    sweeps: int = 100
-    burn_in: int = 50
+    sweeps: int = 80
+    burn_in: int = 40
     persistence: float = 0.95  # correlation of a factor's weight from one step to the next
-    sway: float = 0.2  # how far a factor's weight is thought to come and go along the steps
+    sway: float = 0.3  # how far a factor's weight is thought to come and go along the steps
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""
