@@ -43,11 +43,11 @@ def print_evaluation(evaluation: "Evaluation") -> None:
     protocols = [protocol for protocol in dict.fromkeys(protocol for protocol, _ in cells) if protocol != _LISTS]
     names = _in_order(name for protocol, name in cells if protocol != _LISTS)
     figures = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
-    _print_table(["on the test events", *protocols], figures)
+    print_table(["on the test events", *protocols], figures)
     lists = [[name, _figure(row)] for (protocol, name), row in cells.items() if protocol == _LISTS]
     if lists:
         typer.echo()
-        _print_table(["of the lists", "all users"], lists)
+        print_table(["of the lists", "all users"], lists)
     typer.echo("mean over users ± half the width of its 95% bootstrap interval; ties go against the target")
 
 
@@ -64,7 +64,7 @@ def print_comparison(comparison: "Comparison") -> None:
         rows[row["model"]] = f"{row['mean']:.4f}{mark}"
     for protocol, cells in figures.items():
         body = [[name, *(cells[name].get(model, "–") for model in models)] for name in _in_order(cells)]
-        _print_table([protocol, *models], body)
+        print_table([protocol, *models], body)
         typer.echo()
     test = f"paired t-test per user, Holm-corrected p < {comparison.alpha:g}"
     typer.echo(f"+ best (↓: the lowest)  * best, and better than the next by more than chance ({test})")
@@ -74,7 +74,7 @@ def print_lists(frame: "pl.DataFrame", form: str) -> None:
     """Lists on standard output."""
     if form == "table":
         rows = [[*ids, f"{score:.4f}", str(rank)] for *ids, score, rank in frame.iter_rows()]
-        _print_table(frame.columns, rows)
+        print_table(frame.columns, rows)
     else:
         typer.echo(_written(frame, f".{form}"), nl=False)
 
@@ -118,7 +118,7 @@ def _figure(row: dict[str, Any] | None) -> str:
     return f"{row['mean']:.4f}{half}"
 
 
-def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+def print_table(columns: list[str], rows: list[list[str]]) -> None:
     """Never folded: what is too wide for a terminal is wide, and what is piped is whole."""
     widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
     for row in (columns, *rows):

@@ -50,7 +50,7 @@ def train(
         "training.seed": seed,
         "training.device": device,
     }
-    experiment = _experiment(preset, config, options, named, assignments or [])
+    experiment = experiment_of(preset, config, options, named, assignments or [])
     try:
         with asked_to_stop():
             finished = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
@@ -62,9 +62,10 @@ def train(
     print_run(finished)
 
 
-def _experiment(
+def experiment_of(
     preset: str | None, config: Path | None, options: LogOptions, named: dict[str, Any], assignments: list[str]
 ) -> "Experiment":
+    """The settings that a command line names; also those of `unveil tune`."""
     from unveil.experiment.config import Experiment
     from unveil.settings import parsed
 

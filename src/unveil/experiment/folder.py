@@ -61,7 +61,7 @@ def refuse_other(folder: Path, experiment: Experiment, fingerprint: str) -> None
         hint = "Resume with the log the run began with, or start another run."
         raise UnveilError("the run began with another log", where=folder, hint=hint)
     if (folder / CONFIG).exists():
-        refuse_other_run(_identity(read_config(folder)), _identity(experiment), folder / CONFIG)
+        refuse_other_run(identity(read_config(folder)), identity(experiment), folder / CONFIG)
 
 
 def is_finished(folder: Path) -> bool:
@@ -69,7 +69,7 @@ def is_finished(folder: Path) -> bool:
     return (folder / MANIFEST).exists()
 
 
-def _identity(experiment: Experiment) -> dict[str, Any]:
+def identity(experiment: Experiment) -> dict[str, Any]:
     """All settings but those that do not change the numbers; the log is told by its content, not by its name."""
     tree = plain(experiment)
     for name in WHEREABOUTS:

@@ -62,7 +62,7 @@ def run(
     split = experiment.data.parts(log)
     tell_data(log, split, tell)
     experiment = with_negatives(experiment, split, tell)
-    ready = prepare(split.train, experiment.recipe, log=log, world=_world(experiment, log))
+    ready = prepare(split.train, experiment.recipe, log=log, world=world_of(experiment, log))
     judging = experiment.evaluation
     validation = validation_of(
         split, experiment, protocol=judging.validation, exclude_seen=judging.exclude_seen, seed=judging.seed
@@ -112,7 +112,8 @@ def _as_it_is(folder: Path, experiment: Experiment) -> Run:
     return Run(folder, experiment, fitted, Recommender.load(folder), Evaluation.read(folder))
 
 
-def _world(experiment: Experiment, log: Interactions) -> World | None:
+def world_of(experiment: Experiment, log: Interactions) -> World | None:
+    """The world that the log was drawn from, narrowed to the users and items of the log; None: nobody knows it."""
     where = experiment.data.world
     if where is None:
         return None
