@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from unveil.evaluation.result import Evaluation
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import STANDARD, TRUE
+from unveil.experiment.reproduce import told
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import place
-from unveil.experiment.trial import BASELINES, Arm, Bench
+from unveil.experiment.trial import BASELINES, Bench
 from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Plan
-from unveil.training.trainer import Fitted
 
 
 @dataclass(frozen=True)
@@ -46,17 +43,17 @@ class CellJob:
         """Train, judge, and tell all that tables and plots need."""
         bench = _bench(self.study, self.folder, self.world, self.severity, self.replicate)
         recipe = self.study.recipe(self.arm, self.study.training_seed(self.world, self.replicate))
-        arm = bench.arm(self.arm, recipe, _Share(tell))
+        arm = bench.arm(self.arm, recipe, told.Share(tell))
         return {
             "world": self.world,
             "severity": self.severity,
             "replicate": self.replicate,
             "estimator": self.arm,
             "log": _log(bench),
-            "ranks": {TRUE: _ranks(arm.truth), STANDARD: _ranks(arm.standard)},
-            "lists": _lists(arm),
+            "ranks": {TRUE: told.ranks(arm.truth), STANDARD: told.ranks(arm.standard)},
+            "lists": told.lists(arm.truth),
             "weights": None if arm.weights is None else asdict(arm.weights.diagnostics),
-            "training": None if arm.fitted is None else _training(arm.fitted),
+            "training": None if arm.fitted is None else told.training(arm.fitted),
         }
 
 
@@ -97,48 +94,3 @@ def _log(bench: Bench) -> dict[str, Any]:
         "favourite_taken": float((best_N == log.item).mean()),
         "unlearnable": bench.unlearnable,
     }
-
-
-def _ranks(evaluation: Evaluation) -> dict[str, list[int]]:
-    """The rank of every target under every protocol: all metrics follow from it."""
-    return {
-        name.removesuffix(":rank"): column.to_list()
-        for name, column in evaluation.frame.to_dict(as_series=True).items()
-        if name.endswith(":rank")
-    }
-
-
-def _lists(arm: Arm) -> dict[str, float]:
-    """Of the recommended lists: what the world and the training counts say, on average."""
-    summary = arm.truth.summary.iter_rows(named=True)
-    means = {f"{row['protocol']}:{row['metric']}@{row['k']}": row["mean"] for row in summary}
-    return {name: mean for name, mean in means.items() if name.startswith(("truth:", "lists:"))}
-
-
-def _training(fitted: Fitted) -> dict[str, Any]:
-    validated = [epoch for epoch in fitted.epochs if epoch.validation is not None]
-    return {
-        "epochs": len(fitted.epochs),
-        "best": None if fitted.best is None else asdict(fitted.best),
-        "validation": [[epoch.epoch, *(epoch.validation or {}).values()] for epoch in validated],
-        "loss": [epoch.loss for epoch in fitted.epochs],
-    }
-
-
-class _Share:
-    """Turns what a training tells into the share of it that is done."""
-
-    def __init__(self, tell: Tell) -> None:
-        self.tell, self.epochs = tell, 1
-
-    def start(self, plan: Plan) -> None:
-        self.epochs = plan.epochs
-
-    def batch(self, loss: float) -> None:
-        pass
-
-    def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        self.tell(epoch.epoch / self.epochs)
-
-    def stop(self) -> None:
-        pass

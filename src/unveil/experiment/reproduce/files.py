@@ -12,7 +12,7 @@ from unveil.experiment.outcome import TRUE
 from unveil.experiment.report import write_page
 from unveil.experiment.reproduce.drawings import write_drawings
 from unveil.experiment.reproduce.page import page
-from unveil.experiment.reproduce.reading import markdown
+from unveil.experiment.reproduce.reading import reading
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.rows import rows
 from unveil.experiment.reproduce.run import Answer
@@ -23,11 +23,11 @@ from unveil.settings import plain
 def write(answer: Answer, folder: Path, command: Sequence[str]) -> None:
     """Every file of a question. The same cells give the same bytes, but for about.json and the time in README.md."""
     told = results(answer, command)
-    write_whole(folder / "results.csv", _csv(told["rows"]))
+    write_whole(folder / "results.csv", as_csv(told["rows"]))
     shown = page(answer, shlex.join(command))
     write_page(shown, folder / "index.html")
     write_drawings(shown, folder / "figures")
-    write_whole(folder / "README.md", markdown(answer, shlex.join(command)))
+    write_whole(folder / "README.md", reading(answer, shlex.join(command)))
     write_json(folder / "about.json", about(answer, command))
     write_json(folder / "results.json", told)
 
@@ -79,7 +79,8 @@ def data(answer: Answer) -> dict[str, str]:
     return {"name": answer.plan.study.data, "fingerprint": answer.source.fingerprint}
 
 
-def _csv(table: Sequence[dict[str, Any]]) -> str:
+def as_csv(table: Sequence[dict[str, Any]]) -> str:
+    """Rows under the names of their fields."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
     writer.writeheader()

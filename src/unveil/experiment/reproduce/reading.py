@@ -1,26 +1,35 @@
 """The reading of an answer as Markdown: for those who open the folder."""
 
+from collections.abc import Sequence
+
 from unveil.experiment.progress import spell
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.words import caution
 
 
-def markdown(answer: Answer, command: str) -> str:
+def reading(answer: Answer, command: str) -> str:
+    """Of a question on semi-synthetic data."""
+    question = answer.question
+    paragraphs = [*question.reading(answer), caution(answer.results)]
+    return markdown(
+        f"{question.name.upper()}: {question.title}", paragraphs, question.sheets(answer), command, _made(answer)
+    )
+
+
+def markdown(title: str, paragraphs: Sequence[str], sheets: Sequence[Sheet], command: str, made: str) -> str:
     """Question, reading, tables, and how it was made."""
     return "\n".join(
         [
-            f"# {answer.question.name.upper()}: {answer.question.title}",
+            f"# {title}",
             "",
-            *(line for paragraph in answer.question.reading(answer) for line in (paragraph, "")),
-            caution(answer.results),
-            "",
-            *(line for sheet in answer.question.sheets(answer) for line in _table(sheet)),
+            *(line for paragraph in paragraphs for line in (paragraph, "")),
+            *(line for sheet in sheets for line in _table(sheet)),
             "## How it was made",
             "",
             f"    {command}",
             "",
-            _made(answer),
+            made,
             "",
         ]
     )

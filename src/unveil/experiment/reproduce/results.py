@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from unveil.evaluation.metrics import rank_metrics
 from unveil.evaluation.result import parts
 from unveil.evaluation.stats import Paired, paired
-from unveil.experiment.outcome import BASE, BOUND, STANDARD, TRUE, Estimate
+from unveil.experiment.outcome import BASE, BOUND, Estimate
 from unveil.experiment.trial import BASELINES
 
 Units = Literal["worlds", "replicates", "users"]
@@ -73,9 +73,14 @@ class Results:
         return "worlds" if self.worlds > 1 else "replicates" if self.replicates > 1 else "users"
 
     @cached_property
+    def evaluations(self) -> list[str]:
+        """What the targets are: the truth first, where there is one."""
+        return list(self._any["ranks"])
+
+    @cached_property
     def protocols(self) -> list[str]:
-        """full and uniform-N."""
-        return list(self._any["ranks"][TRUE])
+        """What targets are ranked against: full, uniform-N and, on real data, popular-N."""
+        return list(self._any["ranks"][self.evaluations[0]])
 
     @property
     def sampled(self) -> str:
@@ -87,7 +92,7 @@ class Results:
         """All figures of the targets' ranks."""
         return [
             Figure(evaluation, protocol, each.name, k)
-            for evaluation in (TRUE, STANDARD)
+            for evaluation in self.evaluations
             for protocol in self.protocols
             for each in rank_metrics()
             for k in PLACES
@@ -96,7 +101,7 @@ class Results:
     @cached_property
     def list_figures(self) -> list[Figure]:
         """All figures of the recommended lists."""
-        return [Figure(TRUE, *parts(name)) for name in self._any["lists"]]
+        return [Figure(self.evaluations[0], *parts(name)) for name in self._any["lists"]]
 
     @property
     def _any(self) -> Mapping[str, Any]:

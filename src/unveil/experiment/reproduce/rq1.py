@@ -68,9 +68,9 @@ def sheet(results: Results, severity: float, evaluation: str, protocol: str) -> 
     paper = {(each.arm, each.figure): each for each in beside(results, severity, evaluation, protocol)}
     rows: list[list[str]] = []
     for arm in results.arms:
-        rows.append([named(arm), *(_mean(results, severity, arm, ladder) for ladder in every)])
+        rows.append([named(arm), *(mean_text(results, severity, arm, ladder) for ladder in every)])
         if any((arm, ladder.figure) in paper for ladder in every):
-            rows.append(["  paper", *(_paper(paper[arm, ladder.figure]) for ladder in every)])
+            rows.append(["  paper", *(paper_text(paper[arm, ladder.figure]) for ladder in every)])
     against = "all items" if protocol == "full" else f"{protocol.partition('-')[2]} uniform negatives"
     return Sheet(
         f"{evaluation}, severity {severity:g}, against {against}",
@@ -81,32 +81,21 @@ def sheet(results: Results, severity: float, evaluation: str, protocol: str) -> 
     )
 
 
-def _mean(results: Results, severity: float, arm: str, ladder: Ladder) -> str:
+def mean_text(results: Results, severity: float, arm: str, ladder: Ladder) -> str:
+    """0.6065* ±0.0021."""
     found = results.estimate(severity, arm, ladder.figure)
     mark = "*" if arm in ladder.order and ladder.step(arm).sure else " "
     return f"{found.mean:.4f}{mark}{plus_minus(found)}"
 
 
-def _paper(each: Beside) -> str:
+def paper_text(each: Beside) -> str:
+    """0.6065  +1.2%."""
     return f"{each.paper:.4f}  {signed(100 * each.deviation, 1)}%"
 
 
 def verdict(results: Results, severity: float, evaluation: str) -> dict[str, Any]:
     """Ours against the paper's: cell by cell, and the orders."""
     every = beside(results, severity, evaluation, results.sampled)
-    cells = [
-        {
-            "estimator": each.arm,
-            "metric": each.figure.metric,
-            "k": each.figure.k,
-            "mean": each.ours.mean,
-            "paper": each.paper,
-            "deviation": each.deviation,
-            "within_5_percent": each.near,
-            "interval_holds_paper": each.covered,
-        }
-        for each in every
-    ]
     figures = [Figure(evaluation, results.sampled, *metric) for metric in METRICS]
     orders = {
         figure.name: {
@@ -117,7 +106,7 @@ def verdict(results: Results, severity: float, evaluation: str) -> dict[str, Any
         for figure in figures
     }
     return {
-        "cells": cells,
+        "cells": [each.told() for each in every],
         "within_5_percent": sum(each.near for each in every),
         "of": len(every),
         "orders": orders,

@@ -109,11 +109,12 @@ def arms_table(results: Results, severity: float, evaluation: str, protocol: str
         f"{evaluation.capitalize()}: ranked against {against}, severity {severity:g}. Means, 95% intervals; * better "
         f"than the next best, p < 0.05 after Holm’s correction",
         [Column("estimator"), *(Column(ladder.figure.name, True) for ladder in every)],
-        [[named(arm), *(_starred(results, severity, arm, ladder) for ladder in every)] for arm in results.arms],
+        [[named(arm), *(starred(results, severity, arm, ladder) for ladder in every)] for arm in results.arms],
     )
 
 
-def _starred(results: Results, severity: float, arm: str, ladder: Ladder) -> Cell:
+def starred(results: Results, severity: float, arm: str, ladder: Ladder) -> Cell:
+    """0.607* [0.601, 0.613]."""
     star = "*" if arm in ladder.order and ladder.step(arm).sure else ""
     return blocks.figure_cell(results.estimate(severity, arm, ladder.figure), star)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.reproduce.published import METRICS, TABLES, published
@@ -37,6 +38,19 @@ class Beside:
         if self.ours.low is None or self.ours.high is None:
             return None
         return self.ours.low <= self.paper <= self.ours.high
+
+    def told(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "estimator": self.arm,
+            "metric": self.figure.metric,
+            "k": self.figure.k,
+            "mean": self.ours.mean,
+            "paper": self.paper,
+            "deviation": self.deviation,
+            "within_5_percent": self.near,
+            "interval_holds_paper": self.covered,
+        }
 
 
 def beside(results: Results, severity: float, evaluation: str, protocol: str) -> list[Beside]:
