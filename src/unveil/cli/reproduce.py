@@ -1,18 +1,16 @@
-"""`unveil reproduce rq1|rq2|rq3|rq5|fig1`: the paper's questions, and its first figure."""
+"""`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1`: the paper's questions, and its first figure."""
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from unveil.cli.answers import command_of, print_answer, until_stopped
 from unveil.cli.fig1 import fig1
 from unveil.cli.grouped import takes
+from unveil.cli.rq4 import rq4
 from unveil.cli.rq5 import rq5
 from unveil.cli.study_options import StudyOptions
-
-if TYPE_CHECKING:
-    from unveil.experiment.reproduce.run import Answer
 
 app = typer.Typer(help="The research questions of the paper: run again, and set beside it.", no_args_is_help=True)
 
@@ -47,51 +45,22 @@ def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
 
 
 app.command("fig1")(fig1)
+app.command("rq4")(rq4)
 app.command("rq5")(rq5)
 
 
 def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> None:
     from unveil.experiment.grid.processes import Processes, cores
     from unveil.experiment.grid.progress import grid_watcher
-    from unveil.experiment.grid.stopping import asked_to_stop
     from unveil.experiment.reproduce.catalogue import QUESTIONS
     from unveil.experiment.reproduce.files import write
     from unveil.experiment.reproduce.run import answer
+    from unveil.experiment.reproduce.words import caution
 
     plan, output = options.plan(severities), options.output
     engine = Processes(options.jobs or cores())
-    try:
-        with asked_to_stop():
-            found = answer(QUESTIONS[name], plan, output, engine, watch=grid_watcher(), take_from=options.take_from)
-            write(found, output, _command(sys.argv[1:]))
-    except KeyboardInterrupt as stop:
-        typer.echo(f"unveil: {str(stop) or 'stopped'} in {output}. Go on with the same command.", err=True)
-        raise typer.Exit(130) from None
-    _print(found, output)
-
-
-def _command(words: list[str]) -> list[str]:
-    """The command that gives these files again; the number of workers is no part of it."""
-    kept = [word for before, word in zip(["", *words], words, strict=False) if "--jobs" not in (before, word)]
-    return ["unveil", *(word for word in kept if not word.startswith("--jobs="))]
-
-
-def _print(answer: "Answer", output: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from unveil.experiment.reproduce.words import caution
-
-    console = Console()
-    for sheet in answer.question.sheets(answer):
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for place, title in enumerate(sheet.head):
-            table.add_column(title, justify="right" if place else "left", no_wrap=True)
-        for row in sheet.rows:
-            table.add_row(*row)
-        for part in (sheet.title, table, sheet.foot, ""):
-            console.print(part, highlight=False)
-    for paragraph in (*answer.question.reading(answer), caution(answer.results)):
-        console.print(paragraph, highlight=False)
-        console.print()
-    console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)
+    with until_stopped(output):
+        found = answer(QUESTIONS[name], plan, output, engine, watch=grid_watcher(), take_from=options.take_from)
+        write(found, output, command_of(sys.argv[1:]))
+    question = found.question
+    print_answer(question.sheets(found), [*question.reading(found), caution(found.results)], output)

@@ -1,0 +1,50 @@
+"""What all questions of the paper share on the command line: running a grid, and printing what came out."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from unveil.experiment.reproduce.question import Sheet
+
+
+@contextmanager
+def until_stopped(output: Path) -> Iterator[None]:
+    """Inside, being asked to stop ends the command with a word on how to go on."""
+    from unveil.experiment.grid.stopping import asked_to_stop
+
+    try:
+        with asked_to_stop():
+            yield
+    except KeyboardInterrupt as stop:
+        typer.echo(f"unveil: {str(stop) or 'stopped'} in {output}. Go on with the same command.", err=True)
+        raise typer.Exit(130) from None
+
+
+def command_of(words: list[str]) -> list[str]:
+    """The command that gives these files again; the number of workers is no part of it."""
+    kept = [word for before, word in zip(["", *words], words, strict=False) if "--jobs" not in (before, word)]
+    return ["unveil", *(word for word in kept if not word.startswith("--jobs="))]
+
+
+def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: Path) -> None:
+    """Tables, then what they say, then where the page is."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for sheet in sheets:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for place, title in enumerate(sheet.head):
+            table.add_column(title, justify="right" if place else "left", no_wrap=True)
+        for row in sheet.rows:
+            table.add_row(*row)
+        for part in (sheet.title, table, sheet.foot, ""):
+            console.print(part, highlight=False)
+    for paragraph in paragraphs:
+        console.print(paragraph, highlight=False)
+        console.print()
+    console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)

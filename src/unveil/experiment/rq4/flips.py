@@ -1,0 +1,116 @@
+"""Which conclusions hold under every ranking, and which flip between them: paired tests of all pairs of arms."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+
+from unveil.evaluation.stats import Paired, holm
+from unveil.experiment.names import named
+from unveil.experiment.outcome import BASE, STANDARD
+from unveil.experiment.reproduce.ranking import ALPHA
+from unveil.experiment.reproduce.results import Figure
+from unveil.experiment.rq4.results import AS_IT_IS, RealResults
+
+Verdict = Literal["above", "below", "level"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One arm against another under every ranking; p-values are corrected."""
+
+    one: str
+    other: str
+    tests: Mapping[str, Paired]
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """What a paired test allows to say under each ranking."""
+        return {protocol: _verdict(test) for protocol, test in self.tests.items()}
+
+    @property
+    def steady(self) -> bool:
+        """The same under all rankings."""
+        return len(set(self.verdicts.values())) == 1
+
+    @property
+    def reverses(self) -> bool:
+        """Surely better under one ranking, surely worse under another."""
+        return {"above", "below"} <= set(self.verdicts.values())
+
+    def __str__(self) -> str:
+        """ITPS scores above naive against 100 popular items, and below it against all items."""
+        one, other = named(self.one), named(self.other)
+        if self.steady:
+            return _said(one, other, next(iter(self.verdicts.values())))
+        told = [
+            f"{_said(one, other, verdict)} against {_listed(self._under(verdict))}"
+            for verdict in dict.fromkeys(self.verdicts.values())
+        ]
+        return "; ".join(told)
+
+    def _under(self, verdict: Verdict) -> list[str]:
+        return [against(protocol) for protocol, each in self.verdicts.items() if each == verdict]
+
+
+def pairs(results: RealResults, metric: str = "NDCG", k: int = 10) -> list[Pair]:
+    """All pairs of trained arms, the naive one and the control always second; Holm's correction over all tests."""
+    arms = sorted(results.trained, key=lambda arm: {BASE: 2, "control": 1}.get(arm, 0))
+    figures = [Figure(STANDARD, protocol, metric, k) for protocol in results.protocols]
+    raw = [
+        Pair(one, other, {each.protocol: results.against(AS_IT_IS, one, other, each) for each in figures})
+        for one, other in combinations(arms, 2)
+    ]
+    corrected = iter(holm(np.array([test.p for pair in raw for test in pair.tests.values()])).tolist())
+    return [
+        replace(pair, tests={name: replace(test, p=next(corrected)) for name, test in pair.tests.items()})
+        for pair in raw
+    ]
+
+
+def box(results: RealResults) -> list[str]:
+    """Sentences: what reverses, what holds under some rankings only, and what holds under all."""
+    every = pairs(results)
+    reversed_, partly = [p for p in every if p.reverses], [p for p in every if not (p.steady or p.reverses)]
+    steady = [pair for pair in every if pair.steady]
+    return [
+        *(f"Reversed: {pair}." for pair in reversed_),
+        *(f"Under some rankings only: {pair}." for pair in partly),
+        *([f"The same under all rankings: {'; '.join(map(str, steady))}."] if steady else []),
+    ]
+
+
+def told(results: RealResults) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {
+            "pair": [pair.one, pair.other],
+            "verdicts": pair.verdicts,
+            "steady": pair.steady,
+            "reverses": pair.reverses,
+            "tests": {name: vars(test) for name, test in pair.tests.items()},
+        }
+        for pair in pairs(results)
+    ]
+
+
+def against(protocol: str) -> str:
+    """A ranking as people say it."""
+    kind, _, count = protocol.partition("-")
+    return "all items" if kind == "full" else f"{count} {kind} items"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+def _verdict(test: Paired) -> Verdict:
+    if not test.p < ALPHA:
+        return "level"
+    return "above" if test.difference > 0 else "below"
+
+
+def _said(one: str, other: str, verdict: Verdict) -> str:
+    return f"{one} cannot be told from {other}" if verdict == "level" else f"{one} scores {verdict} {other}"

@@ -1,0 +1,90 @@
+"""Study of a real log: all that its cells depend on, but their place in the grid."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unveil.errors import UnveilError, unknown
+from unveil.estimators.base import estimator
+from unveil.experiment.rq4.log import LogChoice
+from unveil.experiment.tuned import TUNED, tuned
+from unveil.settings import parsed
+from unveil.training.presets import PRESETS
+from unveil.training.recipe import Recipe
+
+#: One thread a training: then no figure depends on how many are made side by side.
+ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
+#: λ of the control arm: 0 is the naive model itself, 1 divides popularity out.
+STRENGTHS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
+
+ABOUT = {
+    "paper": "the authors' settings, tuned for each estimator apart",
+    "converged": "one backbone for all estimators, trained until validation no longer rises",
+    "quick": "a small backbone for all estimators and few epochs: to see that all is well",
+}
+
+
+@dataclass(frozen=True)
+class RealStudy:
+    """A log, how networks are trained on it, and what they are ranked against."""
+
+    log: LogChoice
+    tuned_for: str = "ml-1m"  # whose settings and exponents
+    preset: str = "paper"
+    negatives: int = 100  # drawn by popularity, and as many uniformly
+    strengths: tuple[float, ...] = STRENGTHS
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
+
+    def __post_init__(self) -> None:
+        """Whatever can be refused before any work is done is refused here."""
+        for name, least in (("negatives", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise UnveilError("out of range", where=name, found=getattr(self, name), expected=f"at least {least}")
+        if self.tuned_for not in TUNED:
+            raise unknown("data set with the authors' settings", self.tuned_for, TUNED)
+        if self.preset not in PRESETS:
+            raise unknown("preset", self.preset, PRESETS)
+        if 0.0 not in self.strengths:
+            raise UnveilError("0 has to be among the strengths of the control", found=self.strengths)
+        for setting, _ in map(parsed, self.changes):
+            arm, colon, _ = setting.partition(":")
+            if colon:
+                estimator(arm)
+        for name in ("naive", "ips", "itps"):
+            self.recipe(name, 0)
+
+    @property
+    def popular(self) -> str:
+        """The ranking of the paper."""
+        return f"popular-{self.negatives}"
+
+    @property
+    def validation(self) -> str:
+        """The ranking that decides which epoch is kept: the paper's own in its preset, else full."""
+        return self.popular if self.preset == "paper" else "full"
+
+    def recipe(self, name: str, replicate: int) -> Recipe:
+        """How an estimator is trained in a replicate."""
+        changes = {**ALWAYS, **tuned(self.tuned_for, name, self.preset), **self._changes(name)}
+        if estimator(name).needs in ("static", "temporal"):
+            changes.setdefault("propensity.name", f"popularity-{estimator(name).needs}")
+        changes |= {"training.seed": self.replicate_seed(replicate), "estimator.name": name}
+        return Recipe.preset(self.preset).changed({"estimator.name": name}).changed(changes)
+
+    def _changes(self, name: str) -> dict[str, Any]:
+        shared: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for setting, value in map(parsed, self.changes):
+            arm, colon, rest = setting.partition(":")
+            if not colon:
+                shared[setting] = value
+            elif arm == name:
+                own[rest] = value
+        return shared | own
+
+    def replicate_seed(self, replicate: int) -> int:
+        """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""
+        return int(np.random.SeedSequence([self.seed, replicate]).generate_state(1)[0])

@@ -1,0 +1,79 @@
+"""What flips between rankings, on ranks made up by hand."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unveil.evaluation.stats import paired
+from unveil.experiment.outcome import STANDARD
+from unveil.experiment.reproduce.results import Figure
+from unveil.experiment.rq4.control import Control
+from unveil.experiment.rq4.flips import Pair, box, pairs
+from unveil.experiment.rq4.published import PUBLISHED, published
+from unveil.experiment.rq4.results import RealResults
+
+HIGH, LOW = 1, 11
+
+
+def cell(full: list[int], popular: list[int]) -> dict[str, Any]:
+    return {"ranks": {STANDARD: {"full": full, "popular-100": popular}}, "lists": {}, "weights": None}
+
+
+def results(itps: tuple[int, int], control: tuple[int, int]) -> RealResults:
+    """Three replicates of four users; the naive model hits half of them everywhere."""
+    cells = {}
+    for replicate in range(3):
+        spare = 2 + replicate  # replicates differ a little
+        cells["naive", replicate] = cell([2, 3, LOW, spare], [2, 3, LOW, spare])
+        for arm, (full, popular) in (("itps", itps), ("control", control)):
+            cells[arm, replicate] = cell([full] * 3 + [spare], [popular] * 3 + [spare])
+    return RealResults.of(cells, ["naive", "itps", "control"], 3)
+
+
+def test_a_conclusion_that_reverses_is_called_so() -> None:
+    told = box(results(itps=(LOW, HIGH), control=(LOW, HIGH)))
+    assert told[0].startswith(
+        "Reversed: ITPS scores below naive against all items; ITPS scores above naive against 100"
+    )
+    assert "ITPS cannot be told from naive − λ log popularity" in told[-1]
+
+
+def test_a_conclusion_that_holds_everywhere_is_called_so() -> None:
+    told = box(results(itps=(HIGH, HIGH), control=(HIGH, HIGH)))
+    assert len(told) == 1
+    assert "ITPS scores above naive" in told[0]
+
+
+def test_every_pair_is_tested_once_under_every_ranking() -> None:
+    every = pairs(results(itps=(HIGH, LOW), control=(HIGH, HIGH)))
+    assert [(pair.one, pair.other) for pair in every] == [("itps", "control"), ("itps", "naive"), ("control", "naive")]
+    assert all(list(pair.tests) == ["full", "popular-100"] for pair in every)
+
+
+def test_a_difference_that_is_not_sure_is_no_verdict() -> None:
+    unsure = paired(np.array([0.5, 0.4]), np.array([0.1, 0.5]))
+    equal = paired(np.array([0.2, 0.2]), np.array([0.2, 0.2]))
+    pair = Pair("itps", "naive", {"full": unsure, "popular-100": equal})
+    assert pair.verdicts == {"full": "level", "popular-100": "level"}
+    assert pair.steady
+    assert not pair.reverses
+
+
+def test_the_control_takes_the_weakest_of_equal_strengths_for_each_ranking() -> None:
+    chosen = Control((0.0, 0.5, 1.0), {"full": [0.3, 0.3, 0.1], "popular-100": [0.1, 0.2, 0.4]})
+    assert chosen.best == {"full": 0.0, "popular-100": 1.0}
+
+
+def test_the_papers_figures_are_for_its_own_ranking() -> None:
+    assert published("ml-1m", "itps", Figure(STANDARD, "popular-100", "NDCG", 10)) == 0.3844
+    assert published("beauty", "naive", Figure(STANDARD, "popular-100", "Recall", 5)) == 0.1516
+    assert published("ml-1m", "itps", Figure(STANDARD, "full", "NDCG", 10)) is None
+    assert published(None, "itps", Figure(STANDARD, "popular-100", "NDCG", 10)) is None
+    assert published("ml-1m", "control", Figure(STANDARD, "popular-100", "NDCG", 10)) is None
+
+
+@pytest.mark.parametrize("data", list(PUBLISHED))
+def test_in_the_papers_table_itps_is_always_best(data: str) -> None:
+    rows = PUBLISHED[data].rows
+    assert all(rows["itps"][n] == max(row[n] for row in rows.values()) for n in range(4))

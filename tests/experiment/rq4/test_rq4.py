@@ -1,0 +1,222 @@
+"""RQ4 on a tiny log, from the plan to the files."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.runs import write_log
+from unveil.errors import UnveilError
+from unveil.evaluation.metrics import metric
+from unveil.experiment.grid.inline import Inline
+from unveil.experiment.outcome import STANDARD
+from unveil.experiment.reproduce.results import Figure
+from unveil.experiment.rq4.cell import RealCell
+from unveil.experiment.rq4.files import write
+from unveil.experiment.rq4.log import LogChoice
+from unveil.experiment.rq4.results import AS_IT_IS
+from unveil.experiment.rq4.run import RealAnswer, RealPlan, answer
+from unveil.experiment.rq4.study import RealStudy
+
+CHANGES = (
+    "model.width=8",
+    "model.blocks=1",
+    "model.heads=1",
+    "model.length=8",
+    "task.batch_size=16",
+    "training.epochs=3",
+)
+COMMAND = ["unveil", "reproduce", "rq4", "-o", "a folder"]
+NEGATIVES = 5
+
+
+def study_of(log: Path) -> RealStudy:
+    choice = LogChoice(str(log), 0, 0)
+    return RealStudy(choice, "ml-1m", "paper", NEGATIVES, strengths=(0.0, 0.5, 1.0), changes=CHANGES)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "log.csv")
+
+
+@pytest.fixture(scope="module")
+def done(log: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[RealAnswer, Path]:
+    folder = tmp_path_factory.mktemp("rq4") / "run"
+    found = answer(RealPlan(study_of(log), replicates=2), folder, Inline())
+    write(found, folder, COMMAND)
+    return found, folder
+
+
+def test_every_arm_has_every_replicate_under_three_rankings(done: tuple[RealAnswer, Path]) -> None:
+    results = done[0].results
+    assert list(results.arms) == ["random", "popularity", "naive", "ips", "itps", "control"]
+    assert results.trained == ["naive", "ips", "itps", "control"]
+    assert set(results.protocols) == {"full", f"uniform-{NEGATIVES}", f"popular-{NEGATIVES}"}
+    assert results.units == "replicates"
+    assert results.sampled == f"popular-{NEGATIVES}"
+
+
+def test_replicates_differ_in_everything_random(done: tuple[RealAnswer, Path]) -> None:
+    first, second = done[0].results.every(AS_IT_IS, "naive")
+    assert first["training"]["loss"] != second["training"]["loss"]
+    drawn = [cell["ranks"][STANDARD][f"uniform-{NEGATIVES}"] for cell in done[0].results.every(AS_IT_IS, "popularity")]
+    assert drawn[0] != drawn[1]
+    full = [cell["ranks"][STANDARD]["full"] for cell in done[0].results.every(AS_IT_IS, "popularity")]
+    assert full[0] == full[1]
+
+
+def test_the_control_is_the_naive_model_where_nothing_is_taken_off(done: tuple[RealAnswer, Path]) -> None:
+    for naive, control in zip(*(done[0].results.every(AS_IT_IS, arm) for arm in ("naive", "control")), strict=True):
+        assert control["training"] == naive["training"]
+        for protocol, strength in control["strength"].items():
+            along = control["along"][protocol]
+            assert along[control["strengths"].index(strength)] == max(along)
+            same = control["ranks"][STANDARD][protocol] == naive["ranks"][STANDARD][protocol]
+            assert same or strength > 0
+
+
+def test_a_strength_of_zero_is_validated_as_the_best_epoch_was(done: tuple[RealAnswer, Path]) -> None:
+    for cell in done[0].results.every(AS_IT_IS, "control"):
+        assert cell["along"][f"popular-{NEGATIVES}"][0] == pytest.approx(cell["training"]["best"]["value"])
+
+
+def test_weights_are_told_as_they_are_and_as_the_paper_writes_them(done: tuple[RealAnswer, Path]) -> None:
+    weights = done[0].results.cell(AS_IT_IS, "ips")["weights"]
+    assert weights["effective_sample_size"] > weights["as_written"]["effective_sample_size"]
+    assert weights["as_written"]["spread"] == pytest.approx(weights["spread"] ** 2, rel=1e-3)  # exponent 0.5
+    assert done[0].results.cell(AS_IT_IS, "naive")["weights"] is None
+
+
+def test_results_are_rows_of_the_common_form(done: tuple[RealAnswer, Path]) -> None:
+    told = json.loads((done[1] / "results.json").read_text())
+    assert told["question"] == "rq4"
+    assert told["data"]["name"] is None
+    assert len(told["control"]) == 2
+    rows = {(row["estimator"], row["protocol"], row["metric"], row["k"]): row for row in told["rows"]}
+    ranks = np.array([cell["ranks"][STANDARD]["full"] for cell in done[0].results.every(AS_IT_IS, "itps")])
+    by_hand = [metric("NDCG")(rank_C, 10).mean() for rank_C in ranks]  # type: ignore[operator]
+    row = rows["itps", "full", "NDCG", 10]
+    assert row["mean"] == pytest.approx(np.mean(by_hand))
+    assert row["low"] < row["mean"] < row["high"]
+    with (done[1] / "results.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == len(told["rows"])
+
+
+def test_the_page_and_the_reading_speak_of_a_proxy_and_never_of_more(done: tuple[RealAnswer, Path]) -> None:
+    for name in ("README.md", "index.html"):
+        text = (done[1] / name).read_text()
+        assert "under the popularity proxy" in text
+        assert "unbiased" not in text.lower()
+        assert "What flips" in text or name == "README.md"
+    assert (done[1] / "figures" / "control.svg").is_file()
+
+
+def test_a_finished_run_makes_nothing_again_and_keeps_no_checkpoint(done: tuple[RealAnswer, Path], log: Path) -> None:
+    again = answer(RealPlan(study_of(log), replicates=2), done[1], Inline())
+    assert again.made == 0
+    assert not list(done[1].glob("trainings/*/checkpoint.safetensors"))
+    assert len(list(done[1].glob("trainings/*/training.jsonl"))) == 6
+
+
+def test_a_training_that_was_stopped_goes_on_from_its_last_epoch(log: Path, tmp_path: Path) -> None:
+    plan = RealPlan(study_of(log), replicates=1)
+
+    def cell(where: str) -> RealCell:
+        from unveil.experiment.rq4.bench import parts_of
+
+        return RealCell(
+            plan.study, tmp_path / where, parts_of(plan.study.log)[0].fingerprint(), (40, 30, 300), 0, "itps"
+        )
+
+    class StopError(Exception):
+        pass
+
+    def stop_after_two(share: float) -> None:
+        if share > 0.6:
+            raise StopError
+
+    changed = replace(plan.study, changes=(*CHANGES, "training.checkpoint_minutes=0"))
+    plan = replace(plan, study=changed)
+    with pytest.raises(StopError):
+        cell("a").run(stop_after_two)
+    shares: list[float] = []
+    resumed = cell("a").run(shares.append)
+    assert shares == [pytest.approx(2 / 3), 1.0]
+    assert resumed == cell("b").run(lambda share: None)
+
+
+def test_one_replicate_has_intervals_over_users(log: Path, tmp_path: Path) -> None:
+    found = answer(RealPlan(study_of(log), replicates=1, estimators=("naive", "itps")), tmp_path / "run", Inline())
+    results = found.results
+    assert results.units == "users"
+    figure = Figure(STANDARD, "full", "NDCG", 10)
+    one = results.estimate(AS_IT_IS, "naive", figure)
+    assert one.n == 40
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < one.mean < one.high
+    write(found, tmp_path / "run", COMMAND)
+    assert "percentile bootstraps over users" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_the_paper_preset_has_the_authors_settings(log: Path) -> None:
+    study = replace(study_of(log), tuned_for="beauty", changes=())
+    ips, itps = study.recipe("ips", 0), study.recipe("itps", 0)
+    assert (ips.model.length, ips.estimator["exponent"], ips.training.epochs) == (10, 0.01, 100)
+    assert (itps.task.mask_probability, itps.estimator["exponent"]) == (0.6, 0.2)
+    assert itps.propensity["name"] == "popularity-temporal"
+    assert study.validation == f"popular-{NEGATIVES}"
+    assert study.recipe("naive", 0).training.seed != study.recipe("naive", 1).training.seed
+
+
+def test_converged_shares_the_backbone_and_keeps_the_exponent(log: Path) -> None:
+    study = replace(study_of(log), preset="converged", changes=("itps:estimator.clip=0.1",))
+    naive, itps = study.recipe("naive", 0), study.recipe("itps", 0)
+    assert naive.model == itps.model
+    assert itps.estimator == {"name": "itps", "exponent": 0.2, "clip": 0.1}
+    assert "clip" not in study.recipe("ips", 0).estimator
+    assert study.validation == "full"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"preset": "papre"}, "Did you mean 'paper'"),
+        ({"tuned_for": "ml-2m"}, "unknown data set"),
+        ({"strengths": (0.5,)}, "0 has to be among"),
+        ({"negatives": 0}, "at least 1"),
+        ({"changes": ("ipz:model.width=3",)}, "unknown estimator"),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(log: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnveilError, match=message):
+        replace(study_of(log), **change)
+
+
+def test_plans_that_make_no_sense_are_refused(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="needs a world"):
+        RealPlan(study_of(log), estimators=("naive", "ideal"))
+    with pytest.raises(UnveilError, match="naive estimator"):
+        RealPlan(study_of(log), estimators=("ips",))
+    with pytest.raises(UnveilError, match="--negatives"):
+        answer(RealPlan(replace(study_of(log), negatives=29)), tmp_path / "run", Inline())
+    assert not (tmp_path / "run").exists()
+
+
+def test_logs_are_filtered_as_the_papers_were(tmp_path: Path) -> None:
+    rows = [(f"u{user}", f"i{item}", item) for user in range(6) for item in range(6 if user else 5)]
+    rows += [("u0", "rare", 9), ("short", "i0", 1)]
+    frame = pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
+    frame.write_csv(tmp_path / "log.csv")
+    left = LogChoice(str(tmp_path / "log.csv")).read()
+    assert "rare" not in left.items
+    assert "short" not in left.users
+    assert len(LogChoice(str(tmp_path / "log.csv"), 0, 0).read()) == len(rows)
+    with pytest.raises(UnveilError, match="BERT4Rec"):
+        LogChoice("beauty").read()
