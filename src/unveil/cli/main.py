@@ -17,6 +17,7 @@ from unveil.cli import (
     reproduce,
     theory,
     train,
+    tune,
     world_describe,
     world_draw,
     world_fit,
@@ -44,6 +45,7 @@ world.command("fit")(world_fit.fit)
 world.command("draw")(world_draw.draw)
 world.command("describe")(world_describe.describe)
 app.command("train")(train.train)
+app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)

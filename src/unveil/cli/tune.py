@@ -1,0 +1,149 @@
+"""`unveil tune LOG|CONFIG --space SPACE -o STUDY`: the settings that do best on the validation cases."""
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unveil.cli.log_options import LogOptions, takes_log
+from unveil.errors import UnveilError
+
+if TYPE_CHECKING:
+    from unveil.experiment.config import Experiment
+    from unveil.experiment.tune.study import Study
+
+_SHOWN = 10
+
+
+class Sampler(StrEnum):
+    """How the space is searched."""
+
+    random = "random"
+    tpe = "tpe"
+    grid = "grid"
+
+
+@takes_log
+def tune(
+    *,
+    options: LogOptions,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the study; new, or one to join or go on with.")
+    ],
+    space: Annotated[str, typer.Option(help="A TOML file of settings and the values to try, or paper, paper-ml-20m.")],
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Combinations to try; 30 if not given, or the whole grid.")
+    ] = None,
+    replicates: Annotated[int, typer.Option(min=1, help="Trainings of each, with other seeds; the mean counts.")] = 3,
+    sampler: Annotated[Sampler, typer.Option(help="How the space is searched.")] = Sampler.random,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Stop trials that fall behind the median; the paper does not.")
+    ] = False,
+    storage: Annotated[
+        str | None, typer.Option(metavar="URL", help="A database, for many machines; a journal in STUDY if not given.")
+    ] = None,
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Validate on what users would have liked best; needs --world.")
+    ] = False,
+    estimator: Annotated[
+        str | None, typer.Option("--estimator", "-e", help="naive, ips, itps, ideal or one of your own.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="bert4rec (if not given), sasrec or gru4rec.")] = None,
+    preset: Annotated[str | None, typer.Option(help="quick (if not given), paper or converged.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings; it may extend a preset.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change one setting for all trials.")
+    ] = None,
+    world: Annotated[
+        str | None, typer.Option(help="Folder of the world the log was drawn from, or 'builtin': the truth is known.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the search and of the first replicate.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+) -> None:
+    """Try settings and keep those that do best on the validation cases; the test cases are not looked at.
+
+    LOG is a log, or a config (*.toml) that names one. Give the same command again, in as many processes and on as many
+    machines as you like, to join the study or to go on with it: each trial is done once.
+    """
+    from unveil.experiment.grid.stopping import asked_to_stop
+    from unveil.experiment.tune.plan import Plan
+    from unveil.experiment.tune.progress import study_watcher
+    from unveil.experiment.tune.run import Where
+    from unveil.experiment.tune.run import tune as run
+    from unveil.experiment.tune.space import Space
+
+    named = {
+        "model.name": model,
+        "estimator.name": estimator,
+        "data.world": world,
+        "training.seed": seed,
+        "training.device": device,
+    }
+    experiment = _experiment(preset, config, options, named, assignments or [])
+    plan = Plan(Space.read(space), trials, replicates, sampler.value, prune, truth)
+    try:
+        with asked_to_stop():
+            study = run(
+                experiment,
+                plan,
+                Where(output, storage),
+                watch=study_watcher(),
+                tell=typer.echo,
+                command=_command(storage),
+            )
+    except KeyboardInterrupt:
+        typer.echo("unveil: tuning was stopped. Go on with the same command.", err=True)
+        raise typer.Exit(130) from None
+    _print(study, output)
+
+
+def _experiment(
+    preset: str | None, config: Path | None, options: LogOptions, named: dict[str, Any], assignments: list[str]
+) -> "Experiment":
+    """By LOG and options as in training; or by a config in the place of LOG, which names its log."""
+    from unveil.cli.train import experiment_of
+
+    if not options.log.endswith(".toml"):
+        return experiment_of(preset, config, options, named, assignments)
+    if config is not None:
+        raise UnveilError("two configs were given", found=f"{options.log} and {config}", expected="one of them")
+    from unveil.experiment.config import Experiment
+
+    path = Path(options.log)
+    log = Experiment.of(path).data.log
+    if not log:
+        hint = "Name it there, or give LOG and --config."
+        raise UnveilError("the config names no log", where=path, expected="data.log", hint=hint)
+    from dataclasses import replace
+
+    return experiment_of(preset, path, replace(options, log=log), named, assignments)
+
+
+def _command(storage: str | None) -> str:
+    """What was typed, passwords left out."""
+    from unveil.data.sources.database import shown
+
+    words = [shown(word) if word == storage or "://" in word else word for word in sys.argv[1:]]
+    return shlex.join(["unveil", *words])
+
+
+def _print(study: "Study", output: Path) -> None:
+    """The best trials, and where everything is."""
+    from unveil.cli.results import print_table
+    from unveil.experiment.tune.words import figure, short, value_text
+    from unveil.wording import quantity
+
+    names = list(study.plan.space.dimensions)
+    ranked = study.ranked()
+    rows = [
+        [f"trial {each.slot}", figure(each)[:60], *(value_text(each.settings.get(name, "–")) for name in names)]
+        for each in ranked[:_SHOWN]
+    ]
+    print_table(["", f"validation {study.metric}", *map(short, names)], rows)
+    told = [f"{quantity(study.count(state), 'trial')} {state}" for state in ("complete", "pruned", "failed")]
+    over = f"mean over {quantity(study.plan.replicates, 'replicate')} ± their standard deviation"
+    typer.echo(f"{over}; {', '.join(part for part in told if not part.startswith('0 '))}")
+    typer.echo(f"the study is in {output}; next: unveil train LOG --config {output / 'best.toml'} -o RUN")

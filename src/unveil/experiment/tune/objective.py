@@ -1,0 +1,83 @@
+"""What a tuner works with: the training part, a validation evaluator and a recipe. No test case can be reached.
+
+Shapes: N rows of a log.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import Split
+from unveil.errors import UnveilError
+from unveil.evaluation.validation import ValidationEvaluator
+from unveil.experiment.config import Experiment
+from unveil.simulation.truth import true_cases
+from unveil.simulation.world import World
+from unveil.training.fit import Ready, prepare, validation_of
+from unveil.training.progress import Watcher
+from unveil.training.recipe import Recipe
+from unveil.training.trainer import Fitted, Keep
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Settings and a replicate in, a training judged on the validation cases out.
+
+    `logged` holds the propensities that the log recorded of the training events, and nothing of other events.
+    """
+
+    train: Sequences
+    validation: ValidationEvaluator
+    recipe: Recipe
+    logged: Interactions | None = None
+    world: World | None = None
+
+    @classmethod
+    def of(
+        cls, experiment: Experiment, log: Interactions, split: Split, world: World | None, *, truth: bool = False
+    ) -> Self:
+        """The last place that sees the whole split: what it gives holds no test case."""
+        judging, recipe = experiment.evaluation, experiment.recipe
+        exclude_seen = judging.exclude_seen
+        if truth:
+            split, exclude_seen = replace(split, valid=true_cases(_known(world), split.valid)), False
+        validation = validation_of(
+            split, recipe, protocol=judging.validation, exclude_seen=exclude_seen, seed=judging.seed
+        )
+        logged = None if log.propensity is None else training_rows(log, split.train)
+        return cls(split.train, validation, recipe, logged, world)
+
+    def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
+        """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
+        seed = self.recipe.training.seed + replicate
+        return self.recipe.changed({**settings, "training.seed": seed})
+
+    def ready(self, recipe: Recipe) -> Ready:
+        """All parts of a training, checked and built."""
+        return prepare(self.train, recipe, log=self.logged, world=self.world)
+
+    def __call__(self, recipe: Recipe, keep: Keep, watch: Watcher) -> Fitted:
+        """Train, or go on training, by the recipe."""
+        evaluator = replace(self.validation.evaluator, length=recipe.model.length)
+        return self.ready(recipe).fit(replace(self.validation, evaluator=evaluator), keep=keep, watch=watch)
+
+
+def training_rows(log: Interactions, train: Sequences) -> Interactions:
+    """The log with all rows of other events made blank: they stand where they stood, and say nothing."""
+    kept_N = np.zeros(len(log), dtype=bool)
+    kept_N[train.event_N] = True
+    blank = {name: np.where(kept_N, column, np.zeros_like(column)) for name, column in log.columns().items()}
+    assert log.propensity is not None
+    blank["propensity"] = np.where(kept_N, log.propensity, np.ones_like(log.propensity))
+    return Interactions(blank.pop("user"), blank.pop("item"), log.users, log.items, **blank)
+
+
+def _known(world: World | None) -> World:
+    if world is None:
+        hint = "Name the world that the log was drawn from with --world."
+        raise UnveilError("what users would have liked best is known in a world only", where="--truth", hint=hint)
+    return world

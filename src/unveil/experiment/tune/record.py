@@ -1,0 +1,77 @@
+"""What came of each slot, read from the study's storage: the same for all who look."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from unveil.experiment.tune.library import optuna
+from unveil.experiment.tune.slots import WHY, by_slot, owner
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+State = Literal["waiting", "running", "complete", "pruned", "failed"]
+_STATES: Mapping["optuna.trial.TrialState", State] = {
+    optuna.trial.TrialState.WAITING: "waiting",
+    optuna.trial.TrialState.RUNNING: "running",
+    optuna.trial.TrialState.COMPLETE: "complete",
+    optuna.trial.TrialState.PRUNED: "pruned",
+    optuna.trial.TrialState.FAIL: "failed",
+}
+#: Notes on a trial: one entry for each replicate that is trained.
+REPLICATES = "replicates"
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """One training of a trial: its best validation, and all of them by epoch."""
+
+    value: float
+    epoch: int
+    seconds: float
+    curve: Sequence[tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One slot. `attempts` counts how often it was begun."""
+
+    slot: int
+    state: State
+    settings: Mapping[str, Any]
+    value: float | None  # the mean over the replicates; None unless complete
+    replicates: Sequence[Replicate] = ()
+    attempts: int = 1
+    why: str | None = None  # it failed
+
+    @property
+    def over(self) -> bool:
+        """Whether it is done, for better or worse."""
+        return self.state in ("complete", "pruned", "failed")
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on training."""
+        return sum(each.seconds for each in self.replicates)
+
+
+def records(trials: Sequence["FrozenTrial"], size: int) -> list[Record]:
+    """The slots that have a trial, in order."""
+    found = {slot: (owner(attempts), len(attempts)) for slot, attempts in by_slot(trials).items() if slot < size}
+    return [_record(slot, trial, n) for slot, (trial, n) in sorted(found.items()) if trial is not None]
+
+
+def best_of(found: Sequence[Record]) -> Record | None:
+    """The highest mean; the first of equals."""
+    complete = [each for each in found if each.value is not None]
+    return max(complete, key=lambda each: each.value or 0.0, default=None)
+
+
+def _record(slot: int, trial: "FrozenTrial", attempts: int) -> Record:
+    state = _STATES[trial.state]
+    replicates = [
+        Replicate(each["value"], each["epoch"], each["seconds"], [(int(e), float(v)) for e, v in each["curve"]])
+        for each in trial.user_attrs.get(REPLICATES, [])
+    ]
+    value = trial.value if state == "complete" else None
+    return Record(slot, state, dict(trial.params), value, replicates, attempts, trial.user_attrs.get(WHY))

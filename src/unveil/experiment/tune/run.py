@@ -1,0 +1,111 @@
+"""Tuning from end to end: everything a user got wrong is found before the study is touched; then work, then results."""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from unveil.data.sources.database import shown
+from unveil.errors import UnveilError
+from unveil.experiment.announce import Tell, tell_data, tell_training
+from unveil.experiment.config import Experiment
+from unveil.experiment.run import world_of
+from unveil.experiment.tune.alive import Pace, Watch
+from unveil.experiment.tune.files import begin, refuse_unfit, write
+from unveil.experiment.tune.ledger import Ledger
+from unveil.experiment.tune.library import optuna
+from unveil.experiment.tune.objective import Objective
+from unveil.experiment.tune.plan import Plan, is_valid
+from unveil.experiment.tune.progress import Silent, Watcher
+from unveil.experiment.tune.sampler import TPE, BySlot, distributions
+from unveil.experiment.tune.space import Settings
+from unveil.experiment.tune.storage import join, open_storage, reachable
+from unveil.experiment.tune.study import Study
+from unveil.experiment.tune.work import Worker
+
+SIZE = "trials"
+#: Share of the epochs before a trial may be pruned, and complete trials before any is.
+_WARM_UP, _STARTUP = 0.2, 5
+
+
+@dataclass(frozen=True)
+class Where:
+    """The folder of a study, the database where it is not kept in the folder, and how often workers give word."""
+
+    folder: Path
+    storage: str | None = None
+    pace: Pace = field(default_factory=Pace)
+
+    @property
+    def shown(self) -> str:
+        """The storage without its password."""
+        return "journal" if self.storage is None else shown(self.storage)
+
+
+def tune(
+    experiment: Experiment,
+    plan: Plan,
+    where: Where,
+    *,
+    watch: Watcher | None = None,
+    tell: Tell = print,
+    command: str = "",
+) -> Study:
+    """Take part in a study until all its trials are over, whoever does them; then write what came of it."""
+    refuse_unfit(where.folder)
+    log = experiment.data.load()
+    split = experiment.data.parts(log)
+    tell_data(log, split, tell)
+    objective = Objective.of(experiment, log, split, world_of(experiment, log), truth=plan.truth)
+    settings = _settings(experiment, plan, objective, tell)
+    study = Study(where.folder.resolve().name, plan, experiment, log.fingerprint(), where.shown, [])
+    begin(where.folder, study)
+    with reachable(where.storage):
+        ledger = _ledger(study, where, settings)
+        worker = Worker(
+            ledger, objective, plan.replicates, where.folder, study.fingerprint, watch or Silent(), where.pace
+        )
+        found = worker.work()
+    study = replace(study, records=found)
+    write(where.folder, study, command)
+    return study
+
+
+def _settings(experiment: Experiment, plan: Plan, objective: Objective, tell: Tell) -> list[Settings]:
+    """The settings of all trials; the first of them is built, to find what is wrong before anything is trained."""
+    plan.space.check(experiment.recipe.changed)
+    found = plan.settings(experiment.training.seed, partial(is_valid, experiment))
+    tell_training(objective.ready(objective.recipe_of(found[0])), tell)
+    if plan.trials is not None and len(found) < plan.trials:
+        tell(f"trials     {len(found)} instead of {plan.trials}: the space has no more combinations")
+    return found
+
+
+def _ledger(study: Study, where: Where, settings: list[Settings]) -> Ledger:
+    experiment, plan = study.experiment, study.plan
+    spread = distributions(plan.space)
+    guess = TPE(experiment.training.seed, partial(is_valid, experiment)) if plan.sampler == "tpe" else None
+    warm_up = int(_WARM_UP * experiment.training.epochs)
+    pruner: optuna.pruners.BasePruner = (
+        optuna.pruners.MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=warm_up)
+        if plan.prune
+        else optuna.pruners.NopPruner()
+    )
+    joined = join(
+        study.name,
+        open_storage(where.storage, where.folder),
+        BySlot(settings, spread, guess),
+        pruner,
+        plan.identity(experiment, study.fingerprint),
+    )
+    return Ledger(joined, spread, _size(joined, len(settings)), Watch(where.pace))
+
+
+def _size(joined: "optuna.Study", asked: int) -> int:
+    """A study may grow and not shrink: what was done is not thrown away."""
+    known = int(joined.user_attrs.get(SIZE, 0))
+    if asked < known:
+        hint = f"Join with --trials {known} or more, or name another folder."
+        raise UnveilError("the study has more trials", where=f"study {joined.study_name}", found=asked, hint=hint)
+    if asked > known:
+        joined.set_user_attr(SIZE, asked)
+    return asked

@@ -1,0 +1,100 @@
+"""Where a study is kept: a journal in its folder, or a database that many machines reach."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from unveil.data.sources.database import is_url, shown
+from unveil.errors import UnveilError
+from unveil.experiment.tune.library import optuna
+from unveil.training.identity import differences
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+JOURNAL = "journal.log"
+IDENTITY = "identity"
+_SECONDS = 5  # to wait for a server
+_LOCK_SECONDS = 30  # to wait for others who write
+_ATTEMPTS = 5  # at opening: whoever comes first makes the tables, and others may see them half made
+
+
+def open_storage(url: str | None, folder: Path) -> "BaseStorage":
+    """The database at `url`, or the journal in the folder."""
+    if url is None:
+        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+        path = str((folder / JOURNAL).resolve())  # whatever folder the process works in
+        return optuna.storages.JournalStorage(JournalFileBackend(path, JournalFileOpenLock(path)))
+    if not is_url(url):
+        expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST/DATABASE"
+        raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
+    with reachable(url):
+        return _database(url)
+
+
+def _database(url: str) -> "BaseStorage":
+    driven = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
+    waits = {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SECONDS}
+    for attempt in range(_ATTEMPTS):
+        try:
+            return optuna.storages.RDBStorage(driven, engine_kwargs={"connect_args": waits, "pool_pre_ping": True})
+        except SQLAlchemyError as error:
+            if attempt == _ATTEMPTS - 1 or not _made_at_once(error):
+                raise
+            time.sleep(0.5)
+    raise AssertionError
+
+
+def _made_at_once(error: SQLAlchemyError) -> bool:
+    return bool(re.search(r"already exists|duplicate key|UNIQUE constraint", str(error)))
+
+
+@contextmanager
+def reachable(url: str | None) -> Iterator[None]:
+    """Say plainly that a storage cannot be used. What was trained until then is kept, and gone on with later."""
+    try:
+        yield
+    except (SQLAlchemyError, ImportError, optuna.exceptions.StorageInternalError) as error:
+        where = "the study's journal" if url is None else shown(url)
+        if isinstance(error, ImportError):
+            hint = "Run: pip install 'unveil[sql]'."
+            raise UnveilError(f"the database's driver is missing: {error}", where=where, hint=hint) from None
+        hint = "Nothing is lost: give the same command again when it can be reached."
+        raise UnveilError(f"the study's storage cannot be used: {_first_line(error)}", where=where, hint=hint) from None
+
+
+def _first_line(error: BaseException) -> str:
+    cause = getattr(error, "orig", None) or error.__cause__ or error
+    return str(cause).strip().split("\n", maxsplit=1)[0][:300]
+
+
+def join(name: str, storage: "BaseStorage", sampler: Any, pruner: Any, identity: Mapping[str, Any]) -> "optuna.Study":
+    """The study of that name, made if it is not there; one that was begun with anything else is refused."""
+    try:
+        study = optuna.create_study(
+            storage=storage, study_name=name, sampler=sampler, pruner=pruner, direction="maximize"
+        )
+        study.set_user_attr(IDENTITY, dict(identity))
+    except optuna.exceptions.DuplicatedStudyError:
+        study = optuna.load_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner)
+        _refuse_other(study, identity)
+    return study
+
+
+def _refuse_other(study: "optuna.Study", identity: Mapping[str, Any]) -> None:
+    for _ in range(_ATTEMPTS):  # whoever made it may not have said yet what it is
+        if IDENTITY in study.user_attrs:
+            break
+        time.sleep(0.5)
+    else:
+        study.set_user_attr(IDENTITY, dict(identity))
+    for what, before, now in differences(study.user_attrs[IDENTITY], identity):
+        problem = "another log" if what == "log" else f"{what} = {before}, and now it is {now}"
+        hint = "Join with the settings and the log it began with, or name another folder: its name is the study's."
+        raise UnveilError(f"the study began with {problem}", where=f"study {study.study_name}", hint=hint)

@@ -1,0 +1,48 @@
+"""A study as a whole: what was planned, and what came of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unveil.errors import UnveilError
+from unveil.experiment.config import Experiment
+from unveil.experiment.tune.plan import Plan
+from unveil.experiment.tune.record import Record, best_of
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The trials of a plan on an experiment; `fingerprint` is the log's, `storage` names no password."""
+
+    name: str
+    plan: Plan
+    experiment: Experiment
+    fingerprint: str
+    storage: str
+    records: Sequence[Record]
+
+    @property
+    def metric(self) -> str:
+        """What trials are compared by, e.g. NDCG@10."""
+        return self.experiment.training.monitor
+
+    @property
+    def best(self) -> Record:
+        """The trial of the highest mean over its replicates; the first of equals."""
+        found = best_of(self.records)
+        if found is None:
+            why = next((each.why for each in self.records if each.why), None)
+            raise UnveilError(f"all trials failed; the first: {why}", where=f"study {self.name}")
+        return found
+
+    @property
+    def winner(self) -> Experiment:
+        """The experiment with the settings of the best trial."""
+        return self.experiment.changed(self.best.settings)
+
+    def count(self, state: str) -> int:
+        """How many trials ended so."""
+        return sum(each.state == state for each in self.records)
+
+    def ranked(self) -> list[Record]:
+        """The best first; those without a value last, in order."""
+        return sorted(self.records, key=lambda each: (each.value is None, -(each.value or 0.0), each.slot))
