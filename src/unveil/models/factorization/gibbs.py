@@ -52,8 +52,8 @@ class Draw:
 class Gibbs:
     """How the sampler runs. With `width` 0 it fits biases alone."""
 
-    width: int = 20
-    sweeps: int = 80
+    width: int = 15
+    sweeps: int = 100
     burn_in: int = 40  # first sweeps, whose draws still remember the start
     rows: NormalWishart = field(default_factory=NormalWishart)
     steps: SlowSteps = field(default_factory=SlowSteps)

@@ -24,10 +24,10 @@ class Posterior:
 
     name: ClassVar[str] = "posterior"
     where: ClassVar[Where] = "slots"
-    grid: ClassVar[Mapping[str, Sequence[int]]] = {"width": (5, 10, 20, 40)}
+    grid: ClassVar[Mapping[str, Sequence[int]]] = {"width": (5, 10, 15, 25)}
 
-    width: int = 20
-    sweeps: int = 80
+    width: int = 15
+    sweeps: int = 100
     burn_in: int = 40
     persistence: float = 0.95  # correlation of a factor's weight from one step to the next
     sway: float = 0.3  # how far a factor's weight is thought to come and go along the steps
