@@ -1,20 +1,43 @@
 """What every registered propensity promises. A new one is tested here by being registered."""
 
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 
 from tests.estimators.toys import Toy, random_world
+from unveil.data.interactions import Interactions
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build
+from unveil.propensity.impressions import storage
+from unveil.propensity.impressions.fit import ExposureFit, fit
+from unveil.propensity.impressions.learn import Learning
 
 TOY = Toy.drawn(random_world(users=30))
+_DAY = 86_400_000_000
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An exposure learnt from the toy log, as if every event were an impression and every step a day."""
+    folder = tmp_path_factory.mktemp("learnt")
+    storage.write(fit(_clocked(), ExposureFit(1, 1, learning=Learning(width=3, epochs=2))).model, folder, {})
+    return folder
+
+
+def _clocked() -> Interactions:
+    assert TOY.log.step is not None
+    return replace(TOY.log, time=TOY.log.step.astype(np.int64) * _DAY, exposed=np.ones(len(TOY.log), bool))
 
 
 @pytest.fixture(params=list(PROPENSITIES))
-def model(request: pytest.FixtureRequest) -> PropensityModel:
-    return build(request.param, {}, TOY.train, window=50, log=TOY.log, world=TOY.world)
+def model(request: pytest.FixtureRequest, learnt: Path) -> PropensityModel:
+    options = {"path": str(learnt)} if PROPENSITIES[request.param].source == "log" else {}
+    return build(request.param, options, TOY.train, window=50, log=_clocked(), world=TOY.world)
 
 
 def test_every_value_is_a_probability_above_zero(model: PropensityModel) -> None:
@@ -39,7 +62,7 @@ def test_all_items_and_the_slots_own_agree(model: PropensityModel) -> None:
 def test_a_static_propensity_does_not_know_the_step_and_a_temporal_one_does(model: PropensityModel) -> None:
     turned = Slots(TOY.slots.user_M, TOY.slots.item_M, TOY.slots.step_M.flip(0), TOY.slots.event_M)
     same = torch.equal(model(turned), model(TOY.slots))
-    assert same == (model.kind == "static" or model.source == "logged")
+    assert same == (model.kind == "static" or model.source in ("logged", "log"))  # these go by the event
 
 
 def test_a_slot_is_judged_by_itself(model: PropensityModel) -> None:
@@ -57,6 +80,6 @@ def test_fitting_returns_the_model_itself_and_changes_nothing_the_second_time(mo
 
 def test_it_says_what_it_is(model: PropensityModel) -> None:
     assert model.kind in ("static", "temporal")
-    assert model.source in ("nothing", "logged", "truth")
+    assert model.source in ("nothing", "logged", "truth", "log")
     assert type(model).__doc__
     assert PROPENSITIES[model.name] is type(model)

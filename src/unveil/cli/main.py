@@ -13,6 +13,7 @@ from unveil.cli import (
     demo,
     evaluate,
     loop,
+    propensity,
     recommend,
     reproduce,
     theory,
@@ -36,6 +37,7 @@ data = typer.Typer(help="Describe, fetch and convert interaction logs.", no_args
 world = typer.Typer(help="Worlds whose relevance and exposure are known.", no_args_is_help=True)
 app.add_typer(data, name="data")
 app.add_typer(world, name="world")
+app.add_typer(propensity.app, name="propensity")
 app.add_typer(reproduce.app, name="reproduce")
 
 data.command("describe")(data_describe.describe)

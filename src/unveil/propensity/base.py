@@ -14,8 +14,8 @@ from unveil.registry import Registry
 #: A static propensity says how likely an item is to be seen at all, a temporal one how likely at a step.
 Kind = Literal["static", "temporal"]
 
-#: What a model is made from, beside the training part it is fitted on.
-Source = Literal["nothing", "logged", "truth"]
+#: What a model is made from, beside the training part it is fitted on; "log": the ids and times of the whole log.
+Source = Literal["nothing", "logged", "truth", "log"]
 
 
 class PropensityModel(Protocol):

@@ -34,6 +34,8 @@ def _parts(chosen: type[PropensityModel], log: Interactions | None, world: Expos
         return [
             _given(world, chosen, "a world whose exposure is known", "Use a popularity propensity with a real log.")
         ]
+    if chosen.source == "log":
+        return [_given(log, chosen, "the log itself, for its ids and times", "Use a popularity propensity.")]
     column = None if log is None else log.propensity
     return [_given(column, chosen, "a log with a propensity column", "Use a popularity propensity.")]
 

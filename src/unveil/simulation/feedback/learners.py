@@ -63,7 +63,7 @@ class Network:
 
     def __post_init__(self) -> None:
         name = str(self.recipe.propensity["name"])
-        if name != AUTO and PROPENSITIES[name].source in ("truth", "logged"):
+        if name != AUTO and PROPENSITIES[name].source != "nothing":
             raise UnveilError(
                 "in a loop the recommender decides what is shown: this propensity does not know it",
                 where="propensity.name",

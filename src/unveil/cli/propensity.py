@@ -1,0 +1,93 @@
+"""`unveil propensity fit|describe`: exposure learnt from impressions."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unveil.cli.log_options import LogOptions, takes_log
+
+if TYPE_CHECKING:
+    from unveil.propensity.impressions.fit import ExposureFit
+
+app = typer.Typer(help="Propensities learnt from what was shown, taken or not.", no_args_is_help=True)
+
+
+@app.command("fit")
+@takes_log
+def fit(
+    *,
+    options: LogOptions,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the learnt exposure.")],
+    valid_days: Annotated[int, typer.Option(min=1, help="Days to stop and calibrate by.")] = 2,
+    test_days: Annotated[int, typer.Option(min=1, help="The last days, to judge on.")] = 2,
+    half_life: Annotated[float, typer.Option(help="Days after which an impression counts half.")] = 2.0,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="width, epochs, patience, negatives, batch, lr or penalty."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
+) -> None:
+    """Learn how likely each item was to be shown to whom and when; judge it on the last days beside popularity."""
+    from unveil.cli.progress import bar
+    from unveil.experiment.exposure.files import write
+    from unveil.files import refuse_occupied
+    from unveil.propensity.impressions.fit import fit as fitted_to
+
+    refuse_occupied(output, overwrite=overwrite)
+    how = _how(valid_days, test_days, half_life, assignments or [], seed)
+    log = options.source().load()
+    with bar("learning exposure") as progress:
+        found = fitted_to(log, how, progress)
+    _print(write(found, log, how, output, ["unveil", *sys.argv[1:]], overwrite=overwrite))
+    typer.echo(
+        f"open {output / 'index.html'}; use: --set propensity.name=learnt-temporal --set propensity.path={output}"
+    )
+
+
+@app.command("describe")
+def describe(
+    folder: Annotated[Path, typer.Argument(help="A folder that `unveil propensity fit` wrote.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show how good a learnt exposure is, beside popularity."""
+    from unveil.propensity.impressions.storage import about
+
+    told = about(folder)
+    if json:
+        import json as as_json
+
+        typer.echo(as_json.dumps(told, indent=1, ensure_ascii=False))
+    else:
+        _print(told)
+
+
+def _how(valid_days: int, test_days: int, half_life: float, assignments: list[str], seed: int) -> "ExposureFit":
+    from unveil.propensity.impressions.fit import ExposureFit
+    from unveil.settings import changed, parsed
+
+    how = ExposureFit(valid_days, test_days, half_life, seed=seed)
+    return changed(how, {f"learning.{name}": value for name, value in map(parsed, assignments)})
+
+
+def _print(about: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from unveil.experiment.exposure.page import table
+    from unveil.experiment.exposure.words import reading
+    from unveil.experiment.report import Cell
+
+    shown, console = table(about["quality"]), Console()
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, column in enumerate(shown.columns):
+        grid.add_column(column.title, justify="right" if place else "left", no_wrap=True)
+    for row in shown.rows:
+        grid.add_row(*(cell.text if isinstance(cell, Cell) else cell for cell in row))
+    console.print(grid)
+    for paragraph in reading(about):
+        console.print()
+        console.print(paragraph, highlight=False)
+    console.print()

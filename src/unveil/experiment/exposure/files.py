@@ -1,0 +1,47 @@
+"""A learnt exposure as a folder: the model, what it is worth, and a page."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from unveil.data.interactions import Interactions
+from unveil.experiment.exposure.page import page
+from unveil.experiment.folder import versions
+from unveil.experiment.report import write_page
+from unveil.files import atomic_folder
+from unveil.propensity.impressions import storage
+from unveil.propensity.impressions.fit import ExposureFit, Fitted
+from unveil.propensity.impressions.judge import table
+from unveil.settings import plain
+
+
+def write(
+    fitted: Fitted,
+    log: Interactions,
+    how: ExposureFit,
+    folder: Path,
+    command: Sequence[str],
+    *,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """The folder, whole or not at all; what it says of itself is given back."""
+    told = shlex.join(command)
+    about = {
+        "command": told,
+        "versions": versions(),
+        "log": {"fingerprint": log.fingerprint(), "users": len(log.users), "items": len(log.items)},
+        "fit": plain(how),
+        "days": fitted.days,
+        "impressions": fitted.impressions,
+        "strangers": fitted.strangers,
+        "quality": table(fitted.quality),
+        "curves": {name: asdict(each.calibration) for name, each in fitted.quality.items()},
+        "epochs": fitted.epochs,
+    }
+    with atomic_folder(folder, overwrite=overwrite) as draft:
+        storage.write(fitted.model, draft, about)
+        about = storage.about(draft)
+        write_page(page(about, told), draft / "index.html")
+    return about

@@ -1,0 +1,1 @@
+"""Exposure learnt from impressions: what was shown to whom and when, taken or not."""

@@ -1,0 +1,112 @@
+"""Learning exposure: earlier days to learn from, later ones to stop and calibrate by, the last to judge on.
+
+Shapes: D days, V items, M pairs, K factors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
+from unveil.propensity.impressions.calibrate import platt
+from unveil.propensity.impressions.judge import Quality, judged
+from unveil.propensity.impressions.learn import Learning, learnt
+from unveil.propensity.impressions.model import ExposureModel
+from unveil.propensity.impressions.pairs import Draw, Pairs
+from unveil.propensity.impressions.shares import recent, share
+from unveil.propensity.impressions.shown import Shown
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class ExposureFit:
+    """How exposure is learnt and judged."""
+
+    valid_days: int = 2
+    test_days: int = 2
+    half_life: float = 2.0  # days after which an impression counts half in what is shown of late
+    judged_negatives: int = 50  # of each held-out impression
+    learning: Learning = field(default_factory=Learning)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("valid_days", 1), ("test_days", 1), ("judged_negatives", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise UnveilError("out of range", where=name, found=getattr(self, name), expected=f"at least {least}")
+        if not 0 < self.half_life < float("inf"):
+            raise UnveilError("out of range", where="half_life", found=self.half_life, expected="above 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model, how good it is on the last days beside popularity, and what the days are."""
+
+    model: ExposureModel
+    quality: dict[str, Quality]  # model → figures on the held-out days
+    days: dict[str, int]  # part → days
+    impressions: dict[str, int]  # part → impressions
+    epochs: list[dict[str, float]]  # of learning: the loss on the validation days after each
+    strangers: dict[str, float]  # share of the test impressions whose user, or item, the fitted days do not have
+
+
+def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, total: None) -> Fitted:
+    """Fit on the first days, stop and calibrate on the next, judge on the last."""
+    shown = Shown.of(log)
+    days = _days(shown, how)
+    learn, valid, test = (shown.between(*ends) for ends in days.values())
+    rng = np.random.default_rng(how.seed)
+    count_DV = shown.counts(shown.n_days)
+    recent_DV = recent(count_DV, how.half_life)
+    overall_V = share(count_DV[: days["learn"][1]].sum(0))
+    uniform = Draw(how.judged_negatives, np.full(shown.n_items, 1 / shown.n_items))
+    held_out = uniform.pairs(valid, rng)
+    model, epochs = learnt(
+        log, learn, held_out, np.log(recent_DV), np.log(overall_V), shown, how.learning, rng, progress
+    )
+    model = platt(model, held_out)
+    pairs = uniform.pairs(test, rng)
+    theta = {**_popularities(shown, days["learn"][1], how, pairs), "learnt": _of(model, pairs)}
+    return Fitted(
+        model,
+        {name: judged(each, pairs) for name, each in theta.items()},
+        {name: stop - start for name, (start, stop) in days.items()},
+        {"learn": len(learn), "valid": len(valid), "test": len(test)},
+        epochs,
+        {
+            "users": float((~np.isin(test.user_N, learn.user_N)).mean()),
+            "items": float((~np.isin(test.item_N, learn.item_N)).mean()),
+        },
+    )
+
+
+def _days(shown: Shown, how: ExposureFit) -> dict[str, tuple[int, int]]:
+    """Which days are for what; nothing is learnt from the first, which has no day before it."""
+    last = shown.n_days
+    ends = (1, last - how.valid_days - how.test_days, last - how.test_days, last)
+    if ends[1] <= ends[0]:
+        expected = f"at least {how.valid_days + how.test_days + 2}"
+        raise UnveilError("too few days to learn from, to stop by and to judge on", found=last, expected=expected)
+    parts = dict(zip(("learn", "valid", "test"), pairwise(ends), strict=True))
+    for name, (start, stop) in parts.items():
+        if not len(shown.between(start, stop)):
+            raise UnveilError(f"nothing was shown on the days that are to {name}", hint="Choose other numbers of days.")
+    return parts
+
+
+def _of(model: ExposureModel, pairs: Pairs) -> Any:
+    return model.theta(pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M)
+
+
+def _popularities(shown: Shown, until: int, how: ExposureFit, pairs: Pairs) -> dict[str, Any]:
+    """What is counted: in what users took and in what they were shown, on the fitted days and of late."""
+    found = {"uniform": np.full(len(pairs), 1 / shown.n_items)}
+    for name, taken in (("taken", True), ("shown", False)):
+        count_DV = shown.counts(shown.n_days, taken=taken)
+        found[f"{name}, static"] = share(count_DV[:until].sum(0))[pairs.item_M]
+        found[f"{name}, of late"] = recent(count_DV, how.half_life)[pairs.day_M, pairs.item_M]
+    return found

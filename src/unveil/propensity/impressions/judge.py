@@ -1,0 +1,88 @@
+"""How good probabilities of rare events are: ranking, log-loss, calibration; on pairs that were drawn, as if all were.
+
+Shapes: M pairs, B bins.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.propensity.impressions.pairs import Pairs
+
+Floats = NDArray[np.float64]
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Pairs in bins of equal predicted mass: what was predicted there, and what was shown."""
+
+    predicted: Sequence[float]  # mean θ of each bin
+    observed: Sequence[float]  # share of its pairs that were shown
+    impressions: Sequence[float]  # how many were expected there
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Figures of one model on held-out pairs.
+
+    `log_loss` is in nats for each impression, over all its V pairs; `ece` is the expected calibration error over the
+    bins as a share of what was shown (0: every bin has what it was promised; 0.2: a fifth of it stands elsewhere);
+    `mass` is what was promised in all over what was shown.
+    """
+
+    auc: float
+    log_loss: float
+    ece: float
+    mass: float
+    calibration: Calibration
+
+
+def judged(theta_M: NDArray[Any], pairs: Pairs) -> Quality:
+    """All figures; pairs weigh as many as they stand for."""
+    theta, weight = np.asarray(theta_M, np.float64), pairs.weight_M
+    shown = float(pairs.shown_M.sum())
+    loss_M = -np.where(pairs.shown_M, np.log(theta), np.log1p(-np.minimum(theta, 1 - 1e-12)))
+    bins = _bins(theta, weight)
+    promised_B, seen_B, size_B = (
+        np.bincount(bins, weights=each, minlength=BINS) for each in (weight * theta, weight * pairs.shown_M, weight)
+    )
+    there = size_B > 0
+    return Quality(
+        auc=auc(theta, pairs.shown_M, weight),
+        log_loss=float((weight * loss_M).sum() / shown),
+        ece=float(np.abs(promised_B - seen_B).sum() / shown),
+        mass=float(promised_B.sum() / shown),
+        calibration=Calibration(
+            (promised_B[there] / size_B[there]).tolist(),
+            (seen_B[there] / size_B[there]).tolist(),
+            promised_B[there].tolist(),
+        ),
+    )
+
+
+def auc(theta_M: Floats, shown_M: NDArray[np.bool_], weight_M: Floats) -> float:
+    """P(a pair that was shown has a higher θ than one that was not), ties counting half, pairs weighing."""
+    _, group_M = np.unique(theta_M, return_inverse=True)
+    positive = np.bincount(group_M, weights=weight_M * shown_M)
+    negative = np.bincount(group_M, weights=weight_M * ~shown_M)
+    below = np.cumsum(negative) - negative / 2
+    return float((positive * below).sum() / (positive.sum() * negative.sum()))
+
+
+def _bins(theta_M: Floats, weight_M: Floats) -> NDArray[np.int64]:
+    """The bin of each pair: bins hold equal predicted mass, and equal θ share a bin."""
+    order = np.argsort(theta_M, kind="stable")
+    mass = np.cumsum((weight_M * theta_M)[order])
+    place = np.minimum((BINS * mass / mass[-1]).astype(np.int64), BINS - 1)
+    value, first = np.unique(theta_M[order], return_index=True)
+    return np.asarray(place[first][np.searchsorted(value, theta_M)])
+
+
+def table(qualities: Mapping[str, Quality]) -> dict[str, dict[str, float]]:
+    """The figures without the curves, by model."""
+    names = ("auc", "log_loss", "ece", "mass")
+    return {model: {name: getattr(quality, name) for name in names} for model, quality in qualities.items()}

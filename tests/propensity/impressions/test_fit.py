@@ -1,0 +1,133 @@
+"""Exposure learnt from impressions whose law is known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.propensity.impressions.seen import DAY, DAYS, ITEMS, USERS, exposure, impressions
+from unveil.errors import UnveilError
+from unveil.propensity.impressions import storage
+from unveil.propensity.impressions.calibrate import platt
+from unveil.propensity.impressions.fit import ExposureFit, Fitted, fit
+from unveil.propensity.impressions.learn import Learning
+from unveil.propensity.impressions.model import STRANGER
+from unveil.propensity.impressions.pairs import Draw
+from unveil.propensity.impressions.shown import Shown
+
+HOW = ExposureFit(2, 2, learning=Learning(width=2, epochs=12, batch=256, lr=0.03, penalty=1e-4), judged_negatives=20)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    return fit(impressions(), HOW)
+
+
+def test_it_beats_popularity_where_users_are_shown_different_things(fitted: Fitted) -> None:
+    quality = fitted.quality
+    assert quality["learnt"].log_loss < quality["shown, static"].log_loss - 0.1
+    assert quality["learnt"].auc > quality["shown, static"].auc + 0.05
+    assert quality["shown, static"].log_loss < quality["uniform"].log_loss
+
+
+def test_it_is_a_probability_of_every_item_and_not_of_drawn_ones(fitted: Fitted) -> None:
+    user_M = np.repeat(np.arange(USERS), ITEMS)
+    item_M = np.tile(np.arange(ITEMS), USERS)
+    theta_UV = fitted.model.theta(user_M, item_M, np.full(len(user_M), 7), np.full(len(user_M), 12))
+    theta_UV = theta_UV.reshape(USERS, ITEMS)
+    np.testing.assert_allclose(theta_UV.sum(1), 1, atol=0.25)
+    assert theta_UV.sum(1).mean() == pytest.approx(1, abs=0.05)
+    assert np.corrcoef(np.log(theta_UV.ravel()), np.log(exposure().ravel()))[0, 1] > 0.9
+    assert fitted.quality["learnt"].mass == pytest.approx(1, abs=0.05)
+    assert fitted.quality["learnt"].ece < 0.15
+
+
+def test_the_truth_itself_is_calibrated_by_the_same_judge() -> None:
+    from unveil.propensity.impressions.judge import judged
+
+    shown = Shown.of(impressions(each=40))
+    pairs = Draw(20, np.full(ITEMS, 1 / ITEMS)).pairs(shown, np.random.default_rng(0))
+    quality = judged(exposure()[pairs.user_M, pairs.item_M], pairs)
+    assert quality.mass == pytest.approx(1, abs=0.02)
+    assert quality.ece < 0.05
+
+
+def test_whether_it_was_taken_plays_no_part(fitted: Fitted) -> None:
+    log = impressions()
+    assert log.clicked is not None
+    other = fit(replace(log, clicked=~log.clicked), HOW)
+    np.testing.assert_array_equal(other.model.P_UK, fitted.model.P_UK)
+    assert other.quality["taken, static"] != fitted.quality["taken, static"]
+
+
+def test_the_same_seed_gives_the_same_model(fitted: Fitted) -> None:
+    np.testing.assert_array_equal(fit(impressions(), HOW).model.Q_VK, fitted.model.Q_VK)
+    assert (fit(impressions(), replace(HOW, seed=1)).model.Q_VK != fitted.model.Q_VK).any()
+
+
+def test_the_test_days_decide_nothing(fitted: Fitted) -> None:
+    log = impressions()
+    assert log.time is not None
+    late = (log.time // DAY - 19_000) >= DAYS - 2
+    other = fit(replace(log, item=np.where(late, ITEMS - 1 - log.item, log.item).astype(np.int32)), HOW)
+    np.testing.assert_array_equal(other.model.P_UK, fitted.model.P_UK)
+    assert other.model.calibration == fitted.model.calibration
+    assert other.quality["learnt"].log_loss > fitted.quality["learnt"].log_loss
+
+
+def test_strangers_get_what_popularity_gives(fitted: Fitted) -> None:
+    model = fitted.model
+    places = np.arange(ITEMS), np.full(ITEMS, 7), np.full(ITEMS, 3)
+    stranger_V = model.theta(np.full(ITEMS, STRANGER), *places)
+    scale, shift = model.calibration
+    psi_V = model.popularity(*places[:2])
+    np.testing.assert_allclose(stranger_V, 1 / (1 + np.exp(-(scale * psi_V + shift))), rtol=1e-5)
+    unseen = model.theta(np.array([0]), np.array([STRANGER]), np.array([7]), np.array([3]))
+    assert 0 < unseen[0] <= stranger_V.max()
+    assert (model.theta(np.array([STRANGER]), np.array([0]), np.array([99]), np.array([3])) > 0).all()
+
+
+def test_of_all_items_is_of_each(fitted: Fitted) -> None:
+    user_M, day_M, hour_M = np.array([3, STRANGER, 8]), np.array([1, 7, 7]), np.array([0, 5, 23])
+    theta_MV = fitted.model.theta_of_all(user_M, day_M, hour_M)
+    assert theta_MV.shape == (3, ITEMS + 1)
+    for item in (*range(ITEMS), STRANGER):
+        each = fitted.model.theta(user_M, np.full(3, item), day_M, hour_M)
+        np.testing.assert_allclose(theta_MV[:, item], each, rtol=1e-5)
+
+
+def test_calibration_mends_what_was_bent(fitted: Fitted) -> None:
+    pairs = Draw(20, np.full(ITEMS, 1 / ITEMS)).pairs(Shown.of(impressions()), np.random.default_rng(3))
+    centre, slope, other = fitted.model.line
+    bent = replace(fitted.model, line=(centre + 2.0, slope, other), calibration=(1.0, 0.0))
+    straight, mended = (
+        platt(model, pairs).theta(pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M)
+        for model in (fitted.model, bent)
+    )
+    np.testing.assert_allclose(mended, straight, rtol=1e-3)
+
+
+def test_it_comes_back_as_it_was(fitted: Fitted, tmp_path: Path) -> None:
+    storage.write(fitted.model, tmp_path, {"note": "mine"})
+    back = storage.load(tmp_path)
+    places = np.arange(10), np.arange(10), np.full(10, 5), np.arange(10)
+    np.testing.assert_array_equal(back.theta(*places), fitted.model.theta(*places))
+    assert storage.about(tmp_path)["note"] == "mine"
+    (tmp_path / storage.IDS).write_text('{"users": [], "items": []}')
+    with pytest.raises(UnveilError, match="changed or damaged"):
+        storage.load(tmp_path)
+    with pytest.raises(UnveilError, match="not a learnt exposure"):
+        storage.load(tmp_path / "elsewhere")
+
+
+def test_logs_that_tell_nothing_of_exposure_are_refused() -> None:
+    log = impressions()
+    with pytest.raises(UnveilError, match="not what they were shown"):
+        fit(replace(log, clicked=None), HOW)
+    with pytest.raises(UnveilError, match="no times"):
+        fit(replace(log, time=None), HOW)
+    with pytest.raises(UnveilError, match="too few days"):
+        fit(log, replace(HOW, test_days=7))
+    with pytest.raises(UnveilError, match="above 0"):
+        replace(HOW, half_life=0.0)
