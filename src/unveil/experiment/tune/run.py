@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
@@ -18,9 +19,12 @@ from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent, Watcher
 from unveil.experiment.tune.sampler import TPE, BySlot, distributions
 from unveil.experiment.tune.space import Settings
-from unveil.experiment.tune.storage import join, open_storage, reachable
+from unveil.experiment.tune.storage import join, opened
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.work import Worker
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
 
 SIZE = "trials"
 #: Share of the epochs before a trial may be pruned, and complete trials before any is.
@@ -59,8 +63,8 @@ def tune(
     settings = _settings(experiment, plan, objective, tell)
     study = Study(where.folder.resolve().name, plan, experiment, log.fingerprint(), where.shown, [])
     begin(where.folder, study)
-    with reachable(where.storage):
-        ledger = _ledger(study, where, settings)
+    with opened(where.storage, where.folder) as storage:
+        ledger = _ledger(study, storage, settings, where.pace)
         worker = Worker(
             ledger, objective, plan.replicates, where.folder, study.fingerprint, watch or Silent(), where.pace
         )
@@ -80,7 +84,7 @@ def _settings(experiment: Experiment, plan: Plan, objective: Objective, tell: Te
     return found
 
 
-def _ledger(study: Study, where: Where, settings: list[Settings]) -> Ledger:
+def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], pace: Pace) -> Ledger:
     experiment, plan = study.experiment, study.plan
     spread = distributions(plan.space)
     guess = TPE(experiment.training.seed, partial(is_valid, experiment)) if plan.sampler == "tpe" else None
@@ -92,12 +96,12 @@ def _ledger(study: Study, where: Where, settings: list[Settings]) -> Ledger:
     )
     joined = join(
         study.name,
-        open_storage(where.storage, where.folder),
+        storage,
         BySlot(settings, spread, guess),
         pruner,
         plan.identity(experiment, study.fingerprint),
     )
-    return Ledger(joined, spread, _size(joined, len(settings)), Watch(where.pace))
+    return Ledger(joined, spread, _size(joined, len(settings)), Watch(pace))
 
 
 def _size(joined: "optuna.Study", asked: int) -> int:

@@ -67,9 +67,7 @@ class TPE:
         """A guess that a model can have, or nothing while too little is known."""
         slot = slot_of(trial, study.get_trials(deepcopy=False))
         seed = int(np.random.SeedSequence([self.seed, 1, slot]).generate_state(1)[0])
-        tpe = optuna.samplers.TPESampler(
-            n_startup_trials=STARTUP, seed=seed, multivariate=True, constant_liar=True, warn_independent_sampling=False
-        )
+        tpe = optuna.samplers.TPESampler(n_startup_trials=STARTUP, seed=seed, multivariate=True, constant_liar=True)
         guesses = (tpe.sample_relative(study, trial, search_space) for _ in range(_TRIES))
         return next((guess for guess in guesses if guess and self.valid(guess)), {})
 

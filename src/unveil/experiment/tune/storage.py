@@ -15,7 +15,7 @@ from unveil.experiment.tune.library import optuna
 from unveil.training.identity import differences
 
 if TYPE_CHECKING:
-    from optuna.storages import BaseStorage
+    from optuna.storages import BaseStorage, RDBStorage
 
 JOURNAL = "journal.log"
 IDENTITY = "identity"
@@ -24,21 +24,32 @@ _LOCK_SECONDS = 30  # to wait for others who write
 _ATTEMPTS = 5  # at opening: whoever comes first makes the tables, and others may see them half made
 
 
-def open_storage(url: str | None, folder: Path) -> "BaseStorage":
-    """The database at `url`, or the journal in the folder."""
+@contextmanager
+def opened(url: str | None, folder: Path) -> Iterator["BaseStorage"]:
+    """The database at `url`, or the journal in the folder; inside, it is told plainly when it cannot be used."""
     if url is None:
-        from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-
-        path = str((folder / JOURNAL).resolve())  # whatever folder the process works in
-        return optuna.storages.JournalStorage(JournalFileBackend(path, JournalFileOpenLock(path)))
+        yield _journal(folder / JOURNAL)
+        return
     if not is_url(url):
         expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST/DATABASE"
         raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
-    with reachable(url):
-        return _database(url)
+    with _explained(url):
+        storage = _database(url)
+        try:
+            yield storage
+        finally:
+            storage.remove_session()
+            storage.engine.dispose()
 
 
-def _database(url: str) -> "BaseStorage":
+def _journal(path: Path) -> "BaseStorage":
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    name = str(path.resolve())  # the same whatever folder the process works in
+    return optuna.storages.JournalStorage(JournalFileBackend(name, JournalFileOpenLock(name)))
+
+
+def _database(url: str) -> "RDBStorage":
     driven = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
     waits = {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SECONDS}
     for attempt in range(_ATTEMPTS):
@@ -56,17 +67,17 @@ def _made_at_once(error: SQLAlchemyError) -> bool:
 
 
 @contextmanager
-def reachable(url: str | None) -> Iterator[None]:
+def _explained(url: str) -> Iterator[None]:
     """Say plainly that a storage cannot be used. What was trained until then is kept, and gone on with later."""
     try:
         yield
     except (SQLAlchemyError, ImportError, optuna.exceptions.StorageInternalError) as error:
-        where = "the study's journal" if url is None else shown(url)
         if isinstance(error, ImportError):
             hint = "Run: pip install 'unveil[sql]'."
-            raise UnveilError(f"the database's driver is missing: {error}", where=where, hint=hint) from None
+            raise UnveilError(f"the database's driver is missing: {error}", where=shown(url), hint=hint) from None
+        problem = f"the study's storage cannot be used: {_first_line(error)}"
         hint = "Nothing is lost: give the same command again when it can be reached."
-        raise UnveilError(f"the study's storage cannot be used: {_first_line(error)}", where=where, hint=hint) from None
+        raise UnveilError(problem, where=shown(url), hint=hint) from None
 
 
 def _first_line(error: BaseException) -> str:
