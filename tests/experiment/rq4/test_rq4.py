@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from tests.runs import write_log
+from unveil.cli.main import app
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import metric
 from unveil.experiment.grid.inline import Inline
@@ -19,6 +21,7 @@ from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.rq4.cell import RealCell
 from unveil.experiment.rq4.files import write
 from unveil.experiment.rq4.log import LogChoice
+from unveil.experiment.rq4.published import recognised
 from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealAnswer, RealPlan, answer
 from unveil.experiment.rq4.study import RealStudy
@@ -189,7 +192,7 @@ def test_converged_shares_the_backbone_and_keeps_the_exponent(log: Path) -> None
     [
         ({"preset": "papre"}, "Did you mean 'paper'"),
         ({"tuned_for": "ml-2m"}, "unknown data set"),
-        ({"strengths": (0.5,)}, "0 has to be among"),
+        ({"strengths": (0.5,)}, "begin with 0"),
         ({"negatives": 0}, "at least 1"),
         ({"changes": ("ipz:model.width=3",)}, "unknown estimator"),
     ],
@@ -220,3 +223,26 @@ def test_logs_are_filtered_as_the_papers_were(tmp_path: Path) -> None:
     assert len(LogChoice(str(tmp_path / "log.csv"), 0, 0).read()) == len(rows)
     with pytest.raises(UnveilError, match="BERT4Rec"):
         LogChoice("beauty").read()
+
+
+@pytest.mark.parametrize(("data", "file"), [("ml-1m", "ml-1m/ml-1m.txt.gz"), ("beauty", "beauty/beauty.txt.gz")])
+def test_the_papers_logs_are_recognised_by_their_size(shared_data: Path, data: str, file: str) -> None:
+    assert recognised(LogChoice(str(shared_data / file)).read()) == data
+
+
+def test_a_log_is_recognised_by_all_three_counts(log: Path) -> None:
+    assert recognised(LogChoice(str(log)).read()) is None
+
+
+def test_the_command_does_it_all_and_goes_on_where_it_stopped(log: Path, tmp_path: Path) -> None:
+    settings = [word for change in CHANGES for word in ("--set", change)]
+    words = ["reproduce", "rq4", "--data", str(log), "--replicates", "1", "--negatives", "5", "--jobs", "1", *settings]
+    words += ["--min-item", "0", "--min-user", "0", "-e", "naive,itps", "-o", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "Ranked against 5 popular items" in done.output
+    first = (tmp_path / "run" / "results.json").read_bytes()
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert (tmp_path / "run" / "results.json").read_bytes() == first
+    other = CliRunner().invoke(app, [*words, "--seed", "4"])
+    assert "belongs to another run" in str(other.exception)

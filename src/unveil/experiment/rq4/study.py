@@ -47,8 +47,8 @@ class RealStudy:
             raise unknown("data set with the authors' settings", self.tuned_for, TUNED)
         if self.preset not in PRESETS:
             raise unknown("preset", self.preset, PRESETS)
-        if 0.0 not in self.strengths:
-            raise UnveilError("0 has to be among the strengths of the control", found=self.strengths)
+        if not self.strengths or self.strengths[0] != 0:
+            raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
         for setting, _ in map(parsed, self.changes):
             arm, colon, _ = setting.partition(":")
             if colon:

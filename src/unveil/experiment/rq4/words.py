@@ -84,7 +84,8 @@ def control(results: RealResults) -> str:
         figure = Figure(STANDARD, protocol, "NDCG", 10)
         test = results.against(AS_IT_IS, CONTROL, BASE, figure)
         strengths = sorted({cell["strength"][protocol] for cell in cells})
-        share = f"{test.difference / results.estimate(AS_IT_IS, BASE, figure).mean:+.1%}".replace("-", "−")
+        naive = results.estimate(AS_IT_IS, BASE, figure).mean
+        share = f"{test.difference / naive if naive else 0.0:+.1%}".replace("-", "−")
         told.append(f"{share} with λ = {_range(strengths)} against {against(protocol)}")
     return (
         f"The control arm is the naive model after training, less λ · log popularity, λ chosen on the validation cases "
