@@ -8,8 +8,8 @@ from unveil.experiment.tune.record import Record
 from unveil.experiment.tune.space import Choice, Range, Space
 
 
-def record(slot: int, value: float | None, **settings: object) -> Record:
-    return Record(slot, "failed" if value is None else "complete", settings, value)
+def record(entry: int, value: float | None, **settings: object) -> Record:
+    return Record(entry, "failed" if value is None else "complete", settings, value)
 
 
 def test_by_hand() -> None:
@@ -44,8 +44,8 @@ def test_settings_in_order_with_their_means() -> None:
         "s", {"noise": Choice((1, 2)), "width": Choice((16, 8)), "one": Choice(("x",)), "lr": Range(0.1, 1.0)}
     )
     records = [
-        record(slot, 10 * odd + slot / 10, noise=1 + slot // 4, width=(8, 16)[odd], one="x", lr=0.1 + slot / 10)
-        for slot, odd in enumerate([0, 1] * 4)
+        record(entry, 10 * odd + entry / 10, noise=1 + entry // 4, width=(8, 16)[odd], one="x", lr=0.1 + entry / 10)
+        for entry, odd in enumerate([0, 1] * 4)
     ]
     first, *rest = importances([*records, record(8, None, noise=1, width=8, one="x", lr=0.5)], space)
     assert first.name == "width"

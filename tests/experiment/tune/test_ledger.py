@@ -1,4 +1,4 @@
-"""Slots are finished once each, with the settings of their number, whoever works, dies or comes late."""
+"""Entries are finished once each, with the settings of their number, whoever works, dies or comes late."""
 
 from collections import Counter
 
@@ -9,9 +9,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from unveil.experiment.tune.alive import Watch
 from unveil.experiment.tune.draws import random_settings
+from unveil.experiment.tune.entries import by_entry
 from unveil.experiment.tune.ledger import Claim, Ledger
-from unveil.experiment.tune.sampler import BySlot, distributions
-from unveil.experiment.tune.slots import by_slot
+from unveil.experiment.tune.sampler import ByEntry, distributions
 from unveil.experiment.tune.space import Choice, Space
 
 SPACE = Space("letters", {"a": Choice((1, 2, 3)), "b": Choice((1, 2, 3)), "c": Choice(("only",))})
@@ -31,7 +31,7 @@ class Seen(Watch):
 
 def ledger(size: int, study: optuna.Study | None = None) -> tuple[Ledger, Seen]:
     spread, watch = distributions(SPACE), Seen()
-    sampler = BySlot(SETTINGS, spread)
+    sampler = ByEntry(SETTINGS, spread)
     return Ledger(study or optuna.create_study(direction="maximize", sampler=sampler), spread, size, watch), watch
 
 
@@ -41,10 +41,10 @@ def taken(book: Ledger) -> Claim:
     return claim
 
 
-def test_slots_are_taken_in_order_with_their_settings() -> None:
+def test_entries_are_taken_in_order_with_their_settings() -> None:
     book, _ = ledger(3)
     claims = [taken(book) for _ in range(3)]
-    assert [claim.slot for claim in claims] == [0, 1, 2]
+    assert [claim.entry for claim in claims] == [0, 1, 2]
     assert [claim.trial.params for claim in claims] == SETTINGS[:3]
     assert book.claim() is None
     assert not book.finished()
@@ -57,13 +57,13 @@ def test_what_is_given_back_is_taken_next_with_the_same_settings() -> None:
     first, second = taken(book), taken(book)
     book.give_back(first.trial)
     again = taken(book)
-    assert (again.slot, again.trial.params) == (0, SETTINGS[0])
+    assert (again.entry, again.trial.params) == (0, SETTINGS[0])
     assert again.trial.number == 2
     assert book.claim() is None
     assert book.done(second, 0.1)
     assert book.done(again, 0.2)
     assert book.finished()
-    assert {slot: trial.value for slot, trial in book.owners().items()} == {0: 0.2, 1: 0.1}
+    assert {entry: trial.value for entry, trial in book.owners().items()} == {0: 0.2, 1: 0.1}
 
 
 def test_whoever_was_given_up_too_soon_does_not_count() -> None:
@@ -71,7 +71,7 @@ def test_whoever_was_given_up_too_soon_does_not_count() -> None:
     slow = taken(book)
     watch.dead.add(slow.trial.number)
     quick = taken(book)
-    assert quick.slot == 0
+    assert quick.entry == 0
     assert not book.done(slow, 0.9)
     assert not book.failed(slow, "too late")
     assert book.done(quick, 0.3)
@@ -82,11 +82,11 @@ def test_two_who_mend_at_once_do_not_make_two_of_one() -> None:
     book, _ = ledger(1)
     first = taken(book)
     book._tell(first.trial.number, TrialState.FAIL)
-    attempts = by_slot(book.trials())[0]
+    attempts = by_entry(book.trials())[0]
     book._again(0, attempts)
     book._again(0, attempts)
     again = taken(book)
-    assert again.slot == 0
+    assert again.entry == 0
     assert book.claim() is None
     assert book.done(again, 1.0)
     assert book.finished()
@@ -95,7 +95,7 @@ def test_two_who_mend_at_once_do_not_make_two_of_one() -> None:
 def test_a_failure_for_good_is_a_result() -> None:
     book, _ = ledger(2)
     assert book.failed(taken(book), "not a number")
-    assert taken(book).slot == 1
+    assert taken(book).entry == 1
     assert book.owners()[0].state == TrialState.FAIL
 
 
@@ -108,9 +108,9 @@ def test_a_study_grows() -> None:
     larger, _ = ledger(4, book.study)
     assert not larger.finished()
     claims = [taken(larger), taken(larger)]
-    assert sorted(claim.slot for claim in claims) == [2, 3]
+    assert sorted(claim.entry for claim in claims) == [2, 3]
     assert larger.claim() is None
-    assert [claim.trial.params for claim in sorted(claims, key=lambda claim: claim.slot)] == SETTINGS[2:4]
+    assert [claim.trial.params for claim in sorted(claims, key=lambda claim: claim.entry)] == SETTINGS[2:4]
 
 
 def end(book: Ledger, watch: Seen, claim: Claim, how: str) -> None:
@@ -127,7 +127,7 @@ def end(book: Ledger, watch: Seen, claim: Claim, how: str) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 2), st.sampled_from("cdkgf")), max_size=40))
-def test_in_any_order_of_events_each_slot_is_finished_once(size: int, events: list[tuple[int, str]]) -> None:
+def test_in_any_order_of_events_each_entry_is_finished_once(size: int, events: list[tuple[int, str]]) -> None:
     """Three workers, each told to claim, finish, be killed, give back or fail; then one of them does the rest."""
     book, watch = ledger(size)
     hands: dict[int, Claim] = {}
@@ -146,4 +146,4 @@ def test_in_any_order_of_events_each_slot_is_finished_once(size: int, events: li
     assert list(book.owners()) == list(range(size))
     assert [trial.params for trial in book.owners().values()] == SETTINGS[:size]
     complete = [t for t in book.trials() if t.state == TrialState.COMPLETE or "why" in t.user_attrs]
-    assert Counter(trial.user_attrs["slot"] for trial in complete) == dict.fromkeys(range(size), 1)
+    assert Counter(trial.user_attrs["entry"] for trial in complete) == dict.fromkeys(range(size), 1)

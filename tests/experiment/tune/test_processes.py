@@ -50,9 +50,9 @@ def wait_for(path: Path, process: "subprocess.Popen[str]", lines: int = 0, secon
 
 
 def finished_once(trials: Sequence[optuna.trial.FrozenTrial], count: int) -> set[int]:
-    """Every slot was finished exactly once; the processes that did it."""
+    """Every entry was finished exactly once; the processes that did it."""
     complete = [trial for trial in trials if trial.state == COMPLETE]
-    assert sorted(trial.user_attrs["slot"] for trial in complete) == list(range(count))
+    assert sorted(trial.user_attrs["entry"] for trial in complete) == list(range(count))
     assert not [trial for trial in trials if not trial.state.is_finished()]
     return {trial.user_attrs["worker"]["process"] for trial in complete}
 
@@ -86,7 +86,7 @@ def test_the_trial_of_a_killed_worker_is_gone_on_with(tuned: Tuned, tmp_path: Pa
 
         def start(self, records: Sequence[Record], total: int) -> None: ...
 
-        def advance(self, slot: int, share: float) -> None:
+        def advance(self, entry: int, share: float) -> None:
             self.shares.append(share)
 
         def look(self, records: Sequence[Record]) -> None: ...

@@ -19,7 +19,7 @@ from unveil.experiment.tune.winner import as_toml
 
 def test_every_trial_has_the_settings_of_its_number_and_the_mean_of_its_replicates(tuned: Tuned) -> None:
     found = tuned.study
-    assert [each.slot for each in found.records] == [0, 1, 2, 3]
+    assert [each.entry for each in found.records] == [0, 1, 2, 3]
     expected = found.plan.settings(0, lambda settings: is_valid(found.experiment, settings))
     assert [each.settings for each in found.records] == expected
     assert [each.value for each in found.records] == [pytest.approx(np.mean(values)) for values in tuned.values]
@@ -43,7 +43,7 @@ def test_the_best_is_written_as_settings_that_can_be_trained(tuned: Tuned) -> No
     assert (tuned.folder / "best.toml").read_text() == as_toml(
         written,
         "The best of 4 trials of study study (space space, random search):\n"
-        f"trial {best.slot}, mean validation NDCG@10 {best.value:.4f} over 2 replicates.\n"
+        f"trial {best.entry}, mean validation NDCG@10 {best.value:.4f} over 2 replicates.\n"
         "unveil train LOG --config THIS-FILE -o RUN",
     )
 
@@ -54,7 +54,7 @@ def test_the_files(tuned: Tuned) -> None:
     assert [[float(row["replicate 0"]), float(row["replicate 1"])] for row in rows] == tuned.values
     assert {row["state"] for row in rows} == {"complete"}
     about = json.loads((tuned.folder / "study.json").read_text())
-    assert about["best"]["trial"] == tuned.study.best.slot
+    assert about["best"]["trial"] == tuned.study.best.entry
     assert about["best"]["mean"] == tuned.study.best.value
     assert about["space"]["settings"]["model.heads"] == [1, 2]
     page = (tuned.folder / "index.html").read_text()
@@ -136,8 +136,8 @@ def test_stopping_gives_the_trial_back_and_the_same_call_goes_on(tuned: Tuned, t
 
         def start(self, records: object, total: int) -> None: ...
 
-        def advance(self, slot: int, share: float) -> None:
-            if slot == 1 and share > 0.5:
+        def advance(self, entry: int, share: float) -> None:
+            if entry == 1 and share > 0.5:
                 raise KeyboardInterrupt
 
         def look(self, records: object) -> None: ...

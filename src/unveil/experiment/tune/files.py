@@ -53,7 +53,7 @@ def write(folder: Path, study: Study, command: str) -> None:
     best = study.best
     write_json(folder / STUDY, {**_about(study), "command": command, "best": _best(study)})
     write_whole(folder / TABLE, _table(study))
-    write_whole(folder / BEST, as_toml(study.winner, _head(study, best.slot)))
+    write_whole(folder / BEST, as_toml(study.winner, _head(study, best.entry)))
     write_page(page(study, command), folder / PAGE)
 
 
@@ -75,7 +75,13 @@ def _best(study: Study) -> dict[str, Any]:
     best = study.best
     states = {state: study.count(state) for state in ("complete", "pruned", "failed")}
     values = [each.value for each in best.replicates]
-    return {"trial": best.slot, "settings": dict(best.settings), "mean": best.value, "values": values, "trials": states}
+    return {
+        "trial": best.entry,
+        "settings": dict(best.settings),
+        "mean": best.value,
+        "values": values,
+        "trials": states,
+    }
 
 
 def _table(study: Study) -> str:
@@ -89,7 +95,7 @@ def _table(study: Study) -> str:
         off = "" if each.value is None or len(each.replicates) < 2 else spread(each)
         rows.writerow(
             [
-                each.slot,
+                each.entry,
                 each.state,
                 *(each.settings.get(name, "") for name in names),
                 "" if each.value is None else each.value,
@@ -106,11 +112,11 @@ def _table(study: Study) -> str:
     return text.getvalue()
 
 
-def _head(study: Study, slot: int) -> str:
+def _head(study: Study, entry: int) -> str:
     trials = quantity(len(study.records), "trial")
     return (
         f"The best of {trials} of study {study.name} (space {study.plan.space.name}, {study.plan.sampler} search):\n"
-        f"trial {slot}, mean validation {study.metric} {study.best.value:.4f} over "
+        f"trial {entry}, mean validation {study.metric} {study.best.value:.4f} over "
         f"{quantity(study.plan.replicates, 'replicate')}.\n"
         "unveil train LOG --config THIS-FILE -o RUN"
     )

@@ -1,12 +1,12 @@
-"""Who does what: slots are taken, given back and finished here, so that each is finished once."""
+"""Who does what: entries are taken, given back and finished here, so that each is finished once."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from unveil.experiment.tune.alive import WORKER, Watch, this_worker
+from unveil.experiment.tune.entries import AGAIN, ENTRY, WHY, by_entry, entry_of, opened, owner
 from unveil.experiment.tune.library import optuna
-from unveil.experiment.tune.slots import AGAIN, SLOT, WHY, by_slot, opened, owner, slot_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -17,15 +17,15 @@ _STATE = optuna.trial.TrialState
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """A slot that is ours to do, and the trial in which we do it."""
+    """An entry that is ours to do, and the trial in which we do it."""
 
-    slot: int
+    entry: int
     trial: "optuna.Trial"
 
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """The slots 0 to `size` − 1 of a study."""
+    """The entries 0 to `size` − 1 of a study."""
 
     study: "optuna.Study"
     distributions: Mapping[str, "BaseDistribution"]
@@ -37,40 +37,40 @@ class Ledger:
         return self.study.get_trials(deepcopy=False)
 
     def finished(self) -> bool:
-        """Whether every slot is done, for better or worse."""
+        """Whether every entry is done, for better or worse."""
         owners = self.owners()
         return len(owners) == self.size and all(trial.state.is_finished() for trial in owners.values())
 
     def owners(self) -> dict[int, "FrozenTrial"]:
-        """The attempt that counts of each slot that has one."""
-        found = {slot: owner(attempts) for slot, attempts in by_slot(self.trials()).items()}
-        return {slot: trial for slot, trial in sorted(found.items()) if trial is not None and slot < self.size}
+        """The attempt that counts of each entry that has one."""
+        found = {entry: owner(attempts) for entry, attempts in by_entry(self.trials()).items()}
+        return {entry: trial for entry, trial in sorted(found.items()) if trial is not None and entry < self.size}
 
     def claim(self) -> Claim | None:
-        """A slot that nobody has; None: there is none, at least for now."""
+        """An entry that nobody has; None: there is none, at least for now."""
         self.mend()
         while self._is_any_left():
             trial = self.study.ask(dict(self.distributions))
             trials = self.trials()
-            slot = slot_of(next(each for each in trials if each.number == trial.number), trials)
-            counts = owner(by_slot(trials).get(slot, []))
-            if slot < self.size and counts is not None and counts.number == trial.number:
-                trial.set_user_attr(SLOT, slot)
+            entry = entry_of(next(each for each in trials if each.number == trial.number), trials)
+            counts = owner(by_entry(trials).get(entry, []))
+            if entry < self.size and counts is not None and counts.number == trial.number:
+                trial.set_user_attr(ENTRY, entry)
                 trial.set_user_attr(WORKER, this_worker())
-                return Claim(slot, trial)
+                return Claim(entry, trial)
             self._tell(trial.number, _STATE.FAIL)  # another was quicker
         return None
 
     def done(self, claim: Claim, value: float) -> bool:
-        """The slot has its value; False: it was given to another in the meantime, and this value does not count."""
+        """The entry has its value; False: it was given to another in the meantime, and this value does not count."""
         return self._tell(claim.trial.number, _STATE.COMPLETE, value)
 
     def pruned(self, claim: Claim) -> bool:
-        """The slot is not worth finishing."""
+        """The entry is not worth finishing."""
         return self._tell(claim.trial.number, _STATE.PRUNED)
 
     def failed(self, claim: Claim, why: str) -> bool:
-        """The slot cannot be done: the same settings would fail again."""
+        """The entry cannot be done: the same settings would fail again."""
         try:
             claim.trial.set_user_attr(WHY, why)
         except optuna.exceptions.UpdateFinishedTrialError:
@@ -78,23 +78,23 @@ class Ledger:
         return self._tell(claim.trial.number, _STATE.FAIL)
 
     def give_back(self, trial: "FrozenTrial | optuna.Trial") -> None:
-        """Leave the slot to whoever comes next, with the same settings."""
+        """Leave the entry to whoever comes next, with the same settings."""
         if self._tell(trial.number, _STATE.FAIL):
             self.mend()
 
     def mend(self) -> None:
-        """Give up the trials whose process is gone, and put every slot that nobody is at up for taking again."""
+        """Give up the trials whose process is gone, and put every entry that nobody is at up for taking again."""
         for trial in self.trials():
             if trial.state == _STATE.RUNNING and self.watch.is_dead(trial):
                 self._tell(trial.number, _STATE.FAIL)
-        for slot, attempts in by_slot(self.trials()).items():
-            if slot < self.size and owner(attempts) is None:
-                self._again(slot, attempts)
+        for entry, attempts in by_entry(self.trials()).items():
+            if entry < self.size and owner(attempts) is None:
+                self._again(entry, attempts)
 
-    def _again(self, slot: int, attempts: Sequence["FrozenTrial"]) -> None:
+    def _again(self, entry: int, attempts: Sequence["FrozenTrial"]) -> None:
         """Two who do this at once make two trials; `claim` lets the first of them count."""
         last = attempts[-1]
-        notes = {SLOT: slot, AGAIN: len(attempts)}
+        notes = {ENTRY: entry, AGAIN: len(attempts)}
         known = max(attempts, key=lambda trial: len(trial.params))
         self.study.add_trial(
             optuna.create_trial(
@@ -108,7 +108,7 @@ class Ledger:
 
     def _is_any_left(self) -> bool:
         trials = self.trials()
-        waiting = any(trial.state == _STATE.WAITING and slot_of(trial, trials) < self.size for trial in trials)
+        waiting = any(trial.state == _STATE.WAITING and entry_of(trial, trials) < self.size for trial in trials)
         return waiting or opened(trials) < self.size
 
     def _tell(self, number: int, state: "optuna.trial.TrialState", value: float | None = None) -> bool:

@@ -63,7 +63,7 @@ def page(study: Study, command: str) -> Page:
         sections=[
             Section("The best settings", _best(study)),
             Section("What mattered", _mattered(study)),
-            Section("All trials", [*_coordinates(study), _trials(study)]),
+            Section("All trials", [*_coordinates(study), _trials(study), *_failures(study)]),
             Section("How it was made", [*map(Text, made(study)), Code(command)]),
         ],
     )
@@ -73,14 +73,14 @@ def _best(study: Study) -> list[Block]:
     best = study.best
     rows: list[list[Cell | str]] = [[name, value_text(value)] for name, value in best.settings.items()]
     drawn = Figure(
-        f"Validation {study.metric} of trial {best.slot} by epoch",
+        f"Validation {study.metric} of trial {best.entry} by epoch",
         curve(best, study.metric),
         f"Validation {study.metric} of the best trial by epoch, for each replicate and on average.",
         f"Thin: each of {quantity(len(best.replicates), 'replicate')}. Thick: their mean where all of them were "
         "validated. The best epoch of each replicate counts.",
         _curve_table(best),
     )
-    table = Table(f"Trial {best.slot}: {settings_text(best.settings)}", [Column("setting"), Column("value")], rows)
+    table = Table(f"Trial {best.entry}: {settings_text(best.settings)}", [Column("setting"), Column("value")], rows)
     return [table, Code("unveil train LOG --config best.toml -o RUN"), Note(_CHOSEN), drawn]
 
 
@@ -151,8 +151,12 @@ def _row(record: Record, names: Sequence[str]) -> list[Cell | str]:
     off = blank if record.value is None or len(record.replicates) == 1 else number(spread(record), 4)
     settings = [_cell(record.settings.get(name)) for name in names]
     state = record.state + (f", attempt {record.attempts}" if record.attempts > 1 else "")
-    why = f": {record.why}" if record.why else ""
-    return [str(record.slot), value, off, *settings, number(record.seconds, 1), state + why]
+    return [str(record.entry), value, off, *settings, number(record.seconds, 1), state]
+
+
+def _failures(study: Study) -> list[Block]:
+    rows: list[list[Cell | str]] = [[str(each.entry), each.why] for each in study.records if each.why]
+    return [Table("Trials that failed", [Column("trial"), Column("why")], rows)] if rows else []
 
 
 def _cell(value: object) -> Cell | str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.experiment.plots import canvas
-from unveil.experiment.svg import COLOURS, INK, MUTED, themed
+from unveil.experiment.svg import COLOURS, INK, MUTED, PAPER, themed
 from unveil.experiment.tune.importance import Importance
 from unveil.experiment.tune.record import Record, best_of
 from unveil.experiment.tune.space import Choice, Dimension, Space
@@ -46,10 +46,10 @@ def parallel(records: Sequence[Record], space: Space, metric: str, slug: str = "
     values = [each.value or 0.0 for each in complete]
     low, high = min(values), max(values)
     best, top = best_of(complete), math.ceil(_TOP * len(complete))
-    with canvas("", "", (max(4.8, 1.15 * (len(names) + 1)), 3.4)) as on:
+    with canvas("", "", (max(4.8, 0.8 * (len(names) + 1)), 3.3)) as on:
         on.axes.grid(visible=False)
         for rank, each in enumerate(complete):
-            height = [_height(space.dimensions[name], each.settings[name]) + _aside(each.slot) for name in names]
+            height = [_height(space.dimensions[name], each.settings[name]) + _aside(each.entry) for name in names]
             height.append((values[rank] - low) / (high - low) if high > low else 0.5)
             good = rank >= len(complete) - top
             (line,) = on.axes.plot(
@@ -59,10 +59,10 @@ def parallel(records: Sequence[Record], space: Space, metric: str, slug: str = "
                 alpha=0.9 if good else 0.35,
                 linewidth=2.6 if each is best else 1.2,
             )
-            line.set_gid(f"trial{each.slot}")
+            line.set_gid(f"trial{each.entry}")
         _axes(on.axes, names, space, metric, (low, high))
         titles = {
-            f"trial{each.slot}": [f"trial {each.slot}: {figure(each)} · {settings_text(each.settings)}"]
+            f"trial{each.entry}": [f"trial {each.entry}: {figure(each)} · {settings_text(each.settings)}"]
             for each in complete
         }
         return themed(on.figure, slug, titles)
@@ -96,7 +96,7 @@ def _axes(axes: "Axes", names: Sequence[str], space: Space, metric: str, ends: t
     axes.axvline(len(names), color=INK, linewidth=0.9)
     for label, height in ((f"{ends[0]:.4f}", 0.0), (f"{ends[1]:.4f}", 1.0)):
         _tick(axes, label, len(names), height)
-    axes.set_xticks(range(len(names) + 1), [*map(short, names), metric], color=INK)
+    axes.set_xticks(range(len(names) + 1), [short(name).replace(" ", "\n") for name in [*names, metric]], color=INK)
     axes.set_yticks([])
     axes.set(xlim=(-0.15, len(names) + 0.65), ylim=(-0.08, 1.08))
     for side in ("left", "bottom"):
@@ -104,7 +104,11 @@ def _axes(axes: "Axes", names: Sequence[str], space: Space, metric: str, ends: t
 
 
 def _tick(axes: "Axes", label: str, place: float, height: float) -> None:
-    axes.annotate(label, (place, height), (4, 0), textcoords="offset points", va="center", color=INK, fontsize=8.5)
+    """A value beside its axis, on the page's own ground, so that lines do not cross it out."""
+    ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
+    axes.annotate(
+        label, (place, height), (4, 0), textcoords="offset points", va="center", color=INK, fontsize=9, bbox=ground
+    )
 
 
 def _ticks(dimension: Dimension) -> list[tuple[str, float]]:
@@ -123,6 +127,6 @@ def _height(dimension: Dimension, value: object) -> float:
     return (at - low) / (high - low)
 
 
-def _aside(slot: int) -> float:
+def _aside(entry: int) -> float:
     """A little aside, so that lines through one value can be told apart."""
-    return 0.045 * ((slot * 0.618) % 1 - 0.5)
+    return 0.045 * ((entry * 0.618) % 1 - 0.5)

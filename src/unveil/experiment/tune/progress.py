@@ -19,7 +19,7 @@ class Watcher(Protocol):
     def start(self, records: Sequence[Record], total: int) -> None:
         """This is there already, of so many trials in all."""
 
-    def advance(self, slot: int, share: float) -> None:
+    def advance(self, entry: int, share: float) -> None:
         """So much of our own trial is done."""
 
     def look(self, records: Sequence[Record]) -> None:
@@ -35,7 +35,7 @@ class Silent:
     def start(self, records: Sequence[Record], total: int) -> None:
         """Nothing."""
 
-    def advance(self, slot: int, share: float) -> None:
+    def advance(self, entry: int, share: float) -> None:
         """Nothing."""
 
     def look(self, records: Sequence[Record]) -> None:
@@ -67,7 +67,7 @@ class Bar:
         self.bar.start()
         self._show(0.0)
 
-    def advance(self, slot: int, share: float) -> None:
+    def advance(self, entry: int, share: float) -> None:
         """Move on by a part of a trial."""
         self._show(share)
 
@@ -98,17 +98,17 @@ class Lines:
 
     def start(self, records: Sequence[Record], total: int) -> None:
         """Remember when it began, and what was over by then."""
-        self.told = {each.slot for each in records if each.over}
+        self.told = {each.entry for each in records if each.over}
         self.total, self.before, self.begun = total, len(self.told), time.monotonic()
 
-    def advance(self, slot: int, share: float) -> None:
+    def advance(self, entry: int, share: float) -> None:
         """Nothing: parts of trials are too many for lines."""
 
     def look(self, records: Sequence[Record]) -> None:
         """Print what is newly over."""
         for each in records:
-            if each.over and each.slot not in self.told:
-                self.told.add(each.slot)
+            if each.over and each.entry not in self.told:
+                self.told.add(each.entry)
                 self._print(each, records)
 
     def stop(self) -> None:
@@ -117,7 +117,7 @@ class Lines:
     def _print(self, record: Record, records: Sequence[Record]) -> None:
         passed, left = time.monotonic() - self.begun, self.total - self.before
         parts = [
-            f"{len(self.told)}/{self.total} trial {record.slot}",
+            f"{len(self.told)}/{self.total} trial {record.entry}",
             settings_text(record.settings),
             figure(record),
             f"trained in {spell(record.seconds)}",
@@ -130,4 +130,4 @@ class Lines:
 def told_best(records: Sequence[Record]) -> str:
     """The best so far, in words."""
     best = best_of(records)
-    return "" if best is None else f"best {best.value:.4f} (trial {best.slot})"
+    return "" if best is None else f"best {best.value:.4f} (trial {best.entry})"

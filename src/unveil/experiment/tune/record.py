@@ -1,11 +1,11 @@
-"""What came of each slot, read from the study's storage: the same for all who look."""
+"""What came of each entry, read from the study's storage: the same for all who look."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from unveil.experiment.tune.entries import WHY, by_entry, owner
 from unveil.experiment.tune.library import optuna
-from unveil.experiment.tune.slots import WHY, by_slot, owner
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -18,7 +18,7 @@ _STATES: Mapping["optuna.trial.TrialState", State] = {
     optuna.trial.TrialState.PRUNED: "pruned",
     optuna.trial.TrialState.FAIL: "failed",
 }
-#: Notes on a trial: one entry for each replicate that is trained.
+#: Note on a trial: what came of each replicate that is trained.
 REPLICATES = "replicates"
 
 
@@ -34,9 +34,9 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Record:
-    """One slot. `attempts` counts how often it was begun."""
+    """One entry. `attempts` counts how often it was begun."""
 
-    slot: int
+    entry: int
     state: State
     settings: Mapping[str, Any]
     value: float | None  # the mean over the replicates; None unless complete
@@ -56,9 +56,9 @@ class Record:
 
 
 def records(trials: Sequence["FrozenTrial"], size: int) -> list[Record]:
-    """The slots that have a trial, in order."""
-    found = {slot: (owner(attempts), len(attempts)) for slot, attempts in by_slot(trials).items() if slot < size}
-    return [_record(slot, trial, n) for slot, (trial, n) in sorted(found.items()) if trial is not None]
+    """The entries that have a trial, in order."""
+    found = {entry: (owner(attempts), len(attempts)) for entry, attempts in by_entry(trials).items() if entry < size}
+    return [_record(entry, trial, n) for entry, (trial, n) in sorted(found.items()) if trial is not None]
 
 
 def best_of(found: Sequence[Record]) -> Record | None:
@@ -67,11 +67,11 @@ def best_of(found: Sequence[Record]) -> Record | None:
     return max(complete, key=lambda each: each.value or 0.0, default=None)
 
 
-def _record(slot: int, trial: "FrozenTrial", attempts: int) -> Record:
+def _record(entry: int, trial: "FrozenTrial", attempts: int) -> Record:
     state = _STATES[trial.state]
     replicates = [
         Replicate(each["value"], each["epoch"], each["seconds"], [(int(e), float(v)) for e, v in each["curve"]])
         for each in trial.user_attrs.get(REPLICATES, [])
     ]
     value = trial.value if state == "complete" else None
-    return Record(slot, state, dict(trial.params), value, replicates, attempts, trial.user_attrs.get(WHY))
+    return Record(entry, state, dict(trial.params), value, replicates, attempts, trial.user_attrs.get(WHY))

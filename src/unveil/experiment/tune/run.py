@@ -17,7 +17,7 @@ from unveil.experiment.tune.library import optuna
 from unveil.experiment.tune.objective import Objective
 from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent, Watcher
-from unveil.experiment.tune.sampler import TPE, BySlot, distributions
+from unveil.experiment.tune.sampler import TPE, ByEntry, distributions
 from unveil.experiment.tune.space import Settings
 from unveil.experiment.tune.storage import join, opened
 from unveil.experiment.tune.study import Study
@@ -97,7 +97,7 @@ def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], pace
     joined = join(
         study.name,
         storage,
-        BySlot(settings, spread, guess),
+        ByEntry(settings, spread, guess),
         pruner,
         plan.identity(experiment, study.fingerprint),
     )

@@ -1,4 +1,4 @@
-"""Settings for Optuna's trials: by slot where the search is random or a grid, by what was learnt where it is TPE."""
+"""Settings for Optuna's trials: by entry where the search is random or a grid, by what was learnt where it is TPE."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unveil.experiment.tune.draws import Valid
+from unveil.experiment.tune.entries import entry_of
 from unveil.experiment.tune.library import optuna
-from unveil.experiment.tune.slots import slot_of
 from unveil.experiment.tune.space import Choice, Dimension, Settings, Space
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ Guess = Callable[["optuna.Study", "FrozenTrial", dict[str, "BaseDistribution"]],
 
 
 @dataclass
-class BySlot(optuna.samplers.BaseSampler):
-    """Slot i has the i-th of the settings, whoever asks and whenever; unless `guess` knows better."""
+class ByEntry(optuna.samplers.BaseSampler):
+    """Entry i has the i-th of the settings, whoever asks and whenever; unless `guess` knows better."""
 
     settings: Sequence[Settings]
     distributions: Mapping[str, "BaseDistribution"]
@@ -38,10 +38,10 @@ class BySlot(optuna.samplers.BaseSampler):
     def sample_relative(
         self, study: "optuna.Study", trial: "FrozenTrial", search_space: dict[str, "BaseDistribution"]
     ) -> dict[str, Any]:
-        """The settings of the trial's slot."""
+        """The settings of the trial's entry."""
         guessed = self.guess(study, trial, search_space) if self.guess else {}
-        slot = slot_of(trial, study.get_trials(deepcopy=False))
-        chosen = guessed or self.settings[slot % len(self.settings)]
+        entry = entry_of(trial, study.get_trials(deepcopy=False))
+        chosen = guessed or self.settings[entry % len(self.settings)]
         return {name: chosen[name] for name in search_space}
 
     def sample_independent(
@@ -55,7 +55,7 @@ class BySlot(optuna.samplers.BaseSampler):
 class TPE:
     """Guesses by tree-structured Parzen estimators. They depend on what was finished when they were made.
 
-    Chance is seeded by slot, so that one process alone gives the same study again; several do not.
+    Chance is seeded by entry, so that one process alone gives the same study again; several do not.
     """
 
     seed: int
@@ -65,8 +65,8 @@ class TPE:
         self, study: "optuna.Study", trial: "FrozenTrial", search_space: dict[str, "BaseDistribution"]
     ) -> Settings:
         """A guess that a model can have, or nothing while too little is known."""
-        slot = slot_of(trial, study.get_trials(deepcopy=False))
-        seed = int(np.random.SeedSequence([self.seed, 1, slot]).generate_state(1)[0])
+        entry = entry_of(trial, study.get_trials(deepcopy=False))
+        seed = int(np.random.SeedSequence([self.seed, 1, entry]).generate_state(1)[0])
         tpe = optuna.samplers.TPESampler(n_startup_trials=STARTUP, seed=seed, multivariate=True, constant_liar=True)
         guesses = (tpe.sample_relative(study, trial, search_space) for _ in range(_TRIES))
         return next((guess for guess in guesses if guess and self.valid(guess)), {})

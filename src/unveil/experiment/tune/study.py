@@ -45,4 +45,4 @@ class Study:
 
     def ranked(self) -> list[Record]:
         """The best first; those without a value last, in order."""
-        return sorted(self.records, key=lambda each: (each.value is None, -(each.value or 0.0), each.slot))
+        return sorted(self.records, key=lambda each: (each.value is None, -(each.value or 0.0), each.entry))

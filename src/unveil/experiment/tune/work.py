@@ -1,4 +1,4 @@
-"""One worker of a study: takes slots, trains their replicates, and says what came of them."""
+"""One worker of a study: takes entries, trains their replicates, and says what came of them."""
 
 import shutil
 import time
@@ -41,7 +41,7 @@ class Worker:
     pace: Pace = field(default_factory=Pace)
 
     def work(self) -> list[Record]:
-        """Until every slot is done, by us or by others, who may die and leave theirs to us."""
+        """Until every entry is done, by us or by others, who may die and leave theirs to us."""
         self.watch.start(self.records(), self.ledger.size)
         try:
             while not self.ledger.finished():
@@ -56,12 +56,12 @@ class Worker:
         return self.records()
 
     def records(self) -> list[Record]:
-        """All slots as they are now."""
+        """All entries as they are now."""
         return records(self.ledger.trials(), self.ledger.size)
 
     def _do(self, claim: Claim) -> None:
-        """One slot. Whatever stops us gives it back at once, for others to go on with."""
-        place = self.folder / TRIALS / f"{claim.slot:03d}"
+        """One entry. Whatever stops us gives it back at once, for others to go on with."""
+        place = self.folder / TRIALS / f"{claim.entry:03d}"
         with explained(place):
             place.mkdir(parents=True, exist_ok=True)
         try:
@@ -96,7 +96,7 @@ class Worker:
 
     def _replicate(self, claim: Claim, place: Path, replicate: int, beat: Beat) -> Replicate:
         recipe = self.objective.recipe_of(claim.trial.params, replicate)
-        share = _Shares(replicate, self.replicates, lambda part: self.watch.advance(claim.slot, part))
+        share = _Shares(replicate, self.replicates, lambda part: self.watch.advance(claim.entry, part))
         reports = replicate == 0 and not isinstance(self.ledger.study.pruner, optuna.pruners.NopPruner)
         inside = Inside(share, beat, claim.trial if reports else None)
         keep = Keep(place, resume=True, identity={"log": self.fingerprint})

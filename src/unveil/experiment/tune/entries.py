@@ -1,8 +1,8 @@
-"""Slots: what is to be done, apart from who has tried. Slot i is the i-th combination; trials are attempts at it.
+"""Entries: what is to be done, apart from who has tried. Entry i is the i-th combination; trials are attempts at it.
 
-A trial that was begun anew, because its process died or was stopped, is a further trial of the same slot. The slot
+A trial that was begun anew, because its process died or was stopped, is a further trial of the same entry. The entry
 belongs to the first of its trials that is not given up. All who read the same storage see the same owner, so that no
-slot is done twice.
+entry is done twice.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,35 +13,35 @@ from unveil.experiment.tune.library import optuna
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-#: Notes on a trial: its slot; which attempt at it this is, where not the first; why it failed for good.
-SLOT, AGAIN, WHY = "slot", "again", "why"
+#: Notes on a trial: its entry; which attempt at it this is, where not the first; why it failed for good.
+ENTRY, AGAIN, WHY = "entry", "again", "why"
 
 
-def slot_of(trial: "FrozenTrial", trials: Iterable["FrozenTrial"]) -> int:
-    """The slot that a trial was made for, or else how many before it opened a slot of their own."""
-    if SLOT in trial.user_attrs:
-        return int(trial.user_attrs[SLOT])
+def entry_of(trial: "FrozenTrial", trials: Iterable["FrozenTrial"]) -> int:
+    """The entry that a trial was made for, or else how many before it opened an entry of their own."""
+    if ENTRY in trial.user_attrs:
+        return int(trial.user_attrs[ENTRY])
     return sum(each.number < trial.number and AGAIN not in each.user_attrs for each in trials)
 
 
 def opened(trials: Iterable["FrozenTrial"]) -> int:
-    """How many slots have a trial."""
+    """How many entries have a trial."""
     return sum(AGAIN not in each.user_attrs for each in trials)
 
 
 def given_up(trial: "FrozenTrial") -> bool:
-    """Whether the slot is free again: stopped or died, as opposed to failed for a reason that stays."""
+    """Whether the entry is free again: stopped or died, as opposed to failed for a reason that stays."""
     return trial.state == optuna.trial.TrialState.FAIL and WHY not in trial.user_attrs
 
 
-def by_slot(trials: Sequence["FrozenTrial"]) -> dict[int, list["FrozenTrial"]]:
-    """The attempts at each slot, oldest first."""
+def by_entry(trials: Sequence["FrozenTrial"]) -> dict[int, list["FrozenTrial"]]:
+    """The attempts at each entry, oldest first."""
     found: dict[int, list[FrozenTrial]] = {}
     fresh = 0
     for trial in sorted(trials, key=lambda each: each.number):
-        slot = int(trial.user_attrs.get(SLOT, fresh))
+        entry = int(trial.user_attrs.get(ENTRY, fresh))
         fresh += AGAIN not in trial.user_attrs
-        found.setdefault(slot, []).append(trial)
+        found.setdefault(entry, []).append(trial)
     return found
 
 
