@@ -167,6 +167,19 @@ def test_unknown_recipes_and_options_are_refused() -> None:
         fit_world(rated(), Fit(relevance={"widht": 3}))
 
 
+def test_a_fit_that_diverged_is_refused() -> None:
+    wild = {"lr": 1e30, "epochs": 2}
+    with pytest.raises(UnveilError, match="the fit of relevance diverged"):
+        fit_world(rated(), Fit(steps=20, recipe="paper", relevance=wild))
+
+
+def test_a_single_step_is_a_world_too() -> None:
+    small = {"width": 2, "sweeps": 3, "burn_in": 1}
+    world = fit_world(rated(), Fit(steps=1, relevance=small, exposure=small)).world
+    assert world.n_steps == 1
+    assert world.describe().favourites_of_a_user == 1
+
+
 def test_more_negatives_than_items_are_refused() -> None:
     with pytest.raises(UnveilError, match="more negatives than items: found 40, expected 1 to 39"):
         fit_world(rated(), Fit(steps=20, negatives=40))

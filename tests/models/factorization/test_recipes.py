@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.models.factorization.tiny import from_factors
+from unveil.errors import UnveilError
 from unveil.models.factorization.negatives import Negatives
 from unveil.models.factorization.recipes import RECIPES, Learnt
 from unveil.models.factorization.task import Task
@@ -85,3 +86,20 @@ def test_the_best_epoch_is_kept_where_asked() -> None:
         for keep in (False, True)
     )
     assert of.loss(best.valid_N, of.parts.valid) < of.loss(last.valid_N, of.parts.valid)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "says"),
+    [
+        ("posterior", {"width": 0}, r"posterior\.width: .*found 0, expected at least 1"),
+        ("posterior", {"sweeps": 10, "burn_in": 10}, r"posterior\.burn_in: .*found 10, expected 0 to 9"),
+        ("posterior", {"persistence": 1.0}, r"posterior\.persistence: .*expected 0 to 0\.999"),
+        ("paper", {"batch": 0}, r"paper\.batch"),
+        ("paper", {"epochs": 0}, r"paper\.epochs"),
+        ("regularised", {"lr": float("nan")}, r"regularised\.lr"),
+        ("regularised", {"penalty": -1.0}, r"regularised\.penalty"),
+    ],
+)
+def test_options_out_of_range_are_refused(recipe: str, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UnveilError, match=says):
+        RECIPES.build(recipe, options)

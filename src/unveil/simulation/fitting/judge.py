@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.errors import UnveilError
 from unveil.models.factorization.gibbs import Gibbs, sample
 from unveil.models.factorization.recipes import Learnt, Recipe
 from unveil.models.factorization.recipes.base import Advance
@@ -20,6 +21,7 @@ def judged(recipe: Recipe, task: Task, rng: np.random.Generator, advance: Advanc
     """Learn a task, and the same tuples without factors."""
     for_recipe, for_biases = rng.spawn(2)
     learnt = recipe.learn(task, for_recipe, advance)
+    _refuse_diverged(learnt, task)
     train = task.epoch(for_biases)
     asked = (task.parts.valid, task.parts.test)
     biases = sample(BIASES, train, task.likelihood, asked, for_biases, advance)
@@ -37,3 +39,10 @@ def judged(recipe: Recipe, task: Task, rng: np.random.Generator, advance: Advanc
 
 def _score(task: Task, valid_N: Values, test_N: Values) -> Score:
     return Score(task.score(valid_N, task.parts.valid), task.score(test_N, task.parts.test))
+
+
+def _refuse_diverged(learnt: Learnt, task: Task) -> None:
+    if not all(np.isfinite(table).all() for table in vars(learnt.factors).values()):
+        raise UnveilError(
+            f"the fit of {task.name} diverged: its factors are not all numbers", hint="Lower the recipe's lr."
+        )

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.errors import UnveilError
 from unveil.models.factorization.negatives import Where
 from unveil.models.factorization.task import Task
 from unveil.propensity.factors import Factors
@@ -52,3 +54,15 @@ RECIPES: Registry[Recipe] = Registry(
     "recipe", package="unveil.models.factorization.recipes", group="unveil.factorisations"
 )
 register = RECIPES.register
+
+
+def within(recipe: Recipe, option: str, least: float, most: float = inf) -> None:
+    """Refuse an option that is out of its range."""
+    value = getattr(recipe, option)
+    if not least <= value <= most:
+        raise UnveilError(
+            "an option of the recipe is out of range",
+            where=f"{recipe.name}.{option}",
+            found=value,
+            expected=f"{least:g} to {most:g}" if most < inf else f"at least {least:g}",
+        )

@@ -8,7 +8,7 @@ import numpy as np
 
 from unveil.models.factorization.gradient import Descent, Side, Sides
 from unveil.models.factorization.negatives import Where
-from unveil.models.factorization.recipes.base import Advance, Learnt, register
+from unveil.models.factorization.recipes.base import Advance, Learnt, register, within
 from unveil.models.factorization.recipes.descend import descend
 from unveil.models.factorization.task import Task
 
@@ -24,7 +24,7 @@ class Paper:
 
     name: ClassVar[str] = "paper"
     where: ClassVar[Where] = "anywhere"
-    grid: ClassVar[Mapping[str, Sequence[int]]] = {"width": (50, 100, 200), "batch": (64, 128, 256)}
+    grid: ClassVar[Mapping[str, Sequence[float]]] = {"width": (50, 100, 200), "batch": (64, 128, 256)}
 
     width: int = 50
     batch: int = 256
@@ -32,6 +32,10 @@ class Paper:
     lr: float = 1e-3
     spread: float = 0.3  # of the factors at the start, as a share of their size
     keep_best: bool = False  # the epoch of the best validation instead of the last
+
+    def __post_init__(self) -> None:
+        for option, least in (("width", 1), ("batch", 1), ("epochs", 1), ("lr", 1e-9), ("spread", 0)):
+            within(self, option, least)
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """All epochs."""

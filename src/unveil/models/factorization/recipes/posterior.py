@@ -9,7 +9,7 @@ import numpy as np
 from unveil.models.factorization.gibbs import Gibbs, sample
 from unveil.models.factorization.negatives import Where
 from unveil.models.factorization.priors import SlowSteps
-from unveil.models.factorization.recipes.base import Advance, Learnt, register
+from unveil.models.factorization.recipes.base import Advance, Learnt, register, within
 from unveil.models.factorization.task import Task
 
 
@@ -24,13 +24,19 @@ class Posterior:
 
     name: ClassVar[str] = "posterior"
     where: ClassVar[Where] = "slots"
-    grid: ClassVar[Mapping[str, Sequence[int]]] = {"width": (5, 10, 15, 25)}
+    grid: ClassVar[Mapping[str, Sequence[float]]] = {"width": (5, 10, 15, 25)}
 
     width: int = 15
     sweeps: int = 100
     burn_in: int = 40
     persistence: float = 0.95  # correlation of a factor's weight from one step to the next
     sway: float = 0.3  # how far a factor's weight is thought to come and go along the steps
+
+    def __post_init__(self) -> None:
+        for option, least in (("width", 1), ("sweeps", 1), ("sway", 1e-6)):
+            within(self, option, least)
+        within(self, "burn_in", 0, self.sweeps - 1)
+        within(self, "persistence", 0, 0.999)
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unveil.models.factorization.gradient import Descent, Side, Sides
 from unveil.models.factorization.negatives import Where
-from unveil.models.factorization.recipes.base import Advance, Learnt, register
+from unveil.models.factorization.recipes.base import Advance, Learnt, register, within
 from unveil.models.factorization.recipes.descend import descend
 from unveil.models.factorization.task import Task
 
@@ -33,6 +33,10 @@ class Regularised:
     epochs: int = 40
     lr: float = 5e-3
     penalty: float = 20.0
+
+    def __post_init__(self) -> None:
+        for option, least in (("width", 1), ("batch", 1), ("epochs", 1), ("lr", 1e-9), ("penalty", 0)):
+            within(self, option, least)
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """All epochs; the best on the validation part is kept."""
