@@ -26,7 +26,8 @@ def test_from_a_log_to_a_recommender(unveil: Command, log: Path, tmp_path: Path)
     best = tmp_path / "study" / "best.toml"
     trained = unveil("train", log, "--config", best, "-o", tmp_path / "run")
     assert trained.code == 0, trained.err
-    again = unveil("tune", best, "--space", tmp_path / "space.toml", "--trials", 1, "--replicates", 1, "-o", tmp_path / "b")  # fmt: skip  # noqa: E501
+    few = ("--trials", 1, "--replicates", 1, "-o", tmp_path / "again")
+    again = unveil("tune", best, "--space", tmp_path / "space.toml", *few)
     assert again.code == 0, again.err
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,20 +106,17 @@ def _experiment(
 ) -> "Experiment":
     """By LOG and options as in training; or by a config in the place of LOG, which names its log."""
     from unveil.cli.train import experiment_of
+    from unveil.experiment.config import Experiment
 
     if not options.log.endswith(".toml"):
         return experiment_of(preset, config, options, named, assignments)
     if config is not None:
         raise UnveilError("two configs were given", found=f"{options.log} and {config}", expected="one of them")
-    from unveil.experiment.config import Experiment
-
     path = Path(options.log)
     log = Experiment.of(path).data.log
     if not log:
         hint = "Name it there, or give LOG and --config."
         raise UnveilError("the config names no log", where=path, expected="data.log", hint=hint)
-    from dataclasses import replace
-
     return experiment_of(preset, path, replace(options, log=log), named, assignments)
 
 
@@ -139,7 +137,7 @@ def _print(study: "Study", output: Path) -> None:
     names = list(study.plan.space.dimensions)
     ranked = study.ranked()
     rows = [
-        [f"trial {each.slot}", figure(each)[:60], *(value_text(each.settings.get(name, "–")) for name in names)]
+        [f"trial {each.entry}", figure(each)[:60], *(value_text(each.settings.get(name, "–")) for name in names)]
         for each in ranked[:_SHOWN]
     ]
     print_table(["", f"validation {study.metric}", *map(short, names)], rows)
