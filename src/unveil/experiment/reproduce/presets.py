@@ -69,6 +69,8 @@ CONVERGED = Preset(
         **_tuned(64, 2, 2, 64, 0.2, 0.2),
         "model.attention_dropout": 0.0,  # lets the fused attention kernel run
         "task.last_share": 0.1,
+        # On one cell of ml-100k validation NDCG@10 gains less than 0.01 after epoch 40 (naive), 75 (ideal) and
+        # 90 (itps): .483 → .487, .843 → .848, .598 → .607 at epoch 120.
         "training.epochs": 120,
         "training.lr": 2e-3,
         "training.warmup": 3.0,
