@@ -4,6 +4,7 @@ import resource
 import signal
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -67,20 +68,25 @@ def test_a_file_in_the_middle_of_the_path(tmp_path: Path) -> None:
         pass
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """No file may grow beyond a few bytes: writing then fails as it does on a full disk."""
+    """No file may grow beyond a few bytes: writing then fails as it does on a full disk.
+
+    Not a fixture: the limit must be gone before the result of the test is written, which may be to a file.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.mark.usefixtures("small_files")
 def test_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
-    with pytest.raises(UnveilError, match="cannot write"), atomic_file(tmp_path / "out.txt") as draft:
+    refused = pytest.raises(UnveilError, match="cannot write")
+    with small_files(), refused, atomic_file(tmp_path / "out.txt") as draft:
         draft.write_bytes(b"x" * 1000)
     assert os.listdir(tmp_path) == []
 
