@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 from unveil.errors import UnveilError
 from unveil.evaluation import sampling
 from unveil.evaluation.sampling import draw
+from unveil.wording import quantity
 
 
 def drawn(weight: list[float], n: int, barred: np.ndarray, n_cases: int, seed: int = 0) -> np.ndarray:
@@ -60,7 +61,8 @@ def test_never_twice_never_barred_never_without_weight(seed: int, n: int) -> Non
     weight_V, barred_CV = rng.integers(0, 4, 14).astype(float), rng.random((9, 14)) < 0.3
     left = int(((weight_V > 0) & ~barred_CV).sum(axis=1).min())
     if left < n:
-        with pytest.raises(UnveilError, match=f"more negatives than items.*{n} negatives asked for, {left} items"):
+        found = f"{quantity(n, 'negative')} asked for, {quantity(left, 'item')} to draw from"
+        with pytest.raises(UnveilError, match=f"more negatives than items.*{found}"):
             draw(weight_V, n, lambda part: barred_CV[part], 9, rng)
         return
     negative_CN = draw(weight_V, n, lambda part: barred_CV[part], 9, rng)
