@@ -1,6 +1,5 @@
 """Small histories and lists for the tests of the loop."""
 
-
 import numpy as np
 
 from unveil.simulation.feedback.lists import Lists
