@@ -22,7 +22,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the learnt exposure.")],
     valid_days: Annotated[int, typer.Option(min=1, help="Days to stop and calibrate by.")] = 2,
     test_days: Annotated[int, typer.Option(min=1, help="The last days, to judge on.")] = 2,
-    half_life: Annotated[float, typer.Option(help="Days after which an impression counts half.")] = 2.0,
+    half_life: Annotated[float, typer.Option(help="Days after which an impression counts half in “of late”.")] = 1.0,
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="width, epochs, patience, negatives, batch, lr or penalty."),
@@ -68,7 +68,7 @@ def _how(valid_days: int, test_days: int, half_life: float, assignments: list[st
     from unveil.propensity.impressions.fit import ExposureFit
     from unveil.settings import changed, parsed
 
-    how = ExposureFit(valid_days, test_days, half_life, seed=seed)
+    how = ExposureFit(valid_days, test_days, half_life=half_life, seed=seed)
     return changed(how, {f"learning.{name}": value for name, value in map(parsed, assignments)})
 
 

@@ -16,7 +16,7 @@ from unveil.propensity.impressions.model import STRANGER
 from unveil.propensity.impressions.pairs import Draw
 from unveil.propensity.impressions.shown import Shown
 
-HOW = ExposureFit(2, 2, learning=Learning(width=2, epochs=12, batch=256, lr=0.03, penalty=1e-4), judged_negatives=20)
+HOW = ExposureFit(2, 2, learning=Learning(width=2, epochs=12, batch=256, lr=0.03, penalty=0.1), judged_negatives=20)
 
 
 @pytest.fixture(scope="module")

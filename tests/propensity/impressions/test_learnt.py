@@ -27,7 +27,7 @@ from unveil.training.recipe import Recipe
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("exposure")
-    how = ExposureFit(learning=Learning(width=2, epochs=4, batch=256, lr=0.03, penalty=1e-4))
+    how = ExposureFit(learning=Learning(width=2, epochs=4, batch=256, lr=0.03, penalty=0.1))
     storage.write(fit(impressions(), how).model, place, {})
     return place
 

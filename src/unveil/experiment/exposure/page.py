@@ -123,8 +123,8 @@ def _days(about: Mapping[str, Any]) -> str:
     days, shown = about["days"], about["impressions"]
     return (
         f"{days['learn']} days ({shown['learn']:,} impressions) to learn from, {days['valid']} ({shown['valid']:,}) to "
-        f"stop and calibrate by, {days['test']} ({shown['test']:,}) to judge on; days are UTC, and the first one only "
-        f"serves to look back on. ψ = centre + slope · log share of late + slope · log share on the fitted days + b_i "
+        f"stop and calibrate by, {days['test']} ({shown['test']:,}) to judge on; days are UTC, and the first ones "
+        f"only serve to look back on. ψ = centre + slope · log share of late + slope · log share over a longer time "
         f"+ Σ_k P_sk Q_ik W_hk, with (centre, slopes) = {', '.join(f'{each:.3f}' for each in about['line'])}; "
         f"calibrated by σ({about['calibration'][0]:.3f} ψ + {about['calibration'][1]:.3f}).".replace("-", "−")
     )

@@ -29,17 +29,26 @@ class ExposureFit:
 
     valid_days: int = 2
     test_days: int = 2
-    half_life: float = 2.0  # days after which an impression counts half in what is shown of late
+    look_back: int = 2  # first days from which nothing is learnt: too little came before them
+    half_life: float = 1.0  # days after which an impression counts half in what is shown of late …
+    longer: float = 14.0  # … and over a longer time
     judged_negatives: int = 50  # of each held-out impression
     learning: Learning = field(default_factory=Learning)
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("valid_days", 1), ("test_days", 1), ("judged_negatives", 1), ("seed", 0)):
+        for name, least in (
+            ("look_back", 1),
+            ("valid_days", 1),
+            ("test_days", 1),
+            ("judged_negatives", 1),
+            ("seed", 0),
+        ):
             if getattr(self, name) < least:
                 raise UnveilError("out of range", where=name, found=getattr(self, name), expected=f"at least {least}")
-        if not 0 < self.half_life < float("inf"):
-            raise UnveilError("out of range", where="half_life", found=self.half_life, expected="above 0")
+        for name in ("half_life", "longer"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise UnveilError("out of range", where=name, found=getattr(self, name), expected="above 0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +70,10 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     learn, valid, test = (shown.between(*ends) for ends in days.values())
     rng = np.random.default_rng(how.seed)
     count_DV = shown.counts(shown.n_days)
-    recent_DV = recent(count_DV, how.half_life)
-    overall_V = share(count_DV[: days["learn"][1]].sum(0))
+    shares = np.log(recent(count_DV, how.half_life)), np.log(recent(count_DV, how.longer))
     uniform = Draw(how.judged_negatives, np.full(shown.n_items, 1 / shown.n_items))
     held_out = uniform.pairs(valid, rng)
-    model, epochs = learnt(
-        log, learn, held_out, np.log(recent_DV), np.log(overall_V), shown, how.learning, rng, progress
-    )
+    model, epochs = learnt(log, shown, learn, held_out, shares, how.learning, rng, progress)
     model = platt(model, held_out)
     pairs = uniform.pairs(test, rng)
     theta = {**_popularities(shown, days["learn"][1], how, pairs), "learnt": _of(model, pairs)}
@@ -85,11 +91,11 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
 
 
 def _days(shown: Shown, how: ExposureFit) -> dict[str, tuple[int, int]]:
-    """Which days are for what; nothing is learnt from the first, which has no day before it."""
+    """Which days are for what; the first ones only serve to look back on."""
     last = shown.n_days
-    ends = (1, last - how.valid_days - how.test_days, last - how.test_days, last)
+    ends = (how.look_back, last - how.valid_days - how.test_days, last - how.test_days, last)
     if ends[1] <= ends[0]:
-        expected = f"at least {how.valid_days + how.test_days + 2}"
+        expected = f"at least {how.look_back + how.valid_days + how.test_days + 1}"
         raise UnveilError("too few days to learn from, to stop by and to judge on", found=last, expected=expected)
     parts = dict(zip(("learn", "valid", "test"), pairwise(ends), strict=True))
     for name, (start, stop) in parts.items():

@@ -5,10 +5,10 @@ Shapes: U users, V items, H hours, K factors, M pairs, B pairs of a batch.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unveil.data.interactions import Interactions
@@ -17,20 +17,23 @@ from unveil.propensity.impressions.model import ExposureModel
 from unveil.propensity.impressions.pairs import Draw, Pairs
 from unveil.propensity.impressions.shown import HOURS, Shown
 
-Floats = Any
+Tables = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class Learning:
-    """Sizes and pace. `penalty` · (‖P_s‖² + ‖Q_i‖² + b_i² + ‖W_h − 1‖²) is added to the loss of each pair."""
+    """Sizes and pace. P, Q and W − 1 are drawn to 0 as by a normal prior of precision `penalty`:
+
+    (penalty / 2) · (‖P‖² + ‖Q‖² + ‖W − 1‖²) is added to the loss of all pairs of an epoch.
+    """
 
     width: int = 16
     epochs: int = 30
     patience: int = 3  # epochs without a gain on the validation days
     negatives: int = 8  # drawn anew for each impression in each epoch
     batch: int = 2048  # impressions
-    lr: float = 5e-3
-    penalty: float = 1e-3
+    lr: float = 3e-3
+    penalty: float = 10.0
 
     def __post_init__(self) -> None:
         for name in ("width", "epochs", "patience", "negatives", "batch"):
@@ -41,39 +44,39 @@ class Learning:
 class Net(nn.Module):
     """ψ of pairs; it begins as what is shown of late, and learns what differs from it."""
 
-    def __init__(self, sizes: tuple[int, int], recent_DV: Floats, overall_V: Floats, width: int, seed: int) -> None:
+    def __init__(self, sizes: tuple[int, int], shares: Tables, width: int, seed: int) -> None:
         super().__init__()
         users, items = sizes
         generator = torch.Generator().manual_seed(seed)
         self.P = nn.Parameter(torch.zeros(users, width))
         self.Q = nn.Parameter(0.1 * torch.randn(items, width, generator=generator))
         self.W = nn.Parameter(torch.ones(HOURS, width))
-        self.bias = nn.Parameter(torch.zeros(items))
         self.line = nn.Parameter(torch.tensor([0.0, 1.0, 0.0]))
-        self.recent_DV, self.overall_V = (torch.tensor(table, dtype=torch.float32) for table in (recent_DV, overall_V))
+        self.recent_DV, self.steady_DV = (torch.tensor(table, dtype=torch.float32) for table in shares)
 
-    def forward(self, user_B: Tensor, item_B: Tensor, day_B: Tensor, hour_B: Tensor) -> tuple[Tensor, Tensor]:
-        """ψ_B, and what the penalty is on."""
-        P_BK, Q_BK, W_BK, bias_B = self.P[user_B], self.Q[item_B], self.W[hour_B], self.bias[item_B]
-        recent_B, overall_B = self.recent_DV[day_B, item_B], self.overall_V[item_B]
-        known_B = self.line[0] + self.line[1] * recent_B + self.line[2] * overall_B
-        size_B = P_BK.square().sum(1) + Q_BK.square().sum(1) + (W_BK - 1).square().sum(1) + bias_B.square()
-        return known_B + bias_B + (P_BK * Q_BK * W_BK).sum(1), size_B
+    def forward(self, user_B: Tensor, item_B: Tensor, day_B: Tensor, hour_B: Tensor) -> Tensor:
+        """ψ_B."""
+        recent_B, steady_B = self.recent_DV[day_B, item_B], self.steady_DV[day_B, item_B]
+        shared_B = self.line[0] + self.line[1] * recent_B + self.line[2] * steady_B
+        return shared_B + (self.P[user_B] * self.Q[item_B] * self.W[hour_B]).sum(1)
+
+    def size(self) -> Tensor:
+        """What the penalty is on."""
+        return self.P.square().sum() + self.Q.square().sum() + (self.W - 1).square().sum()
 
 
 def learnt(
     log: Interactions,
+    shown: Shown,
     learn: Shown,
     held_out: Pairs,
-    recent_DV: Floats,
-    overall_V: Floats,
-    shown: Shown,
+    shares: Tables,
     how: Learning,
     rng: np.random.Generator,
     progress: Callable[[int, int], None],
 ) -> tuple[ExposureModel, list[dict[str, float]]]:
     """The weights of the epoch that the validation days like best."""
-    net = Net((shown.n_users, shown.n_items), recent_DV, overall_V, how.width, int(rng.integers(2**31)))
+    net = Net((shown.n_users, shown.n_items), shares, how.width, int(rng.integers(2**31)))
     adam = torch.optim.Adam(net.parameters(), lr=how.lr)
     draw = Draw.mixed(how.negatives, learn.counts(shown.n_days).sum(0))
     best, kept, epochs = _loss(net, held_out), _copy(net), []
@@ -96,20 +99,21 @@ def _epoch(net: Net, adam: torch.optim.Adam, draw: Draw, learn: Shown, how: Lear
     order = rng.permutation(len(learn))
     for start in range(0, len(order), how.batch):
         pairs = draw.pairs(learn.where(order[start : start + how.batch]), rng)
-        logit_B, size_B = net(*_sides(pairs))
-        corrected_B = logit_B - torch.from_numpy(np.log(pairs.rate_M).astype(np.float32)) * ~_shown(pairs)
-        # The odds of a pair among those drawn are its odds among all, over the rate at which such a pair is drawn.
+        # All pairs that were shown are there, the others at their rate: an item's odds are higher by 1 / r_i than in
+        # truth, among its shown and its drawn pairs alike.
+        corrected_B = net(*_sides(pairs)) - torch.from_numpy(np.log(pairs.rate_M).astype(np.float32))
         loss = nn.functional.binary_cross_entropy_with_logits(corrected_B, _shown(pairs).float(), reduction="sum")
         adam.zero_grad()
-        ((loss + how.penalty * size_B.sum()) / how.batch).backward()
+        ((loss + how.penalty / 2 * net.size() * how.batch / len(learn)) / how.batch).backward()
         adam.step()
 
 
 def _loss(net: Net, pairs: Pairs) -> float:
     """Nats for each impression, over all its items."""
     with torch.no_grad():
-        logit_M, _ = net(*_sides(pairs))
-        each_M = nn.functional.binary_cross_entropy_with_logits(logit_M, _shown(pairs).float(), reduction="none")
+        each_M = nn.functional.binary_cross_entropy_with_logits(
+            net(*_sides(pairs)), _shown(pairs).float(), reduction="none"
+        )
         return float((each_M.double() * torch.from_numpy(pairs.weight_M)).sum() / pairs.shown_M.sum())
 
 
@@ -129,9 +133,7 @@ def _copy(net: Net) -> dict[str, Tensor]:
 
 
 def _model(net: Net, log: Interactions, shown: Shown) -> ExposureModel:
-    P, Q, W, bias, line = (each.detach().numpy().copy() for each in (net.P, net.Q, net.W, net.bias, net.line))
-    tables = (net.recent_DV.numpy(), net.overall_V.numpy())
+    P, Q, W, line = (each.detach().numpy().copy() for each in (net.P, net.Q, net.W, net.line))
+    tables = (net.recent_DV.numpy(), net.steady_DV.numpy())
     centre, slope, other = (float(value) for value in line)
-    return ExposureModel(
-        log.users, log.items, P, Q, W, bias, *tables, (centre, slope, other), (1.0, 0.0), shown.first_day
-    )
+    return ExposureModel(log.users, log.items, P, Q, W, *tables, (centre, slope, other), (1.0, 0.0), shown.first_day)

@@ -24,11 +24,12 @@ STRANGER = -1
 class ExposureModel:
     """θ_sid = σ(scale · ψ + shift), the probability that item i is what user s is shown at an impression on day d:
 
-    ψ = centre + slope · log recent_di + slope' · log overall_i + b_i + Σ_k P_sk Q_ik W_hk
+    ψ = centre + slope · log recent_di + slope' · log steady_di + Σ_k P_sk Q_ik W_hk
 
-    with the item's share of the impressions of late (`recent_DV`) and in the fitted days (`overall_V`), h the hour
-    of the day. A stranger among users has P = 0, one among items the smallest shares and b = 0, Q = 0: what remains is
-    popularity. A day outside those of the table is read at the nearest one that is in it.
+    with the item's share of the impressions before that day, of late and over a longer time, and h the hour of the
+    day. The shares are the item's bias, one that follows the time; a user needs none, since every impression shows one
+    item. A stranger among users has P = 0, one among items the smallest shares and Q = 0: what remains is popularity. A
+    day outside those of the table is read at the nearest one that is in it.
     """
 
     users: Vocabulary
@@ -36,9 +37,8 @@ class ExposureModel:
     P_UK: Floats
     Q_VK: Floats
     W_HK: Floats
-    bias_V: Floats
     recent_DV: Floats  # log shares
-    overall_V: Floats  # log shares
+    steady_DV: Floats  # log shares
     line: tuple[float, float, float]  # centre, slope, slope'
     calibration: tuple[float, float]  # scale, shift
     first_day: int
@@ -73,16 +73,18 @@ class ExposureModel:
     def popularity(self, item_M: Places, day_M: Places) -> Floats:
         """The part of ψ that is the same for all users."""
         centre, slope, other = self.line
-        known_M = item_M != STRANGER
-        recent_M = np.where(known_M, self.recent_DV[self._day(day_M), item_M], self._least_D[self._day(day_M)])
-        overall_M = np.where(known_M, self.overall_V[item_M], self.overall_V.min())
-        bias_M = np.where(known_M, self.bias_V[item_M], 0)
-        return np.asarray(centre + slope * recent_M + other * overall_M + bias_M, np.float32)
+        recent_DV, steady_DV = self._with_strangers
+        at = self._day(day_M), item_M
+        return np.asarray(centre + slope * recent_DV[at] + other * steady_DV[at], np.float32)
 
     @cached_property
-    def _least_D(self) -> Floats:
-        """The smallest recent share of each day: what a stranger has."""
-        return np.asarray(self.recent_DV.min(axis=1))
+    def _with_strangers(self) -> tuple[Floats, Floats]:
+        """Both tables with a last column, which −1 finds: the smallest share of each day."""
+        recent_DV, steady_DV = (
+            np.concatenate([table_DV, table_DV.min(axis=1, keepdims=True)], axis=1)
+            for table_DV in (self.recent_DV, self.steady_DV)
+        )
+        return recent_DV, steady_DV
 
     def _day(self, day_M: Places) -> Places:
         return np.clip(day_M, 0, self.n_days - 1)

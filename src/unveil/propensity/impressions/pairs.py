@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs with what they were (1: shown), and the expected number of times such a pair is drawn (1 where shown)."""
+    """Pairs, whether they were shown, and r_i: how often such a pair is expected to be drawn where it was not."""
 
     user_M: Index
     item_M: Index
@@ -35,7 +35,7 @@ class Pairs:
     @property
     def weight_M(self) -> Floats:
         """How many pairs each stands for: 1 for one that was shown, 1 / r_i for one that was drawn."""
-        return np.asarray(1 / self.rate_M)
+        return np.where(self.shown_M, 1.0, 1 / self.rate_M)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +58,12 @@ class Draw:
         item_M = drawn_NK[at_M, place_M]
         row_M = np.concatenate([np.arange(len(shown)), at_M])
         shown_M = np.arange(len(row_M)) < len(shown)
+        item_M = np.concatenate([shown.item_N, item_M])
         return Pairs(
             shown.user_N[row_M],
-            np.concatenate([shown.item_N, item_M]),
+            item_M,
             shown.day_N[row_M],
             shown.hour_N[row_M],
             shown_M,
-            np.concatenate([np.ones(len(shown)), self.each * self.q_V[item_M]]),
+            self.each * self.q_V[item_M],
         )

@@ -23,8 +23,8 @@ def share(count: NDArray[Any], add: float = ADD) -> Shares:
 def recent(count_DV: NDArray[Any], half_life: float) -> Shares:
     """share_DV of what was shown *before* each day, a day's count worth half after `half_life` days.
 
-    c_d = Σ_{d' < d} 2^(−(d − d' − 1) / half_life) · count_d'. The first day has nothing before it: it is given the
-    second day's share, and nothing is learnt from it.
+    c_d = Σ_{d' < d} 2^(−(d − d' − 1) / half_life) · count_d'. The first day has nothing before it, and is given the
+    second day's share.
     """
     decay = 0.5 ** (1 / half_life)
     before_DV = np.zeros(count_DV.shape)

@@ -16,7 +16,7 @@ from unveil.propensity.impressions.model import ExposureModel
 
 FORMAT = "unveil exposure 1"
 ABOUT, IDS, FACTORS = "exposure.json", "ids.json", "factors.safetensors"
-_TABLES = ("P_UK", "Q_VK", "W_HK", "bias_V", "recent_DV", "overall_V")
+_TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV")
 _HINT = "Name a folder that `unveil propensity fit` wrote."
 
 
