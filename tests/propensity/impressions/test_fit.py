@@ -9,8 +9,9 @@ import pytest
 from tests.propensity.impressions.seen import DAY, DAYS, ITEMS, USERS, exposure, impressions
 from unveil.errors import UnveilError
 from unveil.propensity.impressions import storage
-from unveil.propensity.impressions.calibrate import platt
+from unveil.propensity.impressions.calibrate import IDENTITY, calibrated
 from unveil.propensity.impressions.fit import ExposureFit, Fitted, fit
+from unveil.propensity.impressions.judge import judged
 from unveil.propensity.impressions.learn import Learning
 from unveil.propensity.impressions.model import STRANGER
 from unveil.propensity.impressions.pairs import Draw
@@ -44,8 +45,6 @@ def test_it_is_a_probability_of_every_item_and_not_of_drawn_ones(fitted: Fitted)
 
 
 def test_the_truth_itself_is_calibrated_by_the_same_judge() -> None:
-    from unveil.propensity.impressions.judge import judged
-
     shown = Shown.of(impressions(each=40))
     pairs = Draw(20, np.full(ITEMS, 1 / ITEMS)).pairs(shown, np.random.default_rng(0))
     quality = judged(exposure()[pairs.user_M, pairs.item_M], pairs)
@@ -72,7 +71,7 @@ def test_the_test_days_decide_nothing(fitted: Fitted) -> None:
     late = (log.time // DAY - 19_000) >= DAYS - 2
     other = fit(replace(log, item=np.where(late, ITEMS - 1 - log.item, log.item).astype(np.int32)), HOW)
     np.testing.assert_array_equal(other.model.P_UK, fitted.model.P_UK)
-    assert other.model.calibration == fitted.model.calibration
+    np.testing.assert_array_equal(other.model.curve_B2, fitted.model.curve_B2)
     assert other.quality["learnt"].log_loss > fitted.quality["learnt"].log_loss
 
 
@@ -80,9 +79,10 @@ def test_strangers_get_what_popularity_gives(fitted: Fitted) -> None:
     model = fitted.model
     places = np.arange(ITEMS), np.full(ITEMS, 7), np.full(ITEMS, 3)
     stranger_V = model.theta(np.full(ITEMS, STRANGER), *places)
-    scale, shift = model.calibration
-    psi_V = model.popularity(*places[:2])
-    np.testing.assert_allclose(stranger_V, 1 / (1 + np.exp(-(scale * psi_V + shift))), rtol=1e-5)
+    psi_V = replace(model, curve_B2=IDENTITY).popularity(*places[:2])
+    assert (np.argsort(stranger_V, kind="stable") == np.argsort(psi_V, kind="stable")).all()
+    plain_V = replace(model, curve_B2=IDENTITY).theta(np.full(ITEMS, STRANGER), *places)
+    np.testing.assert_allclose(plain_V, 1 / (1 + np.exp(-psi_V)), rtol=1e-5)
     unseen = model.theta(np.array([0]), np.array([STRANGER]), np.array([7]), np.array([3]))
     assert 0 < unseen[0] <= stranger_V.max()
     assert (model.theta(np.array([STRANGER]), np.array([0]), np.array([99]), np.array([3])) > 0).all()
@@ -100,12 +100,21 @@ def test_of_all_items_is_of_each(fitted: Fitted) -> None:
 def test_calibration_mends_what_was_bent(fitted: Fitted) -> None:
     pairs = Draw(20, np.full(ITEMS, 1 / ITEMS)).pairs(Shown.of(impressions()), np.random.default_rng(3))
     centre, slope, other = fitted.model.line
-    bent = replace(fitted.model, line=(centre + 2.0, slope, other), calibration=(1.0, 0.0))
+    bent = replace(fitted.model, line=(centre + 2.0, slope, other))
     straight, mended = (
-        platt(model, pairs).theta(pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M)
+        calibrated(model, pairs).theta(pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M)
         for model in (fitted.model, bent)
     )
-    np.testing.assert_allclose(mended, straight, rtol=1e-3)
+    assert judged(mended, pairs).mass == pytest.approx(1, abs=0.02)
+    assert judged(mended, pairs).ece == pytest.approx(judged(straight, pairs).ece, abs=0.03)
+
+
+def test_the_curve_never_falls_and_goes_on_beyond_its_ends(fitted: Fitted) -> None:
+    at_B, to_B = fitted.model.curve_B2.T
+    assert (np.diff(at_B) > 0).all()
+    assert (np.diff(to_B) >= 0).all()
+    bent = replace(fitted.model, curve_B2=np.array([[-1.0, -2.0], [1.0, 4.0]], np.float32))
+    np.testing.assert_allclose(bent._curve(np.array([-3.0, -1.0, 0.0, 1.0, 2.0])), [-4.0, -2.0, 1.0, 4.0, 5.0])
 
 
 def test_it_comes_back_as_it_was(fitted: Fitted, tmp_path: Path) -> None:

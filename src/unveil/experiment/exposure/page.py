@@ -126,7 +126,7 @@ def _days(about: Mapping[str, Any]) -> str:
         f"stop and calibrate by, {days['test']} ({shown['test']:,}) to judge on; days are UTC, and the first ones "
         f"only serve to look back on. ψ = centre + slope · log share of late + slope · log share over a longer time "
         f"+ Σ_k P_sk Q_ik W_hk, with (centre, slopes) = {', '.join(f'{each:.3f}' for each in about['line'])}; "
-        f"calibrated by σ({about['calibration'][0]:.3f} ψ + {about['calibration'][1]:.3f}).".replace("-", "−")
+        f"calibrated by a rising curve through the validation days (isotonic).".replace("-", "−")
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.propensity.impressions.calibrate import platt
+from unveil.propensity.impressions.calibrate import calibrated
 from unveil.propensity.impressions.judge import Quality, judged
 from unveil.propensity.impressions.learn import Learning, learnt
 from unveil.propensity.impressions.model import ExposureModel
@@ -74,7 +74,7 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     uniform = Draw(how.judged_negatives, np.full(shown.n_items, 1 / shown.n_items))
     held_out = uniform.pairs(valid, rng)
     model, epochs = learnt(log, shown, learn, held_out, shares, how.learning, rng, progress)
-    model = platt(model, held_out)
+    model = calibrated(model, held_out)
     pairs = uniform.pairs(test, rng)
     theta = {**_popularities(shown, days["learn"][1], how, pairs), "learnt": _of(model, pairs)}
     return Fitted(

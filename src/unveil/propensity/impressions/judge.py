@@ -46,7 +46,7 @@ def judged(theta_M: NDArray[Any], pairs: Pairs) -> Quality:
     theta, weight = np.asarray(theta_M, np.float64), pairs.weight_M
     shown = float(pairs.shown_M.sum())
     loss_M = -np.where(pairs.shown_M, np.log(theta), np.log1p(-np.minimum(theta, 1 - 1e-12)))
-    bins = _bins(theta, weight)
+    bins = equal_mass(theta, weight, BINS)
     promised_B, seen_B, size_B = (
         np.bincount(bins, weights=each, minlength=BINS) for each in (weight * theta, weight * pairs.shown_M, weight)
     )
@@ -73,11 +73,11 @@ def auc(theta_M: Floats, shown_M: NDArray[np.bool_], weight_M: Floats) -> float:
     return float((positive * below).sum() / (positive.sum() * negative.sum()))
 
 
-def _bins(theta_M: Floats, weight_M: Floats) -> NDArray[np.int64]:
+def equal_mass(theta_M: Floats, weight_M: Floats, bins: int) -> NDArray[np.int64]:
     """The bin of each pair: bins hold equal predicted mass, and equal θ share a bin."""
     order = np.argsort(theta_M, kind="stable")
     mass = np.cumsum((weight_M * theta_M)[order])
-    place = np.minimum((BINS * mass / mass[-1]).astype(np.int64), BINS - 1)
+    place = np.minimum((bins * mass / mass[-1]).astype(np.int64), bins - 1)
     value, first = np.unique(theta_M[order], return_index=True)
     return np.asarray(place[first][np.searchsorted(value, theta_M)])
 

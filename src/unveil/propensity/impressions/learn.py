@@ -136,4 +136,6 @@ def _model(net: Net, log: Interactions, shown: Shown) -> ExposureModel:
     P, Q, W, line = (each.detach().numpy().copy() for each in (net.P, net.Q, net.W, net.line))
     tables = (net.recent_DV.numpy(), net.steady_DV.numpy())
     centre, slope, other = (float(value) for value in line)
-    return ExposureModel(log.users, log.items, P, Q, W, *tables, (centre, slope, other), (1.0, 0.0), shown.first_day)
+    return ExposureModel(
+        log.users, log.items, P, Q, W, *tables, (centre, slope, other), np.zeros((1, 2), np.float32), shown.first_day
+    )

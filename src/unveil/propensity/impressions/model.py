@@ -22,7 +22,7 @@ STRANGER = -1
 
 @dataclass(frozen=True, eq=False)
 class ExposureModel:
-    """θ_sid = σ(scale · ψ + shift), the probability that item i is what user s is shown at an impression on day d:
+    """θ_sid = σ(curve(ψ)), the probability that item i is what user s is shown at an impression on day d:
 
     ψ = centre + slope · log recent_di + slope' · log steady_di + Σ_k P_sk Q_ik W_hk
 
@@ -40,7 +40,7 @@ class ExposureModel:
     recent_DV: Floats  # log shares
     steady_DV: Floats  # log shares
     line: tuple[float, float, float]  # centre, slope, slope'
-    calibration: tuple[float, float]  # scale, shift
+    curve_B2: Floats  # the calibration: points (ψ, calibrated ψ), straight lines between them
     first_day: int
 
     @property
@@ -50,9 +50,13 @@ class ExposureModel:
 
     def theta(self, user_M: Places, item_M: Places, day_M: Places, hour_M: Places) -> Floats:
         """θ_M; strangers are −1."""
+        return self._probability(self.psi(user_M, item_M, day_M, hour_M))
+
+    def psi(self, user_M: Places, item_M: Places, day_M: Places, hour_M: Places) -> Floats:
+        """ψ_M, before calibration."""
         P_MK = _rows(self.P_UK, user_M)
         product_M = np.einsum("mk,mk,mk->m", P_MK, _rows(self.Q_VK, item_M), self.W_HK[hour_M])
-        return self._probability(self.popularity(item_M, day_M) + product_M)
+        return np.asarray(self.popularity(item_M, day_M) + product_M, np.float32)
 
     def theta_of_all(self, user_M: Places, day_M: Places, hour_M: Places) -> Floats:
         """θ_MV of all the model's items, then of a stranger in the last column."""
@@ -89,9 +93,14 @@ class ExposureModel:
     def _day(self, day_M: Places) -> Places:
         return np.clip(day_M, 0, self.n_days - 1)
 
+    def _curve(self, psi: NDArray[Any]) -> NDArray[Any]:
+        """Beyond its ends the curve rises by one for one."""
+        at_B, to_B = self.curve_B2.T.astype(np.float64)
+        inside = np.clip(psi, at_B[0], at_B[-1])
+        return np.asarray(np.interp(inside, at_B, to_B) + (psi - inside))
+
     def _probability(self, logit: NDArray[Any]) -> Floats:
-        scale, shift = self.calibration
-        theta: Floats = np.asarray(expit(scale * logit + shift), np.float32)
+        theta: Floats = np.asarray(expit(self._curve(logit)), np.float32)
         return np.maximum(theta, np.finfo(np.float32).tiny)
 
 

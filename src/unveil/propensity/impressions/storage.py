@@ -16,7 +16,7 @@ from unveil.propensity.impressions.model import ExposureModel
 
 FORMAT = "unveil exposure 1"
 ABOUT, IDS, FACTORS = "exposure.json", "ids.json", "factors.safetensors"
-_TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV")
+_TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV", "curve_B2")
 _HINT = "Name a folder that `unveil propensity fit` wrote."
 
 
@@ -30,7 +30,6 @@ def write(model: ExposureModel, folder: Path, about: Mapping[str, Any]) -> None:
     told = {
         "format": FORMAT,
         "line": list(model.line),
-        "calibration": list(model.calibration),
         "first_day": model.first_day,
         "parts": {name: sha256(part).hexdigest() for name, part in parts.items()},
         **about,
@@ -66,7 +65,6 @@ def load(folder: Path) -> ExposureModel:
             Vocabulary(ids["items"]),
             **{name: tables[name] for name in _TABLES},
             line=(told["line"][0], told["line"][1], told["line"][2]),
-            calibration=(told["calibration"][0], told["calibration"][1]),
             first_day=int(told["first_day"]),
         )
     except (OSError, ValueError, KeyError, TypeError, IndexError, SafetensorError) as error:
