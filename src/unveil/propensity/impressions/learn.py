@@ -104,7 +104,7 @@ def _epoch(net: Net, adam: torch.optim.Adam, draw: Draw, learn: Shown, how: Lear
         corrected_B = net(*_sides(pairs)) - torch.from_numpy(np.log(pairs.rate_M).astype(np.float32))
         loss = nn.functional.binary_cross_entropy_with_logits(corrected_B, _shown(pairs).float(), reduction="sum")
         adam.zero_grad()
-        ((loss + how.penalty / 2 * net.size() * how.batch / len(learn)) / how.batch).backward()
+        torch.autograd.backward(loss / how.batch + how.penalty / 2 * net.size() / len(learn))
         adam.step()
 
 
