@@ -17,7 +17,7 @@ from unveil.training.recipe import Recipe
 #: One thread a training: then no figure depends on how many are made side by side.
 ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
 #: λ of the control arm: 0 is the naive model itself, 1 divides popularity out.
-STRENGTHS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
+STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
 
 ABOUT = {
     "paper": "the authors' settings, tuned for each estimator apart",

@@ -59,7 +59,9 @@ class Fitted:
     quality: dict[str, Quality]  # model → figures on the held-out days
     days: dict[str, int]  # part → days
     impressions: dict[str, int]  # part → impressions
-    epochs: list[dict[str, float]]  # of learning: the loss on the validation days after each
+    epochs: list[
+        dict[str, float]
+    ]  # the loss on the validation days after each; at 0 it is that of what is shown of late
     strangers: dict[str, float]  # share of the test impressions whose user, or item, the fitted days do not have
 
 

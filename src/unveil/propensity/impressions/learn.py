@@ -79,8 +79,8 @@ def learnt(
     net = Net((shown.n_users, shown.n_items), shares, how.width, int(rng.integers(2**31)))
     adam = torch.optim.Adam(net.parameters(), lr=how.lr)
     draw = Draw.mixed(how.negatives, learn.counts(shown.n_days).sum(0))
-    best, kept, epochs = _loss(net, held_out), _copy(net), []
-    waited = 0
+    best, kept, waited = _loss(net, held_out), _copy(net), 0
+    epochs = [{"epoch": 0, "valid_log_loss": best}]
     for epoch in range(1, how.epochs + 1):
         _epoch(net, adam, draw, learn, how, rng)
         loss = _loss(net, held_out)
