@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.propensity.impressions.seen import DAY, DAYS, ITEMS, USERS, exposure, impressions
+from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.propensity.impressions import storage
 from unveil.propensity.impressions.calibrate import IDENTITY, calibrated
@@ -140,3 +141,14 @@ def test_logs_that_tell_nothing_of_exposure_are_refused() -> None:
         fit(log, replace(HOW, test_days=7))
     with pytest.raises(UnveilError, match="above 0"):
         replace(HOW, half_life=0.0)
+
+
+@pytest.mark.slow
+def test_real_impressions_are_personal_and_promises_are_kept(shared_data: Path) -> None:
+    log = Interactions.read(shared_data / "kuairand-pure" / "log_standard_4_25_to_5_08_pure.csv.gz")
+    quality = fit(log, ExposureFit(learning=Learning(epochs=9))).quality
+    rivals = [each for name, each in quality.items() if name not in ("learnt", "uniform")]
+    assert quality["learnt"].log_loss < min(each.log_loss for each in rivals) - 0.2
+    assert quality["learnt"].auc > max(each.auc for each in rivals) + 0.02
+    assert quality["learnt"].ece < 0.15
+    assert quality["learnt"].mass == pytest.approx(1, abs=0.05)
