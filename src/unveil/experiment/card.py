@@ -6,12 +6,13 @@ from typing import Any
 from unveil.data.sources.database import shown
 from unveil.evaluation.result import RULES, Evaluation, label
 from unveil.experiment.config import Experiment
+from unveil.settings import plain
 from unveil.training.trainer import Fitted
 from unveil.wording import quantity
 
 _CARD = """# {estimator} on {source}
 
-A sequential recommender made with unveil: BERT4Rec trained on the Cloze task with the `{estimator}` estimator.
+A sequential recommender made with unveil: `{network}` trained with the `{estimator}` estimator.
 
 ## Data
 
@@ -43,6 +44,7 @@ def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Eva
     monitor = experiment.training.monitor
     return _CARD.format(
         estimator=name,
+        network=plain(experiment.model)["name"],
         source=shown(experiment.data.log),
         users=quantity(log["users"], "user"),
         items=quantity(log["items"], "item"),
