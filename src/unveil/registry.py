@@ -49,6 +49,10 @@ class Registry(Generic[T]):
     def __len__(self) -> int:
         return len(self._found)
 
+    def options(self, name: str) -> set[str]:
+        """The names of all that the class of that name can be made with."""
+        return set(signature(self[name]).parameters)
+
     def build(self, name: str, options: Mapping[str, object], *parts: object) -> T:
         """One of the class of that name, from the parts it takes first and options checked by name and kind."""
         make: Callable[..., T] = self[name]

@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -63,6 +64,18 @@ def parsed(assignment: str) -> tuple[str, Any]:
         return name.strip(), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return name.strip(), None if text.strip() == "none" else text.strip()
+
+
+def read_toml(path: Path, kind: str, expected: str = "a TOML file") -> Tree:
+    """The content of a TOML file; `kind` is what a missing one is called."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnveilError(f"no such {kind}", where=path, expected=expected) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnveilError(f"not TOML: {error}", where=path) from None
+    except OSError as error:
+        raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
 
 
 @cache

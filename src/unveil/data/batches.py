@@ -9,16 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.rows import Batch, Rows, refuse_unless
+from unveil.data.rows import Batch, OverRows, Rows, refuse_unless
 from unveil.data.sequences import Sequences
-from unveil.data.slots import Slots
 from unveil.data.tokens import histories, mask_token, n_tokens, pad_token, tokens_of
 
 __all__ = ["Batch", "ClozeTask", "histories", "mask_token", "n_tokens", "pad_token", "tokens_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class ClozeTask:
+class ClozeTask(OverRows):
     """Each epoch shows the last `length` training events of every user once, each hidden with `mask_probability` ρ.
 
     A hidden item is always replaced by MASK. A row in which nothing was drawn has one event, chosen uniformly, hidden
@@ -44,14 +43,6 @@ class ClozeTask:
         refuse_unless(0 < rho <= 1, "mask_probability", rho, "above 0, at most 1")
         refuse_unless(0 <= last <= 1, "last_share", last, "between 0 and 1")
         object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def slots(self) -> Slots:
-        """Every event that can be hidden, as one set of slots: what weights are diagnosed on."""
-        return self.rows.slots()
 
     @property
     def slots_per_batch(self) -> float:

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unveil.data.rows import Batch, Rows
+from unveil.data.rows import Batch, OverRows, Rows
 from unveil.data.sequences import Sequences
-from unveil.data.slots import Slots
 from unveil.data.tokens import mask_token
 
 
 @dataclass(frozen=True, eq=False)
-class NextItemTask:
+class NextItemTask(OverRows):
     """Each epoch shows the last `length` training events of every user once, and asks for all of them.
 
     A row of events x₁ … xₙ is given as MASK, x₁ … xₙ₋₁: at each column a causal network has read what came before the
@@ -31,14 +30,6 @@ class NextItemTask:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def slots(self) -> Slots:
-        """Every event that is asked for."""
-        return self.rows.slots()
 
     @property
     def slots_per_batch(self) -> float:

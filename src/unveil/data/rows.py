@@ -106,6 +106,21 @@ class Rows:
         return self.recent.user_N
 
 
+class OverRows:
+    """What a task over rows has by having them."""
+
+    rows: Rows
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return len(self.rows)
+
+    @property
+    def slots(self) -> Slots:
+        """Every event that can be asked for, as one set of slots: what weights are diagnosed on."""
+        return self.rows.slots()
+
+
 def refuse_unless(valid: bool, name: str, found: float, expected: str) -> None:
     """A setting out of its range is refused by name."""
     if not valid:

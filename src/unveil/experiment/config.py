@@ -1,7 +1,6 @@
 """Experiment: a run as data. Read from TOML, changed by dotted names, written beside the results."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from unveil.data.log_source import LogSource
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError
+from unveil.settings import read_toml
 from unveil.training.recipe import Recipe, preset
 
 
@@ -84,7 +84,7 @@ def _layers(base: str | Path, inside: Sequence[Path] = ()) -> list[tuple[Mapping
         return [(preset(base), None)]
     if base.resolve() in inside:
         raise UnveilError("configs extend each other in a circle", where=base)
-    content = _toml(base)
+    content = read_toml(base, "config")
     extends = content.pop("extends", None)
     if extends is None:
         return [(content, base)]
@@ -96,14 +96,3 @@ def _extended(name: object, path: Path) -> str | Path:
     if not isinstance(name, str):
         raise UnveilError("not a name", where=f"{path}, extends", found=name, expected="a TOML file or a preset")
     return path.parent / name if name.endswith(".toml") else name
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnveilError("no such config", where=path, expected="a TOML file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UnveilError(f"not TOML: {error}", where=path) from None
-    except OSError as error:
-        raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None

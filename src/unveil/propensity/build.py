@@ -1,7 +1,6 @@
 """A propensity model by its name, made from what is at hand and fitted on the training part."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -22,7 +21,7 @@ def build(
     """The propensity `name` with its options, fitted. Models that count do so in the model's `window` (its length)."""
     chosen = PROPENSITIES[name]
     settings = dict(options)
-    if "window" in {field.name for field in fields(chosen)}:  # type: ignore[arg-type]
+    if "window" in PROPENSITIES.options(name):
         settings.setdefault("window", window)
     return PROPENSITIES.build(name, settings, *_parts(chosen, log, world)).fit(train)
 

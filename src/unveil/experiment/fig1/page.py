@@ -103,10 +103,11 @@ def samples(found: Fig1, group: Group) -> tuple[list[plots.Box], list[plots.Box]
     """The boxes of a group: steps counted from 1, and shares of the history."""
     sequences = found.sequences
     place_N = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U) + 1.0
-    return tuple(  # type: ignore[return-value]
+    steps, shares = (
         [plots.Box.of(found.titles[item], value_N[sequences.item_N == item]) for item in group.items]
         for value_N in (place_N, found.u_N)
     )
+    return steps, shares
 
 
 def _alt(drawn: Sequence[plots.Box], digits: int) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from typing import cast
 
 from unveil.experiment.grid.attempt import attempt
-from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job
+from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job, Tell
 
 #: Libraries read these when they are loaded; a worker is a fresh interpreter and loads them anew.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
@@ -69,7 +70,7 @@ class Processes:
                 yield worker.take(left.popleft())
             while busy := {worker.line: worker for worker in workers if worker.job is not None}:
                 for line in wait(list(busy)):
-                    yield from self._heard(busy[line], left, workers)  # type: ignore[index]
+                    yield from self._heard(busy[cast(Connection, line)], left, workers)
         finally:
             for worker in workers:
                 worker.end()
@@ -116,9 +117,13 @@ def work(line: Connection) -> None:
     try:
         while True:
             job: Job = line.recv()
-            line.send(attempt(job, lambda share, key=job.key: line.send(Advanced(key, share))))  # type: ignore[misc]
+            line.send(attempt(job, _telling(line, job.key)))
     except (EOFError, OSError):
         return
+
+
+def _telling(line: Connection, key: str) -> Tell:
+    return lambda share: line.send(Advanced(key, share))
 
 
 @contextmanager

@@ -1,12 +1,12 @@
 """Study: all that the cells of a semi-synthetic question depend on, but their place in the grid."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from unveil.errors import UnveilError, unknown
-from unveil.estimators.base import estimator
+from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
 from unveil.models.factorization.recipes import RECIPES
@@ -72,9 +72,8 @@ class Study:
     def _weighting(self, name: str, seed: int) -> dict[str, Any]:
         """Which propensity an estimator is given, and how it is clipped."""
         chosen = estimator(name)
-        options = {field.name for field in fields(chosen)}  # type: ignore[arg-type]
         settings: dict[str, Any] = {}
-        if self.clip is not None and "clip" in options:
+        if self.clip is not None and "clip" in ESTIMATORS.options(name):
             settings["estimator.clip"] = self.clip
         if chosen.needs in ("static", "temporal"):
             settings |= propensity(self.propensity, chosen.needs, seed)

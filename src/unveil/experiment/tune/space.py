@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from unveil.errors import UnveilError, unknown
+from unveil.settings import read_toml
 from unveil.training.config import WHEREABOUTS
 
 Value = bool | int | float | str
@@ -79,7 +80,9 @@ class Space:
     def read(cls, source: str) -> Self:
         """A TOML file, or one that ships with the package, by its name."""
         if source.endswith(".toml") or "/" in source:
-            return cls(Path(source).stem, _dimensions(_toml(Path(source)), source))
+            path = Path(source)
+            tree = read_toml(path, "space", "a TOML file, or paper, or paper-ml-20m")
+            return cls(path.stem, _dimensions(tree, source))
         shipped = {path.name.removesuffix(".toml"): path for path in _shipped().iterdir()}
         if source not in shipped:
             raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
@@ -136,17 +139,6 @@ class Space:
 
 def _shipped() -> Any:
     return files("unveil.experiment") / "spaces"
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnveilError("no such space", where=path, expected="a TOML file, or paper, or paper-ml-20m") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UnveilError(f"not TOML: {error}", where=path) from None
-    except OSError as error:
-        raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
 
 
 def _dimensions(tree: Mapping[str, Any], where: str) -> dict[str, Dimension]:
