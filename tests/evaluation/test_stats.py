@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_1samp, ttest_rel
 
 from unveil.evaluation import stats
-from unveil.evaluation.stats import Test, bootstrap, holm, paired
+from unveil.evaluation.stats import Test, bootstrap, holm, paired, ratio_interval
 
 TESTS: list[Test] = ["t", "randomisation", "wilcoxon"]
 
@@ -113,3 +113,30 @@ def test_bootstrap_takes_whole_users_in_bounded_parts(monkeypatch: pytest.Monkey
     value_U = np.random.default_rng(5).random(40)
     low_M, high_M = bootstrap(np.stack([value_U, 2 * value_U], axis=1), np.random.default_rng(0), resamples=50)
     assert (low_M[1], high_M[1]) == pytest.approx((2 * low_M[0], 2 * high_M[0]))
+
+
+def test_a_bound_of_a_ratio_is_where_the_paired_test_turns() -> None:
+    rng = np.random.default_rng(3)
+    b_U = 2 + rng.normal(size=9)
+    a_U = 0.4 * b_U + rng.normal(scale=0.3, size=9)
+    found = ratio_interval(a_U, b_U)
+    assert found is not None
+    for bound in found:
+        assert paired(a_U, bound * b_U).p == pytest.approx(0.05)
+    assert paired(a_U, np.mean(found) * b_U).p > 0.05
+
+
+def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(8)
+    held = 0
+    for _ in range(2000):
+        b_U = rng.normal(1.0, 0.4, 5)
+        a_U = 0.3 * b_U + rng.normal(0.2, 0.3, 5)
+        found = ratio_interval(a_U, b_U)
+        held += found is None or found[0] <= 0.5 <= found[1]
+    assert held / 2000 == pytest.approx(0.95, abs=0.015)  # three standard errors
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_bounds() -> None:
+    assert ratio_interval(np.array([1.0, 2.0, 3.0]), np.array([-1.0, 1.0, 0.5])) is None
+    assert ratio_interval(np.array([1.0]), np.array([2.0])) is None

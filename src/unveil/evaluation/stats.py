@@ -73,6 +73,27 @@ def paired(a_U: NDArray[Any], b_U: NDArray[Any], *, test: Test = "t", level: flo
     return Paired(mean, mean - half, mean + half, effect, p, n)
 
 
+def ratio_interval(a_U: NDArray[Any], b_U: NDArray[Any], *, level: float = 0.95) -> tuple[float, float] | None:
+    """Fieller's interval of mean(a) / mean(b), unit by unit: all r with
+
+    |mean(a − r·b)| ≤ t · deviation(a − r·b) / √U,   t the quantile of Student's t with U − 1 degrees of freedom,
+
+    the roots of a quadratic in r. None where mean(b) cannot be told from 0 (then the set has no bounds) or U < 2.
+    """
+    from scipy.special import stdtrit
+
+    n = len(a_U)
+    if n < 2:
+        return None
+    a, b = float(np.mean(a_U)), float(np.mean(b_U))
+    (var_a, cov), (_, var_b) = np.cov(a_U, b_U, ddof=1) * float(stdtrit(n - 1, (1 + level) / 2)) ** 2 / n
+    square, half, constant = b * b - var_b, a * b - cov, a * a - var_a
+    if square <= 0:
+        return None
+    spread = float(np.sqrt(max(0.0, half * half - square * constant)))
+    return float((half - spread) / square), float((half + spread) / square)
+
+
 def holm(p_H: NDArray[Any]) -> Floats:
     """Holm's step-down correction of a family of H p-values: with p_(1) ≤ … ≤ p_(H),
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.experiment.reproduce.small import made_up
-from unveil.experiment.outcome import STANDARD, TRUE
+from unveil.experiment.outcome import STANDARD, TRUE, Estimate
 from unveil.experiment.reproduce.published import METRICS, published
 from unveil.experiment.reproduce.ranking import ladders
 from unveil.experiment.reproduce.results import Figure
@@ -63,8 +63,10 @@ def test_with_one_replicate_the_users_are_the_units() -> None:
 def test_the_gap_closed() -> None:
     results = made_up(THREE)
     naive, itps, ideal = (np.mean([ndcg(ranks) for ranks in THREE[arm]]) for arm in THREE)
-    assert results.gap_closed("itps", NDCG) == pytest.approx((itps - naive) / (ideal - naive))
-    assert results.gap_closed("naive", NDCG) == 0
+    closed = results.gap_closed("itps", NDCG)
+    assert closed is not None
+    assert (closed.mean, closed.n) == (pytest.approx((itps - naive) / (ideal - naive)), 3)
+    assert results.gap_closed("naive", NDCG) == Estimate(0.0, pytest.approx(0), pytest.approx(0), 3)
     assert made_up({"naive": THREE["ideal"], "ideal": THREE["naive"]}).gap_closed("ideal", NDCG) is None
     assert made_up({"itps": THREE["itps"]}).gap_closed("itps", NDCG) is None
 
@@ -130,7 +132,9 @@ def test_rows_have_every_figure_once() -> None:
     assert len(keys) == len(set(keys)) == 3 * (2 * 2 * 3 * 2 + 1)
     row = next(r for r in table if r["estimator"] == "itps" and Figure(*(r[f] for f in Figure._fields)) == NDCG)
     assert (row["paper"], row["replicates"], row["worlds"], row["preset"]) == (0.6110, 3, 1, "quick")
-    assert row["gap_closed"] == results.gap_closed("itps", NDCG)
+    closed = results.gap_closed("itps", NDCG)
+    assert closed is not None
+    assert [row[f"gap_closed{bound}"] for bound in ("", "_low", "_high")] == [closed.mean, closed.low, closed.high]
     assert all(r["gap_closed"] is None for r in table if r["evaluation"] == STANDARD)
 
 

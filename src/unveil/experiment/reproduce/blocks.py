@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from unveil.experiment import result_plots
-from unveil.experiment.names import COLOURS, named, share, signed
+from unveil.experiment.names import COLOURS, named, signed
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.report import Cell, Column, Figure, Note, Table, count, number, percent
 from unveil.experiment.reproduce.results import Figure as Judged
 from unveil.experiment.reproduce.results import Results
-from unveil.experiment.reproduce.words import interval
+from unveil.experiment.reproduce.words import gap_text, interval
 from unveil.propensity.weights import WeightDiagnostics
 
 
@@ -25,9 +25,9 @@ def deviation(value: float) -> str:
     return f"{signed(100 * value, 1)}%"
 
 
-def gap_cell(gap: float | None) -> Cell | str:
-    """25%, or a dash where there is no gap."""
-    return "–" if gap is None else Cell(share(gap), gap)
+def gap_cell(gap: Estimate | None) -> Cell | str:
+    """25% [20%, 30%], or a dash where there is no gap."""
+    return "–" if gap is None else Cell(gap_text(gap), gap.mean)
 
 
 def mean_of(results: Results, severity: float, arm: str, part: str, name: str) -> float | None:

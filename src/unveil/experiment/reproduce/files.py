@@ -36,6 +36,7 @@ def results(answer: Answer, command: Sequence[str]) -> dict[str, Any]:
     """All that was found. Nothing in it depends on the clock."""
     plan, found = answer.plan, answer.results
     headline = Figure(TRUE, found.sampled, "NDCG", 10)
+    gaps = {arm: found.gap_closed(arm, headline) for arm in found.trained}
     return {
         "question": answer.question.name,
         "title": answer.question.title,
@@ -50,7 +51,8 @@ def results(answer: Answer, command: Sequence[str]) -> dict[str, Any]:
         "units": found.units,
         "interval": "95%, Student's t over the units",
         "headline": {"evaluation": TRUE, "protocol": found.sampled, "metric": "NDCG", "k": 10},
-        "gap_closed": {arm: found.gap_closed(arm, headline) for arm in found.trained},
+        "gap_closed": {arm: gap and gap.mean for arm, gap in gaps.items()},
+        "gap_closed_interval": {arm: gap and [gap.low, gap.high] for arm, gap in gaps.items()},
         **answer.question.findings(answer),
         "world": [world["description"] for world in answer.worlds],
         "rows": rows(found, plan.study.preset),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from unveil.evaluation.metrics import rank_metrics
 from unveil.evaluation.result import parts
-from unveil.evaluation.stats import Paired, paired
+from unveil.evaluation.stats import Paired, paired, ratio_interval
 from unveil.experiment.outcome import BASE, BOUND, Estimate
 from unveil.experiment.trial import BASELINES
 
@@ -139,15 +139,18 @@ class Results:
         """The trained arms, best mean first."""
         return sorted(self.trained, key=lambda arm: -self.estimate(severity, arm, figure).mean)
 
-    def gap_closed(self, arm: str, figure: Figure, severities: Sequence[float] | None = None) -> float | None:
-        """Σ_p (arm − naive) / Σ_p (ideal − naive) of the means; None where there is no gap, or no one to span it."""
+    def gap_closed(self, arm: str, figure: Figure, severities: Sequence[float] | None = None) -> Estimate | None:
+        """Σ_p (arm − naive) / Σ_p (ideal − naive), with Fieller's interval; None without a gap or its two ends."""
         if not {BASE, BOUND} <= set(self.arms):
             return None
-        asked = severities or self.severities
-        base, bound, own = (
-            sum(self.estimate(severity, each, figure).mean for severity in asked) for each in (BASE, BOUND, arm)
+        base_N, bound_N, own_N = (
+            sum((self.sample(severity, each, figure) for severity in severities or self.severities), np.zeros(1))
+            for each in (BASE, BOUND, arm)
         )
-        return (own - base) / (bound - base) if bound > base else None
+        if not (gap := float(np.mean(bound_N - base_N))) > 0:
+            return None
+        low, high = ratio_interval(own_N - base_N, bound_N - base_N) or (None, None)
+        return Estimate(float(np.mean(own_N - base_N)) / gap, low, high, len(own_N))
 
 
 def _per_case(cell: Mapping[str, Any], figure: Figure) -> Floats:

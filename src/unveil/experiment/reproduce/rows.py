@@ -20,6 +20,7 @@ def rows(results: Results, preset: str) -> list[dict[str, Any]]:
 def _row(results: Results, preset: str, severity: float, arm: str, figure: Figure) -> dict[str, Any]:
     found = results.estimate(severity, arm, figure)
     ranked = figure in results.figures and figure.evaluation == TRUE and arm in results.trained
+    gap = results.gap_closed(arm, figure, [severity]) if ranked else None
     return {
         "estimator": arm,
         "preset": preset,
@@ -34,5 +35,7 @@ def _row(results: Results, preset: str, severity: float, arm: str, figure: Figur
         "replicates": results.replicates,
         "worlds": results.worlds,
         "paper": published(arm, *figure, severity),
-        "gap_closed": results.gap_closed(arm, figure, [severity]) if ranked else None,
+        "gap_closed": gap and gap.mean,
+        "gap_closed_low": gap and gap.low,
+        "gap_closed_high": gap and gap.high,
     }

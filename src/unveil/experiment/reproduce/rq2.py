@@ -61,7 +61,8 @@ class RQ2:
                 for arm in found.trained
             },
             "gap_closed_by_severity": {
-                arm: {f"{p:g}": found.gap_closed(arm, figure, [p]) for p in found.severities} for arm in found.trained
+                arm: {f"{p:g}": (gap := found.gap_closed(arm, figure, [p])) and gap.mean for p in found.severities}
+                for arm in found.trained
             },
             "band": LEVEL,
         }

@@ -46,11 +46,18 @@ def learnable(results: Results) -> list[str]:
     return [arm for arm in results.trained if arm not in (BASE, BOUND)]
 
 
-def gap_words(gap: float | None) -> str:
+def gap_words(gap: Estimate | None) -> str:
     """What an arm does to the gap from naive to ideal."""
     if gap is None:
         return "there is no gap to close"
-    return f"{share(gap)} of the gap from naive to ideal is closed" if gap > 0 else "none of the gap is closed"
+    said = f"{gap_text(gap)} of the gap from naive to ideal is closed"
+    return said if gap.mean > 0 else f"none of the gap is closed: {gap_text(gap)}"
+
+
+def gap_text(gap: Estimate) -> str:
+    """25% [20%, 30%]; the share alone where it has no interval."""
+    bounds = "" if gap.low is None or gap.high is None else f" [{share(gap.low)}, {share(gap.high)}]"
+    return f"{share(gap.mean)}{bounds}"
 
 
 def order_words(order: Sequence[str]) -> str:
