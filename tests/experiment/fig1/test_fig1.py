@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.experiment.fig1.small import drawn, log_of
+from tests.audit.small import drawn, log_of
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError

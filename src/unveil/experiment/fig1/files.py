@@ -6,9 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from unveil.audit.family import ALPHA
+from unveil.audit.timing import LEAST
 from unveil.experiment.fig1.page import fig1_page, samples
-from unveil.experiment.fig1.run import ALPHA, Fig1
-from unveil.experiment.fig1.timing import LEAST
+from unveil.experiment.fig1.run import Fig1
 from unveil.experiment.fig1.words import caution, reading
 from unveil.experiment.folder import write_json
 from unveil.experiment.report import write_page

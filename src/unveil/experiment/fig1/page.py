@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unveil.audit.family import ALPHA, Family
+from unveil.audit.timing import LEAST
 from unveil.experiment.fig1 import plots
 from unveil.experiment.fig1.pick import Group
-from unveil.experiment.fig1.run import ALPHA, Family, Fig1
-from unveil.experiment.fig1.timing import LEAST
+from unveil.experiment.fig1.run import Fig1
 from unveil.experiment.fig1.words import caution, reading
 from unveil.experiment.report import (
     Block,

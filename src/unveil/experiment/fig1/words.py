@@ -1,8 +1,9 @@
 """What Figure 1 says of a log, in words that are chosen by the figures."""
 
+from unveil.audit.family import ALPHA, Family
+from unveil.audit.timing import LEAST
 from unveil.experiment.fig1.pairs import Pair
-from unveil.experiment.fig1.run import ALPHA, Family, Fig1
-from unveil.experiment.fig1.timing import LEAST
+from unveil.experiment.fig1.run import Fig1
 from unveil.experiment.names import signed
 
 #: Correlations below this are told as none.

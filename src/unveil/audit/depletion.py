@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.audit.timing import Floats, Timing, two_sided
 from unveil.data.sequences import Sequences
-from unveil.experiment.fig1.timing import Floats, Timing, two_sided
 
 _GRID = 400
 _GROUPS, _TURNS = 100, 60

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.experiment.fig1.small import drawn, sequences_of
+from tests.audit.small import drawn, sequences_of
+from unveil.audit.depletion import expected_means, repeats, static_rates, watched_until
+from unveil.audit.timing import Floats, false_discovery, positions, tied_share, timing
 from unveil.data.sequences import Sequences
-from unveil.experiment.fig1.depletion import expected_means, repeats, static_rates, watched_until
-from unveil.experiment.fig1.timing import Floats, false_discovery, positions, tied_share, timing
 
 
 def test_places_in_histories() -> None:

@@ -1,0 +1,1 @@
+"""What a log says about its own exposure, without training anything."""
