@@ -153,6 +153,14 @@ def test_the_expected_number_of_slots(always: bool, last: float) -> None:
     assert task.slots_per_batch == pytest.approx(mean, rel=0.02)
 
 
+def test_a_batch_knows_its_lot_and_so_does_every_part_of_it() -> None:
+    task = ClozeTask(sequences_of([[0, 1, 2]] * 6, V), 3, batch_size=2, mask_probability=0.5, seed=4)
+    slots = [batch.slots for batch in task.epoch(7)]
+    assert [each.lot for each in slots] == [(4, 7, 0), (4, 7, 1), (4, 7, 2)]
+    assert slots[1].part(0, 1).lot == slots[1].to("cpu").lot == (4, 7, 1)
+    assert task.slots.lot == ()
+
+
 def test_batches_move() -> None:
     (batch,) = ClozeTask(sequences_of([[0, 1]], V), 2, 1, 1.0).epoch(0)
     moved = batch.to("meta")

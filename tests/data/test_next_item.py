@@ -62,6 +62,11 @@ def test_batches_depend_on_seed_and_epoch_alone() -> None:
     assert any(a.token_BL.shape != b.token_BL.shape for a, b in zip(first, other, strict=True))
 
 
+def test_a_batch_knows_its_lot() -> None:
+    task = NextItemTask(sequences_of([[0, 1, 2]] * 4, V), 3, batch_size=2, seed=4)
+    assert [batch.slots.lot for batch in task.epoch(7)] == [(4, 7, 0), (4, 7, 1)]
+
+
 def test_the_expected_number_of_slots() -> None:
     task = NextItemTask(random_sequences(640), 10, 64)
     assert task.slots_per_batch == pytest.approx(np.mean([len(batch.slots) for batch in task.epoch(1)]))

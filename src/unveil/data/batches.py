@@ -60,9 +60,10 @@ class ClozeTask(OverRows):
         rng = np.random.default_rng([self.seed, n])
         hidden_N, mask = self._hidden(rng), mask_token(self.train.n_items)
         token_N = np.where(hidden_N, mask, self.rows.recent.item_N)
-        for at_BL, empty_BL in self.rows.batches(rng):
+        for nth, (at_BL, empty_BL) in enumerate(self.rows.batches(rng)):
             token_BL = token_N[at_BL]
-            yield self.rows.batch(token_BL, at_BL, empty_BL, (token_BL == mask) & ~empty_BL)
+            hidden_BL = (token_BL == mask) & ~empty_BL
+            yield self.rows.batch(token_BL, at_BL, empty_BL, hidden_BL, (self.seed, n, nth))
 
     def _hidden(self, rng: np.random.Generator) -> NDArray[np.bool_]:
         start_R, length_R = self.rows.start_R, self.rows.length_R

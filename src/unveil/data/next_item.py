@@ -38,8 +38,9 @@ class NextItemTask(OverRows):
 
     def epoch(self, n: int) -> Iterator[Batch]:
         """The batches of epoch n: a pure function of the seed and n, so that a resumed run sees what it would have."""
-        for at_BL, empty_BL in self.rows.batches(np.random.default_rng([self.seed, n])):
+        rng = np.random.default_rng([self.seed, n])
+        for nth, (at_BL, empty_BL) in enumerate(self.rows.batches(rng)):
             first_BL = ~empty_BL & (np.cumsum(~empty_BL, axis=1) == 1)
             before_BL = self.rows.recent.item_N[np.maximum(at_BL - 1, 0)]
             token_BL = np.where(first_BL, mask_token(self.train.n_items), before_BL)
-            yield self.rows.batch(token_BL, at_BL, empty_BL, ~empty_BL)
+            yield self.rows.batch(token_BL, at_BL, empty_BL, ~empty_BL, (self.seed, n, nth))

@@ -4,7 +4,7 @@ Shapes: B rows of a batch, L columns, M slots, N events, R rows of an epoch (use
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -88,13 +88,18 @@ class Rows:
             yield places(self.start_R[row_B], self.stop_R[row_B], width)
 
     def batch(
-        self, token_BL: NDArray[Any], at_BL: NDArray[np.int64], empty_BL: NDArray[np.bool_], asked_BL: NDArray[np.bool_]
+        self,
+        token_BL: NDArray[Any],
+        at_BL: NDArray[np.int64],
+        empty_BL: NDArray[np.bool_],
+        asked_BL: NDArray[np.bool_],
+        lot: tuple[int, ...] = (),
     ) -> Batch:
         """Tokens with padding in the empty cells, and a slot for the event of every cell that is asked for."""
         token_BL = np.where(empty_BL, pad_token(self.train.n_items), token_BL).astype(np.int64)
         b_M, l_M = np.nonzero(asked_BL)
         where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
-        return Batch(torch.from_numpy(token_BL), self.slots(at_BL[b_M, l_M]), where)
+        return Batch(torch.from_numpy(token_BL), replace(self.slots(at_BL[b_M, l_M]), lot=lot), where)
 
     def slots(self, at_M: NDArray[Any] | slice = slice(None)) -> Slots:
         """Some of the events, or all of them, as slots."""
