@@ -12,6 +12,7 @@ from unveil.cli import (
     data_fetch,
     demo,
     evaluate,
+    export,
     loop,
     propensity,
     recommend,
@@ -51,6 +52,7 @@ app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
+app.command("export")(export.export)
 app.command("demo")(demo.demo)
 app.command("theory")(theory.theory)
 app.command("loop")(loop.loop)

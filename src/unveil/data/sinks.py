@@ -1,7 +1,7 @@
 """Writing a log so that it reads back the same: CSV, TSV, JSON lines, RecBole .inter, Parquet; text also packed."""
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -23,12 +23,15 @@ _EXACT = 2**32 * 10**6
 _ISO_YEARS = (-62_135_596_800_000_000, 253_402_300_800_000_000)
 
 
-def write(log: Interactions, path: str | Path) -> None:
-    """Write a log under the canonical column names, in the format that the suffix names: whole, or not at all."""
+def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series] | None = None) -> None:
+    """Write a log under the canonical column names, in the format that the suffix names: whole, or not at all.
+
+    `beside` are columns that are no part of a log, a value a row: weights, for example.
+    """
     path = Path(path)
     if not len(log):
         raise UnveilError("there is nothing to write: the log has no events", where=path, hint="Loosen the filters.")
-    frame = _frame(log)
+    frame = _frame(log).with_columns(**(beside or {}))
     write_body = _writer(path)
     with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
         write_body(frame, file, path)

@@ -76,8 +76,12 @@ class LessPopular:
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """The adjusted scores."""
-        share_V = (self.count_V + 1) / (self.count_V.sum() + len(self.count_V))
-        return self.scorer(token_BL) - self.strength * share_V.log().to(token_BL.device)
+        return self.scorer(token_BL) - self.strength * log_share(self.count_V).to(token_BL.device)
+
+
+def log_share(count_V: Tensor) -> Tensor:
+    """log((count_i + 1) / (Σ_j count_j + V)): popularity, smoothed so that no item has none."""
+    return ((count_V + 1) / (count_V.sum() + len(count_V))).log()
 
 
 def _mixed(x: Tensor) -> Tensor:

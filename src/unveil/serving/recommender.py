@@ -5,6 +5,7 @@ Shapes: B users of a batch, K places, V items.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,9 +22,10 @@ from unveil.data.tokens import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.ranking import top_items
 from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import Cells, no_cells, seen_cells
+from unveil.serving.choice import Choice, refuse_beyond_catalogue
+from unveil.serving.novelty import popularity, shift
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
@@ -85,41 +87,66 @@ class Recommender:
         sizes = f"{quantity(len(self.users), 'user')}, {quantity(len(self.items), 'item')}"
         return f"Recommender({model}, {sizes}, {quantity(self.length, 'token')} a history)"
 
+    def choice(
+        self,
+        k: int = 10,
+        *,
+        novelty: float = 0.0,
+        candidates: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+    ) -> Choice:
+        """How lists are to be: their length, the novelty dial (0 to 1), and the items that may stand in them.
+
+        `candidates` are the only items that may (None: all may), `exclude` those that may not; ids that nobody knows
+        are passed over.
+        """
+        refuse_beyond_catalogue(k, len(self.items))
+        shift_V = shift(self.count_V, novelty) if novelty else None
+        return Choice(k, self._open(candidates, exclude), shift_V)
+
     def recommend(
-        self, users: Sequence[str] | None = None, k: int = 10, *, filter_seen: bool = True
+        self,
+        users: Sequence[str] | None = None,
+        k: int | Choice = 10,
+        *,
+        filter_seen: bool = True,
     ) -> Recommendations:
-        """The k best items for each of these users (all known users, where none are named)."""
-        self._refuse_beyond_catalogue(k)
+        """The k best items for each of these users (all known users, where none are named).
+
+        In the place of k may stand a `choice`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
+        """
+        choice = self._chosen(k)
         raw = pl.Series(self.users.ids if users is None else list(users), dtype=pl.String)
         index_B = self.users.index(raw)
         unknown = tuple(raw.filter(pl.Series(index_B == UNKNOWN)))
         if unknown and len(unknown) == len(raw):
             raise UnveilError("none of the users is known", found=unknown[0], hint="Give a history instead.")
-        frames = self.batches(index_B[index_B != UNKNOWN], k, filter_seen=filter_seen)
+        frames = self.batches(index_B[index_B != UNKNOWN], choice, filter_seen=filter_seen)
         return Recommendations(_joined(frames), unknown_users=unknown)
 
-    def batches(self, user_B: Index, k: int = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
+    def batches(self, user_B: Index, k: int | Choice = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
         """The lists of many users, by index, a frame at a time: memory does not grow with their number."""
+        choice = self._chosen(k)
         for part in self._parts(len(user_B)):
             part_B = user_B[part]
             seen_B = self.sequences.length_U[part_B]
             token_BL = asked(self.sequences, part_B, seen_B, self.length)
             barred = seen_cells(self.sequences, part_B, seen_B) if filter_seen else no_cells()
-            yield self._lists(self.users.raw(part_B), token_BL, barred, k)
+            yield self._lists(self.users.raw(part_B), token_BL, barred, choice)
 
     def recommend_for(
-        self, histories: Sequence[Sequence[str]], k: int = 10, *, filter_seen: bool = True
+        self, histories: Sequence[Sequence[str]], k: int | Choice = 10, *, filter_seen: bool = True
     ) -> Recommendations:
         """The k best items after each history of raw item ids, oldest first. Unknown ids are passed over and reported.
 
         The user ids of the answer are the places of the histories, from 0. An empty history is a new user's.
         """
-        self._refuse_beyond_catalogue(k)
+        choice = self._chosen(k)
         index = [self.items.index(list(history)) for history in histories]
         known = [found[found != UNKNOWN] for found in index]
         _refuse_strangers(histories, known)
         frames = (
-            self._lists(_places(part), tokens_of(known[part], len(self.items), self.length), barred, k)
+            self._lists(_places(part), tokens_of(known[part], len(self.items), self.length), barred, choice)
             for part in self._parts(len(known))
             for barred in [_cells(known[part]) if filter_seen else no_cells()]
         )
@@ -139,16 +166,34 @@ class Recommender:
 
         return cls(**vars(load(Path(folder))))
 
+    @cached_property
+    def count_V(self) -> NDArray[np.int64]:
+        """How often each item was taken."""
+        return popularity(self.sequences)
+
+    def _chosen(self, k: int | Choice) -> Choice:
+        return k if isinstance(k, Choice) else self.choice(k)
+
+    def _open(self, candidates: Sequence[str] | None, exclude: Sequence[str]) -> Tensor | None:
+        """Which items may be listed; None: all. Candidates of which none is known are an error."""
+        if candidates is None and not exclude:
+            return None
+        open_V = torch.full((len(self.items),), candidates is None)
+        for given, is_open in ((candidates or (), True), (exclude, False)):
+            index = self.items.index(list(given))
+            open_V[torch.from_numpy(index[index != UNKNOWN]).long()] = is_open
+        if not bool(open_V.any()):
+            raise UnveilError("no item is left to recommend", hint="Loosen the filters, or name more candidates.")
+        return open_V
+
     def _parts(self, rows: int) -> Iterator[slice]:
         size = max(1, min(ROWS, CELLS // len(self.items)))
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
-    def _lists(self, names: pl.Series, token_BL: Tensor, barred: Cells, k: int) -> pl.DataFrame:
+    def _lists(self, names: pl.Series, token_BL: Tensor, barred: Cells, choice: Choice) -> pl.DataFrame:
         with at_rest(self.model):
             scores_BV = checked_scores(self.model, token_BL, len(self.items)).cpu()
-        row_N, item_N = (torch.from_numpy(part) for part in barred)
-        top_BK = top_items(scores_BV, k, (row_N, item_N))
-        score_BK = scores_BV.gather(1, top_BK.clamp_min(0))
+        top_BK, score_BK = choice(scores_BV, barred)
         return self._frame(names, top_BK.numpy(), score_BK.numpy())
 
     def _frame(self, names: pl.Series, top_BK: NDArray[Any], score_BK: NDArray[Any]) -> pl.DataFrame:
@@ -160,10 +205,6 @@ class Recommender:
             "rank": place_N + 1,
         }
         return pl.DataFrame(columns, schema=SCHEMA)
-
-    def _refuse_beyond_catalogue(self, k: int) -> None:
-        if not 1 <= k <= len(self.items):
-            raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {len(self.items):,} items")
 
 
 def _joined(frames: Iterator[pl.DataFrame]) -> pl.DataFrame:

@@ -1,0 +1,82 @@
+"""The weight of each training event as a column of the log: for libraries that have the models but not the estimators.
+
+Shapes: N rows of the log, M training slots.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unveil.data.interactions import Interactions
+from unveil.data.sinks import write
+from unveil.data.splits import Split
+from unveil.errors import UnveilError
+from unveil.experiment.folder import ABOUT, read_config, read_json
+from unveil.experiment.run import world_of
+from unveil.files import refuse_existing
+from unveil.propensity.weights import WeightDiagnostics
+from unveil.simulation.world import World
+from unveil.training.fit import Ready, prepare
+from unveil.training.recipe import AUTO, Recipe
+
+#: What a run without weights of its own is asked for.
+DEFAULT = "itps"
+
+
+@dataclass(frozen=True)
+class WeightedLog:
+    """Where the log with its weights is, and what the weights are like."""
+
+    path: Path
+    estimator: str
+    propensity: str
+    by_proxy: bool
+    diagnostics: WeightDiagnostics
+
+
+def export_weights(
+    run: Path, path: Path, changes: Mapping[str, Any] | None = None, *, overwrite: bool = False
+) -> WeightedLog:
+    """Write the log of a run with two columns more: `weight`, of mean 1, and `part`.
+
+    A row has a weight where the run trained on it. Its part is `train`; or `older`, where it lies before the events
+    that the model reads; or `held-out`; or `left`, where it was shown and not taken.
+    """
+    refuse_existing(path, overwrite=overwrite)
+    experiment = read_config(run)
+    log = experiment.data.load()
+    if read_json(run / ABOUT)["log"]["fingerprint"] != log.fingerprint():
+        hint = f"Put the log of the run back to {experiment.data.log}, or train again."
+        raise UnveilError("the log has changed since the run", where=run, hint=hint)
+    split = experiment.data.parts(log)
+    ready = _weighting(split, experiment.recipe.changed(changes or {}), log, world_of(experiment, log))
+    write(log, path, beside=_columns(log, split, ready))
+    assert ready.propensity is not None
+    assert ready.weights is not None
+    return WeightedLog(path, ready.estimator.name, ready.propensity.name, ready.by_proxy, ready.weights)
+
+
+def _weighting(split: Split, recipe: Recipe, log: Interactions, world: World | None) -> Ready:
+    """The run's own estimator, where it weights events by a propensity; else ITPS."""
+    ready = prepare(split.train, recipe, log=log, world=world)
+    if ready.weights is not None:
+        return ready
+    weighted = replace(recipe, estimator={"name": DEFAULT}, propensity={"name": AUTO})
+    return prepare(split.train, weighted, log=log, world=world)
+
+
+def _columns(log: Interactions, split: Split, ready: Ready) -> dict[str, pl.Series]:
+    """`weight` and `part` of every row of the log."""
+    slots = ready.task.slots
+    assert slots.event_M is not None
+    row_M, weight_M = slots.event_M.numpy(), ready.estimator(slots).weight_M.double().numpy()
+    part_N = np.full(len(log), "left", dtype="U8")
+    for name, rows in (("held-out", split.whole.event_N), ("older", split.train.event_N), ("train", row_M)):
+        part_N[rows] = name
+    weight_N = np.full(len(log), np.nan)
+    weight_N[row_M] = weight_M / weight_M.mean()
+    return {"weight": pl.Series(weight_N).fill_nan(None), "part": pl.Series(part_N.tolist(), dtype=pl.String)}

@@ -1,0 +1,92 @@
+"""What is known of items beside the log, and the conditions that it can be asked for.
+
+A condition is `name=value`, `name!=value`, or a comparison of numbers with <, <=, > or >=. A cell may hold several
+values: a list, or text with | between them; one of them has to fit (none, for !=).
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import polars as pl
+
+from unveil.errors import UnveilError, unknown
+
+_ID = ("item_id", "itemid", "movieid", "movie_id", "id", "asin", "parent_asin", "product_id", "video_id", "item")
+_CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """A frame with the column `item_id` and one column an attribute."""
+
+    frame: pl.DataFrame
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """A CSV, TSV or Parquet file with a column of item ids."""
+        frame = _read(path)
+        names = {name.strip().lower(): name for name in frame.columns}
+        found = next((names[name] for name in _ID if name in names), None)
+        if found is None:
+            expected = f"one of {', '.join(_ID)}"
+            raise UnveilError("no column of item ids", where=path, found=", ".join(frame.columns), expected=expected)
+        return cls(frame.rename({found: "item_id"}).with_columns(pl.col("item_id").cast(pl.String)))
+
+    def matching(self, conditions: list[str]) -> list[str]:
+        """The ids of the items for which all conditions hold."""
+        return self.frame.filter([self._holds(condition) for condition in conditions])["item_id"].to_list()
+
+    def _holds(self, condition: str) -> pl.Expr:
+        parts = _CONDITION.fullmatch(condition)
+        if parts is None:
+            expected = "an attribute, a sign and a value, e.g. genre=Drama or year>=1990"
+            raise UnveilError("not a condition", found=condition, expected=expected)
+        name, sign, value = parts.groups()
+        if name not in self.frame.columns:
+            raise unknown("attribute", name, [each for each in self.frame.columns if each != "item_id"])
+        return self._equals(name, value, sign) if sign in ("=", "!=") else self._compares(name, value, sign, condition)
+
+    def _equals(self, name: str, value: str, sign: str) -> pl.Expr:
+        """An empty cell is not equal to anything."""
+        kind = self.frame.schema[name]
+        if kind.is_numeric():
+            same = pl.col(name) == _number(value, f"{name}{sign}{value}")
+        elif isinstance(kind, pl.List | pl.Array):
+            texts = pl.col(name).cast(pl.List(pl.String))
+            same = texts.list.contains(value)
+        else:
+            same = pl.col(name).cast(pl.String).str.split("|").list.contains(value)
+        same = same.fill_null(False)
+        return same if sign == "=" else ~same
+
+    def _compares(self, name: str, value: str, sign: str, condition: str) -> pl.Expr:
+        number = _number(value, condition)
+        cell = pl.col(name)
+        if not self.frame.schema[name].is_numeric():
+            cell = cell.cast(pl.String).cast(pl.Float64, strict=False)
+        compared = {"<": cell < number, "<=": cell <= number, ">": cell > number, ">=": cell >= number}
+        return compared[sign].fill_null(False)
+
+
+def _number(text: str, condition: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UnveilError("not a number", where=condition, found=text, expected="a number to compare with") from None
+
+
+def _read(path: Path) -> pl.DataFrame:
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path)
+        if path.suffix in (".csv", ".tsv"):
+            # Ids and values stay as they are written: 0104257 keeps its zero.
+            return pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema=False)
+    except OSError as error:
+        raise UnveilError(f"cannot be read: {error.strerror or error}", where=path) from None
+    except pl.exceptions.PolarsError as error:
+        raise UnveilError(f"cannot be read: {error}", where=path) from None
+    expected = "one of .csv, .tsv, .parquet"
+    raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=expected)

@@ -1,0 +1,71 @@
+"""A network as an ONNX model: tokens in, scores out, for any number of rows and columns."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from unveil import __version__
+from unveil.data.tokens import mask_token, pad_token
+from unveil.errors import UnveilError
+from unveil.models.base import Backbone
+from unveil.serving.onnx.graph import IR_VERSION, OPSET, Graph, Value
+from unveil.serving.onnx.library import onnx
+from unveil.serving.onnx.recurrent import gru4rec
+from unveil.serving.onnx.transformer import bert4rec, sasrec
+from unveil.settings import plain
+
+INPUT, OUTPUT = "token_BL", "scores_BV"
+
+#: Network → what writes its nodes.
+_WRITERS: dict[str, Callable[[Graph, Any, Value], Value]] = {"bert4rec": bert4rec, "sasrec": sasrec, "gru4rec": gru4rec}
+
+
+def as_bytes(model: Backbone, length: int) -> bytes:
+    """The model in ONNX's own format. The same weights give the same bytes."""
+    proto = _model(model, length)
+    onnx.checker.check_model(proto)
+    content: bytes = proto.SerializeToString(deterministic=True)
+    return content
+
+
+def _model(model: Backbone, length: int) -> Any:
+    graph = _graph(model)
+    proto = onnx.helper.make_model(
+        graph,
+        producer_name="unveil",
+        producer_version=__version__,
+        ir_version=IR_VERSION,
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+    )
+    onnx.helper.set_model_props(proto, _about(model, length))
+    return proto
+
+
+def _graph(model: Backbone) -> Any:
+    if model.name not in _WRITERS:
+        known = f"one of {', '.join(_WRITERS)}"
+        raise UnveilError("this network has no ONNX form", found=model.name, expected=known)
+    graph = Graph()
+    graph.op("Identity", _WRITERS[model.name](graph, model, INPUT))
+    graph.nodes[-1].output[0] = OUTPUT
+    tensor = onnx.helper.make_tensor_value_info
+    return onnx.helper.make_graph(
+        graph.nodes,
+        model.name,
+        [tensor(INPUT, onnx.TensorProto.INT64, ["B", "L"])],
+        [tensor(OUTPUT, onnx.TensorProto.FLOAT, ["B", model.n_items])],
+        [onnx.numpy_helper.from_array(array, name) for name, array in graph.weights.items()],
+    )
+
+
+def _about(model: Backbone, length: int) -> dict[str, str]:
+    """What a reader has to know to ask, as text beside the graph."""
+    return {
+        "n_items": str(model.n_items),
+        "pad": str(pad_token(model.n_items)),
+        "mask": str(mask_token(model.n_items)),
+        "length": str(length),
+        "config": json.dumps(plain(model.config)),
+        "input": "int64 rows of item indices, oldest first, right-aligned: pad on the left, mask in the last column",
+        "output": "a score for each item at the next step, on the scale of logits",
+    }

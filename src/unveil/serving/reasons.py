@@ -1,0 +1,61 @@
+"""Why an item is listed: what its share would be, had one item of the history not been there. Asked, not estimated.
+
+Shapes: J items of the history that are left out in turn, K items that are explained, V items.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.data.tokens import tokens_of
+from unveil.evaluation.scorer import Scorer, at_rest
+
+#: Scores held at once: 16 MiB.
+CELLS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """effect_JK[j, k] = log p(item k | history) − log p(item k | history without item j).
+
+    Above 0: the item of the history speaks for it, and makes it exp(effect) times as likely; below 0: against it.
+    """
+
+    item_J: NDArray[np.int64]
+    effect_JK: NDArray[np.float32]
+
+    def strongest(self, k: int, count: int) -> list[tuple[int, float]]:
+        """The items of the history that moved item k most, for or against it: (item, effect)."""
+        effect_J = self.effect_JK[:, k]
+        order_J = np.argsort(-np.abs(effect_J), kind="stable")[:count]
+        return [(int(self.item_J[j]), float(effect_J[j])) for j in order_J]
+
+
+def effects(scorer: Scorer, history: NDArray[Any], item_K: NDArray[Any], n_items: int, length: int) -> Effects:
+    """Ask again without each item of the history that the model reads, all its occurrences at once.
+
+    Where the history is longer than the model reads, an older event moves up into the place, as it would have.
+    """
+    item_J = np.unique(np.asarray(history, np.int64)[-(length - 1) :] if length > 1 else np.zeros(0, np.int64))
+    questions = [np.asarray(history), *(history[history != item] for item in item_J)]
+    share_QK = torch.cat([_log_shares(scorer, part, item_K, n_items, length) for part in _parts(questions, n_items)])
+    return Effects(item_J, (share_QK[:1] - share_QK[1:]).numpy())
+
+
+def _parts(questions: Sequence[NDArray[Any]], n_items: int) -> list[Sequence[NDArray[Any]]]:
+    size = max(1, CELLS // n_items)
+    return [questions[start : start + size] for start in range(0, len(questions), size)]
+
+
+def _log_shares(
+    scorer: Scorer, questions: Sequence[NDArray[Any]], item_K: NDArray[Any], n_items: int, length: int
+) -> Tensor:
+    """log softmax of the scores, at the items asked about."""
+    with at_rest(scorer):
+        scores_QV = scorer.scores(tokens_of(questions, n_items, length)).cpu()
+    return scores_QV[:, torch.from_numpy(np.asarray(item_K, np.int64))] - scores_QV.logsumexp(dim=1, keepdim=True)
