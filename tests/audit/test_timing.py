@@ -127,7 +127,7 @@ def test_drawing_without_repeats_is_no_random_order_but_is_explained_by_static_r
     found = timing(sequences, positions(sequences))
     assert found.dispersion > 20  # likely items come first, although nothing changes with time
     assert found.z_V[0] < -10
-    expected_V = expected_means(sequences, 40, np.random.default_rng(0))
+    expected_V = expected_means(sequences, positions(sequences), 40, np.random.default_rng(0))
     z_V = (found.mean_V - expected_V) / np.sqrt(found.variance_V)
     assert (z_V**2).mean() < 2
     assert repeats(sequences_of([[1, 2, 1], [1]], 3)) == 1

@@ -1,1 +1,20 @@
-"""What a log says about its own exposure, without training anything."""
+"""What a log says about its own exposure, without training anything.
+
+>>> from unveil.audit import audit  # doctest: +SKIP
+>>> print(audit(log).verdict)  # doctest: +SKIP
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unveil.audit.run import Audit as Audit
+    from unveil.audit.run import audit as audit
+
+
+def __getattr__(name: str) -> object:
+    """Import on first use: those who want one figure need not load them all."""
+    if name not in ("Audit", "audit"):
+        raise AttributeError(f"module 'unveil.audit' has no attribute {name!r}")
+    from unveil.audit import run
+
+    return getattr(run, name)

@@ -32,13 +32,13 @@ def repeats(sequences: Sequences) -> int:
     return len(pair_N) - len(np.unique(pair_N))
 
 
-def expected_means(sequences: Sequences, draws: int, rng: np.random.Generator) -> Floats:
-    """mean_V of u under this null: the mean over `draws` orders of all histories."""
+def expected_means(sequences: Sequences, u_N: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """mean_V of u under this null: the mean over `draws` orders of all histories, `u_N` staying where it is."""
     rate_N = _rates(sequences)
     total_V = np.zeros(sequences.n_items)
     for _ in range(draws):
-        u_N = _drawn(sequences, rate_N, rng)
-        total_V += np.bincount(sequences.item_N, weights=u_N, minlength=sequences.n_items)
+        drawn_N = u_N[_drawn(sequences, rate_N, rng)]
+        total_V += np.bincount(sequences.item_N, weights=drawn_N, minlength=sequences.n_items)
     return np.asarray(total_V / (draws * np.maximum(np.bincount(sequences.item_N, minlength=sequences.n_items), 1)))
 
 
@@ -93,13 +93,12 @@ def watched_until(rate_V: Floats, length_U: NDArray[Any]) -> Floats:
     return np.asarray(np.interp(wanted_U, np.concatenate([[0], arrived]), np.concatenate([[0], grid])))
 
 
-def _drawn(sequences: Sequences, rate_N: Floats, rng: np.random.Generator) -> Floats:
-    """u_N of one order: arrival times as shares of the time watched, ranked within each user."""
+def _drawn(sequences: Sequences, rate_N: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Where each event goes in one order: arrival times as shares of the time watched, ranked within each user."""
     uniform_N = rng.random(len(rate_N))
     with np.errstate(divide="ignore", invalid="ignore"):
         time_N = np.where(rate_N > 1e-9, -np.log1p(uniform_N * np.expm1(-rate_N)) / rate_N, uniform_N)
-    order_N = np.lexsort((time_N, sequences.user_N))
-    length_N = np.repeat(sequences.length_U, sequences.length_U)
-    place_N = np.empty(len(order_N))
-    place_N[order_N] = np.arange(len(order_N)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U)
-    return np.asarray((place_N + 0.5) / length_N)
+    order_N = np.argsort(sequences.user_N + time_N / 2)  # users lie end to end, and stay there
+    place_N = np.empty(len(order_N), np.int64)
+    place_N[order_N] = np.arange(len(order_N))
+    return place_N

@@ -41,11 +41,11 @@ def tied_share(sequences: Sequences) -> float | None:
     """The share of events that share their moment with another of the same user; None where there is no clock."""
     if sequences.time_N is None:
         return None
-    _, moment_N, size = _moments(sequences)
+    _, moment_N, size = moments(sequences)
     return float((size[moment_N] > 1).mean())
 
 
-def _moments(sequences: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def moments(sequences: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Runs of events of one user at one time: where each begins, the run of each event, and the runs' sizes."""
     user_N, time_N = sequences.user_N, sequences.time_N
     assert time_N is not None
@@ -56,7 +56,7 @@ def _moments(sequences: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[
 
 
 def _shared(sequences: Sequences, place_N: NDArray[Any]) -> Floats:
-    start, moment_N, size = _moments(sequences)
+    start, moment_N, size = moments(sequences)
     return np.asarray((place_N[start] + (size - 1) / 2)[moment_N])
 
 

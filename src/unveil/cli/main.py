@@ -6,6 +6,7 @@ import typer
 
 from unveil import __version__
 from unveil.cli import (
+    audit,
     compare,
     data_convert,
     data_describe,
@@ -47,6 +48,7 @@ data.command("convert")(data_convert.convert)
 world.command("fit")(world_fit.fit)
 world.command("draw")(world_draw.draw)
 world.command("describe")(world_describe.describe)
+app.command("audit")(audit.audit)
 app.command("train")(train.train)
 app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)

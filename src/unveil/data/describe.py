@@ -81,12 +81,12 @@ class Description:
         return "\n".join(f"{label:<{left}}  {value:>{right}}" for label, value in table)
 
 
-def describe(log: Interactions) -> Description:
-    """Count everything a reader should know about a log before using it."""
+def describe(log: Interactions, sequences: Sequences | None = None) -> Description:
+    """Count everything a reader should know about a log before using it; its histories may be at hand already."""
     taken = log.interacted()
     if not len(taken):
         raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
-    sequences = Sequences.of(log)
+    sequences = Sequences.of(log) if sequences is None else sequences
     length_U = sequences.length_U[sequences.length_U > 0]
     count_V = np.bincount(taken.item, minlength=len(log.items))
     count_V = count_V[count_V > 0]

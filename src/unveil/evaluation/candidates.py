@@ -22,6 +22,8 @@ from unveil.evaluation.seen import seen_cells
 from unveil.files import write_whole
 
 FULL = "full"
+#: Negatives of a case, where there are so many to draw from.
+USUAL = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +113,16 @@ def most_negatives(
         left["uniform"] = min(left["uniform"], int(free_CV.sum(axis=1).min()))
         left["popular"] = min(left["popular"], int((free_CV & (count_V > 0)).sum(axis=1).min()))
     return left
+
+
+def usual_negatives(
+    cases: EvalCases, sequences: Sequences, count_V: NDArray[Any], *, exclude_seen: bool = True
+) -> dict[str, int]:
+    """A hundred of each kind, or the most that there are; the exact count is made only where it can matter."""
+    if int((count_V > 0).sum()) - int(cases.seen_C.max(initial=0)) - 1 >= USUAL:
+        return {"uniform": USUAL, "popular": USUAL}
+    most = most_negatives(cases, sequences, count_V, exclude_seen=exclude_seen)
+    return {name: min(USUAL, left) for name, left in most.items()}
 
 
 def case_fingerprint(cases: EvalCases, n_items: int) -> str:

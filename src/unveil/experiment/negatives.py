@@ -10,11 +10,10 @@ import numpy as np
 
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
-from unveil.evaluation.candidates import most_negatives
-from unveil.experiment.config import EvaluationConfig, Experiment
+from unveil.evaluation.candidates import USUAL, usual_negatives
+from unveil.experiment.config import Experiment
 from unveil.wording import quantity
 
-USUAL = 100
 #: Places of the longest list that is judged.
 PLACES = 10
 
@@ -27,7 +26,8 @@ def with_negatives(experiment: Experiment, split: Split, tell: Callable[[str], N
     asked = experiment.evaluation
     if asked.uniform is not None and asked.popular is not None:
         return experiment
-    most = _count(asked, split)
+    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
+    most = usual_negatives(split.test, split.whole, count_V, exclude_seen=asked.exclude_seen)
     for name, left in most.items():
         if getattr(asked, name) is None and left < USUAL:
             found = quantity(left, f"{name} one")
@@ -35,13 +35,3 @@ def with_negatives(experiment: Experiment, split: Split, tell: Callable[[str], N
     uniform = most["uniform"] if asked.uniform is None else asked.uniform
     popular = most["popular"] if asked.popular is None else asked.popular
     return replace(experiment, evaluation=replace(asked, uniform=uniform, popular=popular))
-
-
-def _count(asked: EvaluationConfig, split: Split) -> dict[str, int]:
-    """The usual number, or the largest that there is; the exact count is made only where it can matter."""
-    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
-    barred = int(split.test.seen_C.max(initial=0)) + 1
-    if int((count_V > 0).sum()) - barred >= USUAL:
-        return {"uniform": USUAL, "popular": USUAL}
-    most = most_negatives(split.test, split.whole, count_V, exclude_seen=asked.exclude_seen)
-    return {name: min(USUAL, left) for name, left in most.items()}

@@ -81,6 +81,18 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Point:
+    """One thing to do or to know: what, the figure it stands on, and why. `code` in backticks is set as code."""
+
+    title: str
+    figure: str
+    of: str
+    text: str
+    warning: bool = False
+    kind: ClassVar[str] = "point"
+
+
+@dataclass(frozen=True)
 class Code:
     """Commands to copy."""
 
@@ -96,7 +108,7 @@ class KeyFigure:
     label: str
 
 
-Block = Table | Figure | Figures | Text | Note | Code
+Block = Table | Figure | Figures | Text | Note | Point | Code
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,16 @@ def render(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.filters["coded"] = _coded
     return templates.get_template("page.html.j2").render(page=page, version=__version__)
+
+
+def _coded(text: str) -> str:
+    """Escaped HTML in which what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    parts = str(escape(text)).split("`")
+    return Markup("".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts)))
 
 
 def write_page(page: Page, path: Path) -> None:

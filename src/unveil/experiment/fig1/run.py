@@ -92,7 +92,7 @@ def fig1(
     groups = _groups(log, titles, items, found)
     expected_V = None
     if draws and not repeats(sequences):
-        expected_V = expected_means(sequences, draws, np.random.default_rng(seed))
+        expected_V = expected_means(sequences, positions(sequences), draws, np.random.default_rng(seed))
     tied = tied_share(sequences)
     return Fig1(
         log,

@@ -1,0 +1,104 @@
+"""Advice on where propensities are to come from."""
+
+from collections.abc import Iterator
+
+from unveil.audit.advice.base import Advice, share
+from unveil.audit.exposure import Exposure, Impressions
+from unveil.audit.figures import Figures
+
+#: A log of random exposure below this share is too thin to point to.
+_SOME = 0.001
+_LOG_IT = (
+    "Begin to log what is shown and left, the position, or the probability of showing: "
+    "`unveil propensity fit` learns from the first, `propensity.name=logged` reads the last."
+)
+
+
+def exposure_advice(found: Figures) -> Iterator[Advice]:
+    """The best source of propensities that the log has, and what else it knows."""
+    known = found.exposure
+    if known.only_popularity:
+        yield _only_popularity(found)
+    if known.logged_ess is not None:
+        yield _logged(known.logged_ess)
+    if known.impressions is not None:
+        yield _impressions(known.impressions)
+        yield from _positions(known)
+    if known.randomised is not None and known.randomised > _SOME:
+        yield _randomised(known.randomised)
+    if "rating" in known.columns:
+        yield _ratings(found)
+
+
+def _only_popularity(found: Figures) -> Advice:
+    position = " Positions alone, without what was left, do not tell it either." * ("position" in found.log.columns)
+    return Advice(
+        "exposure",
+        "Only popularity can stand in for exposure: call no result on this log unbiased",
+        "none",
+        "of the columns tell what was shown and left, or how likely it was to be shown",
+        "Popularity is exposure × relevance. Dividing it out removes what users like along with what they were shown, "
+        "and rewards whatever avoids popular items. Gains of IPS and ITPS here are gains under that proxy: set a "
+        f"control beside them that merely avoids popular items (as `unveil reproduce rq4` does).{position} {_LOG_IT}",
+        warning=True,
+    )
+
+
+def _logged(ess: float) -> Advice:
+    return Advice(
+        "exposure",
+        "Use the logged propensities, not popularity",
+        share(ess),
+        "of the events are left, in effect, when each is weighted by 1 / its logged propensity",
+        "The log says how likely each row was to be shown: `--set propensity.name=logged`. Nothing that is estimated "
+        "can be better, as long as every item had some chance.",
+    )
+
+
+def _impressions(seen: Impressions) -> Advice:
+    return Advice(
+        "exposure",
+        "Learn exposure from the impressions, not from popularity",
+        share(seen.explained),
+        "of the variance of (log) popularity over items is explained by how often they were shown",
+        f"The log has {seen.rows:,} rows of what was shown, of which {share(seen.taken)} were taken. Popularity mixes "
+        f"the two; `unveil propensity fit` learns exposure alone, and `propensity.name=learnt-temporal` uses it. "
+        f"{share(seen.never_taken)} of the {seen.items:,} items shown were never taken: by popularity they would "
+        "pass for never seen.",
+    )
+
+
+def _positions(known: Exposure) -> Iterator[Advice]:
+    assert known.impressions is not None
+    rate = known.impressions.by_position
+    if rate is not None and len(rate) > 1:
+        yield Advice(
+            "exposure",
+            "Keep the position: it is a part of exposure",
+            f"{share(rate[0])} → {share(rate[-1])}",
+            f"taken at the first position → at position {len(rate)}",
+            "Where the share falls with the position, part of what looks like taste is the place on the page. "
+            "A fair comparison of items is one at equal positions.",
+        )
+
+
+def _randomised(part: float) -> Advice:
+    return Advice(
+        "exposure",
+        "Judge on the rows that a random policy showed",
+        share(part),
+        "of the rows were shown at random",
+        "On them exposure is equal for all items by design, so what is taken there is relevance alone: the only part "
+        "of the log on which a debiased model can be told from one that avoids popular items.",
+    )
+
+
+def _ratings(found: Figures) -> Advice:
+    return Advice(
+        "exposure",
+        "Ratings tell liking from taking: use them as such",
+        f"{found.log.interactions:,}",
+        "events with a rating",
+        "To take an item is not to like it. `--min-rating` keeps what was liked; `unveil world fit` learns relevance "
+        "and exposure behind a log with ratings, and gives a world in which estimators can be compared by the truth.",
+    )

@@ -1,0 +1,94 @@
+"""What popularity alone would score: the figure that a model must beat, under every protocol.
+
+Shapes: C cases, V items, M figures.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unveil.data.sequences import Sequences
+from unveil.data.splits import EvalCases, Split
+from unveil.evaluation.candidates import Candidates, usual_negatives
+from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.metrics.ndcg import NDCG
+from unveil.evaluation.metrics.recall import Recall
+from unveil.evaluation.stats import bootstrap
+from unveil.models.baselines import Popularity
+
+K = 10
+#: Scores are looked at for so many cases × items, drawn at random where there are more.
+_CELLS, _FEWEST = 100_000_000, 200
+#: The last period is this share of the training events.
+LAST = 0.1
+BASELINES = ("popularity", "last-period popularity")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One figure: a mean over cases, with a 95% interval by bootstrap over them."""
+
+    split: str
+    baseline: str
+    protocol: str
+    metric: str
+    mean: float
+    low: float
+    high: float
+    cases: int
+
+
+def baselines(splits: dict[str, Split], rng: np.random.Generator) -> tuple[Score, ...]:
+    """Both baselines on the test cases of every split, under full ranking and against drawn negatives."""
+    return tuple(score for name, split in splits.items() if len(split.test) for score in _judged(name, split, rng))
+
+
+def popularity(split: Split) -> dict[str, NDArray[np.float64]]:
+    """score_V of each baseline. Items equally popular of late stand in the order of their whole popularity."""
+    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items).astype(float)
+    late_V = np.bincount(last_period(split.train), minlength=split.train.n_items)
+    return dict(zip(BASELINES, (count_V, late_V + count_V / (count_V.sum() + 1)), strict=True))
+
+
+def last_period(train: Sequences) -> NDArray[np.int32]:
+    """Items of the last tenth of the training events by the clock; without one, of the last tenth of each history."""
+    time_N = train.time_N
+    if time_N is not None and len(time_N):
+        cut = np.partition(time_N, k := int((1 - LAST) * len(time_N)))[k]
+        return train.item_N[time_N >= cut]
+    return train.cut(train.length_U - np.ceil(LAST * train.length_U).astype(np.int64), train.length_U).item_N
+
+
+def _judged(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
+    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
+    cases = _some(split.test, split.whole.n_items, rng)
+    negatives = usual_negatives(cases, split.whole, count_V)
+    seed = int(rng.integers(2**31))
+    drawn = Candidates.draw(cases, split.whole, count_V, **negatives, seed=seed)
+    evaluator = Evaluator(cases, split.whole, drawn, count_V, length=2)
+    figures = {
+        (baseline, protocol, f"{metric.name}@{K}"): metric(rank_C, K)
+        for baseline, score_V in popularity(split).items()
+        for protocol in drawn.protocols
+        for rank_C in [evaluator.ranks(_scorer(score_V), protocol)]
+        for metric in (Recall(), NDCG())
+    }
+    value_CM = np.stack(list(figures.values()), axis=1)
+    low_M, high_M = bootstrap(value_CM, rng, resamples=500)
+    rows = zip(figures, value_CM.mean(0).tolist(), low_M.tolist(), high_M.tolist(), strict=True)
+    return [Score(name, *key, mean, low, high, len(cases)) for key, mean, low, high in rows]
+
+
+def _some(cases: EvalCases, n_items: int, rng: np.random.Generator) -> EvalCases:
+    most = max(_FEWEST, _CELLS // n_items)
+    if len(cases) <= most:
+        return cases
+    kept = np.sort(rng.choice(len(cases), most, replace=False))
+    return EvalCases(cases.user_C[kept], cases.item_C[kept], cases.step_C[kept], cases.seen_C[kept])
+
+
+def _scorer(score_V: NDArray[np.float64]) -> Popularity:
+    """Scores as places, equal for equal ones: single precision holds them exactly."""
+    return Popularity(torch.from_numpy(np.unique(score_V, return_inverse=True)[1].astype(np.float32)))

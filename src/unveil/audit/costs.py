@@ -1,0 +1,83 @@
+"""What IPS and ITPS weights would cost on this log: how many equally weighted events are left. Shapes: M slots."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
+from unveil.propensity.weights import diagnose, inverse
+
+#: Events of each user that a model is trained on: the length of the network that `unveil train` makes if not told.
+WINDOW = 50
+EXPONENTS = (1.0, 0.75, 0.5, 0.25)
+#: Steps on either side over which the smoothed popularity is spread.
+HALF_WIDTH = 5
+#: Shares of the events whose propensity is clipped.
+CLIPPED = (0.0, 0.1, 0.25, 0.5)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One setting of an estimator, and what it leaves."""
+
+    estimator: str  # ips, itps, or itps-smoothed: popularity spread over five steps on either side
+    exponent: float
+    clip: float  # of the propensity; 0: none
+    clipped: float  # share of the events whose propensity it raises
+    ess_share: float  # effective sample size (Σ w)² / Σ w², as a share of the events
+    largest_share: float  # of all weight, on one event
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Every setting; popularity of the training part stands in for exposure."""
+
+    window: int
+    events: int  # of the training part, within the window
+    alone: float  # share of them with which nobody else took the item at that step: there θ̂ is one count, for all alike
+    settings: tuple[Cost, ...]
+
+    def of(self, estimator: str, exponent: float = 1.0, nth_clip: int = 0) -> Cost:
+        """One setting; clips are counted from none."""
+        found = [each for each in self.settings if each.estimator == estimator and each.exponent == exponent]
+        return found[nth_clip]
+
+
+def costs(train: Sequences, window: int = WINDOW) -> Costs:
+    """Weigh every training event by popularity: static, at its step, and at its step and those around it."""
+    recent = train.recent(window)
+    columns = (recent.user_N, recent.item_N, recent.step_N)
+    slots = Slots(*(torch.from_numpy(column_N.astype(np.int64)) for column_N in columns))
+    models = {
+        "ips": StaticPopularity(window),
+        "itps": TemporalPopularity(window),
+        "itps-smoothed": TemporalPopularity(window, half_width=HALF_WIDTH),
+    }
+    settings = [cost for name, model in models.items() for cost in _settings(name, model.fit(train)(slots))]
+    return Costs(window, len(recent), _alone(recent), tuple(settings))
+
+
+def _alone(recent: Sequences) -> float:
+    cell_N = recent.step_N.astype(np.int64) * recent.n_items + recent.item_N
+    return float((np.unique(cell_N, return_counts=True)[1] == 1).sum() / len(cell_N))
+
+
+def _settings(name: str, theta_M: Tensor) -> list[Cost]:
+    clips = _clips(theta_M)
+    return [_cost(name, theta_M, exponent, clip) for exponent in EXPONENTS for clip in clips]
+
+
+def _clips(theta_M: Tensor) -> list[float]:
+    """Clips that raise about these shares of the propensities, in two digits, to be copied into a command."""
+    ordered = np.sort(theta_M.numpy())
+    return [0.0 if not share else float(f"{ordered[int(share * len(ordered))]:.1e}") for share in CLIPPED]
+
+
+def _cost(name: str, theta_M: Tensor, exponent: float, clip: float) -> Cost:
+    found = diagnose(inverse(theta_M, clip, exponent))
+    clipped = float((theta_M < clip).double().mean())
+    return Cost(name, exponent, clip, clipped, found.ess_share, found.largest_share)

@@ -1,0 +1,46 @@
+"""The audit as files: a page for people, and the same figures as JSON beside it."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from unveil.audit.run import Audit
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
+from unveil.experiment.audit.page import audit_page
+from unveil.experiment.folder import versions, write_json
+from unveil.experiment.report import write_page
+from unveil.files import refuse_existing
+
+
+def refuse_unfit(page: Path, *, overwrite: bool) -> None:
+    """Before any work is done: an HTML file is to be written, and nothing is to be buried."""
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise UnveilError("the audit is an HTML page", where=page, found=page.suffix or "no ending", expected=".html")
+    for path in (page, beside(page)):
+        refuse_existing(path, overwrite=overwrite)
+
+
+def beside(page: Path) -> Path:
+    """audit.json beside audit.html."""
+    return page.with_suffix(".json")
+
+
+def write(
+    found: Audit, log: Interactions, titles: Sequence[str], name: str, page: Path, command: Sequence[str]
+) -> None:
+    """Both files, each whole or not at all; the page last."""
+    told = shlex.join(command)
+    write_json(beside(page), results(found, log, told))
+    write_page(audit_page(found, titles, name, told), page)
+
+
+def results(found: Audit, log: Interactions, command: str) -> dict[str, Any]:
+    """Every figure under the names of `Audit`, movers by their own ids, and what it was made with."""
+    figures = asdict(found)
+    for name in ("histories", "calendar"):
+        for mover in (figures[name] or {}).get("movers", ()):
+            mover["item"] = log.items[mover["item"]]
+    return {"audit": 1, "command": command, "versions": versions(), "fingerprint": log.fingerprint(), **figures}

@@ -1,0 +1,48 @@
+"""The page of an audit: verdict, advice, and the figures behind them."""
+
+from collections.abc import Sequence
+
+from unveil.audit.advice.base import share, times
+from unveil.audit.run import Audit
+from unveil.experiment.audit import evaluation, movement, weights
+from unveil.experiment.audit.concentration import concentration_blocks
+from unveil.experiment.audit.words import HOW, WHAT
+from unveil.experiment.report import Code, KeyFigure, Page, Point, Section, Text
+
+
+def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> Page:
+    """The whole page; `titles` has one for each item, `name` is what the log is called."""
+    return Page(
+        title=f"What {name} says about its own exposure",
+        lede=found.verdict,
+        key_figures=key_figures(found),
+        sections=[
+            Section("What to do", [Point(a.title, a.figure, a.of, a.reason, a.warning) for a in found.advice]),
+            Section("Who gets the events", concentration_blocks(found)),
+            Section("Does popularity stand still?", movement.blocks(found, titles)),
+            Section("Does order matter?", evaluation.order_blocks(found)),
+            Section("Can an evaluation be trusted?", evaluation.blocks(found)),
+            Section("What weighting would cost", weights.blocks(found)),
+            Section("What the log knows of exposure", weights.exposure_blocks(found)),
+            Section("How it was made", [Text(WHAT), *(Text(each) for each in HOW), Code(command)]),
+        ],
+    )
+
+
+def key_figures(found: Audit) -> list[KeyFigure]:
+    """The five that matter most, of those that the log can give."""
+    told = [
+        KeyFigure(f"{found.log.interactions:,}", f"events of {found.log.users:,} users with {found.log.items:,} items"),
+        KeyFigure(share(found.concentration.head["10%"]), "of the events on the most popular tenth of the items"),
+    ]
+    for motion, clock in ((found.histories, "step"), (found.calendar, "calendar")):
+        if motion is not None:
+            label = f"of the items have a popularity that moves with the {clock}"
+            told.append(KeyFigure(share(motion.rejecting.share), label))
+    if found.order is not None:
+        told.append(KeyFigure(times(found.order.ratio), "as many recurring transitions as in shuffled histories"))
+    if found.leakage is not None:
+        told.append(KeyFigure(share(found.leakage.later), "of leave-one-out's training events are later than the case"))
+    else:
+        told.append(KeyFigure(share(found.costs.of("ips").ess_share), "of the events left, in effect, by IPS weights"))
+    return told
