@@ -10,6 +10,7 @@ from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.experiment.config import Experiment
+    from unveil.experiment.run import Run
 
 
 @takes_log
@@ -31,6 +32,9 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes of this machine that train together; torchrun starts more machines.")
+    ] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
 ) -> None:
     """Train a recommender on a log and judge it on what was held out.
@@ -38,10 +42,6 @@ def train(
     Settings come from the preset or the config, then from options, then from --set: the last to name one decides.
     """
     from unveil.cli.results import print_run
-    from unveil.experiment.folder import CONFIG
-    from unveil.experiment.grid.stopping import asked_to_stop
-    from unveil.experiment.run import run
-    from unveil.training.progress import watcher
 
     named = {
         "model.name": model,
@@ -51,15 +51,45 @@ def train(
         "training.device": device,
     }
     experiment = experiment_of(preset, config, options, named, assignments or [])
+    finished = _trained(experiment, output, workers, resume=resume)
+    if finished is not None:
+        print_run(finished)
+
+
+def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bool) -> "Run | None":
+    """The run, by workers of this machine or in the place that torchrun gave; None to those who do not lead."""
+    from unveil.experiment.grid.stopping import asked_to_stop
+    from unveil.experiment.parallel import run_rank, run_workers
+    from unveil.training.distributed.join import Place
+    from unveil.training.distributed.team import WorkerLostError
+    from unveil.training.progress import watcher
+
+    place = Place.of_environment()
+    if place is not None and workers not in (1, place.size):
+        hint = "Leave --workers out: torchrun has started the workers."
+        raise UnveilError(
+            "torchrun started another number of workers", found=workers, expected=f"{place.size}", hint=hint
+        )
+    leads = place is None or place.rank == 0
     try:
         with asked_to_stop():
-            finished = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
+            if place is not None:
+                return run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
+            return run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
     except KeyboardInterrupt as stop:
-        told = f"{stop} in {output}" if str(stop) else "stopped"
-        hint = "Go on with the same command and --resume." if (output / CONFIG).exists() else "Nothing was written."
+        raise _ended(f"{stop} in {output}" if str(stop) else "stopped", output, 130, tell=leads) from None
+    except WorkerLostError as lost:
+        raise _ended(str(lost).rstrip("."), output, 2, tell=leads) from None
+
+
+def _ended(told: str, output: Path, code: int, *, tell: bool) -> typer.Exit:
+    """The end before the end, told by one process: why, and how to go on."""
+    from unveil.experiment.folder import CONFIG
+
+    hint = "Go on with the same command and --resume." if (output / CONFIG).exists() else "Nothing was written."
+    if tell:
         typer.echo(f"unveil: {told}. {hint}", err=True)
-        raise typer.Exit(130) from None
-    print_run(finished)
+    return typer.Exit(code)
 
 
 def experiment_of(

@@ -25,6 +25,7 @@ from unveil.evaluation.ranking import rank_among, rank_among_all, top_items
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import no_cells, seen_cells
+from unveil.evaluation.sharing import EVERYTHING, Sharing
 
 #: Scores held at once: 16 MiB. Large catalogues are judged in smaller batches.
 CELLS = 2**22
@@ -47,6 +48,7 @@ class Evaluator:
     `sequences` are the histories that the cases' contexts lie in, `count_V` the items' training counts, `length` the
     number of tokens a scorer is shown. Scores are computed once a batch and never held for more cases than that.
     Results do not depend on the size of the batches or on `bucket`, which puts histories of similar length together.
+    With `sharing`, processes that all call this judge some of the batches each, and all have all results.
     """
 
     cases: EvalCases
@@ -58,6 +60,7 @@ class Evaluator:
     bucket: bool = True
     device: str = "cpu"
     judges: Mapping[str, Judge] = field(default_factory=dict)  # column such as "truth:Regret@10" → judge
+    sharing: Sharing = EVERYTHING
 
     def __post_init__(self) -> None:
         if not len(self.cases):
@@ -138,12 +141,14 @@ class Evaluator:
             columns["top"] = np.zeros((len(self.cases), top), np.int32)
         done = 0
         with at_rest(scorer):
-            for case_B in self._batches():
-                for name, value_B in self._batch(scorer, case_B, protocols, top).items():
-                    columns[name][case_B] = value_B.cpu().numpy()
+            for nth, case_B in enumerate(self._batches()):
+                if self.sharing.judges(nth):
+                    for name, value_B in self._batch(scorer, case_B, protocols, top).items():
+                        columns[name][case_B] = value_B.cpu().numpy()
                 done += len(case_B)
                 if progress:
                     progress(done)
+        self.sharing.together(columns)
         return columns
 
     def _batches(self) -> Iterator[NDArray[np.int64]]:

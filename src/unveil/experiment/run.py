@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from unveil.data.splits import Split
 from unveil.evaluation.candidates import Candidates
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
+from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.announce import Tell, tell_data, tell_training
 from unveil.experiment.card import model_card
 from unveil.experiment.config import Experiment
@@ -20,6 +21,7 @@ from unveil.experiment.folder import (
     ABOUT,
     CARD,
     NEGATIVES,
+    identity,
     is_finished,
     read_json,
     read_split,
@@ -36,9 +38,13 @@ from unveil.locking import alone_in, refuse_busy
 from unveil.serving import folder as model_folder
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
+from unveil.training.distributed.team import SOLO, Team
 from unveil.training.fit import Ready, prepare, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, fitted_in
+
+#: Whose versions all workers share: what draws, what computes, and what asks for it.
+_MUST_AGREE = ("unveil", "torch", "numpy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +58,61 @@ class Run:
     evaluation: Evaluation
 
 
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What a run works with; the same for all of a team."""
+
+    experiment: Experiment
+    log: Interactions
+    split: Split
+    ready: Ready
+    validation: ValidationEvaluator
+    evaluator: Evaluator
+    fingerprint: str  # of the log
+
+
 def run(
-    experiment: Experiment, folder: Path, *, resume: bool = False, watch: Watcher | None = None, tell: Tell = print
+    experiment: Experiment,
+    folder: Path,
+    *,
+    resume: bool = False,
+    watch: Watcher | None = None,
+    tell: Tell = print,
+    team: Team = SOLO,
 ) -> Run:
-    """Read, split, train, judge, write. Whatever a user got wrong is found before the folder is touched."""
+    """Read, split, train, judge, write. Whatever a user got wrong is found before the folder is touched.
+
+    With a team this is what its leader does, while the others `follow`.
+    """
     refuse_busy(folder)
     refuse_unfit(folder, resume=resume)
+    parts = _parts(experiment, tell, team)
+    experiment, ready = parts.experiment, parts.ready
+    with _place(folder, resume=resume):
+        refuse_other(folder, experiment, parts.fingerprint)
+        if team.told(is_finished(folder)):
+            tell("finished   nothing is left to do: this is what the run gave")
+            return _as_it_is(folder, experiment)
+        _begin(folder, parts, team)
+        keep = Keep(folder, resume=resume, identity={"log": parts.fingerprint})
+        fitted = ready.fit(parts.validation, keep=keep, watch=watch, team=team)
+        evaluation = parts.evaluator.evaluate(ready.model)
+        log, whole = parts.log, parts.split.whole
+        recommender = Recommender(ready.model, log.items, log.users, whole, experiment.model.length)
+        _finish(folder, experiment, recommender, parts.evaluator, evaluation, fitted)
+    return Run(folder, experiment, fitted, recommender, evaluation)
+
+
+def follow(experiment: Experiment, team: Team) -> None:
+    """The same reading, training and judging as the leader's, with nothing told and nothing written."""
+    parts = _parts(experiment, lambda _: None, team)
+    if not team.told(False):
+        parts.ready.fit(parts.validation, team=team)
+        parts.evaluator.evaluate(parts.ready.model, resamples=1)
+
+
+def _parts(experiment: Experiment, tell: Tell, team: Team) -> _Parts:
+    """Read, split and build, and see that all of the team have the same."""
     log = experiment.data.load()
     split = experiment.data.parts(log)
     tell_data(log, split, tell)
@@ -67,21 +122,13 @@ def run(
     validation = validation_of(
         split, experiment, protocol=judging.validation, exclude_seen=judging.exclude_seen, seed=judging.seed
     )
-    evaluator = _evaluator(experiment, split)
+    shared = replace(validation, evaluator=replace(validation.evaluator, sharing=team))
+    evaluator = replace(_evaluator(experiment, split), sharing=team)
     tell_training(ready, tell)
-    with _place(folder, resume=resume):
-        fingerprint = log.fingerprint()
-        refuse_other(folder, experiment, fingerprint)
-        if is_finished(folder):
-            tell("finished   nothing is left to do: this is what the run gave")
-            return _as_it_is(folder, experiment)
-        _begin(folder, experiment, log, split, ready)
-        keep = Keep(folder, resume=resume, identity={"log": fingerprint})
-        fitted = ready.fit(validation, keep=keep, watch=watch)
-        evaluation = evaluator.evaluate(ready.model)
-        recommender = Recommender(ready.model, log.items, log.users, split.whole, experiment.model.length)
-        _finish(folder, experiment, recommender, evaluator, evaluation, fitted)
-    return Run(folder, experiment, fitted, recommender, evaluation)
+    fingerprint = log.fingerprint()
+    with_what = {name: found for name, found in versions().items() if name in _MUST_AGREE}
+    team.agree({"log": fingerprint, "versions": with_what, **identity(experiment)})
+    return _Parts(experiment, log, split, ready, shared, evaluator, fingerprint)
 
 
 def evaluate(folder: Path) -> Evaluation:
@@ -134,19 +181,21 @@ def _evaluator(experiment: Experiment, split: Split) -> Evaluator:
     )
 
 
-def _begin(folder: Path, experiment: Experiment, log: Interactions, split: Split, ready: Ready) -> None:
+def _begin(folder: Path, parts: _Parts, team: Team) -> None:
+    ready = parts.ready
     about = {
         "versions": versions(),
-        "log": {"fingerprint": log.fingerprint(), **asdict(describe(log))},
-        "split": split.rule,
+        "workers": team.size,
+        "log": {"fingerprint": parts.fingerprint, **asdict(describe(parts.log))},
+        "split": parts.split.rule,
         "propensity": None if ready.propensity is None else ready.propensity.name,
         "by_proxy": ready.by_proxy,
         "weights": None if ready.weights is None else asdict(ready.weights),
         "parameters": ready.model.n_parameters(),
     }
-    write_config(folder, experiment)
+    write_config(folder, parts.experiment)
     write_json(folder / ABOUT, about)
-    write_split(folder, split)
+    write_split(folder, parts.split)
 
 
 def _finish(

@@ -46,9 +46,13 @@ def private_randomness(device: torch.device) -> Iterator[None]:
         yield
 
 
-def seed_epoch(seed: int, epoch: int) -> None:
-    """Set torch's generators for one epoch: what is drawn in it depends on nothing that came before."""
-    torch.manual_seed(int(np.random.SeedSequence([seed, epoch, _DROPOUT]).generate_state(1, np.uint64)[0]))
+def seed_epoch(seed: int, epoch: int, rank: int = 0) -> None:
+    """Set torch's generators for one epoch: what is drawn in it depends on nothing that came before.
+
+    Each worker of a team draws for its own rows, from a stream of its own; the first one's is that of a single process.
+    """
+    words = [seed, epoch, _DROPOUT, rank] if rank else [seed, epoch, _DROPOUT]
+    torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]))
 
 
 _DROPOUT = 1  # keeps these draws apart from others made from the same seed and epoch

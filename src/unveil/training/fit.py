@@ -23,6 +23,7 @@ from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.settings import plain
 from unveil.training.device import pick_device
+from unveil.training.distributed.team import SOLO, Team
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep, Trainer
@@ -56,7 +57,12 @@ class Ready:
         return [*told, _PROXY] if self.by_proxy else told
 
     def fit(
-        self, validation: ValidationEvaluator | None, *, keep: Keep | None = None, watch: Watcher | None = None
+        self,
+        validation: ValidationEvaluator | None,
+        *,
+        keep: Keep | None = None,
+        watch: Watcher | None = None,
+        team: Team = SOLO,
     ) -> Fitted:
         """Train the model in place, and bring it home from wherever it was trained; the best weights are kept."""
         fitted = Trainer(self.recipe.training).fit(
@@ -67,6 +73,7 @@ class Ready:
             keep=keep,
             watch=watch,
             mean_weight=1.0 if self.weights is None else self.weights.mean,
+            team=team,
         )
         self.model.cpu()
         return fitted
@@ -81,7 +88,7 @@ def prepare(
     task = _task(train, recipe, model.task)
     propensity = _propensity(train, recipe, log, world)
     name, options = _named(recipe.estimator)
-    chosen = build_estimator(name, options, propensity=propensity, world=world)
+    chosen = build_estimator(name, options, propensity=propensity, world=world, train=train)
     return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))
 
 

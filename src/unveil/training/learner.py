@@ -18,6 +18,7 @@ from unveil.estimators.base import Estimator, Signal, cloze_risk
 from unveil.models.base import Backbone
 from unveil.training.adamw import AdamW
 from unveil.training.config import TrainerConfig
+from unveil.training.distributed.team import SOLO, Team
 from unveil.training.progress import Watcher
 from unveil.training.schedule import learning_rate
 
@@ -57,7 +58,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Learner:
-    """A model, what it is to minimise, and AdamW."""
+    """A model, what it is to minimise, AdamW, and who shares the work."""
 
     config: TrainerConfig
     model: Backbone
@@ -65,6 +66,7 @@ class Learner:
     task: Task
     device: torch.device
     mean_weight: float = 1.0  # of the estimator's weights over all slots
+    team: Team = SOLO
 
     @cached_property
     def optimiser(self) -> AdamW:
@@ -91,25 +93,35 @@ class Learner:
             yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
-        """One step of the optimiser."""
-        signal = self.estimator(batch.slots).to(self.device)
-        batch = batch.to(self.device)
+        """One step of the optimiser, the same for all of the team: risks and gradients are sums over its parts."""
+        part = self.team.part(batch)
+        signal = self.estimator(part.slots).to(self.device)
         divisor, total = self.normaliser(signal)
-        loss = cloze_risk(*self.model.head(self.model(batch.token_BL, batch.where)), signal, normaliser=divisor)
-        value = _finite(loss.item(), epoch)
         self.optimiser.zero_grad()
-        torch.autograd.backward(loss)
+        (value,) = self.team.sum(self.backward(part.to(self.device), signal, divisor))
+        _refuse_infinite(value, epoch)
+        self.team.add_up(self.optimiser.parameters)
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimiser.step(tally.lr)
         tally.add(value * divisor, total, len(batch.slots))
 
+    def backward(self, part: Batch, signal: Signal, divisor: float) -> float:
+        """Form the gradients of a part's risk, and give the risk. A part without slots has neither."""
+        if not len(part.slots):
+            return 0.0
+        loss = cloze_risk(*self.model.head(self.model(part.token_BL, part.where)), signal, normaliser=divisor)
+        torch.autograd.backward(loss)
+        return loss.item()
+
     def normaliser(self, signal: Signal) -> tuple[float, float]:
         """What this batch's risk is divided by, and its part in the mean over the epoch."""
-        return normaliser(self.estimator, signal, self.task.slots_per_batch, self.mean_weight)
+        return normaliser(self.estimator, signal, self.task.slots_per_batch, self.mean_weight, self.team)
 
 
-def normaliser(estimator: Estimator, signal: Signal, expected: float, mean_weight: float = 1.0) -> tuple[float, float]:
+def normaliser(
+    estimator: Estimator, signal: Signal, expected: float, mean_weight: float = 1.0, team: Team = SOLO
+) -> tuple[float, float]:
     """What the risk of a batch with `expected` slots is divided by, and its part in the mean over the epoch.
 
     The paper's 1/N, N the slots of a batch. Batches of short rows hold fewer slots, so N is the number expected of a
@@ -117,15 +129,17 @@ def normaliser(estimator: Estimator, signal: Signal, expected: float, mean_weigh
     by the estimator's mean weight: a constant, which moves no minimum, but puts the risks of all estimators on one
     scale, where one clip of the gradient means the same to each. A self-normalised estimator divides by the mean
     weight of the batch itself.
+
+    Of a batch that a team shares, the signal is this process's part; counts and weights are those of the whole batch.
     """
-    count = len(signal.weight_M)
+    count, weight = team.sum(len(signal.weight_M), float(signal.weight_M.sum()))
     if not estimator.self_normalised:
         return expected * mean_weight, count * mean_weight
-    total = max(float(signal.weight_M.sum()), torch.finfo(torch.float32).tiny)
+    total = max(weight, torch.finfo(torch.float32).tiny)
     return total * expected / count, total
 
 
-def _finite(loss: float, epoch: int) -> float:
+def _refuse_infinite(loss: float, epoch: int) -> None:
     if not math.isfinite(loss):
         raise UnveilError(
             "training diverged: the loss is not finite",
@@ -133,4 +147,3 @@ def _finite(loss: float, epoch: int) -> float:
             found=loss,
             hint="Try a smaller training.lr, a smaller training.clip, warm-up, or a clip on the propensities.",
         )
-    return loss

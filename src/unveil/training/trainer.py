@@ -13,6 +13,7 @@ from unveil.models.base import Backbone
 from unveil.training.checkpoint import Checkpoint, sweep_drafts
 from unveil.training.config import WHEREABOUTS, TrainerConfig
 from unveil.training.device import pick_device, private_randomness, seed_epoch, threads
+from unveil.training.distributed.team import SOLO, Team
 from unveil.training.history import Epoch, append, read, rewrite
 from unveil.training.identity import refuse_other_run, settings
 from unveil.training.learner import Learner, Task
@@ -85,12 +86,16 @@ class Trainer:
         keep: Keep | None = None,
         watch: Watcher | None = None,
         mean_weight: float = 1.0,
+        team: Team = SOLO,
     ) -> Fitted:
-        """Train `model` in place. `validate` gives the metric to be maximised, alone or by its name among others."""
+        """Train `model` in place. `validate` gives the metric to be maximised, alone or by its name among others.
+
+        All of a team call this with the same model, estimator and task; only its leader keeps and watches.
+        """
         device = pick_device(self.config.device)
-        learner = Learner(self.config, model.to(device), estimator, task, device, mean_weight)
+        learner = Learner(self.config, model.to(device), estimator, task, device, mean_weight, team)
         with threads(self.config.threads), private_randomness(device):
-            return _Run(self.config, learner, validate, keep, watch or Silent()).fit()
+            return _Run(self.config, learner, validate, keep, watch or Silent(), team).fit()
 
 
 @dataclass
@@ -102,6 +107,7 @@ class _Run:
     validate: Validate | None
     keep: Keep | None
     watch: Watcher
+    team: Team
     state: TrainingState = field(default_factory=TrainingState)
     saved_at: float = -math.inf
     kept: int = 0  # epochs in the last checkpoint
@@ -126,7 +132,7 @@ class _Run:
         return out_of_patience or self.state.done >= self.config.epochs
 
     def one_epoch(self, number: int) -> None:
-        seed_epoch(self.config.seed, number)
+        seed_epoch(self.config.seed, number, self.team.rank)
         start = time.perf_counter()
         tally = self.learner.epoch(number, self.watch)
         seconds = time.perf_counter() - start
@@ -142,7 +148,8 @@ class _Run:
             return None
         self.learner.model.eval()
         found = self.validate(self.learner.model)
-        metrics = dict(found) if isinstance(found, Mapping) else {self.config.monitor: float(found)}
+        mine = found if isinstance(found, Mapping) else {self.config.monitor: found}
+        metrics = self.team.told({name: float(value) for name, value in mine.items()})
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
         if wrong or self.config.monitor not in metrics:
             told = f"no number for {wrong[0]}" if wrong else ", ".join(metrics)
@@ -151,20 +158,27 @@ class _Run:
         return metrics
 
     def begin(self) -> None:
-        """Go on from the checkpoint, or start anew; a run that died before its first checkpoint starts anew too."""
-        if self.keep is None:
-            return
-        there = self.keep.checkpoint.exists()
-        if there and not self.keep.resume:
+        """Go on from the checkpoint, or start anew; all of a team from the state of its leader."""
+        self.team.agree(self.learning())
+        if self.keep is not None:
+            self.go_on(self.keep)
+        heard = self.team.hear(self.checkpoint)
+        if heard is not None:
+            self.state = restored(heard, self.learner.model, self.learner.optimiser)
+
+    def go_on(self, keep: Keep) -> None:
+        """From the checkpoint, if there is one: a run that died before its first starts anew."""
+        there = keep.checkpoint.exists()
+        if there and not keep.resume:
             hint = "Resume the run, or name another folder."
-            raise UnveilError("the folder holds a run already", where=self.keep.folder, hint=hint)
+            raise UnveilError("the folder holds a run already", where=keep.folder, hint=hint)
         if there:
-            checkpoint = Checkpoint.load(self.keep.checkpoint)
-            refuse_other_run(checkpoint.state["identity"], self.identity(), self.keep.checkpoint)
+            checkpoint = Checkpoint.load(keep.checkpoint)
+            refuse_other_run(checkpoint.state["identity"], self.identity(), keep.checkpoint)
             self.state = restored(checkpoint, self.learner.model, self.learner.optimiser)
             self.kept = self.state.done
-        sweep_drafts(self.keep.checkpoint)
-        rewrite(self.keep.epochs, self.state.epochs)
+        sweep_drafts(keep.checkpoint)
+        rewrite(keep.epochs, self.state.epochs)
 
     def store(self) -> None:
         """The line first, then the checkpoint: a kill between them leaves a line that resumption writes again."""
@@ -173,12 +187,19 @@ class _Run:
         append(self.keep.epochs, self.state.epochs[-1])
         now = time.monotonic()
         if self.finished() or now - self.saved_at >= 60 * self.config.checkpoint_minutes:
-            learner = self.learner
-            checkpoint_of(self.state, learner.model, learner.optimiser, self.identity()).save(self.keep.checkpoint)
+            self.checkpoint().save(self.keep.checkpoint)
             self.saved_at, self.kept = now, self.state.done
+
+    def checkpoint(self) -> Checkpoint:
+        """The state as it is now."""
+        return checkpoint_of(self.state, self.learner.model, self.learner.optimiser, self.identity())
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the numbers, as far as it can be named."""
+        return self.learning() | (dict(self.keep.identity) if self.keep else {})
+
+    def learning(self) -> dict[str, Any]:
+        """What is learnt, and how."""
         model, estimator = self.learner.model, self.learner.estimator
         trainer = {name: value for name, value in settings(self.config).items() if name not in WHEREABOUTS}
         return {
@@ -186,5 +207,4 @@ class _Run:
             "model": {"class": type(model).__name__, "n_items": model.n_items, **settings(model.config)},
             "estimator": {"name": estimator.name, **settings(estimator)},
             "task": settings(self.learner.task),
-            **(self.keep.identity if self.keep else {}),
         }
