@@ -18,6 +18,7 @@ from unveil.cli import (
     propensity,
     recommend,
     reproduce,
+    serve,
     theory,
     train,
     tune,
@@ -55,6 +56,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("recommend")(recommend.recommend)
 app.command("export")(export.export)
+app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 app.command("theory")(theory.theory)
 app.command("loop")(loop.loop)

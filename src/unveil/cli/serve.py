@@ -1,0 +1,74 @@
+"""`unveil serve RUN [RUN2]`: trained models behind HTTP, with a page to try them on."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unveil.errors import UnveilError
+
+if TYPE_CHECKING:
+    from unveil.serving.server.served import Beside
+
+_LIMITS = "Limits"
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of trained models; the first answers by default.")],
+    host: Annotated[str, typer.Option(help="Where to listen; only this machine can reach the default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    titles: Annotated[Path | None, typer.Option(help="Titles of items: movies.dat, u.item, CSV or TSV.")] = None,
+    title_ids: Annotated[Path | None, typer.Option(help="Pairs: the log's id, the titles' id.")] = None,
+    items: Annotated[Path | None, typer.Option(help="Attributes of items, for `where`: CSV, TSV or Parquet.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the bearer token to ask for; or set UNVEIL_TOKEN.")
+    ] = None,
+    watch: Annotated[float, typer.Option(min=0, help="Seconds between looks at the folders; 0: only /reload.")] = 2.0,
+    workers: Annotated[int, typer.Option(min=1, help="Threads that score.")] = 2,
+    drain: Annotated[float, typer.Option(min=0, help="Seconds of goodbye after SIGTERM, still answering.")] = 1.0,
+    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.", rich_help_panel=_LIMITS)] = 1 << 20,
+    max_history: Annotated[int, typer.Option(min=1, help="Items of a history.", rich_help_panel=_LIMITS)] = 10_000,
+    max_k: Annotated[int, typer.Option(min=1, help="Items of a list.", rich_help_panel=_LIMITS)] = 1_000,
+    max_batch: Annotated[int, typer.Option(min=1, help="Lists of one request.", rich_help_panel=_LIMITS)] = 256,
+    max_concurrent: Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_LIMITS)] = 256,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.01, help="Until a request has arrived.", rich_help_panel=_LIMITS)
+    ] = 10.0,
+) -> None:
+    """Serve trained models: lists as JSON, a page at /, health, metrics; a new model in a folder is taken up by itself.
+
+    SIGTERM and Ctrl-C end it once all requests under way are answered.
+    """
+    from unveil.serving.server.limits import Limits
+    from unveil.serving.server.process import Settings
+    from unveil.serving.server.process import serve as run
+
+    limits = Limits(max_body, max_history, max_k, max_batch, max_concurrent, max_seconds)
+    settings = Settings(host, port, _token(token_file), workers, watch or None, drain, limits=limits)
+    if host not in ("127.0.0.1", "::1", "localhost") and settings.token is None:
+        typer.echo(f"unveil: {host} can be reached by others, and no token is asked for.", err=True)
+    run(runs, settings, _beside(titles, title_ids, items))
+
+
+def _token(path: Path | None) -> str | None:
+    if path is None:
+        return os.environ.get("UNVEIL_TOKEN") or None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnveilError(f"cannot be read: {error}", where=path) from None
+    if not token:
+        raise UnveilError("the file is empty", where=path, expected="a token")
+    return token
+
+
+def _beside(titles: Path | None, title_ids: Path | None, items: Path | None) -> "Beside":
+    from unveil.experiment.fig1.titles import read_ids, read_titles
+    from unveil.serving.attributes import Attributes
+    from unveil.serving.server.served import Beside
+
+    named = {} if titles is None else read_titles(titles)
+    if title_ids is not None:
+        named = {raw: named[other] for raw, other in read_ids(title_ids).items() if other in named}
+    return Beside(named, None if items is None else Attributes.read(items))

@@ -1,0 +1,122 @@
+"""The paths of the server: lists, search, health, metrics, and the page."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from unveil import __version__
+from unveil.errors import UnveilError
+from unveil.serving.server import wire
+from unveil.serving.server.desk import Desk
+from unveil.serving.server.page import page_router
+
+_ABOUT = "Lists of items for histories or known users. Raw ids in, raw ids out; unknown ids are reported."
+_BAD = wire.refusals(400, 401, 408, 413, 422, 429)
+
+
+def create_app(desk: Desk) -> FastAPI:
+    """The app of a desk; `desk.guard` has to stand before it."""
+    app = FastAPI(
+        title="unveil", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=desk.open
+    )
+    app.include_router(_lists(desk))
+    app.include_router(_upkeep(desk))
+    app.include_router(page_router())
+    app.add_exception_handler(UnveilError, _refuse_unveil)
+    app.add_exception_handler(RequestValidationError, _refuse_invalid)
+    app.add_exception_handler(HTTPException, _refuse_http)
+    return app
+
+
+def _lists(desk: Desk) -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["lists"], responses=_BAD)
+
+    @router.post("/recommend", response_model=wire.Answer, summary="One list")
+    async def recommend(question: wire.Question) -> Response:
+        """The list for a history or a known user."""
+        (answer,) = await desk.answer([question])
+        return _json(answer)
+
+    @router.post("/recommend/batch", response_model=wire.Answers, summary="Many lists")
+    async def recommend_batch(batch: wire.Batch) -> Response:
+        """One list for each question, in order."""
+        return _json(wire.Answers(answers=await desk.answer(batch.questions)))
+
+    @router.get("/items", response_model=list[wire.Found], summary="Search items")
+    async def items(
+        q: str = Query("", max_length=200, description="Words of a title, or an id.", examples=["star wars"]),
+        limit: int = Query(20, ge=1, le=100),
+        model: str | None = None,
+    ) -> Sequence[wire.Found]:
+        """The most popular items that have all the words."""
+        return await desk.work(lambda: desk.shelf.model(model).search(q, limit))
+
+    @router.get("/models", response_model=list[wire.Model], summary="What is served")
+    async def models() -> Sequence[wire.Model]:
+        """The models, the first of which answers where none is named."""
+        return [desk.describe(served) for served in desk.shelf.models.values()]
+
+    return router
+
+
+def _upkeep(desk: Desk) -> APIRouter:
+    router = APIRouter(tags=["upkeep"])
+
+    @router.get("/health", summary="Alive?")
+    async def health() -> dict[str, str]:
+        """200 as long as the process answers at all."""
+        return {"status": "alive"}
+
+    @router.get("/ready", summary="Ready?", responses={503: {"description": "shutting down"}})
+    async def ready() -> Response:
+        """200 while new requests are welcome, 503 once the server is about to end."""
+        status = "leaving" if desk.guard.draining else "ready"
+        return JSONResponse({"status": status}, 503 if desk.guard.draining else 200)
+
+    @router.get("/metrics", summary="Counters, for Prometheus")
+    async def metrics() -> Response:
+        """Text in the format of Prometheus."""
+        return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @router.post("/reload", summary="Look at the model folders again", responses=wire.refusals(401, 409))
+    async def reload() -> Response:
+        """Load every folder again. What is refused leaves the old version in place, and gives 409."""
+        outcomes = await desk.reload(force=True)
+        refused = [outcome for outcome in outcomes if outcome.refused]
+        content = {"models": [vars(outcome) for outcome in outcomes]}
+        if refused:
+            content["error"] = " ".join(f"{outcome.name}: {outcome.refused}" for outcome in refused)
+        return JSONResponse(content, 409 if refused else 200)
+
+    return router
+
+
+def _json(content: BaseModel) -> Response:
+    """Straight from the model to bytes: it is our own, and need not be checked."""
+    return Response(content.model_dump_json(), media_type="application/json")
+
+
+async def _refuse_unveil(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 422)
+
+
+async def _refuse_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _refuse_invalid(request: Request, error: Exception) -> Response:
+    """The first thing that is wrong, in one sentence: where, what, and what was found."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part != "body")
+    if first["type"] == "json_invalid":
+        reason = first.get("ctx", {}).get("error", "")
+        return JSONResponse({"error": f"not JSON, at character {place}: {reason}"}, 400)
+    found = first.get("input")
+    shown = f", found {found!r}"[:100] if isinstance(found, str | int | float) else ""
+    return JSONResponse({"error": f"{place + ': ' if place else ''}{first['msg']}{shown}"}, 422)

@@ -1,0 +1,113 @@
+"""The desk: takes questions from the app to the models, on threads of its own, and looks after the models."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from logging import ERROR, WARNING
+from typing import TypeVar
+
+from unveil.errors import UnveilError
+from unveil.serving.server import wire
+from unveil.serving.server.guard import Guard
+from unveil.serving.server.limits import Limits
+from unveil.serving.server.logs import tell
+from unveil.serving.server.metrics import Metrics
+from unveil.serving.server.served import Served
+from unveil.serving.server.shelf import Outcome, Shelf
+
+T = TypeVar("T")
+
+
+@dataclass
+class Desk:
+    """Models, limits, counters, and the threads that score; each question is scored by one of them."""
+
+    shelf: Shelf
+    limits: Limits
+    metrics: Metrics
+    guard: Guard
+    workers: int = 2
+    watch: float | None = None  # seconds between two looks at the model folders; None: only when asked
+    _pool: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="scoring")
+
+    @asynccontextmanager
+    async def open(self, app: object) -> AsyncIterator[None]:
+        """While the server runs: watch the folders; afterwards, let what is being scored come to its end."""
+        watching = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+            self._pool.shutdown()
+            tell("stopped")
+
+    async def work(self, task: Callable[[], T]) -> T:
+        """Run a task on one of the scoring threads."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, task)
+
+    async def answer(self, questions: Sequence[wire.Question]) -> list[wire.Answer]:
+        """One answer for each question; those to the same model are scored together."""
+        self._refuse_beyond(questions)
+        by_model: dict[str, list[int]] = {}
+        models = [self.shelf.model(question.model) for question in questions]
+        for place, served in enumerate(models):
+            by_model.setdefault(served.name, []).append(place)
+        answers: dict[int, wire.Answer] = {}
+        for places in by_model.values():
+            served, asked = models[places[0]], [questions[place] for place in places]
+            answers.update(zip(places, await self.work(lambda: served.answer(asked)), strict=True))  # noqa: B023
+        given = [answers[place] for place in range(len(questions))]
+        self.metrics.count(given)
+        return given
+
+    def describe(self, served: Served) -> wire.Model:
+        """What is served under a name."""
+        recommender = served.recommender
+        return wire.Model(
+            name=served.name,
+            version=served.version,
+            network=served.network,
+            items=len(recommender.items),
+            users=len(recommender.users),
+            length=recommender.length,
+            dial=[dict(point) for point in served.dial],
+        )
+
+    async def reload(self, *, force: bool = False) -> list[Outcome]:
+        """Look at the folders again, away from the threads that score."""
+        outcomes = await asyncio.to_thread(self.shelf.reload, force=force)
+        for outcome in outcomes:
+            if outcome.refused or outcome.changed:
+                how = "refused" if outcome.refused else "loaded"
+                self.metrics.reloads.labels(outcome.name, how).inc()
+                tell(f"model {how}", vars(outcome), level=WARNING if outcome.refused else 20)
+        return outcomes
+
+    async def _watch(self) -> None:
+        while self.watch is not None:
+            await asyncio.sleep(self.watch)
+            try:
+                await self.reload()
+            except Exception as error:  # a watcher that dies would go unnoticed
+                tell("watching failed", {"error": repr(error)}, level=ERROR)
+
+    def _refuse_beyond(self, questions: Sequence[wire.Question]) -> None:
+        _refuse_more(len(questions), self.limits.batch, "questions")
+        for question in questions:
+            if question.user is not None and question.history is not None:
+                raise UnveilError("a user and a history were both given", expected="one of them")
+            _refuse_more(question.k, self.limits.k, "k")
+            for name in ("history", "candidates", "exclude"):
+                _refuse_more(len(getattr(question, name) or ()), self.limits.history, name)
+
+
+def _refuse_more(found: int, limit: int, name: str) -> None:
+    if found > limit:
+        raise UnveilError(f"{name}: too many", found=f"{found:,}", expected=f"at most {limit:,}")

@@ -1,0 +1,41 @@
+"""What the server counts, in the format of Prometheus."""
+
+from collections.abc import Sequence
+
+from unveil.serving.server.library import prometheus_client
+from unveil.serving.server.wire import Answer
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """The counters of one server."""
+
+    def __init__(self) -> None:
+        self.registry = prometheus_client.CollectorRegistry()
+        self.requests = self._counter("requests", "Requests answered.", "path", "status")
+        self.lists = self._counter("lists", "Lists given.", "model")
+        self.fallbacks = self._counter("fallbacks", "Lists by popularity: nothing of the history was known.", "model")
+        self.unknown = self._counter("unknown_items", "Items of histories that the model does not know.", "model")
+        self.reloads = self._counter("reloads", "Folders looked at that had changed.", "model", "outcome")
+        self.under_way = prometheus_client.Gauge(
+            "unveil_requests_under_way", "Requests not answered yet.", registry=self.registry
+        )
+        self.seconds = prometheus_client.Histogram(
+            "unveil_request_seconds", "Time to answer.", ["path"], buckets=_SECONDS, registry=self.registry
+        )
+
+    def count(self, answers: Sequence[Answer]) -> None:
+        """What was given."""
+        for answer in answers:
+            self.lists.labels(answer.model).inc()
+            self.unknown.labels(answer.model).inc(len(answer.unknown_items))
+            if answer.fallback:
+                self.fallbacks.labels(answer.model).inc()
+
+    def text(self) -> bytes:
+        """Everything, as it is scraped."""
+        return prometheus_client.generate_latest(self.registry)
+
+    def _counter(self, name: str, about: str, *labels: str) -> prometheus_client.Counter:
+        return prometheus_client.Counter(f"unveil_{name}_total", about, labels, registry=self.registry)

@@ -1,0 +1,137 @@
+"""The server as a process: how it starts, and how it ends without dropping a request."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+import torch
+from uvicorn.protocols.http.h11_impl import H11Protocol, h11
+
+from unveil.errors import UnveilError
+from unveil.serving.server.app import create_app
+from unveil.serving.server.desk import Desk
+from unveil.serving.server.guard import OPEN, Guard
+from unveil.serving.server.library import uvicorn
+from unveil.serving.server.limits import Limits
+from unveil.serving.server.logs import start as start_logs
+from unveil.serving.server.logs import tell
+from unveil.serving.server.metrics import Metrics
+from unveil.serving.server.served import Beside
+from unveil.serving.server.shelf import Shelf
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where to listen, whom to let in, and how to end."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    workers: int = 2
+    watch: float | None = 2.0
+    drain: float = 1.0  # seconds in which requests are still taken on after being told to stop, clients sent away
+    patience: float = 30.0  # seconds that requests under way are then given
+    limits: Limits = field(default_factory=Limits)
+
+
+def serve(folders: Sequence[Path], settings: Settings, beside: Beside | None = None) -> None:
+    """Load the models and answer until told to stop (SIGTERM, SIGINT)."""
+    torch.set_num_threads(1)
+    shelf = Shelf(beside or Beside())
+    shelf.add(folders)
+    with _listening(settings.host, settings.port) as listener:
+        start_logs()
+        desk = desk_of(shelf, settings)
+        host, port = listener.getsockname()[:2]
+        where = f"[{host}]" if ":" in host else host
+        versions = {served.name: served.version for served in shelf.models.values()}
+        tell("started", {"url": f"http://{where}:{port}/", "models": versions, "token": settings.token is not None})
+        Server(_config(desk, settings), desk.guard, settings.drain).run([listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that takes connections; they wait until the server runs."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        hint = "Name another place with --host or --port."
+        raise UnveilError(f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", hint=hint) from None
+
+
+def desk_of(shelf: Shelf, settings: Settings) -> Desk:
+    """The desk with its app behind the door."""
+    metrics = Metrics()
+    guard = Guard(_nothing, settings.limits, metrics, settings.token)
+    desk = Desk(shelf, settings.limits, metrics, guard, settings.workers, settings.watch)
+    guard.app = app = create_app(desk)
+    guard.paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
+    return desk
+
+
+async def _nothing(scope: object, receive: object, send: object) -> None:
+    """Stands in for the app until there is one."""
+
+
+def _config(desk: Desk, settings: Settings) -> "uvicorn.Config":
+    return uvicorn.Config(
+        desk.guard,
+        http=_patient(settings.limits.seconds),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=int(settings.patience),
+        lifespan="on",
+    )
+
+
+class Server(uvicorn.Server):
+    """On the first signal it says goodbye for a while, still answering; then it closes the door and finishes."""
+
+    def __init__(self, config: "uvicorn.Config", guard: Guard, drain: float) -> None:
+        super().__init__(config)
+        self.guard, self.drain = guard, drain
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; a second signal ends the goodbye, a third does not wait for anybody."""
+        if not self.guard.draining:
+            tell("stopping", {"signal": signal.Signals(sig).name, "drain": self.drain})
+            self.guard.draining = True
+            asyncio.get_running_loop().call_later(self.drain, self._close)
+        elif not self.should_exit:
+            self._close()
+        else:
+            self.force_exit = True
+
+    def _close(self) -> None:
+        self.should_exit = True
+
+
+def _patient(seconds: float) -> type[H11Protocol]:
+    """A protocol that waits so long, and no longer, for the head of a request."""
+
+    class Patient(H11Protocol):
+        deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._await_head()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+                self._await_head()
+            elif self.deadline is not None:
+                self.deadline.cancel()
+                self.deadline = None
+
+        def _await_head(self) -> None:
+            if self.deadline is None:
+                self.deadline = self.loop.call_later(seconds, self.transport.close)
+
+    return Patient

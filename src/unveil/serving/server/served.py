@@ -1,0 +1,195 @@
+"""A model that answers questions: the recommender on ONNX Runtime, with ids and titles at hand.
+
+Shapes: B histories, K places, V items.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.data.tokens import tokens_of
+from unveil.data.vocabulary import UNKNOWN
+from unveil.errors import UnveilError
+from unveil.evaluation.metrics import NOBODY
+from unveil.evaluation.scorer import at_rest
+from unveil.evaluation.seen import no_cells
+from unveil.models.baselines import log_share
+from unveil.serving.attributes import Attributes
+from unveil.serving.choice import Choice
+from unveil.serving.reasons import effects
+from unveil.serving.recommender import Recommender
+from unveil.serving.server.wire import Answer, Found, Listed, Question, Reason
+
+#: Scores held at once: 16 MiB.
+CELLS = 2**22
+History = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What is known of items beside the log."""
+
+    titles: Mapping[str, str] = field(default_factory=dict)
+    attributes: Attributes | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """Immutable: a new version is another object, and requests under way keep the one they began with."""
+
+    name: str
+    folder: Path
+    version: str
+    network: str
+    recommender: Recommender
+    beside: Beside = field(default_factory=Beside)
+    dial: Sequence[Mapping[str, float]] = ()
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Raw id of each item."""
+        return self.recommender.items.ids.to_list()
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Index of each raw id: far quicker for a few ids than the vocabulary is."""
+        return {raw: place for place, raw in enumerate(self.ids)}
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """What to call each item: its title, or its id."""
+        return [self.beside.titles.get(raw, raw) for raw in self.ids]
+
+    @cached_property
+    def share_V(self) -> NDArray[np.float64]:
+        """Popularity of each item, as a share of all interactions."""
+        count_V = self.recommender.count_V
+        return count_V / max(1, count_V.sum())
+
+    @cached_property
+    def fallback_V(self) -> Tensor:
+        """Scores for those of whom nothing is known: log popularity."""
+        return log_share(torch.from_numpy(self.recommender.count_V)).float()
+
+    def warm(self) -> None:
+        """Make everything that is made once, before the first request has to wait for it."""
+        self.answer([Question(history=self.ids[:1], k=1, filter_seen=False), Question(k=1)])
+        self.search("", 1)
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer for each question; all histories are scored together."""
+        asked = [self._history(question) for question in questions]
+        choices = [self._choice(question) for question in questions]
+        scores = self._scores([history for history, _ in asked])
+        return [
+            self._answer(question, choice, history, unknown, scores_1V)
+            for question, choice, (history, unknown), scores_1V in zip(questions, choices, asked, scores, strict=True)
+        ]
+
+    def search(self, text: str, limit: int) -> list[Found]:
+        """The most popular items whose title or id has all the words."""
+        words = text.lower().split()
+        hits = (v for v in self._by_popularity if all(word in self._searched[v] for word in words))
+        return [
+            Found(item_id=self.ids[v], title=self.titles[v], popularity=float(self.share_V[v]))
+            for v, _ in zip(hits, range(limit), strict=False)
+        ]
+
+    @cached_property
+    def _by_popularity(self) -> list[int]:
+        order: list[int] = np.argsort(-self.recommender.count_V, kind="stable").tolist()
+        return order
+
+    @cached_property
+    def _searched(self) -> list[str]:
+        return [f"{raw} {title}".lower() for raw, title in zip(self.ids, self.titles, strict=True)]
+
+    def _history(self, question: Question) -> tuple[History, list[str]]:
+        """Indices of the items that are known, and the ids that are not."""
+        if question.user is not None:
+            (user,) = self.recommender.users.index([question.user])
+            known = [] if user == UNKNOWN else self.recommender.sequences.history(int(user))
+            return np.asarray(known, np.int64), []
+        given = question.history or []
+        places = [self.place.get(raw, UNKNOWN) for raw in given]
+        unknown = [raw for raw, place in zip(given, places, strict=True) if place == UNKNOWN]
+        return np.array([place for place in places if place != UNKNOWN], np.int64), list(dict.fromkeys(unknown))
+
+    def _choice(self, question: Question) -> Choice:
+        candidates = question.candidates
+        if question.where:
+            matching = self._matching(tuple(question.where))
+            candidates = list(matching if candidates is None else matching & set(candidates))
+        return self.recommender.choice(
+            question.k, novelty=question.novelty, candidates=candidates, exclude=question.exclude
+        )
+
+    @cached_property
+    def _matching(self) -> Any:
+        @lru_cache(maxsize=256)
+        def matching(conditions: tuple[str, ...]) -> frozenset[str]:
+            if self.beside.attributes is None:
+                hint = "Start the server with --items FILE."
+                raise UnveilError("conditions need attributes of items, and the server has none", hint=hint)
+            return frozenset(self.beside.attributes.matching(list(conditions)))
+
+        return matching
+
+    def _scores(self, histories: Sequence[History]) -> Iterator[Tensor]:
+        """scores_1V of each history, popularity where nothing is known; those of the model are asked together."""
+        warm = [history for history in histories if len(history)]
+        size = max(1, CELLS // len(self.ids))
+        rows = (row_1V for at in range(0, len(warm), size) for row_1V in self._rows(warm[at : at + size]))
+        for history in histories:
+            yield next(rows) if len(history) else self.fallback_V[None]
+
+    def _rows(self, histories: Sequence[History]) -> Iterator[Tensor]:
+        token_BL = tokens_of(histories, len(self.ids), self.recommender.length)
+        with at_rest(self.recommender.model):
+            scores_BV = self.recommender.model.scores(token_BL)
+        yield from scores_BV.split(1)
+
+    def _answer(
+        self, question: Question, choice: Choice, history: History, unknown: list[str], scores_1V: Tensor
+    ) -> Answer:
+        seen = (np.zeros(len(history), np.int64), history) if question.filter_seen else no_cells()
+        top_1K, score_1K = choice(scores_1V, seen)
+        top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
+        why = self._reasons(history, top_K, question.reasons)
+        items = [
+            Listed(
+                item_id=self.ids[item],
+                title=self.titles[item],
+                rank=rank,
+                score=score,
+                popularity=float(self.share_V[item]),
+                reasons=reasons,
+            )
+            for rank, (item, score, reasons) in enumerate(zip(top_K, score_1K[0].tolist(), why, strict=False), 1)
+        ]
+        return Answer(
+            model=self.name,
+            version=self.version,
+            items=items,
+            unknown_items=unknown,
+            fallback=None if len(history) else "popularity",
+        )
+
+    def _reasons(self, history: History, top_K: list[int], count: int) -> list[list[Reason]]:
+        if not count or not len(history) or not top_K:
+            return [[] for _ in top_K]
+        found = effects(self.recommender.model, history, np.array(top_K), len(self.ids), self.recommender.length)
+        return [
+            [
+                Reason(item_id=self.ids[item], title=self.titles[item], effect=effect)
+                for item, effect in found.strongest(k, count)
+            ]
+            for k in range(len(top_K))
+        ]

@@ -1,0 +1,80 @@
+"""A served model, asked in this process; the door and the app are those of the real server."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+
+from tests.runs import Finished
+from tests.runs import finished as finished
+from unveil.serving.attributes import Attributes
+from unveil.serving.server.limits import Limits
+from unveil.serving.server.process import Settings, desk_of
+from unveil.serving.server.served import Beside
+from unveil.serving.server.shelf import Shelf
+
+TITLES = {f"0{n:02d}": f"Film number {n}" for n in range(30)}
+LIMITS = Limits(body=50_000, history=200, k=20, batch=8)
+
+
+def beside() -> Beside:
+    genres = ["Drama", "Comedy|Drama", "Horror"]
+    frame = pl.DataFrame(
+        {"item_id": list(TITLES), "genre": [genres[n % 3] for n in range(30)], "year": range(1990, 2020)}
+    )
+    return Beside(TITLES, Attributes(frame))
+
+
+class Client:
+    """Asks the door of a desk, one request after another."""
+
+    def __init__(self, runner: asyncio.Runner, http: httpx.AsyncClient) -> None:
+        self.runner, self.http = runner, http
+
+    def request(self, method: str, path: str, **how: Any) -> httpx.Response:
+        return self.runner.run(self.http.request(method, path, **how))
+
+    def get(self, path: str, **how: Any) -> httpx.Response:
+        return self.request("GET", path, **how)
+
+    def post(self, path: str, **how: Any) -> httpx.Response:
+        return self.request("POST", path, **how)
+
+
+@contextmanager
+def asking(shelf: Shelf, settings: Settings) -> Iterator[Client]:
+    desk = desk_of(shelf, settings)
+    transport = httpx.ASGITransport(desk.guard)
+    with asyncio.Runner() as runner:
+        opened, http = desk.open(None), httpx.AsyncClient(transport=transport, base_url="http://server")
+        runner.run(opened.__aenter__())
+        try:
+            yield Client(runner, http)
+        finally:
+            runner.run(http.aclose())
+            runner.run(opened.__aexit__(None, None, None))
+
+
+@pytest.fixture(scope="session")
+def shelf(finished: Finished) -> Shelf:
+    made = Shelf(beside())
+    made.add([finished.folder])
+    return made
+
+
+@pytest.fixture(scope="session")
+def client(shelf: Shelf) -> Iterator[Client]:
+    with asking(shelf, Settings(watch=None, limits=LIMITS)) as client:
+        yield client
+
+
+@pytest.fixture
+def model_copy(finished: Finished, tmp_path: Path) -> Path:
+    """The model of the run in a folder of its own, to be changed."""
+    return Path(shutil.copytree(finished.folder, tmp_path / "model"))

@@ -1,0 +1,125 @@
+import math
+
+import numpy as np
+import pytest
+
+from tests.runs import Finished
+from tests.serving.server.conftest import TITLES, Client
+from unveil.serving.server.shelf import Shelf
+
+
+def ask(client: Client, **question: object) -> dict[str, object]:
+    answer = client.post("/v1/recommend", json=question)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def ids(answer: dict[str, object]) -> list[str]:
+    return [item["item_id"] for item in answer["items"]]  # type: ignore[attr-defined]
+
+
+def test_a_history_is_answered_as_the_recommender_would(client: Client, finished: Finished) -> None:
+    answer = ask(client, history=["001", "002"], k=5)
+    expected = finished.run.recommender.recommend_for([["001", "002"]], 5).frame
+    assert ids(answer) == expected["item_id"].to_list()
+    scores = [item["score"] for item in answer["items"]]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(scores, expected["score"], atol=1e-5)
+    first = answer["items"][0]  # type: ignore[index]
+    assert (first["rank"], first["title"]) == (1, TITLES[first["item_id"]])
+    assert (answer["fallback"], answer["unknown_items"]) == (None, [])
+
+
+def test_a_known_user_is_answered_from_the_log(client: Client, finished: Finished) -> None:
+    expected = finished.run.recommender.recommend(["0003"], 4).frame["item_id"].to_list()
+    assert ids(ask(client, user="0003", k=4)) == expected
+
+
+def test_unknown_ids_are_reported_and_passed_over(client: Client) -> None:
+    answer = ask(client, history=["x", "001", "y", "x"], k=3)
+    assert answer["unknown_items"] == ["x", "y"]
+    assert ids(answer) == ids(ask(client, history=["001"], k=3))
+
+
+@pytest.mark.parametrize("question", [{"history": ["x", "y"]}, {"history": []}, {}, {"user": "nobody"}])
+def test_where_nothing_is_known_popularity_answers_and_says_so(
+    question: dict[str, object], client: Client, shelf: Shelf
+) -> None:
+    answer = ask(client, **question, k=5)
+    count_V = shelf.model(None).recommender.count_V
+    expected = [f"0{place:02d}" for place in np.argsort(-count_V, kind="stable")[:5]]
+    assert ids(answer) == expected
+    assert answer["fallback"] == "popularity"
+
+
+def test_what_may_be_listed(client: Client) -> None:
+    everything = ids(ask(client, history=["001"], k=20, filter_seen=False))
+    chosen = ids(ask(client, history=["001"], k=20, candidates=["001", "005", "007", "x"]))
+    assert chosen == [item for item in everything if item in ("005", "007")]
+    assert ids(ask(client, history=["001"], k=3, exclude=everything[:2], filter_seen=False)) == everything[2:5]
+    drama = {item for n, item in enumerate(TITLES) if n % 3 < 2 and 1990 + n >= 2000}
+    listed = ids(ask(client, history=["001"], k=20, where=["genre=Drama", "year>=2000"]))
+    assert set(listed) <= drama
+    assert len(listed) == len(drama)
+    both = ids(ask(client, history=["001"], where=["genre=Horror"], candidates=["002", "003", "005"], k=9))
+    assert set(both) == {"002", "005"}
+
+
+def test_the_dial_lists_what_is_less_popular(client: Client) -> None:
+    def popularity(novelty: float) -> float:
+        answer = ask(client, history=["001", "002"], novelty=novelty)
+        return sum(item["popularity"] for item in answer["items"])  # type: ignore[attr-defined]
+
+    assert popularity(0) >= popularity(0.5) >= popularity(1)
+    assert popularity(0) > popularity(1)
+
+
+def test_reasons_are_what_leaving_one_out_does(client: Client, finished: Finished) -> None:
+    answer = ask(client, history=["001", "002", "003"], k=2, reasons=3)
+
+    def log_share(history: list[str], item: str) -> float:
+        frame = finished.run.recommender.recommend_for([history], 30, filter_seen=False).frame
+        scores = dict(zip(frame["item_id"], frame["score"], strict=True))
+        return scores[item] - math.log(sum(math.exp(score) for score in scores.values()))
+
+    for item in answer["items"]:  # type: ignore[attr-defined]
+        effects = {why["item_id"]: why["effect"] for why in item["reasons"]}
+        assert effects.keys() == {"001", "002", "003"}
+        for left_out, effect in effects.items():
+            without = [raw for raw in ("001", "002", "003") if raw != left_out]
+            expected = log_share(["001", "002", "003"], item["item_id"]) - log_share(without, item["item_id"])
+            assert effect == pytest.approx(expected, abs=1e-4)
+        sizes = [abs(why["effect"]) for why in item["reasons"]]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_batch_is_answered_as_its_questions_are_one_by_one(client: Client) -> None:
+    questions = [
+        {"history": ["001"], "k": 3},
+        {"history": ["x"]},
+        {"user": "0004", "novelty": 0.5},
+        {"history": ["001", "002"]},
+    ]
+    answers = client.post("/v1/recommend/batch", json={"questions": questions}).json()["answers"]
+    for question, answer in zip(questions, answers, strict=True):
+        alone = ask(client, **question)
+        assert ids(answer) == ids(alone)
+        assert answer["fallback"] == alone["fallback"]
+
+
+def test_search_finds_titles_and_ids_the_popular_first(client: Client, shelf: Shelf) -> None:
+    def found(text: str, limit: int = 20) -> list[str]:
+        return [hit["item_id"] for hit in client.get("/v1/items", params={"q": text, "limit": limit}).json()]
+
+    assert found("number 17") == ["017"]
+    assert found("NUMBER film 17") == ["017"]
+    assert found("017") == ["017"]
+    assert found("nothing") == []
+    by_popularity = [f"0{v:02d}" for v in np.argsort(-shelf.model(None).recommender.count_V, kind="stable")]
+    assert found("film", 30) == by_popularity
+    assert found("", 3) == by_popularity[:3]
+
+
+def test_what_is_served_is_told(client: Client, shelf: Shelf) -> None:
+    (told,) = client.get("/v1/models").json()
+    assert (told["name"], told["network"], told["items"], told["users"]) == ("run", "bert4rec", 30, 40)
+    assert told["version"] == shelf.model(None).version

@@ -1,0 +1,146 @@
+"""Bad input: the right status, one clear message, and a server that goes on."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.serving.server.conftest import Client, asking
+from unveil.serving.server.process import Settings
+from unveil.serving.server.shelf import Shelf
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ({"k": -1}, "k: Input should be greater than or equal to 1, found -1"),
+        ({"k": 21}, "k: too many: found '21', expected at most 20."),
+        ({"k": "many"}, "k: Input should be a valid integer"),
+        ({"novelty": 1.5}, "novelty: Input should be less than or equal to 1"),
+        ({"history": ["001"] * 201}, "history: too many: found '201', expected at most 200."),
+        ({"history": "001"}, "history: Input should be a valid list, found '001'"),
+        ({"history": [1]}, "history.0: Input should be a valid string, found 1"),
+        ({"histroy": ["001"]}, "histroy: Extra inputs are not permitted"),
+        ({"history": ["001"], "user": "0001"}, "a user and a history were both given"),
+        ({"model": "rum"}, "unknown model: found 'rum', expected one of run. Did you mean 'run'?"),
+        ({"where": ["genre~Drama"]}, "not a condition: found 'genre~Drama'"),
+        ({"where": ["gender=Drama"]}, "unknown attribute: found 'gender', expected one of genre, year."),
+        ({"where": ["year>=soon"]}, "year>=soon: not a number: found 'soon'"),
+        ({"candidates": ["x"]}, "no item is left to recommend"),
+        ([], "Input should be a valid dictionary"),
+    ],
+)
+def test_a_question_that_cannot_be_answered(question: object, message: str, client: Client) -> None:
+    answer = client.post("/v1/recommend", json=question)
+    assert answer.status_code == 422
+    assert message in answer.json()["error"]
+
+
+@pytest.mark.parametrize("body", [b"{", b'{"k": }', b"\xff\xfe", b'{"k": 1} and more', b"[" * 20_000])
+def test_what_is_not_json(body: bytes, client: Client) -> None:
+    answer = client.post("/v1/recommend", content=body, headers=JSON)
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+
+
+def test_a_body_that_is_too_large(client: Client) -> None:
+    answer = client.post("/v1/recommend", content=b" " * 50_001, headers=JSON)
+    assert answer.status_code == 413
+    assert answer.json()["error"] == "the request is too large: 50,001 bytes or more, at most 50,000 are taken"
+    assert client.post("/v1/recommend", content=b"{}" + b" " * 49_998, headers=JSON).status_code == 200
+
+
+def test_a_body_that_says_it_is_huge_is_not_waited_for(client: Client) -> None:
+    answer = client.post("/v1/recommend", content=b"{}", headers={**JSON, "content-length": "99999999999"})
+    assert answer.status_code == 413
+
+
+def test_too_many_questions_at_once(client: Client) -> None:
+    answer = client.post("/v1/recommend/batch", json={"questions": [{}] * 9})
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "questions: too many: found '9', expected at most 8."
+    assert client.post("/v1/recommend/batch", json={"questions": []}).status_code == 422
+
+
+def test_other_paths_and_methods(client: Client) -> None:
+    assert client.get("/v1/recommend").status_code == 405
+    assert client.get("/nothing").status_code == 404
+
+
+@pytest.fixture
+def locked(shelf: Shelf) -> Iterator[Client]:
+    with asking(shelf, Settings(watch=None, token="sésame")) as client:
+        yield client
+
+
+@pytest.mark.parametrize("given", ["", "Bearer", "Bearer wrong", "Basic sésame", "sésame", "Bearer sésame2"])
+def test_without_the_token_nothing_is_told(given: str, locked: Client) -> None:
+    headers = {"authorization": given.encode()} if given else {}
+    for method, path in (("POST", "/v1/recommend"), ("GET", "/v1/items"), ("GET", "/metrics"), ("POST", "/reload")):
+        answer = locked.request(method, path, headers=headers)  # type: ignore[arg-type]
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "Authorization: Bearer" in answer.json()["error"]
+
+
+def test_with_the_token_all_is_well_and_the_page_and_health_need_none(locked: Client) -> None:
+    for path in ("/", "/page.js", "/page.css", "/health", "/ready"):
+        assert locked.get(path).status_code == 200
+    headers = {"authorization": "bearer sésame".encode()}
+    assert locked.post("/v1/recommend", json={}, headers=headers).status_code == 200  # type: ignore[arg-type]
+
+
+def test_ids_of_requests(client: Client) -> None:
+    assert client.get("/health", headers={"x-request-id": "abc-1"}).headers["x-request-id"] == "abc-1"
+    made = client.get("/health", headers={"x-request-id": "a\tb" * 50}).headers["x-request-id"]
+    assert len(made) == 16
+
+
+def test_requests_are_counted_by_path_and_status(client: Client) -> None:
+    def count(line: str) -> float:
+        lines = client.get("/metrics").text.splitlines()
+        return float(next((each.split()[-1] for each in lines if each.startswith(line)), 0))
+
+    answered, missing = (
+        'unveil_requests_total{path="/v1/recommend",status="200"}',
+        'unveil_requests_total{path="other",status="404"}',
+    )
+    before = count(answered), count(missing), count("unveil_unknown_items_total"), count("unveil_fallbacks_total")
+    client.post("/v1/recommend", json={"history": ["x", "y"]})
+    client.get("/made/up/by/somebody")
+    after = count(answered), count(missing), count("unveil_unknown_items_total"), count("unveil_fallbacks_total")
+    assert [b - a for a, b in zip(before, after, strict=True)] == [1, 1, 2, 1]
+    assert count('unveil_request_seconds_count{path="/v1/recommend"}') >= 1
+    assert count("unveil_requests_under_way") == 1  # the one that asks
+
+
+def test_requests_are_logged_as_json_without_what_was_asked(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    from unveil.serving.server.logs import AsJson
+
+    with caplog.at_level("INFO", "unveil.server"):
+        client.post("/v1/recommend", json={"history": ["001"], "user": None})
+    line = json.loads(AsJson().format(caplog.records[-1]))
+    assert (line["event"], line["path"], line["status"], line["level"]) == ("request", "/v1/recommend", 200, "info")
+    assert line["ms"] > 0
+    assert "001" not in json.dumps({name: value for name, value in line.items() if name not in ("time", "id", "ms")})
+
+
+def test_openapi_describes_the_paths_with_examples(client: Client) -> None:
+    told = client.get("/openapi.json").json()
+    assert {"/v1/recommend", "/v1/recommend/batch", "/v1/items", "/v1/models", "/health", "/ready", "/metrics"} <= told[
+        "paths"
+    ].keys()
+    question = told["components"]["schemas"]["Question"]
+    for example in question["examples"]:
+        assert example.keys() <= question["properties"].keys()
+    assert {"200", "400", "401", "413", "422", "429"} <= told["paths"]["/v1/recommend"]["post"]["responses"].keys()
+
+
+def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
+    for path in ("/", "/page.js", "/page.css"):
+        answer = client.get(path)
+        assert "http://" not in answer.text
+        assert "https://" not in answer.text
+        assert "default-src 'none'" in answer.headers["content-security-policy"]

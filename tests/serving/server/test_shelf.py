@@ -1,0 +1,125 @@
+"""New models take the place of old ones; bad ones do not."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.runs import Finished
+from tests.serving.server.conftest import asking
+from unveil.errors import UnveilError
+from unveil.models.base import Backbone, backbone
+from unveil.serving.recommender import Recommender
+from unveil.serving.server.process import Settings
+from unveil.serving.server.shelf import Shelf, _names, signature
+from unveil.serving.server.wire import Question
+
+
+def another(folder: Path) -> Recommender:
+    """A model for the same items with other weights."""
+    old = Recommender.load(folder)
+    assert isinstance(old.model, Backbone)
+    kind = backbone("gru4rec")
+    model = kind(kind.Config(width=4, length=old.length), len(old.items), seed=9)
+    return Recommender(model, old.items, old.users, old.sequences, old.length)
+
+
+def shelf_of(*folders: Path) -> Shelf:
+    shelf = Shelf()
+    shelf.add(folders)
+    return shelf
+
+
+def test_nothing_happens_while_nothing_changes(model_copy: Path) -> None:
+    shelf = shelf_of(model_copy)
+    before = shelf.model(None)
+    (outcome,) = shelf.reload()
+    assert (outcome.changed, outcome.refused) == (False, None)
+    assert shelf.model(None) is before
+
+
+def test_a_new_model_takes_over_and_the_old_one_still_answers_who_holds_it(model_copy: Path) -> None:
+    shelf = shelf_of(model_copy)
+    old = shelf.model(None)
+    another(model_copy).save(model_copy, overwrite=True)
+    (outcome,) = shelf.reload()
+    new = shelf.model(None)
+    assert outcome.changed
+    assert (outcome.version, new.network) == (new.version, "gru4rec")
+    assert new.version != old.version
+    question = Question(history=["001"], k=30, filter_seen=False)
+    (first,), (second,) = old.answer([question]), new.answer([question])
+    assert (first.version, second.version) == (old.version, new.version)
+    assert first.items != second.items
+
+
+@pytest.mark.parametrize("damage", ["weights cut", "manifest gone", "folder gone", "not JSON", "one file of another"])
+def test_a_bad_model_is_refused_and_the_old_one_stays(damage: str, model_copy: Path) -> None:
+    shelf = shelf_of(model_copy)
+    old, weights = shelf.model(None), model_copy / "model.safetensors"
+    if damage == "weights cut":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    elif damage == "manifest gone":
+        (model_copy / "manifest.json").unlink()
+    elif damage == "folder gone":
+        shutil.rmtree(model_copy)
+    elif damage == "not JSON":
+        (model_copy / "manifest.json").write_text("{")
+    else:
+        weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    (outcome,) = shelf.reload()
+    assert outcome.refused
+    assert shelf.model(None) is old
+    assert old.answer([Question(history=["001"])])[0].items
+    assert not shelf.reload()[0].refused, "what was refused is not tried again until it changes"
+
+
+def test_a_folder_that_is_mended_is_taken_up(model_copy: Path) -> None:
+    """Files arrive one by one: what does not fit yet is refused, and looked at again when the next one is there."""
+    shelf = shelf_of(model_copy)
+    arriving = model_copy.parent / "arriving"
+    another(model_copy).save(arriving)
+    names = ["manifest.json", *(path.name for path in arriving.iterdir() if path.name != "manifest.json")]
+    outcomes = []
+    for name in names:
+        shutil.copy(arriving / name, model_copy / name)
+        os.utime(model_copy / name)
+        outcomes += shelf.reload()
+    assert outcomes[0].refused
+    assert outcomes[-1].refused is None
+    assert shelf.model(None).network == "gru4rec"
+
+
+def test_the_path_reload_says_what_came_of_it(model_copy: Path) -> None:
+    shelf = shelf_of(model_copy)
+    with asking(shelf, Settings(watch=None)) as client:
+        told = client.post("/reload")
+        assert (told.status_code, told.json()["models"][0]["changed"]) == (200, False)
+        (model_copy / "items.parquet").unlink()
+        told = client.post("/reload")
+        assert told.status_code == 409
+        assert "items.parquet: a file of the model is missing" in told.json()["error"]
+        assert client.post("/v1/recommend", json={"history": ["001"]}).status_code == 200
+        metrics = client.get("/metrics").text
+        assert 'unveil_reloads_total{model="model",outcome="refused"} 1.0' in metrics
+
+
+def test_two_models_are_told_apart(model_copy: Path, finished: Finished) -> None:
+    shelf = shelf_of(model_copy, finished.folder)
+    assert list(shelf.models) == ["model", "run"]
+    assert shelf.model("run").folder == finished.folder
+    with asking(shelf, Settings(watch=None)) as client:
+        questions = [{"model": "run"}, {"model": "model"}, {"model": "run"}]
+        answers = client.post("/v1/recommend/batch", json={"questions": questions}).json()["answers"]
+        assert [answer["model"] for answer in answers] == ["run", "model", "run"]
+
+
+def test_names_of_folders() -> None:
+    assert _names([Path("a/run"), Path("b/run"), Path("run-2"), Path("c/run/")]) == ["run", "run-2", "run-2-2", "run-3"]
+
+
+def test_a_folder_that_is_none_is_an_error_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="not the folder of a trained model"):
+        shelf_of(tmp_path)
+    assert len(set(signature(tmp_path))) == 1
