@@ -46,10 +46,10 @@ def _print(found: "Audit", output: Path) -> None:
     from rich.table import Table
 
     from unveil.experiment.audit.files import beside
-    from unveil.experiment.audit.page import key_figures
+    from unveil.experiment.audit.page import key_figures, size
 
     console = Console()
-    console.print(found.verdict, highlight=False)
+    console.print(f"{size(found)} {found.verdict}", highlight=False)
     console.print()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right", no_wrap=True)

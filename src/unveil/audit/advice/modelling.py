@@ -9,6 +9,8 @@ from unveil.audit.order import Order
 
 #: Above these the head speaks for the log, and cold cases are too many to pass over.
 _HEAVY, _MANY_COLD = 0.5, 0.05
+#: So many times the recurring transitions of shuffled histories are more than a trace of order.
+_MUCH = 1.5
 
 
 def modelling_advice(found: Figures) -> Iterator[Advice]:
@@ -43,9 +45,11 @@ def _order(order: Order) -> Advice:
         else " Not so when only runs of ten neighbours are shuffled: what order there is, is slow drift, "
         "which popularity of late would catch as well."
     )
+    much = "information: a sequential model has something to learn"
+    little = "a little information: expect little more from a sequential model"
     return Advice(
         "order",
-        "Order carries information: a sequential model has something to learn",
+        f"Order carries {much if order.ratio >= _MUCH else little}",
         times(order.ratio),
         of,
         f"{order.recurring:,} pairs of equal transitions against {order.whole.expected:,.0f} ({p}, {order.shuffles} "

@@ -131,7 +131,7 @@ def _cost(costs: Costs) -> Advice:
         f"of the events are left, in effect, under {least.estimator.upper()} without clipping",
         f"Of {costs.events:,} training events IPS leaves {share(plain_ips.ess_share)}, ITPS "
         f"{share(plain_itps.ess_share)} in effect (Σ w)² / Σ w². The strongest settings below that leave at least "
-        f"{ENOUGH:.0%}: {told}. Both trade bias for variance: choose between them on validation, not on test.",
+        f"{ENOUGH:.0%}: {told}. Clips and exponents trade bias for variance: choose on validation, never on test.",
         warning=least.ess_share < ENOUGH / 4,
     )
 
@@ -151,11 +151,13 @@ def _thin(costs: Costs) -> Advice:
 
 
 def _setting(costs: Costs, estimator: str) -> str:
-    best = strongest(costs, estimator)
+    best, name = strongest(costs, estimator), estimator.upper()
     if best is None:
-        return f"{estimator.upper()} none"
-    clip = f", `estimator.clip={best.clip:g}`" if best.clip else ""
-    return f"{estimator.upper()} `estimator.exponent={best.exponent:g}`{clip} ({share(best.ess_share)})"
+        return f"{name} none"
+    options = [f"estimator.exponent={best.exponent:g}"] * (best.exponent < 1)
+    options += [f"estimator.clip={best.clip:g}"] * (best.clip > 0)
+    how = " ".join(f"`--set {option}`" for option in options) or "as it is"
+    return f"{name} {how} ({share(best.ess_share)})"
 
 
 def strongest(costs: Costs, estimator: str) -> Cost | None:

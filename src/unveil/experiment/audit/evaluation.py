@@ -8,6 +8,9 @@ from unveil.experiment.audit.words import BASELINE, NO_ORDER, SHUFFLES, TRUST
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
 from unveil.experiment.result_plots import Dot, intervals
 
+#: Splits as people call them.
+NAMES = {LEAVE_ONE_OUT: "leave-one-out", TEMPORAL: "split in time"}
+
 
 def order_blocks(found: Audit) -> list[Block]:
     """The shuffle tests."""
@@ -73,7 +76,8 @@ def _snags(found: Audit) -> Table:
             ["  cases whose item is in training only later", percent(leak.unborn)],
             ["split in time: the same three, by design", percent(0.0)],
         ]
-    for name, cases in cold.splits.items():
+    for split, cases in cold.splits.items():
+        name = NAMES[split]
         rows += [
             [f"{name}: test items never seen in training", percent(cases.items)],
             [f"{name}: test items seen fewer than five times", percent(cases.rare)],
@@ -103,9 +107,8 @@ def _split_dots(found: Audit, split: str) -> Figure:
         for each in sorted(scores, key=lambda each: (each.protocol, each.baseline != BASELINES[0]))
     ]
     highest = max(each.high for each in found.baselines if each.metric == "NDCG@10")
-    what = "Leave-one-out" if split == LEAVE_ONE_OUT else "Split in time"
     return Figure(
-        f"{what}: popularity's NDCG@10",
+        f"{NAMES[split].capitalize()}: popularity's NDCG@10",
         intervals(dots, "NDCG@10", max(highest, 1e-3), f"baselines-{split}"),
         "; ".join(dot.title for dot in dots),
         f"Means over {scores[0].cases:,} cases with 95% intervals; the same cases in every row.",
@@ -134,7 +137,7 @@ def _scores(found: Audit) -> Table:
 def _row(ndcg: Score, recall: Score) -> list[Cell | str]:
     span = Cell(f"{ndcg.low:.3f} – {ndcg.high:.3f}", ndcg.low)
     return [
-        ndcg.split,
+        NAMES[ndcg.split],
         ndcg.baseline,
         ndcg.protocol,
         number(recall.mean, 3),

@@ -8,6 +8,7 @@ from typing import Any
 
 from unveil.audit.run import Audit
 from unveil.data.interactions import Interactions
+from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
 from unveil.experiment.audit.page import audit_page
 from unveil.experiment.folder import versions, write_json
@@ -29,12 +30,12 @@ def beside(page: Path) -> Path:
 
 
 def write(
-    found: Audit, log: Interactions, titles: Sequence[str], name: str, page: Path, command: Sequence[str]
+    found: Audit, log: Interactions, titles: Sequence[str], source: str, page: Path, command: Sequence[str]
 ) -> None:
-    """Both files, each whole or not at all; the page last."""
-    told = shlex.join(command)
+    """Both files, each whole or not at all; the page last. Passwords of database URLs are left out."""
+    told = shlex.join(map(shown, command))
     write_json(beside(page), results(found, log, told))
-    write_page(audit_page(found, titles, name, told), page)
+    write_page(audit_page(found, titles, Path(shown(source)).name, told), page)
 
 
 def results(found: Audit, log: Interactions, command: str) -> dict[str, Any]:

@@ -8,13 +8,16 @@ from unveil.experiment.audit import evaluation, movement, weights
 from unveil.experiment.audit.concentration import concentration_blocks
 from unveil.experiment.audit.words import HOW, WHAT
 from unveil.experiment.report import Code, KeyFigure, Page, Point, Section, Text
+from unveil.wording import quantity
+
+_FIVE = 5
 
 
 def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> Page:
     """The whole page; `titles` has one for each item, `name` is what the log is called."""
     return Page(
         title=f"What {name} says about its own exposure",
-        lede=found.verdict,
+        lede=f"{size(found)} {found.verdict}",
         key_figures=key_figures(found),
         sections=[
             Section("What to do", [Point(a.title, a.figure, a.of, a.reason, a.warning) for a in found.advice]),
@@ -29,12 +32,17 @@ def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> 
     )
 
 
+def size(found: Audit) -> str:
+    """How large the log is, and of when."""
+    log = found.log
+    when = "" if log.start is None or log.end is None else f", {log.start[:10]} to {log.end[:10]}"
+    counts = (quantity(log.interactions, "event"), quantity(log.users, "user"), quantity(log.items, "item"))
+    return f"{counts[0]} of {counts[1]} with {counts[2]}{when}."
+
+
 def key_figures(found: Audit) -> list[KeyFigure]:
     """The five that matter most, of those that the log can give."""
-    told = [
-        KeyFigure(f"{found.log.interactions:,}", f"events of {found.log.users:,} users with {found.log.items:,} items"),
-        KeyFigure(share(found.concentration.head["10%"]), "of the events on the most popular tenth of the items"),
-    ]
+    told = [KeyFigure(share(found.concentration.head["10%"]), "of the events on the most popular tenth of the items")]
     for motion, clock in ((found.histories, "step"), (found.calendar, "calendar")):
         if motion is not None:
             label = f"of the items have a popularity that moves with the {clock}"
@@ -43,6 +51,9 @@ def key_figures(found: Audit) -> list[KeyFigure]:
         told.append(KeyFigure(times(found.order.ratio), "as many recurring transitions as in shuffled histories"))
     if found.leakage is not None:
         told.append(KeyFigure(share(found.leakage.later), "of leave-one-out's training events are later than the case"))
-    else:
+    if len(told) < _FIVE:
         told.append(KeyFigure(share(found.costs.of("ips").ess_share), "of the events left, in effect, by IPS weights"))
+    if len(told) < _FIVE:
+        label = "of the events left, in effect, by ITPS weights"
+        told.append(KeyFigure(share(found.costs.of("itps").ess_share), label))
     return told

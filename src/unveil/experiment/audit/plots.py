@@ -8,7 +8,7 @@ from unveil.experiment.result_plots import apart, colour_of
 from unveil.experiment.svg import MUTED, themed
 
 _LABEL_GAP = 0.08  # of the axis, between the names of two lines
-_LONGEST = 26
+_LONGEST = 18
 
 
 @dataclass(frozen=True)

@@ -41,26 +41,19 @@ def _told(name: str, cost: Cost) -> str:
 
 
 def _table(found: Audit) -> Table:
-    columns = [
-        Column("estimator"),
-        Column("exponent", True),
-        Column("clip", True, "of θ̂"),
-        Column("clipped", True, "of the events"),
-        Column("left", True, "effective share of the events"),
-        Column("largest weight", True, "share of all weight"),
-    ]
+    columns = [Column("estimator"), Column("exponent", True)]
+    columns += [Column(f"{part:.0%} clipped" if part else "no clip", True) for part in CLIPPED]
     rows: list[list[Cell | str]] = [
-        [
-            _NAMES[each.estimator],
-            number(each.exponent, 2),
-            Cell(f"{each.clip:.1e}" if each.clip else "none", each.clip),
-            percent(each.clipped),
-            percent(each.ess_share),
-            Cell(f"{each.largest_share:.1e}", each.largest_share),
-        ]
-        for each in found.costs.settings
+        [name, number(exponent, 2), *(_left(found.costs.of(each, exponent, nth)) for nth in range(len(CLIPPED)))]
+        for each, name in _NAMES.items()
+        for exponent in EXPONENTS
     ]
-    return Table("Effective sample size of every setting", columns, rows)
+    return Table("Effective share of the events, and the clip of θ̂ that leaves it", columns, rows)
+
+
+def _left(cost: Cost) -> Cell:
+    clip = f" at {cost.clip:.1e}" if cost.clip else ""
+    return Cell(f"{cost.ess_share:.1%}{clip}", cost.ess_share)
 
 
 def exposure_blocks(found: Audit) -> list[Block]:
