@@ -110,6 +110,7 @@ BAD = [
     (["--resume"], "there is no run to resume", "Leave --resume out"),
     (["--config", "gone.toml"], "gone.toml: no such config", "a TOML file"),
     (["--min-rating", "3"], "the log has no rating column", "Drop --min-rating"),
+    (["--workers", "1000", "--device", "cpu"], "more workers than cores: found 1000", "torchrun"),
 ]
 
 
@@ -121,6 +122,26 @@ def test_what_is_wrong_is_one_message_and_nothing_is_written(
     assert problem in message
     assert advice in message
     assert not list(tmp_path.iterdir())
+
+
+def in_place(monkeypatch: pytest.MonkeyPatch, **variables: object) -> None:
+    """The variables that torchrun sets, of a place where nobody waits."""
+    for name, value in {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 1, **variables}.items():
+        monkeypatch.setenv(name, str(value))
+
+
+def test_started_by_torchrun(
+    unveil: Command, finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("train", finished.log, "-o", tmp_path / "run", *QUICK)
+    in_place(monkeypatch, RANK=0, WORLD_SIZE=2)
+    message = unveil(*command, "--workers", 3).failure()
+    assert "torchrun started another number of workers: found 3, expected 2. Leave --workers out" in message
+    in_place(monkeypatch, RANK="first", WORLD_SIZE=2)
+    assert "RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers" in unveil(*command).failure()
+    assert not list(tmp_path.iterdir())
+    in_place(monkeypatch, RANK=0, WORLD_SIZE=1)  # a team of one needs no meeting
+    assert unveil(*command).code == 0
 
 
 @pytest.mark.parametrize(

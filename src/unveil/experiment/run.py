@@ -117,7 +117,8 @@ def _parts(experiment: Experiment, tell: Tell, team: Team) -> _Parts:
     split = experiment.data.parts(log)
     tell_data(log, split, tell)
     experiment = with_negatives(experiment, split, tell)
-    ready = prepare(split.train, experiment.recipe, log=log, world=world_of(experiment, log))
+    world = world_of(experiment, log)
+    ready = prepare(split.train, experiment.recipe, log=log, world=world)
     judging = experiment.evaluation
     validation = validation_of(
         split, experiment, protocol=judging.validation, exclude_seen=judging.exclude_seen, seed=judging.seed
@@ -127,7 +128,8 @@ def _parts(experiment: Experiment, tell: Tell, team: Team) -> _Parts:
     tell_training(ready, tell)
     fingerprint = log.fingerprint()
     with_what = {name: found for name, found in versions().items() if name in _MUST_AGREE}
-    team.agree({"log": fingerprint, "versions": with_what, **identity(experiment)})
+    origin = None if world is None else {**world.origin, "severity": world.severity}
+    team.agree({"log": fingerprint, "world": origin, "versions": with_what, **identity(experiment)})
     return _Parts(experiment, log, split, ready, shared, evaluator, fingerprint)
 
 

@@ -55,7 +55,9 @@ class Group(Team):
         total = self._summed(torch.cat([tensor.reshape(-1) for tensor in bucket]) if bucket[1:] else bucket[0])
         if total is bucket[0]:  # summed where it stands
             return
-        for tensor, part in zip(bucket, total.view(-1).split([each.numel() for each in bucket]), strict=True):
+        for tensor, part in zip(
+            bucket, total.view(-1).split_with_sizes([each.numel() for each in bucket]), strict=True
+        ):
             tensor.copy_(part.view(tensor.shape))
 
     def told(self, word: Word) -> Word:

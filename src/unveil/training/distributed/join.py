@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import Store
 from torch.distributed.rendezvous import rendezvous
 
 from unveil.errors import UnveilError
@@ -104,9 +105,9 @@ def _home(device: str, place: Place) -> torch.device:
     return torch.device("cuda", place.local_rank)
 
 
-def _meeting_point(place: Place) -> dist.Store:
+def _meeting_point(place: Place) -> Store:
     try:
-        store: dist.Store = next(rendezvous(place.address, place.rank, place.size, timeout=TO_COME))[0]
+        store: Store = next(rendezvous(place.address, place.rank, place.size, timeout=TO_COME))[0]
         return store
     except (RuntimeError, ValueError) as error:
         hint = "Check the address and port of the first worker, and that its machine can be reached."
@@ -114,7 +115,7 @@ def _meeting_point(place: Place) -> dist.Store:
         raise UnveilError(problem, where=place.address, hint=hint) from error
 
 
-def _wait_for_all(store: dist.Store, place: Place, crew: Crew) -> None:
+def _wait_for_all(store: Store, place: Place, crew: Crew) -> None:
     """In small steps, so that signals are heard and the death of a worker is noticed."""
     store.set(f"here/{place.rank}", "")
     until = time.monotonic() + TO_COME.total_seconds()
@@ -127,7 +128,7 @@ def _wait_for_all(store: dist.Store, place: Place, crew: Crew) -> None:
 
 
 @contextmanager
-def _accounted_for(store: dist.Store, place: Place) -> Iterator[None]:
+def _accounted_for(store: Store, place: Place) -> Iterator[None]:
     """A worker that is not the leader leaves its message for it."""
     try:
         yield
@@ -140,7 +141,7 @@ def _accounted_for(store: dist.Store, place: Place) -> Iterator[None]:
         raise WorkerLostError(str(error)) from error
 
 
-def _lost(store: dist.Store, crew: Crew) -> WorkerLostError:
+def _lost(store: Store, crew: Crew) -> WorkerLostError:
     """Why a worker no longer answers: by its own word, else by how it died."""
     until = time.monotonic() + _TO_BE_FOUND_DEAD
     while not (found := _word(store) or crew.dead()):
@@ -150,7 +151,7 @@ def _lost(store: dist.Store, crew: Crew) -> WorkerLostError:
     return WorkerLostError(found)
 
 
-def _word(store: dist.Store) -> str | None:
+def _word(store: Store) -> str | None:
     try:
         return store.get(_FAILURE).decode() if store.check([_FAILURE]) else None
     except RuntimeError:  # the meeting point went with the leader

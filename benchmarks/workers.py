@@ -1,0 +1,60 @@
+"""Two workers against one process with as many threads, on MovieLens 1M; seconds an epoch, validation apart.
+
+    python -m benchmarks.workers [LOG] [--epochs 3] [--workers 2]
+
+Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. Each is run by itself, since
+both want all cores: on a machine that others use too the figures mean little. The first epoch warms up and is left out.
+Prints, last, one line: `workers_vs_threads=X`.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+from statistics import median
+
+import polars as pl
+
+from benchmarks.train import default_log, generated
+from unveil.experiment.config import Experiment
+from unveil.experiment.parallel import run_workers
+from unveil.experiment.run import Run, run
+
+
+def written(folder: Path) -> Path:
+    """The generated log as a file."""
+    sequences, path = generated(), folder / "log.parquet"
+    columns = {"user_id": sequences.user_N, "item_id": sequences.item_N, "timestamp": sequences.event_N}
+    pl.DataFrame(columns).write_parquet(path)
+    return path
+
+
+def seconds(finished: Run) -> float:
+    """Of an epoch, the first left out."""
+    return median(epoch.seconds for epoch in finished.fitted.epochs[1:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("log", type=Path, nargs="?", default=default_log())
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        changes = {
+            "data.log": str(asked.log or written(folder)),
+            "training.epochs": asked.epochs,
+            "training.validate_every": asked.epochs,
+            "training.device": "cpu",
+            "model.width": 64,
+        }
+        experiment = Experiment.of("quick", changes)
+        alone = run(experiment.changed({"training.threads": asked.workers}), folder / "alone")
+        shared = run_workers(experiment.changed({"training.threads": 1}), folder / "shared", asked.workers)
+    slow, fast = seconds(alone), seconds(shared)
+    print(f"one process, {asked.workers} threads: {slow:.2f} s an epoch; {asked.workers} workers: {fast:.2f} s")
+    print(f"workers_vs_threads={slow / fast:.2f}")
+
+
+if __name__ == "__main__":
+    main()

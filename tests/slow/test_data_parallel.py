@@ -1,0 +1,249 @@
+"""The real command with real workers: stopped, killed, hung, started by torchrun, and at odds with each other."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_process import UNVEIL, wait_for_epochs
+from tests.runs import TINY, experiment_on, options, write_log
+from tests.training.distributed import battery
+from tests.training.distributed.battery import STILL
+from tests.training.distributed.uneven import weights
+from unveil.experiment.run import run
+from unveil.training.checkpoint import Checkpoint
+from unveil.training.distributed.crew import cores, crew
+from unveil.training.distributed.join import Crew, Place, joined
+from unveil.training.distributed.team import SOLO
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(cores() < 2, reason="needs two cores")]
+
+EPOCHS = 200
+CHANGES = {"model.dropout": 0.0, "training.epochs": EPOCHS, "training.patience": None}
+SETTINGS = options({**TINY, **CHANGES, "training.patience": "none"})
+#: Seconds in which a run is to be over, once one of its processes is.
+SOON = 60
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_log(tmp_path_factory.mktemp("log") / "log.csv")
+
+
+@pytest.fixture(scope="module")
+def alone(log: Path, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """The validation curve of one process that nobody stops."""
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    run(experiment_on(log, CHANGES), folder, tell=lambda _: None)
+    return curve(folder)
+
+
+def curve(folder: Path) -> list[float]:
+    lines = (folder / "training.jsonl").read_text().splitlines()
+    return [json.loads(line)["validation"]["NDCG@10"] for line in lines]
+
+
+def assert_same_curve(folder: Path, alone: list[float]) -> None:
+    """Rounding may exchange two items of nearly equal score, hardly ever."""
+    found = curve(folder)
+    assert len(found) == len(alone)
+    assert found == pytest.approx(alone, abs=0.01)
+    assert sum(a == pytest.approx(b, rel=1e-9) for a, b in zip(found, alone, strict=True)) > 0.9 * len(alone)
+
+
+def start(command: list[str], **environment: object) -> "subprocess.Popen[str]":
+    told = {name: str(value) for name, value in environment.items()}
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **told},
+        start_new_session=True,
+    )
+
+
+def train(log: Path, folder: Path, *more: str) -> list[str]:
+    return ["train", str(log), "-o", str(folder), *SETTINGS, *more]
+
+
+def workers_of(process: "subprocess.Popen[str]") -> list[int]:
+    """The processes it started to work with, and not those that Python keeps for itself."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def gone(pid: int) -> bool:
+    """Whether the process is over; one that nobody has asked about yet is, too."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    until = time.monotonic() + SOON
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def resumed_alone(log: Path, folder: Path) -> None:
+    """By a single process."""
+    run(experiment_on(log, CHANGES), folder, resume=True, tell=lambda _: None)
+
+
+def test_two_workers_give_the_curve_of_one_process_and_speak_once(
+    log: Path, alone: list[float], tmp_path: Path
+) -> None:
+    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2")]) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert_same_curve(tmp_path / "run", alone)
+    assert "workers    2, 1 thread each" in out
+    assert out.count("estimator  naive") == 1
+    assert len(err.splitlines()) == EPOCHS  # a line an epoch, and no warning
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("hung", [False, True])
+def test_stopped_it_says_so_and_leaves_nobody_behind(
+    how: signal.Signals, hung: bool, log: Path, alone: list[float], tmp_path: Path
+) -> None:
+    """Even where the other worker hangs. As from a terminal, SIGINT goes to all processes at once."""
+    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2")]) as process:
+        wait_for_epochs(tmp_path / "run", 3, process)
+        (worker,) = workers_of(process)
+        if hung:
+            os.kill(worker, signal.SIGSTOP)
+        if how == signal.SIGINT:
+            os.killpg(process.pid, how)
+        else:
+            process.send_signal(how)
+        _, err = process.communicate(timeout=SOON)
+    assert process.returncode == 130
+    message = err.splitlines()[-1]
+    assert message.startswith("unveil: training was stopped")
+    assert message.endswith(f"kept in {tmp_path / 'run'}. Go on with the same command and --resume.")
+    assert "Traceback" not in err
+    wait_until(lambda: gone(worker))
+    resumed_alone(log, tmp_path / "run")
+    assert_same_curve(tmp_path / "run", alone)
+
+
+@pytest.mark.parametrize("who", ["worker", "leader"])
+def test_killed_in_the_middle(who: str, log: Path, alone: list[float], tmp_path: Path) -> None:
+    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2")]) as process:
+        wait_for_epochs(tmp_path / "run", 3, process)
+        (worker,) = workers_of(process)
+        os.kill(worker if who == "worker" else process.pid, signal.SIGKILL)
+        _, err = process.communicate(timeout=SOON)
+    wait_until(lambda: gone(worker))
+    if who == "worker":
+        assert process.returncode == 2
+        assert err.splitlines()[-1] == (
+            "unveil: worker 2 of 2 died (killed, most likely for want of memory). "
+            "Go on with the same command and --resume."
+        )
+        assert "Traceback" not in err
+    kept = len(Checkpoint.load(tmp_path / "run" / "checkpoint.safetensors").state["epochs"])
+    assert 2 <= kept < EPOCHS
+    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2", "--resume")]) as process:
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert_same_curve(tmp_path / "run", alone)
+
+
+def torchrun(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
+
+
+def test_torchrun_gives_the_same(log: Path, alone: list[float], tmp_path: Path) -> None:
+    with start(torchrun("-m", "unveil", *train(log, tmp_path / "run"))) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert_same_curve(tmp_path / "run", alone)
+    assert out.count("estimator  naive") == 1
+    assert err.count(f"epoch {EPOCHS}/{EPOCHS}") == 1
+
+
+def test_stopped_under_torchrun(log: Path, alone: list[float], tmp_path: Path) -> None:
+    with start(torchrun("-m", "unveil", *train(log, tmp_path / "run"))) as process:
+        wait_for_epochs(tmp_path / "run", 3, process)
+        process.terminate()
+        _, err = process.communicate(timeout=SOON)
+    assert err.count("unveil: training was stopped") == 1
+    resumed_alone(log, tmp_path / "run")
+    assert_same_curve(tmp_path / "run", alone)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Callable[[Path, Path], list["subprocess.CompletedProcess[str]"]]]:
+    """Two processes in the places that torchrun gives on two machines, each with a log of its own."""
+
+    def both(*logs: Path) -> list["subprocess.CompletedProcess[str]"]:
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        meeting = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        command = [sys.executable, "-m", "unveil"]
+        started = [
+            start([*command, *train(log, tmp_path / "run")], RANK=rank, **meeting) for rank, log in enumerate(logs)
+        ]
+        said = [process.communicate(timeout=600) for process in started]
+        return [
+            subprocess.CompletedProcess(process.args, process.returncode, *each)
+            for process, each in zip(started, said, strict=True)
+        ]
+
+    yield both
+    assert not (tmp_path / "run").exists()
+
+
+Pair = Callable[..., list["subprocess.CompletedProcess[str]"]]
+
+
+def test_workers_with_different_logs_are_refused_with_one_message(log: Path, pair: Pair, tmp_path: Path) -> None:
+    leader, other = pair(log, write_log(tmp_path / "other.csv", seed=1))
+    assert leader.returncode == 2
+    assert leader.stderr.startswith("unveil: the workers do not agree: log is ")
+    assert len(leader.stderr.splitlines()) == 1
+    assert other.returncode != 0
+    assert (other.stdout, other.stderr) == ("", "")
+
+
+def test_what_only_one_worker_finds_wrong_is_told_by_the_leader(log: Path, pair: Pair, tmp_path: Path) -> None:
+    leader, other = pair(log, tmp_path / "gone.csv")
+    assert leader.returncode == 2
+    assert leader.stderr.startswith("unveil: worker 2: ")
+    assert "gone.csv" in leader.stderr
+    assert len(leader.stderr.splitlines()) == 1
+    assert other.returncode != 0
+    assert (other.stdout, other.stderr) == ("", "")
+
+
+def train_small(folder: Path, place: Place, crew: Crew | None = None) -> None:
+    """One of three."""
+    with joined(place, "cpu", crew) as team:
+        network, fitted = battery.trained(team, STILL)
+        told = {"told": battery.told(fitted)}
+        Checkpoint({"weights": weights(network)}, told).save(folder / f"{team.rank}.safetensors")
+
+
+def test_three_workers_give_what_one_gives(tmp_path: Path) -> None:
+    with crew(3, train_small, tmp_path) as (place, started):
+        train_small(tmp_path, place, started)
+    network, fitted = battery.trained(SOLO, STILL)
+    found = [Checkpoint.load(tmp_path / f"{rank}.safetensors") for rank in range(3)]
+    for each in found:
+        assert each.tensors["weights"].equal(found[0].tensors["weights"])
+        assert each.tensors["weights"].tolist() == pytest.approx(weights(network).tolist(), rel=1e-3, abs=1e-5)
+        assert [loss for loss, *_ in each.state["told"]] == pytest.approx([epoch.loss for epoch in fitted.epochs], 1e-5)
