@@ -17,7 +17,7 @@ def estimator(request: pytest.FixtureRequest) -> Estimator:
     needs = ESTIMATORS[request.param].needs
     known = {"static": "known-static", "temporal": "known-temporal"}.get(needs)
     theta = propensity(known, {}, TOY.train, world=TOY.world) if known else None
-    return build(request.param, {}, propensity=theta, world=TOY.world)
+    return build(request.param, {}, propensity=theta, world=TOY.world, train=TOY.train)
 
 
 def rows(slots: Slots, order: torch.Tensor) -> Slots:

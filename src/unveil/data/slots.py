@@ -1,6 +1,6 @@
 """Slots: the masked places of a batch, each with its own user, item and time step from the log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import torch
@@ -21,7 +21,7 @@ class Slots:
     item_M: Tensor
     step_M: Tensor
     event_M: Tensor | None = None
-    lot: tuple[int, ...] = ()
+    lot: tuple[int, ...] = field(default=(), kw_only=True)
 
     def __len__(self) -> int:
         return len(self.item_M)
@@ -29,10 +29,13 @@ class Slots:
     def to(self, device: torch.device | str) -> Self:
         """The same slots on a device."""
         event_M = None if self.event_M is None else self.event_M.to(device)
-        return type(self)(self.user_M.to(device), self.item_M.to(device), self.step_M.to(device), event_M, self.lot)
+        return type(self)(self.user_M.to(device), self.item_M.to(device), self.step_M.to(device), event_M, lot=self.lot)
 
     def part(self, start: int, stop: int) -> Self:
         """The slots from `start` up to, not including, `stop`."""
-        rows = slice(start, stop)
+        return self.at(slice(start, stop))
+
+    def at(self, rows: Tensor | slice) -> Self:
+        """Some of the slots, by their places."""
         event_M = None if self.event_M is None else self.event_M[rows]
-        return type(self)(self.user_M[rows], self.item_M[rows], self.step_M[rows], event_M, self.lot)
+        return type(self)(self.user_M[rows], self.item_M[rows], self.step_M[rows], event_M, lot=self.lot)

@@ -3,7 +3,7 @@
 Shapes: M masked slots, D width, V items.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self
 
 import torch
@@ -11,7 +11,9 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.fused import cross_entropy, fused_loss, pairwise
+from unveil.estimators.fused import Form, cross_entropy, fused_loss, pairwise, soft_cross_entropy
+from unveil.estimators.race import race
+from unveil.estimators.sample import Sample, sampled_loss
 from unveil.propensity.base import PropensityModel
 from unveil.registry import Registry
 
@@ -24,19 +26,30 @@ class Signal:
     """What the model is to learn at each slot: the item to predict, how much that counts, and what to make of the rest.
 
     Training sees f + offset, serving f alone: an offset explains away what is not the user's doing. With rivals, the
-    target is to stand above each other item j, and a_j says how much that one counts.
+    target is to stand above each other item j, and a_j says how much that one counts. What is imputed is to be
+    predicted as well, beside the target. With θ of every item the target was first among the exposed.
+    With a sample, the items drawn stand for all others. A signal has at most one of these five.
     """
 
     target_M: Tensor
     weight_M: Tensor
     offset_MV: Tensor | None = None
     rival_MV: Tensor | None = None
+    imputed_MV: Tensor | None = None
+    theta_MV: Tensor | None = None
+    sample: Sample | None = field(default=None, kw_only=True)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether all that is known of exposure is in the weights."""
+        return all(part is None for part in (self.offset_MV, self.rival_MV, self.theta_MV, self.sample))
 
     def to(self, device: torch.device | str) -> Self:
         """The same signal on a device."""
-        offset_MV = None if self.offset_MV is None else self.offset_MV.to(device)
-        rival_MV = None if self.rival_MV is None else self.rival_MV.to(device)
-        return type(self)(self.target_M.to(device), self.weight_M.to(device), offset_MV, rival_MV)
+        wide = (self.offset_MV, self.rival_MV, self.imputed_MV, self.theta_MV)
+        moved = (None if each_MV is None else each_MV.to(device) for each_MV in wide)
+        sample = None if self.sample is None else self.sample.to(device)
+        return type(self)(self.target_M.to(device), self.weight_M.to(device), *moved, sample=sample)
 
 
 class Estimator(Protocol):
@@ -93,10 +106,28 @@ def cloze_risk(
     number of slots unless `normaliser` says otherwise: the paper's |S||I|T differs from it by a constant, and a
     self-normalised estimator divides by Σ w. No slots: no loss, and a gradient of zero.
 
-    With rivals it is (1/N) Σ_m w_m Σ_j a_mj softplus(f_mj − f_m,target) instead.
+    What a signal may hold beside, each with its own formula in its own place: rivals (`pairwise`), imputed items
+    (`soft_cross_entropy`), θ (`race`), a sample (`sampled_loss`).
     """
     divisor = len(signal.weight_M) if normaliser is None else normaliser
     smallest = torch.finfo(h_MD.dtype).tiny
-    form, extra_MV = (cross_entropy, signal.offset_MV) if signal.rival_MV is None else (pairwise, signal.rival_MV)
-    total = fused_loss(form, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
+    total = _total(h_MD, table_VD, bias_V, signal)
     return total / torch.as_tensor(divisor, dtype=h_MD.dtype, device=h_MD.device).clamp_min(smallest)
+
+
+def _total(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal) -> Tensor:
+    if signal.sample is not None:
+        return sampled_loss(h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, signal.sample)
+    form, extra_MV = _form(signal)
+    return fused_loss(form, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
+
+
+def _form(signal: Signal) -> tuple[Form, Tensor | None]:
+    """How logits become a loss, and the number for every item that this takes."""
+    if signal.rival_MV is not None:
+        return pairwise, signal.rival_MV
+    if signal.imputed_MV is not None:
+        return soft_cross_entropy, signal.imputed_MV
+    if signal.theta_MV is not None:
+        return race, signal.theta_MV
+    return cross_entropy, signal.offset_MV

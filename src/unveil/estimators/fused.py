@@ -74,6 +74,17 @@ def pairwise(
     return total, slope_RV.scatter_add_(1, target_R1, -slope_RV.sum(1, keepdim=True))
 
 
+def soft_cross_entropy(
+    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, imputed_RV: Tensor | None, slope: bool
+) -> tuple[Tensor, Tensor]:
+    """−Σ_i a_i log softmax(z)[i] with a_i what is imputed to i and, at the target, its weight; of slope (Σ a) p − a."""
+    assert imputed_RV is not None
+    a_RV = imputed_RV.scatter_add(1, target_R1, weight_R1)
+    log_p_RV = torch.log_softmax(z_RV, 1)
+    total = -(a_RV * log_p_RV).sum()
+    return total, log_p_RV.exp_().mul_(a_RV.sum(1, keepdim=True)).sub_(a_RV) if slope else log_p_RV
+
+
 @dataclass(frozen=True, eq=False)
 class _Gradients:
     """Of the sum over slots."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
@@ -36,5 +37,9 @@ class PropensityOffset:
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and the shift of every item's logit at the slot's own user and step."""
-        offset_MV = self.strength * self.propensity.of_all(slots).clamp_min(self.clip).log()
-        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device), offset_MV)
+        ones_M = torch.ones(len(slots), device=slots.item_M.device)
+        return Signal(slots.item_M, ones_M, self.shift(self.propensity.of_all(slots)))
+
+    def shift(self, theta: Tensor) -> Tensor:
+        """What training adds to the logit of an item of that propensity."""
+        return self.strength * theta.clamp_min(self.clip).log()

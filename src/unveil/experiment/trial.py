@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
+from unveil.estimators.learning import weights_of
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
@@ -165,7 +166,7 @@ class Bench:
         fitted = ready.fit(self.jury.validation, watch=watch)
         weights = None
         if ready.weights is not None:
-            weights = Weights(ready.weights, ready.estimator(ready.task.slots).weight_M.numpy())
+            weights = Weights(ready.weights, weights_of(ready.estimator, ready.task.slots).numpy())
         return replace(self.jury.judged(name, ready.model), fitted=fitted, weights=weights)
 
 

@@ -1,0 +1,45 @@
+"""The likelihood of a choice from what happened to be exposed, in full: no weights, and no approximation."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from unveil.data.slots import Slots
+from unveil.errors import UnveilError
+from unveil.estimators.base import Need, Signal, refuse_other_kind, register
+from unveil.propensity.base import PropensityModel
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Consideration:
+    """P(i) = Σ_O P(O) · e^f_i / Σ_{j in O} e^f_j over all O that can be exposed: P ∝ e^f among what was.
+
+    The mean over the 2^V sets is one integral (`race`). Consistent for a user who takes one of the exposed by chance,
+    P ∝ e^f. For one who takes the best of them the loss is least in the limit of ever steeper f in the right order; on
+    the way there it has plateaus, so that a network need not find it. Where many items are exposed and none stands out
+    it is corrected: what they sum to hardly varies then. Where nobody is shown two items it learns nothing, as there is
+    nothing to learn.
+    """
+
+    propensity: PropensityModel
+    lowest: float = 1e-6  # θ is cut here from below,
+    highest: float = 0.99  # and here from above: an item that is surely exposed leaves nothing to those behind it
+
+    name: ClassVar[str] = "consideration"
+    needs: ClassVar[Need] = "temporal"
+    self_normalised: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.lowest <= self.highest < 1:
+            found = f"{self.lowest:g} and {self.highest:g}"
+            raise UnveilError(
+                "out of range", where=f"{self.name}.lowest, highest", found=found, expected="0 < lowest ≤ highest < 1"
+            )
+        refuse_other_kind(self)
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, and θ of every item at the slot's own user and step."""
+        theta_MV = self.propensity.of_all(slots).clamp(self.lowest, self.highest)
+        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device), theta_MV=theta_MV)

@@ -1,0 +1,65 @@
+"""Imputed relevance: what a plain model of the training part expects a user to take next.
+
+Shapes: N training events, M slots, V items.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+
+_NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """P(i | the item before it) = (n(before, i) + k · share of i) / (n(before) + k), counted in the training part.
+
+    A slot's own event is left out of the counts at that slot, or it would be imputed from itself. Without an item
+    before it, or where the log knows no event behind the slot, the shares alone are left.
+    """
+
+    count_VV: Any  # sparse: how often i came right after j
+    total_V: NDArray[np.float64]
+    share_V: NDArray[np.float64]
+    before_E: NDArray[np.int64]  # the item before each row of the log, −1 where there is none
+    backing: float
+
+    @classmethod
+    def of(cls, train: Sequences, backing: float) -> Self:
+        """Count."""
+        item_N, V = train.item_N.astype(np.int64), train.n_items
+        before_N = np.concatenate([[_NONE], item_N[:-1]])
+        before_N[train.offset_U1[:-1][train.length_U > 0]] = _NONE
+        follows_N = before_N != _NONE
+        pair = (np.ones(int(follows_N.sum())), (before_N[follows_N], item_N[follows_N]))
+        count_VV = sparse.csr_matrix(pair, shape=(V, V))
+        before_E = np.full(int(train.event_N.max(initial=_NONE)) + 1, _NONE)
+        before_E[train.event_N] = before_N
+        share_V = np.bincount(item_N, minlength=V) / max(len(item_N), 1)
+        return cls(count_VV, np.asarray(count_VV.sum(1)).ravel(), share_V, before_E, backing)
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """m_MV, each row of sum 1."""
+        before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
+        known_M = before_M != _NONE
+        rows_MV = self.backing * np.broadcast_to(self.share_V, (len(slots), len(self.share_V)))
+        total_M = np.full(len(slots), self.backing)
+        rows_MV[known_M] += self.count_VV[before_M[known_M]].toarray()
+        rows_MV[known_M, item_M[known_M]] -= 1  # the slot's own event
+        total_M[known_M] += self.total_V[before_M[known_M]] - 1
+        return torch.from_numpy((rows_MV / total_M[:, None]).astype(np.float32)).to(slots.item_M.device)
+
+    def _before(self, slots: Slots) -> NDArray[np.int64]:
+        if slots.event_M is None:
+            return np.full(len(slots), _NONE)
+        event_M = slots.event_M.cpu().numpy()
+        inside_M = event_M < len(self.before_E)
+        return np.where(inside_M, self.before_E[np.where(inside_M, event_M, 0)], _NONE)

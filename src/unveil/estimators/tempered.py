@@ -1,0 +1,61 @@
+"""Exposure-corrected softmax with as much of the correction as the log itself bears out."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+from unveil.errors import UnveilError
+from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.evidence import borne_out
+from unveil.estimators.learning import events
+from unveil.estimators.offset import PropensityOffset
+
+#: Training events over which an item's mean is taken, evenly spread; fewer where a row of all items is long.
+_EVENTS, _CELLS = 1024, 1 << 24
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Tempered(PropensityOffset):
+    """P(i | s, t) ∝ (θ_sit / θ_i^(1 − static))^τ · exp f_i, θ_i the geometric mean over the training events.
+
+    τ is the share of the correction that the log bears out (`borne_out`): 1 where exposure moves choices as θ says, 0
+    where it does not at all. An item's mean exposure cannot be told from its appeal by any log of events, so it is left
+    in f unless `static` says otherwise: a popularity in the place of θ then takes no relevance away.
+
+    Consistent for P ∝ θ_sit^τ e^f_si with f that keeps still while θ moves. `strength` multiplies what was found.
+    """
+
+    static: float = 0.0  # how much of an item's mean exposure is taken for exposure; 1: all, as in corrected
+
+    name: ClassVar[str] = "tempered"
+    needs: ClassVar[Need] = "temporal"
+    tau: float = field(init=False, default=1.0)
+    mean_V: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.static <= 1:
+            where = f"{self.name}.static"
+            raise UnveilError("out of range", where=where, found=self.static, expected="between 0 and 1")
+
+    def fit(self, train: Sequences) -> Self:
+        """Find τ and the items' mean log θ."""
+        every = events(train)
+        some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
+        spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
+        object.__setattr__(self, "mean_V", self.shift(self.propensity.of_all(every.at(spread_M))).mean(0))
+        object.__setattr__(self, "tau", borne_out(self.propensity, train))
+        return self
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, and τ times the shift of every item's logit from its mean."""
+        plain = super().__call__(slots)
+        assert plain.offset_MV is not None
+        mean_V = self.mean_V.to(plain.offset_MV.device)
+        return Signal(plain.target_M, plain.weight_M, self.tau * (plain.offset_MV - (1 - self.static) * mean_V))

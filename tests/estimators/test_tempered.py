@@ -1,0 +1,115 @@
+"""How much of a propensity a log bears out: by hand, where it is known, and where there is nothing to find."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from tests.data.ragged import sequences_of
+from tests.estimators.toys import Toy, random_world
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.corrected import ExposureCorrected
+from unveil.estimators.evidence import borne_out, contrasts, most_likely
+from unveil.estimators.learning import events
+from unveil.estimators.tempered import Tempered
+from unveil.propensity.known import KnownTemporal
+from unveil.propensity.popularity import TemporalPopularity
+from unveil.simulation.world import World
+
+TOY = Toy.drawn(random_world(users=30))
+THETA = KnownTemporal(TOY.world)
+
+
+def tempered(**options: object) -> Tempered:
+    made = build("tempered", options, propensity=THETA, train=TOY.train)
+    assert isinstance(made, Tempered)
+    return made
+
+
+def test_the_likeliest_by_hand() -> None:
+    # Three pairs of four stand as θ says, by 2 each: odds e^(2τ) = 3.
+    assert most_likely(np.tile([2.0, 2.0, 2.0, -2.0], 1000)) == pytest.approx(np.log(3) / 2, abs=1e-3)
+    assert most_likely(np.array([2.0, -2.0, -2.0])) == 0.0
+    assert most_likely(np.full(1000, 0.1)) == 1.0
+    assert most_likely(np.full(1000, 1e-7)) < 0.001  # as much as rounding makes: no evidence
+    assert most_likely(np.zeros(5)) == most_likely(np.array([])) == 0.0
+
+
+def test_contrasts_by_hand() -> None:
+    # One user, items 2, 0, 1, 3, 4 at steps 0 … 4: pairs (2 at 0, 1 at 2) and (0 at 1, 3 at 3).
+    theta_TV = THETA.world.exposure(np.zeros(5, np.int64), np.arange(5)).astype(np.float64)
+    train = sequences_of([[2, 0, 1, 3, 4]], TOY.world.n_items)
+    log_TV = np.log(theta_TV)
+    expected = [
+        log_TV[0, 2] + log_TV[2, 1] - log_TV[0, 1] - log_TV[2, 2],
+        log_TV[1, 0] + log_TV[3, 3] - log_TV[1, 3] - log_TV[3, 0],
+    ]
+    np.testing.assert_allclose(contrasts(THETA, train), expected, rtol=1e-4)
+
+
+def drawn(world: World, tau: float, seed: int = 0) -> Sequences:
+    """A log of P(i | s, t) ∝ θ_sit^τ · e^f_si at every step, f as different from user to user as can be."""
+    rng, (U, V, T) = np.random.default_rng(seed), (world.n_users, world.n_items, world.n_steps)
+    f_UV, histories = 2 * rng.normal(size=(U, V)), []
+    for user in range(U):
+        theta_TV = world.exposure(np.full(T, user), np.arange(T))
+        noise_TV: NDArray[np.float64] = rng.gumbel(size=(T, V))
+        histories.append([int(i) for i in (tau * np.log(theta_TV) + f_UV[user] + noise_TV).argmax(1)])
+    return sequences_of(histories, V)
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.5, 1.0])
+def test_consistent_whatever_the_preferences(tau: float) -> None:
+    world = random_world(users=1500)
+    assert borne_out(KnownTemporal(world), drawn(world, tau)) == pytest.approx(tau, abs=0.06)
+
+
+def test_exposure_that_keeps_still_bears_out_nothing() -> None:
+    world = random_world(users=50, moving=False)
+    made = build("tempered", {}, propensity=KnownTemporal(world), train=drawn(world, 1.0))
+    assert isinstance(made, Tempered)
+    assert made.tau < 0.05
+
+
+def test_counts_are_not_judged_by_the_events_they_counted() -> None:
+    """Exposure that does nothing: popularity explains its own events, and nobody else's."""
+    world = random_world(users=300, items=60)
+    train = drawn(world, 0.0)
+    assert most_likely(contrasts(TemporalPopularity().fit(train), train)) > 0.5
+    assert borne_out(TemporalPopularity(), train) < 0.1
+
+
+def test_the_propensity_that_was_given_stays_as_it_is() -> None:
+    counted = TemporalPopularity().fit(TOY.train)
+    before = counted(TOY.slots)
+    borne_out(counted, TOY.train)
+    assert torch.equal(counted(TOY.slots), before)
+
+
+def test_only_what_moves_is_corrected() -> None:
+    estimator = tempered()
+    object.__setattr__(estimator, "tau", 0.5)
+    found_MV = estimator(events(TOY.train)).offset_MV
+    assert found_MV is not None
+    torch.testing.assert_close(found_MV.mean(0), torch.zeros(TOY.world.n_items), atol=1e-5, rtol=0)
+    plain_MV = ExposureCorrected(THETA)(events(TOY.train)).offset_MV
+    assert plain_MV is not None
+    torch.testing.assert_close(found_MV - found_MV[0], 0.5 * (plain_MV - plain_MV[0]), atol=1e-5, rtol=0)
+
+
+def test_all_of_it_is_corrected() -> None:
+    estimator = tempered(static=1.0, strength=0.7)
+    object.__setattr__(estimator, "tau", 1.0)
+    mine_MV, plain_MV = estimator(TOY.slots).offset_MV, ExposureCorrected(THETA, strength=0.7)(TOY.slots).offset_MV
+    assert mine_MV is not None
+    assert plain_MV is not None
+    torch.testing.assert_close(mine_MV, plain_MV)
+    assert weight_diagnostics(estimator, TOY.slots) is None
+
+
+@pytest.mark.parametrize("options", [{"static": 1.5}, {"static": -0.1}, {"clip": 0.0}])
+def test_out_of_range(options: dict[str, float]) -> None:
+    with pytest.raises(UnveilError, match="out of range"):
+        tempered(**options)
