@@ -95,6 +95,28 @@ def _columns(task: ClozeTask) -> list[torch.Tensor]:
     return [slots.user_M, slots.item_M, slots.step_M, slots.event_M]
 
 
+@given(any_sequences(), st.integers(1, 6), probability, share, st.booleans())
+def test_what_is_hidden_against_all_events_drawn_at_once(
+    train: Sequences, length: int, rho: float, last: float, always: bool
+) -> None:
+    """The task draws and keeps its bits in blocks; drawn in one piece they are the same."""
+    recent, rng = train.recent(length), np.random.default_rng([5, 2])
+    length_R = recent.length_U[recent.length_U > 0]
+    stop_R = np.cumsum(length_R)
+    hidden_N = rng.random(len(recent), np.float32) < rho
+    last_R = rng.random(len(length_R)) < last
+    chosen_R = stop_R - length_R + rng.integers(length_R)
+    for start, stop, only, chosen in zip(stop_R - length_R, stop_R, last_R, chosen_R, strict=True):
+        if only:
+            hidden_N[start:stop] = False
+            hidden_N[stop - 1] = True
+        elif always and not hidden_N[start:stop].any():
+            hidden_N[chosen] = True
+    task = ClozeTask(train, length, 3, rho, last, seed=5, always_mask=always)
+    events = torch.cat([batch.slots.event_M for batch in task.epoch(2) if batch.slots.event_M is not None])
+    assert sorted(events.tolist()) == sorted(recent.event_N[hidden_N].tolist())
+
+
 @given(any_sequences(), st.integers(0, 5))
 def test_an_epoch_is_a_function_of_seed_and_number_alone(train: Sequences, epoch: int) -> None:
     task = ClozeTask(train, 6, 2, 0.4, 0.2, seed=3)

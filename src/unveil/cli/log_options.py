@@ -35,7 +35,11 @@ class LogOptions:
     """A LOG as given on the command line, under the names of `LogSource`; None: not given."""
 
     log: Annotated[
-        str, typer.Argument(help="A file, the name of a fetched data set (see `unveil data fetch`), or a database URL.")
+        str,
+        typer.Argument(
+            help="A file, a folder that `unveil data pack` wrote, the name of a data set (see `unveil data fetch`), "
+            "or a database URL."
+        ),
     ]
     format: Annotated[
         str | None,

@@ -11,6 +11,7 @@ from unveil.cli import (
     data_convert,
     data_describe,
     data_fetch,
+    data_pack,
     demo,
     evaluate,
     export,
@@ -36,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-data = typer.Typer(help="Describe, fetch and convert interaction logs.", no_args_is_help=True)
+data = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no_args_is_help=True)
 world = typer.Typer(help="Worlds whose relevance and exposure are known.", no_args_is_help=True)
 app.add_typer(data, name="data")
 app.add_typer(world, name="world")
@@ -46,6 +47,7 @@ app.add_typer(reproduce.app, name="reproduce")
 data.command("describe")(data_describe.describe)
 data.command("fetch")(data_fetch.fetch)
 data.command("convert")(data_convert.convert)
+data.command("pack")(data_pack.pack)
 world.command("fit")(world_fit.fit)
 world.command("draw")(world_draw.draw)
 world.command("describe")(world_describe.describe)

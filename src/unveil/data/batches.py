@@ -5,12 +5,15 @@ Shapes: B rows, L columns, N events, R rows of an epoch (users with training eve
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.bits import Bits
 from unveil.data.rows import Batch, OverRows, Rows, refuse_unless
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import BLOCK, Sequences
 from unveil.data.tokens import histories, mask_token, n_tokens, pad_token, tokens_of
 
 __all__ = ["Batch", "ClozeTask", "histories", "mask_token", "n_tokens", "pad_token", "tokens_of"]
@@ -44,7 +47,7 @@ class ClozeTask(OverRows):
         refuse_unless(0 <= last <= 1, "last_share", last, "between 0 and 1")
         object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
 
-    @property
+    @cached_property
     def slots_per_batch(self) -> float:
         """The expected number of slots in a full batch.
 
@@ -58,21 +61,33 @@ class ClozeTask(OverRows):
     def epoch(self, n: int) -> Iterator[Batch]:
         """The batches of epoch n: a pure function of the seed and n, so that a resumed run sees what it would have."""
         rng = np.random.default_rng([self.seed, n])
-        hidden_N, mask = self._hidden(rng), mask_token(self.train.n_items)
-        token_N = np.where(hidden_N, mask, self.rows.recent.item_N)
-        for nth, (at_BL, empty_BL) in enumerate(self.rows.batches(rng)):
-            token_BL = token_N[at_BL]
-            hidden_BL = (token_BL == mask) & ~empty_BL
-            yield self.rows.batch(token_BL, at_BL, empty_BL, hidden_BL, (self.seed, n, nth))
+        hidden, mask = self._hidden(rng), mask_token(self.train.n_items)
+        for nth, cells in enumerate(self.rows.batches(rng)):
+            hidden_BL = hidden[cells.nth_BL] & ~cells.empty_BL
+            token_BL = np.where(hidden_BL, mask, self.rows.item_N[cells.at_BL])
+            yield self.rows.batch(token_BL, cells, hidden_BL, (self.seed, n, nth))
 
-    def _hidden(self, rng: np.random.Generator) -> NDArray[np.bool_]:
-        start_R, length_R = self.rows.start_R, self.rows.length_R
-        hidden_N = rng.random(len(self.rows.recent), np.float32) < self.mask_probability
-        last_R = rng.random(len(length_R)) < self.last_share
-        chosen_R = start_R + rng.integers(length_R)
+    def _hidden(self, rng: np.random.Generator) -> Bits:
+        """Which events are hidden, among those of all rows: a bit each."""
+        rows, hidden = self.rows, Bits(len(self.rows.recent))
+        hidden.fill(lambda count: rng.random(count, np.float32) < self.mask_probability)
+        last_R = rng.random(len(rows.length_R)) < self.last_share
+        chosen_R = rows.start_R + rng.integers(rows.length_R)
+        edges = np.searchsorted(rows.stop_R, np.arange(0, len(hidden) + BLOCK, BLOCK))
+        for first, last in pairwise(np.unique([*edges, len(last_R)]).tolist()):
+            some = slice(first, last)
+            events = slice(rows.start_R[first], rows.stop_R[last - 1])
+            hidden.change(events, partial(self._complete, some, last_R[some], chosen_R[some] - events.start))
+        return hidden
+
+    def _complete(
+        self, some: slice, last_R: NDArray[np.bool_], chosen_R: NDArray[np.int64], hidden_N: NDArray[np.bool_]
+    ) -> None:
+        """Rows with their last event alone hidden, and rows in which nothing was drawn: changed where they stand."""
+        start_R = self.rows.start_R[some] - self.rows.start_R[some.start]
+        length_R = self.rows.length_R[some]
         hidden_N &= ~np.repeat(last_R, length_R)
-        hidden_N[self.rows.stop_R[last_R] - 1] = True
+        hidden_N[(start_R + length_R)[last_R] - 1] = True
         if self.always_mask:
             whole_R = ~np.logical_or.reduceat(hidden_N, start_R)
             hidden_N[chosen_R[whole_R]] = True
-        return hidden_N

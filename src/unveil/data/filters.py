@@ -35,15 +35,17 @@ class Filters:
         return self._frequent(left).compact()
 
     def _rated(self, log: Interactions) -> Interactions:
-        if self.min_rating is None:
-            return log
-        if log.rating is None:
+        self.refuse_unfit(rated=log.rating is not None)
+        return log if self.min_rating is None or log.rating is None else log.where(log.rating >= self.min_rating)
+
+    def refuse_unfit(self, *, rated: bool) -> None:
+        """Ratings cannot be compared where the log has none."""
+        if self.min_rating is not None and not rated:
             raise UnveilError(
                 "the log has no rating column",
                 expected="ratings to compare with --min-rating",
                 hint="Drop --min-rating.",
             )
-        return log.where(log.rating >= self.min_rating)
 
     def _frequent(self, log: Interactions) -> Interactions:
         while True:

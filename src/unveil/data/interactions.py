@@ -1,10 +1,10 @@
 """Interactions: an immutable log of who met what and when, in dense indices, with the raw ids beside it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,9 @@ from unveil.data.indexing import counted, indexed, side_by_side, sorted_rows
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.wording import quantity
+
+if TYPE_CHECKING:
+    from unveil.data.sequences import Sequences
 
 Mask = NDArray[np.bool_]
 
@@ -67,15 +70,15 @@ class Interactions:
         encoding: str = "utf-8",
         query: str | None = None,
     ) -> Self:
-        """Read a log from a file, the name of a fetched data set, or a database URL with a `query`.
+        """Read a log from a file, a packed folder, the name of a fetched data set, or a database URL with a `query`.
 
         `format` is found by content where it is not named; `columns` names the file's own columns, e.g.
         `{"user": "customer", "time": "bought_at"}`; `time_unit` is s, ms, us, ns, iso or order.
         """
         from unveil.data.sources import ReadOptions, read
 
-        options = ReadOptions(format, dict(columns or {}), time_unit, encoding, query)
-        return cls(**vars(read(source, options)))
+        log = read(source, ReadOptions(format, dict(columns or {}), time_unit, encoding, query))
+        return log if isinstance(log, cls) else cls(**vars(log))
 
     @classmethod
     def from_frame(cls, frame: pl.DataFrame) -> Self:
@@ -121,21 +124,22 @@ class Interactions:
         """All columns this log has."""
         return {"user": self.user, "item": self.item, **self.optional()}
 
-    def where(self, keep: NDArray[Any]) -> Self:
+    def where(self, keep: NDArray[Any]) -> "Interactions":
         """The rows that a mask or an array of row numbers picks; vocabularies unchanged."""
-        return replace(self, **{name: column[keep] for name, column in self.columns().items()})
+        picked = {name: column[keep] for name, column in self.columns().items()}
+        return Interactions(users=self.users, items=self.items, **picked)
 
-    def compact(self) -> Self:
+    def compact(self) -> "Interactions":
         """The same log with vocabularies of only those users and items that occur in it."""
         user, users = _compacted(self.user, self.users)
         item, items = _compacted(self.item, self.items)
-        return replace(self, user=user, item=item, users=users, items=items)
+        return Interactions(user, item, users, items, **self.optional())
 
-    def interacted(self) -> Self:
+    def interacted(self) -> "Interactions":
         """What users took: every row, or those with `clicked` where the log also has what they left."""
         return self if self.clicked is None else self.where(self.clicked)
 
-    def skipped(self) -> Self:
+    def skipped(self) -> "Interactions":
         """What users were shown and left: nothing unless the log has a `clicked` column."""
         return self.where(np.zeros(len(self), bool) if self.clicked is None else ~self.clicked)
 
@@ -143,6 +147,10 @@ class Interactions:
         """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
         clock = self.time if self.time is not None else self.step
         return sorted_rows(self.user, clock, len(self.users))
+
+    def histories(self) -> "Sequences | None":
+        """The histories, where they have been laid out already: those of a packed log have."""
+        return None
 
     def fingerprint(self) -> str:
         """A hash of the whole content, to tell whether two runs saw the same log."""

@@ -4,11 +4,12 @@ from dataclasses import dataclass, field
 
 from unveil.data.filters import Filters, Repeats
 from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
 
 
 @dataclass(frozen=True)
 class LogSource:
-    """A file, the name of a fetched data set or a database URL; see `Interactions.read` and `Filters`."""
+    """A file, a packed folder, the name of a fetched data set or a database URL; see `Interactions.read`, `Filters`."""
 
     log: str = ""
     format: str | None = None
@@ -39,5 +40,9 @@ class LogSource:
         return Filters(self.min_rating, self.min_item, self.min_user, self.iterate, self.repeats)
 
     def load(self) -> Interactions:
-        """The log less what the filters leave out."""
-        return self.filters(self.read())
+        """The log less what the filters leave out. A packed log may not fit in memory, where they would put it."""
+        log = self.read()
+        if log.histories() is not None and self.filters != Filters():
+            hint = "Leave the filters out, or pack the log again with them."
+            raise UnveilError("a packed log was filtered when it was packed", where=self.log, hint=hint)
+        return self.filters(log)

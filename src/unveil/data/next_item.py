@@ -5,6 +5,7 @@ Shapes: B rows, L columns.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class NextItemTask(OverRows):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
 
-    @property
+    @cached_property
     def slots_per_batch(self) -> float:
         """The expected number of slots in a full batch."""
         return self.batch_size * float(self.rows.length_R.mean())
@@ -39,8 +40,9 @@ class NextItemTask(OverRows):
     def epoch(self, n: int) -> Iterator[Batch]:
         """The batches of epoch n: a pure function of the seed and n, so that a resumed run sees what it would have."""
         rng = np.random.default_rng([self.seed, n])
-        for nth, (at_BL, empty_BL) in enumerate(self.rows.batches(rng)):
-            first_BL = ~empty_BL & (np.cumsum(~empty_BL, axis=1) == 1)
-            before_BL = self.rows.recent.item_N[np.maximum(at_BL - 1, 0)]
+        for nth, cells in enumerate(self.rows.batches(rng)):
+            event_BL = ~cells.empty_BL
+            first_BL = event_BL & (np.cumsum(event_BL, axis=1) == 1)
+            before_BL = self.rows.item_N[np.maximum(cells.at_BL - 1, 0)]
             token_BL = np.where(first_BL, mask_token(self.train.n_items), before_BL)
-            yield self.rows.batch(token_BL, at_BL, empty_BL, ~empty_BL, (self.seed, n, nth))
+            yield self.rows.batch(token_BL, cells, event_BL, (self.seed, n, nth))

@@ -3,19 +3,26 @@
 Shapes: N events, U users, T steps.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.indexing import counted, gathered, side_by_side
 from unveil.data.interactions import Interactions
+from unveil.data.mapped import release
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 
 Offsets = NDArray[np.int64]
+
+#: Events looked at together by those who go through all of them.
+BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +32,9 @@ class Sequences:
     An event's step is its own: it is set once, from the whole history, and stays with the event through every
     split and cut. Nothing is ever inferred from where an event stands in a padded row. Steps count from 0 to T − 1;
     the paper counts them from 1.
+
+    The columns may lie on the disk (see `data.packed`). A cut of such histories is a `Cut`, which copies nothing as
+    long as its events are looked up where they lie: at `first_U` in the columns of `lying`.
     """
 
     item_N: Index
@@ -36,23 +46,25 @@ class Sequences:
     n_steps: int
 
     @classmethod
-    def of(cls, log: Interactions) -> Self:
+    def of(cls, log: Interactions) -> "Sequences":
         """The histories in a log: by time, ties in file order; what was shown and not taken stays out.
 
         Where the log carries no steps they are aligned at the end: every user's most recent event is at T − 1, where
         T is the length of the longest history.
         """
+        if (laid := log.histories()) is not None:
+            return laid
         row_N = log.order()
         if log.clicked is not None:
             row_N = row_N[log.clicked[row_N]]
         length_U = counted(log.interacted().user, len(log.users))
-        offset_U1 = np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64)
+        offset_U1 = offsets(length_U)
         step_N, n_steps = _steps(log, row_N, offset_U1)
         item_N = gathered(log.item, row_N)
         return cls(item_N, step_N, row_N, log.time, offset_U1, n_items=len(log.items), n_steps=n_steps)
 
     def __len__(self) -> int:
-        return len(self.item_N)
+        return int(self.offset_U1[-1])
 
     def __repr__(self) -> str:
         whose = f"{quantity(len(self), 'event')} of {quantity(self.n_users, 'user')}"
@@ -78,26 +90,122 @@ class Sequences:
         """When each event was, looked up anew: most who hold sequences never ask."""
         return None if self.clock is None else gathered(self.clock, self.event_N)
 
+    @property
+    def count_V(self) -> NDArray[np.int64]:
+        """Events of each item."""
+        return sum((counted(part.item_N, self.n_items) for part in self.blocks()), np.zeros(self.n_items, np.int64))
+
+    @property
+    def lying(self) -> "Sequences":
+        """Whose columns the events lie in."""
+        return self
+
+    @property
+    def first_U(self) -> Offsets:
+        """Where each user's events begin in the columns of `lying`."""
+        return self.offset_U1[:-1]
+
     def history(self, user: int) -> Index:
         """The items of one user, oldest first."""
-        return self.item_N[self.offset_U1[user] : self.offset_U1[user + 1]]
+        first = self.first_U[user]
+        return self.lying.item_N[first : first + self.offset_U1[user + 1] - self.offset_U1[user]]
 
-    def cut(self, start_U: NDArray[Any], stop_U: NDArray[Any]) -> Self:
+    def cut(self, start_U: NDArray[Any], stop_U: NDArray[Any]) -> "Sequences":
         """Each user's events from place `start` up to, not including, `stop`; every event keeps its step."""
         stop_U = np.maximum(start_U, stop_U)
+        if isinstance(self.lying.item_N, np.memmap):
+            return Cut(self.lying, self.first_U + start_U, offsets(stop_U - start_U))
         run_U3 = np.stack([start_U, stop_U - start_U, self.length_U - stop_U], axis=1)
         keep_N = np.repeat(np.tile([False, True, False], self.n_users), run_U3.ravel())
         return self._where(keep_N, stop_U - start_U)
 
-    def recent(self, length: int) -> Self:
+    def recent(self, length: int) -> "Sequences":
         """At most the last `length` events of each user."""
         return self.cut(np.maximum(0, self.length_U - length), self.length_U)
 
-    def _where(self, keep_N: NDArray[np.bool_], length_U: NDArray[Any]) -> Self:
+    def shard(self, nth: int, count: int) -> "Sequences":
+        """The nth of `count` shards: the whole histories of neighbouring users, about as many events in each.
+
+        Users keep their numbers: those of other shards have no events here. Nothing is copied.
+        """
+        if not 0 <= nth < count:
+            raise UnveilError("no such shard", found=nth, expected=f"one of {count}, counted from 0")
+        first, last = np.searchsorted(self.offset_U1, [len(self) * k // count for k in (nth, nth + 1)])
+        last = self.n_users if nth == count - 1 else last
+        kept_U = np.zeros(self.n_users, bool)
+        kept_U[first:last] = True
+        return self._part(slice(None), offsets(np.where(kept_U, self.length_U, 0)), first, last)
+
+    def blocks(self) -> Iterator["Sequences"]:
+        """All histories, some neighbouring users at a time, who are numbered from 0 in each block."""
+        edges = np.searchsorted(self.offset_U1, np.arange(0, len(self) + BLOCK, BLOCK)).clip(max=self.n_users)
+        for first, last in pairwise(np.unique([0, *edges, self.n_users]).tolist()):
+            yield self._part(slice(first, last), self.offset_U1[first : last + 1] - self.offset_U1[first], first, last)
+            release(self.lying.item_N, self.lying.step_N, self.lying.event_N, self.clock)
+
+    def _part(self, users: slice, offset_U1: Offsets, first: int, last: int) -> "Sequences":
+        """The events of the users `first` to `last`, laid out anew by `offset_U1`."""
+        events = slice(self.offset_U1[first], self.offset_U1[last])
+        item_N, step_N, event_N = (column[events] for column in (self.item_N, self.step_N, self.event_N))
+        return Sequences(item_N, step_N, event_N, self.clock, offset_U1, self.n_items, self.n_steps)
+
+    def _where(self, keep_N: NDArray[np.bool_], length_U: NDArray[Any]) -> "Sequences":
         columns = (self.item_N, self.step_N, self.event_N)
         item_N, step_N, event_N = side_by_side(lambda column: column[keep_N], columns)
-        offset_U1 = np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64)
-        return replace(self, item_N=item_N, step_N=step_N, event_N=event_N, offset_U1=offset_U1)
+        return Sequences(item_N, step_N, event_N, self.clock, offsets(length_U), self.n_items, self.n_steps)
+
+
+class Cut(Sequences):
+    """A part of each history in the columns of others, which lie on the disk.
+
+    Its own columns are put together, in memory, only where somebody asks for them.
+    """
+
+    _lying: Sequences
+    _first_U: Offsets
+
+    def __init__(self, lying: Sequences, first_U: Offsets, offset_U1: Offsets) -> None:
+        own = {"clock": lying.clock, "n_items": lying.n_items, "n_steps": lying.n_steps, "offset_U1": offset_U1}
+        for name, value in (own | {"_lying": lying, "_first_U": first_U}).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def lying(self) -> Sequences:
+        """The histories that this is a part of."""
+        return self._lying
+
+    @property
+    def first_U(self) -> Offsets:
+        """Where each user's part begins in them."""
+        return self._first_U
+
+    @cached_property
+    def item_N(self) -> Index:
+        """The items of the part."""
+        return self._own(self.lying.item_N)
+
+    @cached_property
+    def step_N(self) -> Index:
+        """The steps of the part."""
+        return self._own(self.lying.step_N)
+
+    @cached_property
+    def event_N(self) -> Index:
+        """The rows of the part."""
+        return self._own(self.lying.event_N)
+
+    def _part(self, users: slice, offset_U1: Offsets, first: int, last: int) -> Sequences:
+        return Cut(self.lying, self.first_U[users], offset_U1)
+
+    def _own(self, column: Index) -> Index:
+        at_N = np.repeat(self.first_U - self.offset_U1[:-1], self.length_U)
+        at_N += np.arange(len(at_N))
+        return gathered(column, at_N)
+
+
+def offsets(length_U: NDArray[Any]) -> Offsets:
+    """Where histories of these lengths begin and end when laid end to end."""
+    return np.concatenate([[0], np.cumsum(length_U)]).astype(np.int64)
 
 
 def _steps(log: Interactions, row_N: Index, offset_U1: Offsets) -> tuple[Index, int]:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil.data.mapped import release
 from unveil.data.sequences import Sequences
 
 
@@ -42,8 +43,10 @@ def histories(sequences: Sequences, user_B: NDArray[Any], seen_B: NDArray[Any], 
 
     The rows are as wide as the longest of them needs: positions count from the end, so leading padding says nothing.
     """
-    start_B = sequences.offset_U1[user_B]
-    return _asked(sequences.item_N, start_B, start_B + seen_B, sequences.n_items, length)
+    start_B, item_N = sequences.first_U[user_B], sequences.lying.item_N
+    token_BL = _asked(item_N, start_B, start_B + seen_B, sequences.n_items, length)
+    release(item_N)
+    return token_BL
 
 
 def tokens_of(histories: Sequence[NDArray[Any]], n_items: int, length: int) -> Tensor:

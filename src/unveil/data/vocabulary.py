@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,13 @@ class Vocabulary:
     def __init__(self, ids: Iterable[str]) -> None:
         series = ids if isinstance(ids, pl.Series) else pl.Series("id", list(ids), dtype=pl.String)
         self.ids: pl.Series = series.unique().sort().alias("id")
+
+    @classmethod
+    def of_sorted(cls, ids: pl.Series) -> Self:
+        """The vocabulary of different ids that are in order already; nothing is copied."""
+        vocabulary = cls.__new__(cls)
+        vocabulary.ids = ids.alias("id")
+        return vocabulary
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -8,6 +8,13 @@ from unveil.errors import UnveilError
 
 #: Files that a data set's folder is known by.
 KNOWN = ("u.data", "ratings.dat", "ratings.csv", "ratings.csv.gz", "ratings.dat.gz")
+#: The file that a packed log is known by.
+PACKED = "packed.json"
+
+
+def is_packed(source: str | Path) -> bool:
+    """Whether this is the folder of a packed log."""
+    return os.path.exists(os.path.join(source, PACKED))
 
 
 def located(source: str | Path) -> Path:
@@ -38,10 +45,11 @@ def _inside(folder: Path) -> Path:
     if len(found) == 1:
         return _regular(found[0])
     names = [path.name for path in found] or sorted(path.name for path in folder.iterdir())[:10]
+    in_parts = not found and any(folder.rglob("*.parquet"))
     raise UnveilError(
         f"a folder with {'several logs' if found else 'no known log'} in it: {', '.join(names) or 'it is empty'}",
         where=folder,
-        hint="Name the file itself.",
+        hint=f"Pack its Parquet files: unveil data pack {folder} -o PACKED." if in_parts else "Name the file itself.",
     )
 
 

@@ -8,22 +8,35 @@ from pathlib import Path
 from unveil.data.interactions import Interactions
 from unveil.data.sources.content import Content
 from unveil.data.sources.database import is_url, read_query
-from unveil.data.sources.locate import located
+from unveil.data.sources.locate import is_packed, located
 from unveil.data.sources.options import ReadOptions
 from unveil.data.sources.registry import detected, named
 from unveil.data.sources.table import Table
 from unveil.data.sources.typed import refuse_empty_ids, typed
+from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 
 
 def read(source: str | Path, options: ReadOptions) -> Interactions:
     """The whole log, or one clear error; never a part of it."""
+    if is_packed(source):
+        return _packed(Path(source), options)
     table = _table(source, options)
     if not len(table.frame):
         raise UnveilError("no rows", where=table.source, expected="at least one event", hint="Check the file.")
     log = Interactions.from_frame(typed(table, options.time_unit))
     refuse_empty_ids(table, log)
-    return _worthwhile(log, table.source)
+    refuse_trivial(log.users, log.items, table.source)
+    return log
+
+
+def _packed(folder: Path, options: ReadOptions) -> Interactions:
+    from unveil.data.packed import PackedLog
+
+    if options != ReadOptions():
+        hint = "Leave the options for reading out, or pack the log again with them."
+        raise UnveilError("how to read a packed log was said when it was packed", where=folder, hint=hint)
+    return PackedLog.open(folder)
 
 
 def _table(source: str | Path, options: ReadOptions) -> Table:
@@ -35,7 +48,7 @@ def _table(source: str | Path, options: ReadOptions) -> Table:
 
 
 def _from_file(path: Path, options: ReadOptions) -> Table:
-    with _explained(path), _unchanged(path):
+    with explained(path), unchanged(path):
         content = Content.of(path, options.encoding)
         if not content.start:
             raise UnveilError("the file is empty", where=path, expected="a log")
@@ -43,8 +56,9 @@ def _from_file(path: Path, options: ReadOptions) -> Table:
         return chosen.read(content, options)
 
 
-def _worthwhile(log: Interactions, source: object) -> Interactions:
-    for name, ids, use in (("user", log.users, "learn from"), ("item", log.items, "choose between")):
+def refuse_trivial(users: Vocabulary, items: Vocabulary, source: object) -> None:
+    """A log of one user, or of one item, says nothing."""
+    for name, ids, use in (("user", users, "learn from"), ("item", items, "choose between")):
         if len(ids) == 1:
             raise UnveilError(
                 f"one {name} only ({ids[0]!r}): nothing to {use}",
@@ -52,11 +66,11 @@ def _worthwhile(log: Interactions, source: object) -> Interactions:
                 expected=f"at least two {name}s",
                 hint=f"Check that --{name}-col names the right column.",
             )
-    return log
 
 
 @contextmanager
-def _unchanged(path: Path) -> Iterator[None]:
+def unchanged(path: Path) -> Iterator[None]:
+    """Refuse a file that somebody writes to while it is read."""
     before = _state(path)
     yield
     if _state(path) != before:
@@ -71,7 +85,8 @@ def _state(path: Path) -> tuple[int, int, int]:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about reading into a message."""
     try:
         yield
     except OSError as error:

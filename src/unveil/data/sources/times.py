@@ -35,7 +35,7 @@ def times(table: Table, unit: str | None) -> pl.Series:
         return _of_text(table, column, unit)
     if not column.dtype.is_numeric():
         raise UnveilError("not a time column", where=table.where("time"), found=str(column.dtype), expected=_EXPECTED)
-    if unit == "iso" or (unit is None and _are_dates(column)):
+    if unit == "iso" or (unit is None and are_dates(column)):
         return _of_text(table, column.cast(pl.Int64, strict=False).cast(pl.String), "iso")
     return _of_numbers(table, column, unit)
 
@@ -49,9 +49,9 @@ def _of_moments(table: Table, column: pl.Series) -> pl.Series:
 
 def _of_text(table: Table, text: pl.Series, unit: str | None) -> pl.Series:
     """Numbers or ISO 8601, whichever more of the column is; the first value that is not, is named."""
-    number = _number(text)
-    if unit in (None, "iso") and (unit == "iso" or number.null_count() or _are_dates(number)):
-        moment = _of_iso(text)
+    number = number_of(text)
+    if unit in (None, "iso") and (unit == "iso" or number.null_count() or are_dates(number)):
+        moment = of_iso(text)
         if unit == "iso" or moment.null_count() <= number.null_count():
             table.refuse("time", moment.is_null(), "not a time", _expected(unit), _HINT)
             return moment
@@ -64,14 +64,14 @@ def _expected(unit: str | None) -> str:
     return named.get(unit, f"a number ({unit} since 1970)")
 
 
-def _number(text: pl.Series) -> pl.Series:
+def number_of(text: pl.Series) -> pl.Series:
     """Text as numbers: whole where all are, else with fractions; null where it is no number."""
     stripped = text.str.strip_chars()
     whole = stripped.cast(pl.Int64, strict=False)
     return stripped.cast(pl.Float64, strict=False) if whole.null_count() else whole
 
 
-def _are_dates(column: pl.Series) -> bool:
+def are_dates(column: pl.Series) -> bool:
     """Whether every value is a calendar date in eight digits, such as 20220425."""
     low, high = column.min(), column.max()
     if not isinstance(low, int) or not isinstance(high, int) or low < 19000101 or high > 21001231:
@@ -89,8 +89,8 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
         table.refuse("time", _out_of_reach(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit), _HINT)
         return column.cast(pl.Int64)
     if unit is None:
-        _refuse_mixed(table, column)
-    scale = UNITS[unit or _judged(column)]
+        refuse_mixed(table, column, _largest(column))
+    scale = UNITS[unit or judged(_largest(column))]
     assert scale is not None
     if _largest(column) * scale >= _LIMIT:
         table.refuse("time", _out_of_reach(column, scale), "too large a time", _expected(unit), _HINT)
@@ -105,17 +105,16 @@ def _in_64_bits(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64) if whole is None or whole.null_count() else whole
 
 
-def _judged(column: pl.Series) -> str:
-    largest = _largest(column)
+def judged(largest: float) -> str:
+    """The unit of a column whose largest magnitude this is."""
     return next((unit for unit, limit in _LIMITS.items() if largest < limit), "ns")
 
 
-def _refuse_mixed(table: Table, column: pl.Series) -> None:
+def refuse_mixed(table: Table, column: pl.Series, largest: float) -> None:
     """Refuse a number that, alone, would be judged to be in another unit: a column has one."""
-    largest = _largest(column)
     least = max((limit for limit in _LIMITS.values() if limit <= largest), default=0.0)
     if least and bool((column.abs() < least).any()):
-        problem = f"a time too small for {_judged(column)}, the unit that the largest one in the column suggests"
+        problem = f"a time too small for {judged(largest)}, the unit that the largest one in the column suggests"
         table.refuse("time", column.abs() < least, problem, "one unit in the whole column", _HINT)
 
 
@@ -127,7 +126,8 @@ def _out_of_reach(column: pl.Series, scale: float) -> pl.Series:
     return (column.cast(pl.Float64) * scale).abs() >= _LIMIT
 
 
-def _of_iso(text: pl.Series) -> pl.Series:
+def of_iso(text: pl.Series) -> pl.Series:
+    """ISO 8601 in µs; null where it is not."""
     part = text.str.extract_groups(_ISO).struct
     whole = {name: part.field(name).cast(pl.Int64, strict=False).fill_null(0) for name in ("hour", "minute", "second")}
     seconds = whole["hour"] * 3600 + whole["minute"] * 60 + whole["second"]

@@ -16,20 +16,22 @@ _LEAVE = "Correct the row, or leave the column out with --{}-col none."
 
 def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
     """The frame that `Interactions.from_frame` takes."""
-    columns = [_ids(table, "user"), _ids(table, "item")]
-    for role in table.frame.columns:
-        if role == "time":
-            columns.append(times(table, time_unit).alias(role))
-        elif role in _KINDS:
-            columns.append(_KINDS[role](table, role).alias(role))
-    return pl.DataFrame(columns)
+    return pl.DataFrame([ids(table, "user"), ids(table, "item"), *optional(table, time_unit)])
 
 
-def _ids(table: Table, role: str) -> pl.Series:
+def optional(table: Table, time_unit: str | None) -> list[pl.Series]:
+    """All columns but the ids."""
+    return [
+        (times(table, time_unit) if role == "time" else _KINDS[role](table, role)).alias(role)
+        for role in table.frame.columns
+        if role == "time" or role in _KINDS
+    ]
+
+
+def ids(table: Table, role: str) -> pl.Series:
     """Ids as strings, exactly as written; whole numbers in their decimal form."""
     column = table.frame[role]
-    if column.null_count():
-        table.refuse(role, column.is_null(), f"no {role}", "an id", _CLEAN)
+    refuse_missing_ids(table, role)
     if column.dtype.is_float() or column.dtype.is_decimal():
         number = column.cast(pl.Float64)
         odd = ~number.is_finite() | (number % 1 != 0) | (number.abs() >= 2**53)
@@ -42,11 +44,23 @@ def _ids(table: Table, role: str) -> pl.Series:
     return column.cast(pl.String).alias(role)
 
 
+def refuse_missing_ids(table: Table, role: str) -> None:
+    """Cells with nothing in them."""
+    column = table.frame[role]
+    if column.null_count():
+        table.refuse(role, column.is_null(), f"no {role}", "an id", _CLEAN)
+
+
+def refuse_blank_ids(table: Table, role: str) -> None:
+    """Ids of no characters."""
+    table.refuse(role, table.frame[role].cast(pl.String) == "", f"no {role}", "an id", _CLEAN)
+
+
 def refuse_empty_ids(table: Table, log: Interactions) -> None:
     """Ids of no characters. They come first in a vocabulary, so that no column has to be searched for them."""
-    for role, ids in (("user", log.users), ("item", log.items)):
-        if ids[0] == "":
-            table.refuse(role, table.frame[role].cast(pl.String) == "", f"no {role}", "an id", _CLEAN)
+    for role, vocabulary in (("user", log.users), ("item", log.items)):
+        if vocabulary[0] == "":
+            refuse_blank_ids(table, role)
 
 
 def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:

@@ -25,7 +25,7 @@ class Parquet:
         try:
             frame = pl.read_parquet(_source(content), columns=[names[place] for place in places.values()], glob=False)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            raise _damaged(content, error) from None
+            raise damaged(content.path, error) from None
         chosen = {role: names[place] for role, place in places.items()}
         return Table(content.path, frame.select(**chosen), chosen, counted_from(1))
 
@@ -34,17 +34,18 @@ def _columns(content: Content) -> list[str]:
     try:
         return list(pl.scan_parquet(_source(content), glob=False).collect_schema())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _damaged(content, error) from None
+        raise damaged(content.path, error) from None
 
 
 def _source(content: Content) -> io.BytesIO | str:
     return io.BytesIO(content.raw) if isinstance(content.raw, bytes) else str(content.raw)
 
 
-def _damaged(content: Content, error: BaseException) -> UnveilError:
+def damaged(path: object, error: BaseException) -> UnveilError:
+    """The error for a file that begins like Parquet and cannot be read as such."""
     return UnveilError(
         "not a whole Parquet file",
-        where=content.path,
+        where=path,
         found=(str(error).splitlines() or [type(error).__name__])[0],
         hint="Copy or write it again.",
     )
