@@ -61,8 +61,8 @@ def observed(estimator: Estimator, laid: LaidOpen, slots: Slots) -> Weights:
 
 
 def _cross_entropy(signal: Signal) -> Signal:
-    if signal.rival_MV is not None:
-        raise ValueError("a loss over rivals is no cross-entropy, and its minimum no softmax")
+    if any(part is not None for part in (signal.rival_MV, signal.imputed_MV, signal.theta_MV, signal.sample)):
+        raise ValueError("this loss is no cross-entropy of one target over all items: its minimum is not known here")
     return signal
 
 
