@@ -2,9 +2,9 @@
 
     python -m benchmarks.workers [LOG] [--epochs 3] [--workers 2]
 
-Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. Each is run by itself, since
-both want all cores: on a machine that others use too the figures mean little. The first epoch warms up and is left out.
-Prints, last, one line: `workers_vs_threads=X`.
+Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. Each is run by itself,
+since both want all cores: on a machine that others use too the figures mean little. The first epoch warms up and is
+left out. Prints, last, one line: `workers_vs_threads=X`.
 """
 
 import argparse

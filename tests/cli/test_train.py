@@ -138,9 +138,13 @@ def test_started_by_torchrun(
     message = unveil(*command, "--workers", 3).failure()
     assert "torchrun started another number of workers: found 3, expected 2. Leave --workers out" in message
     in_place(monkeypatch, RANK="first", WORLD_SIZE=2)
-    assert "RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers" in unveil(*command).failure()
+    assert "RANK, WORLD_SIZE, LOCAL_RANK" in (message := unveil(*command).failure())
+    assert "must be whole numbers" in message
     assert not list(tmp_path.iterdir())
     in_place(monkeypatch, RANK=0, WORLD_SIZE=1)  # a team of one needs no meeting
+    assert unveil(*command).code == 0
+    assert "not empty" in unveil(*command).failure()
+    in_place(monkeypatch, RANK=0, WORLD_SIZE=1, TORCHELASTIC_RESTART_COUNT=1)  # begun before, it goes on
     assert unveil(*command).code == 0
 
 

@@ -26,11 +26,11 @@ from unveil.training.distributed.team import SOLO
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(cores() < 2, reason="needs two cores")]
 
-EPOCHS = 200
+EPOCHS = 40
 CHANGES = {"model.dropout": 0.0, "training.epochs": EPOCHS, "training.patience": None}
 SETTINGS = options({**TINY, **CHANGES, "training.patience": "none"})
 #: Seconds in which a run is to be over, once one of its processes is.
-SOON = 60
+SOON = 120
 
 
 @pytest.fixture(scope="module")
@@ -156,9 +156,7 @@ def test_killed_in_the_middle(who: str, log: Path, alone: list[float], tmp_path:
         assert "Traceback" not in err
     kept = len(Checkpoint.load(tmp_path / "run" / "checkpoint.safetensors").state["epochs"])
     assert 2 <= kept < EPOCHS
-    with start([UNVEIL, *train(log, tmp_path / "run", "--workers", "2", "--resume")]) as process:
-        _, err = process.communicate()
-    assert process.returncode == 0, err
+    resumed_alone(log, tmp_path / "run")
     assert_same_curve(tmp_path / "run", alone)
 
 
@@ -183,6 +181,21 @@ def test_stopped_under_torchrun(log: Path, alone: list[float], tmp_path: Path) -
     assert err.count("unveil: training was stopped") == 1
     resumed_alone(log, tmp_path / "run")
     assert_same_curve(tmp_path / "run", alone)
+
+
+def test_torchrun_starts_a_lost_worker_again(log: Path, alone: list[float], tmp_path: Path) -> None:
+    with start(torchrun("--max-restarts", "1", "-m", "unveil", *train(log, tmp_path / "run"))) as process:
+        wait_for_epochs(tmp_path / "run", 3, process)
+        os.kill(follower_of(process), signal.SIGKILL)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert_same_curve(tmp_path / "run", alone)
+
+
+def follower_of(process: "subprocess.Popen[str]") -> int:
+    """The worker with rank 1 of torchrun."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return next(int(pid) for pid in children if b"\0RANK=1\0" in Path(f"/proc/{pid}/environ").read_bytes())
 
 
 @pytest.fixture

@@ -65,28 +65,35 @@ def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bo
     from unveil.training.progress import watcher
 
     place = Place.of_environment()
-    if place is not None and workers not in (1, place.size):
-        hint = "Leave --workers out: torchrun has started the workers."
-        raise UnveilError(
-            "torchrun started another number of workers", found=workers, expected=f"{place.size}", hint=hint
-        )
     leads = place is None or place.rank == 0
     try:
         with asked_to_stop():
-            if place is not None:
-                return run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
-            return run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
+            if place is None:
+                return run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
+            _refuse_other_number(workers, place.size)
+            resume = resume or (place.again and _has_begun(output))
+            return run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
     except KeyboardInterrupt as stop:
         raise _ended(f"{stop} in {output}" if str(stop) else "stopped", output, 130, tell=leads) from None
     except WorkerLostError as lost:
         raise _ended(str(lost).rstrip("."), output, 2, tell=leads) from None
 
 
-def _ended(told: str, output: Path, code: int, *, tell: bool) -> typer.Exit:
-    """The end before the end, told by one process: why, and how to go on."""
+def _refuse_other_number(asked: int, started: int) -> None:
+    if asked not in (1, started):
+        hint = "Leave --workers out: torchrun has started the workers."
+        raise UnveilError("torchrun started another number of workers", found=asked, expected=f"{started}", hint=hint)
+
+
+def _has_begun(output: Path) -> bool:
     from unveil.experiment.folder import CONFIG
 
-    hint = "Go on with the same command and --resume." if (output / CONFIG).exists() else "Nothing was written."
+    return (output / CONFIG).exists()
+
+
+def _ended(told: str, output: Path, code: int, *, tell: bool) -> typer.Exit:
+    """The end before the end, told by one process: why, and how to go on."""
+    hint = "Go on with the same command and --resume." if _has_begun(output) else "Nothing was written."
     if tell:
         typer.echo(f"unveil: {told}. {hint}", err=True)
     return typer.Exit(code)

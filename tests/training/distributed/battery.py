@@ -23,6 +23,7 @@ from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed.join import Crew, Place, joined
 from unveil.training.distributed.team import Team
 from unveil.training.learner import Learner, Tally
+from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, Trainer
 
 STILL = replace(MODEL, dropout=0.0)
@@ -103,12 +104,14 @@ def _steps(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str
         state[f"tally/{self_normalised}"] = [tally.loss, tally.total, tally.slots]
 
 
-def trained(team: Team, model: BERT4RecConfig, keep: Keep | None = None) -> tuple[BERT4Rec, Fitted]:
+def trained(
+    team: Team, model: BERT4RecConfig, keep: Keep | None = None, watch: Watcher | None = None
+) -> tuple[BERT4Rec, Fitted]:
     """A small run of weighted slots; of a team, only the leader keeps."""
     network = BERT4Rec(model, V, seed=1)
     task = ClozeTask(circle(), LENGTH, batch_size=16, mask_probability=0.3, last_share=0.2, seed=2)
     keep = keep if team.leads else None
-    return network, Trainer(TRAINING).fit(network, Uneven(True), task, certainty, keep=keep, team=team)
+    return network, Trainer(TRAINING).fit(network, Uneven(True), task, certainty, keep=keep, watch=watch, team=team)
 
 
 def _trainings(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

@@ -13,15 +13,14 @@ import pytest
 import torch
 
 from tests.runs import content, experiment_on, write_log
+from tests.training.cyclic import MODEL, TRAINING
 from tests.training.distributed import battery
 from tests.training.distributed.battery import STILL, Order
 from tests.training.distributed.uneven import weights
 from tests.training.test_resume import BATCHES, Interrupt
-from unveil.data.batches import ClozeTask
 from unveil.evaluation.result import Evaluation
 from unveil.experiment.parallel import run_workers
 from unveil.experiment.run import run
-from unveil.models.bert4rec import BERT4Rec
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed import crew as crews
 from unveil.training.distributed.crew import crew
@@ -51,22 +50,13 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Together:
     folder = tmp_path_factory.mktemp("together")
     (folder / "begun alone").mkdir()
     with pytest.raises(Stopped):
-        begun_alone(folder / "begun alone")
+        battery.trained(SOLO, STILL, Keep(folder / "begun alone"), Interrupt(2 * BATCHES + 2))  # in the third epoch
     logs = [write_log(folder / f"{seed}.csv", seed) for seed in (0, 1)]
     mine, other = (experiment_on(log, EXPERIMENT) for log in logs)
     order = Order(folder, mine, (mine, other))
     with crew(2, battery.work, order) as (place, started):
         battery.work(order, place, started)
     return Together(order, *(Checkpoint.load(folder / f"{rank}.safetensors") for rank in (0, 1)))
-
-
-def begun_alone(folder: Path) -> None:
-    """One process, interrupted in the third epoch."""
-    network = BERT4Rec(STILL, battery.V, seed=1)
-    task = ClozeTask(battery.circle(), battery.LENGTH, 16, 0.3, last_share=0.2, seed=2)
-    trainer = battery.Trainer(battery.TRAINING)
-    watch = Interrupt(2 * BATCHES + 2)
-    trainer.fit(network, battery.Uneven(True), task, battery.certainty, keep=Keep(folder), watch=watch)
 
 
 def test_the_leader_is_heard_and_others_are_not(together: Together) -> None:
@@ -128,7 +118,7 @@ def test_with_dropout_a_run_is_a_function_of_seed_and_size(together: Together) -
     for each in together.both:
         assert torch.equal(each.tensors["trained/dropped"], each.tensors["trained/dropped again"])
     assert torch.equal(*(each.tensors["trained/dropped"] for each in together.both))
-    network, fitted = battery.trained(SOLO, battery.MODEL)
+    network, fitted = battery.trained(SOLO, MODEL)
     assert not torch.equal(together.leader.tensors["trained/dropped"], weights(network))
     losses, alone = (
         [epoch[0] for epoch in each] for each in (together.leader.state["trained/dropped"], battery.told(fitted))
@@ -142,7 +132,7 @@ def test_a_run_begun_alone_is_gone_on_with_by_two(together: Together) -> None:
         assert_same_curve(each.state["trained/resumed"], battery.told(fitted))
         torch.testing.assert_close(each.tensors["trained/resumed"], weights(network), rtol=1e-3, atol=1e-5)
     kept = Checkpoint.load(together.order.folder / "begun alone" / "checkpoint.safetensors")
-    assert len(kept.state["epochs"]) == battery.TRAINING.epochs
+    assert len(kept.state["epochs"]) == TRAINING.epochs
 
 
 def test_shared_judgement_is_that_of_one_process_to_the_bit(together: Together) -> None:

@@ -58,13 +58,13 @@ def test_buckets_hold_all_in_order_and_not_too_much(sizes: list[int], most: int)
 
 
 @pytest.mark.parametrize("self_normalised", [False, True])
-def test_gradients_of_the_parts_add_up(self_normalised: bool, size: int = 3) -> None:
+def test_gradients_of_the_parts_add_up(self_normalised: bool) -> None:
     """With the divisor of the whole batch, which a part alone could not know."""
     task = ClozeTask(circle(), LENGTH, batch_size=5, mask_probability=0.15, seed=3, always_mask=False)
     learner = Learner(TRAINING, BERT4Rec(MODEL, V, seed=1).eval(), Uneven(self_normalised), task, torch.device("cpu"))
     empty = unequal = 0
     for batch in task.epoch(1):
-        parts = [part_of(batch, rank, size) for rank in range(size)]
+        parts = [part_of(batch, rank, 3) for rank in range(3)]
         counts = [len(part.slots) for part in parts]
         empty, unequal = empty + (0 in counts), unequal + (len(set(counts)) > 1)
         divisor, _ = learner.normaliser(learner.estimator(batch.slots))

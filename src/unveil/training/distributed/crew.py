@@ -67,12 +67,26 @@ def crew(size: int, work: Callable[[Order, Place], object], order: Order) -> Ite
         try:
             for place in places[1:]:
                 process = context.Process(target=_live, args=(work, order, place), daemon=True)
-                process.start()
+                with _deaf():
+                    process.start()
                 started.processes.append(process)
             yield places[0], started
             started.go()
         finally:
             started.dismiss()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started inside never hears a Ctrl-C, not even while it begins: the leader decides."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def refuse_too_many(workers: int, device: str = "auto") -> None:
@@ -92,7 +106,7 @@ def cores() -> int:
 
 
 def _live(work: Callable[[Order, Place], object], order: Order, place: Place) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the leader decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # also where it could not be blocked
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
         work(order, place)

@@ -30,7 +30,7 @@ class Group(Team):
     """Processes that have met. `lost` finds out what became of a worker that no longer answers."""
 
     device: torch.device  # where what is sent has to be
-    lost: Callable[[], WorkerLostError]
+    lost: Callable[[Exception], WorkerLostError]
 
     def part(self, batch: Batch) -> Batch:
         """A contiguous share of the rows."""
@@ -55,9 +55,8 @@ class Group(Team):
         total = self._summed(torch.cat([tensor.reshape(-1) for tensor in bucket]) if bucket[1:] else bucket[0])
         if total is bucket[0]:  # summed where it stands
             return
-        for tensor, part in zip(
-            bucket, total.view(-1).split_with_sizes([each.numel() for each in bucket]), strict=True
-        ):
+        parts = total.view(-1).split_with_sizes([tensor.numel() for tensor in bucket])
+        for tensor, part in zip(bucket, parts, strict=True):
             tensor.copy_(part.view(tensor.shape))
 
     def told(self, word: Word) -> Word:
@@ -115,14 +114,12 @@ class Group(Team):
             while not self._done(work):
                 pass
         except RuntimeError as error:
-            raise self.lost() from error
+            raise self.lost(error) from error
 
     def _done(self, work: Any) -> bool:
         if self.device.type == "cuda":  # NCCL works in the order of the stream; nothing is waited for here
             return bool(work.wait())
         try:
             return bool(work.wait(_LOOK_UP))
-        except RuntimeError:
-            if work.is_completed():  # and failed; else it merely takes longer
-                raise
-            return False
+        except RuntimeError:  # it failed, or merely takes longer
+            return bool(work.wait()) if work.is_completed() else False

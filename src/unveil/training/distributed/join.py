@@ -22,6 +22,7 @@ from unveil.training.distributed.team import SOLO, Team, WorkerLostError
 TO_COME, TO_TAKE_PART = timedelta(minutes=5), timedelta(minutes=30)
 _LOOK_UP, _TO_BE_FOUND_DEAD = 0.02, 3.0
 _FAILURE = "failure"
+_NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RESTART_COUNT")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -33,6 +34,7 @@ class Place:
     size: int
     address: str  # file:///path of one machine, tcp://host:port of the leader, or env:// as torchrun sets it
     local_rank: int = 0  # among the workers of one machine: its GPU
+    again: bool = False  # started once more, after a worker was lost
 
     @classmethod
     def of_environment(cls) -> Self | None:
@@ -40,10 +42,10 @@ class Place:
         if not all(name in os.environ for name in _TORCHRUN):
             return None
         try:
-            rank, size, local = (int(os.environ.get(name, 0)) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+            rank, size, local, restarts = (int(os.environ.get(name, 0)) for name in _NUMBERS)
         except ValueError as error:
-            raise UnveilError(f"RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers ({error})") from None
-        return cls(rank, size, "env://", local)
+            raise UnveilError(f"{', '.join(_NUMBERS)} must be whole numbers ({error})") from None
+        return cls(rank, size, "env://", local, restarts > 0)
 
 
 class Crew(Protocol):
@@ -84,7 +86,7 @@ def joined(place: Place, device: str = "auto", crew: Crew | None = None) -> Iter
     dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=TO_TAKE_PART)
     try:
         with _accounted_for(store, place):
-            yield Group(rank=place.rank, size=place.size, device=home, lost=lambda: _lost(store, crew))
+            yield Group(rank=place.rank, size=place.size, device=home, lost=lambda error: _lost(error, store, crew))
     except BaseException:
         crew.dismiss()  # what is still being sent to them must come to an end before the group can
         raise
@@ -141,12 +143,12 @@ def _accounted_for(store: Store, place: Place) -> Iterator[None]:
         raise WorkerLostError(str(error)) from error
 
 
-def _lost(store: Store, crew: Crew) -> WorkerLostError:
-    """Why a worker no longer answers: by its own word, else by how it died."""
+def _lost(error: Exception, store: Store, crew: Crew) -> WorkerLostError:
+    """Why a worker no longer answers: by its own word, else by how it died, else by what torch says of it."""
     until = time.monotonic() + _TO_BE_FOUND_DEAD
     while not (found := _word(store) or crew.dead()):
         if isinstance(crew, Strangers) or time.monotonic() > until:
-            return WorkerLostError("a worker was lost")
+            return WorkerLostError("a worker was lost", found=_first_line(error))
         time.sleep(_LOOK_UP)
     return WorkerLostError(found)
 
