@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from unveil.cli.engine_options import OF_NO_CONSEQUENCE
+
 if TYPE_CHECKING:
     from unveil.experiment.reproduce.question import Sheet
 
@@ -25,9 +27,11 @@ def until_stopped(output: Path) -> Iterator[None]:
 
 
 def command_of(words: list[str]) -> list[str]:
-    """The command that gives these files again; the number of workers is no part of it."""
-    kept = [word for before, word in zip(["", *words], words, strict=False) if "--jobs" not in (before, word)]
-    return ["unveil", *(word for word in kept if not word.startswith("--jobs="))]
+    """The command that gives these files again; who does the work is no part of it."""
+    pairs = zip(["", *words], words, strict=False)
+    kept = [word for before, word in pairs if before not in OF_NO_CONSEQUENCE and word not in OF_NO_CONSEQUENCE]
+    joined = tuple(f"{option}=" for option in OF_NO_CONSEQUENCE)
+    return ["unveil", *(word for word in kept if not word.startswith(joined))]
 
 
 def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: Path) -> None:

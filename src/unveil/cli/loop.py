@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 from unveil.cli.log_options import LogOptions, takes_log
 
 if TYPE_CHECKING:
+    from unveil.experiment.grid.job import Engine
     from unveil.experiment.loop.plan import LoopPlan
     from unveil.experiment.loop.run import Looped
     from unveil.simulation.world import World
@@ -47,9 +49,9 @@ def loop(
         str | None, typer.Option(help="Folder of the world the log was drawn from, or 'builtin': relevance is known.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; by default one a core. Changes no figure.")
-    ] = None,
+    jobs: Jobs = None,
+    engine: EngineOption = EngineName.processes,
+    address: Address = None,
     keep_logs: Annotated[
         bool, typer.Option("--keep-logs", help="Also write the log after the last round, for each model.")
     ] = False,
@@ -58,11 +60,13 @@ def loop(
     ] = False,
 ) -> None:
     """Close the circle: recommend, let users respond, train on what they took; and see what becomes of the lists."""
+    from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.loop.plan import LoopConfig, LoopPlan
 
     config = LoopConfig(rounds, k, {"name": response}, retrain, replicates, seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [])
-    run_and_print(plan, options, output, world, jobs=jobs, keep_logs=keep_logs, resume=resume)
+    workers = engine_of(engine, jobs, address)
+    run_and_print(plan, options, output, workers, world, keep_logs=keep_logs, resume=resume)
 
 
 def models_of(names: str) -> list[str]:
@@ -74,20 +78,19 @@ def run_and_print(
     plan: "LoopPlan",
     options: LogOptions,
     output: Path,
+    engine: "Engine",
     world: str | None = None,
     *,
-    jobs: int | None = None,
     keep_logs: bool = False,
     resume: bool = False,
 ) -> None:
     """Loop, write and print; a loop that is interrupted says how to go on."""
-    from unveil.experiment.grid.processes import Processes, cores
     from unveil.experiment.grid.stopping import asked_to_stop
     from unveil.experiment.loop.files import write
     from unveil.experiment.loop.progress import loop_watcher
     from unveil.experiment.loop.run import run_loop
 
-    engine, watch = Processes(jobs or cores()), loop_watcher(plan.loop.rounds + 1)
+    watch = loop_watcher(plan.loop.rounds + 1)
     try:
         with asked_to_stop():
             log, truth = options.source().load(), _world(world)

@@ -50,7 +50,7 @@ app.command("rq5")(rq5)
 
 
 def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> None:
-    from unveil.experiment.grid.processes import Processes, cores
+    from unveil.experiment.grid.engines import engine
     from unveil.experiment.grid.progress import grid_watcher
     from unveil.experiment.reproduce.catalogue import QUESTIONS
     from unveil.experiment.reproduce.files import write
@@ -58,9 +58,9 @@ def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> Non
     from unveil.experiment.reproduce.words import caution
 
     plan, output = options.plan(severities), options.output
-    engine = Processes(options.jobs or cores())
+    workers = engine(options.engine, options.jobs, options.address)
     with until_stopped(output):
-        found = answer(QUESTIONS[name], plan, output, engine, watch=grid_watcher(), take_from=options.take_from)
+        found = answer(QUESTIONS[name], plan, output, workers, watch=grid_watcher(), take_from=options.take_from)
         write(found, output, command_of(sys.argv[1:]))
     question = found.question
     print_answer(question.sheets(found), [*question.reading(found), caution(found.results)], output)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from unveil.cli.answers import command_of, print_answer, until_stopped
+from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 
 
 def rq4(
@@ -35,12 +36,12 @@ def rq4(
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of all trainings, or of one (ips:NAME=VALUE)."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes, by default one a core; no figure changes.")
-    ] = None,
+    jobs: Jobs = None,
+    engine: EngineOption = EngineName.processes,
+    address: Address = None,
 ) -> None:
     """How well does each estimator rank real interactions? A run that was stopped goes on with the same command."""
-    from unveil.experiment.grid.processes import Processes, cores
+    from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.grid.progress import grid_watcher
     from unveil.experiment.rq4.bench import parts_of
     from unveil.experiment.rq4.files import write
@@ -57,6 +58,6 @@ def rq4(
         study = RealStudy(choice, whose, preset, negatives, seed=seed, changes=tuple(assignments or ()))
         names = tuple(name.strip() for name in estimators.split(",") if name.strip())
         plan = RealPlan(study, replicates, names)
-        found = answer(plan, output, Processes(jobs or cores()), watch=grid_watcher())
+        found = answer(plan, output, engine_of(engine, jobs, address), watch=grid_watcher())
         write(found, output, command_of(sys.argv[1:]))
     print_answer(sheets(found), [*reading(found), caution(found.results)], output)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 from unveil.cli.log_options import LogOptions, takes_log
 
 
@@ -28,19 +29,20 @@ def rq5(
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of all models, or of one (ips:NAME)."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; by default one a core. Changes no figure.")
-    ] = None,
+    jobs: Jobs = None,
+    engine: EngineOption = EngineName.processes,
+    address: Address = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a loop that was stopped; also with more rounds.")
     ] = False,
 ) -> None:
     """Does ITPS keep recommendations novel along a feedback loop? Users take any of their ten items at random."""
     from unveil.cli.loop import models_of, run_and_print
+    from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.loop.plan import LoopConfig, LoopPlan
     from unveil.experiment.tuned import TUNED
 
     tuned = tuned_for or (options.log if options.log in TUNED else "ml-1m")
     config = LoopConfig(rounds, replicates=replicates, seed=seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [], tuned)
-    run_and_print(plan, options, output, jobs=jobs, resume=resume)
+    run_and_print(plan, options, output, engine_of(engine, jobs, address), resume=resume)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
+
 if TYPE_CHECKING:
     from unveil.experiment.reproduce.plan import Plan
 
@@ -30,10 +32,9 @@ class StudyOptions:
     estimators: Annotated[str, typer.Option(help="Which to train, with commas between.", rich_help_panel=_SIZE)] = (
         "naive,ips,itps,ideal"
     )
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Worker processes, by default one a core; no figure changes.", rich_help_panel=_SIZE),
-    ] = None
+    jobs: Jobs = None
+    engine: EngineOption = EngineName.processes
+    address: Address = None
     take_from: Annotated[
         Path | None,
         typer.Option("--from", help="Take over cells from another question's folder.", rich_help_panel=_SIZE),

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unveil.cli.engine_options import PANEL, Address, EngineName, EngineOption
 from unveil.cli.log_options import LogOptions, takes_log
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.experiment.config import Experiment
+    from unveil.experiment.tune.run import Crew
     from unveil.experiment.tune.study import Study
 
 _SHOWN = 10
@@ -63,6 +65,14 @@ def tune(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the search and of the first replicate.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Worker processes, or Ray tasks; this process alone if not given.", rich_help_panel=PANEL
+        ),
+    ] = None,
+    engine: EngineOption = EngineName.processes,
+    address: Address = None,
 ) -> None:
     """Try settings and keep those that do best on the validation cases; the test cases are not looked at.
 
@@ -94,11 +104,23 @@ def tune(
                 watch=study_watcher(),
                 tell=typer.echo,
                 command=_command(storage),
+                crew=_crew(engine, jobs, address),
             )
     except KeyboardInterrupt:
         typer.echo("unveil: tuning was stopped. Go on with the same command.", err=True)
         raise typer.Exit(130) from None
     _print(study, output)
+
+
+def _crew(engine: EngineName, jobs: int | None, address: str | None) -> "Crew | None":
+    """Nobody but this process, unless others are asked for."""
+    from unveil.experiment.grid.engines import engine as engine_of
+    from unveil.experiment.tune.run import Crew
+
+    asked = engine_of(engine, jobs, address)
+    if jobs is None and engine is EngineName.processes:
+        return None
+    return Crew(asked, jobs or asked.workers())
 
 
 def _experiment(

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from unveil.errors import UnveilError
@@ -36,3 +37,25 @@ class Toy:
         if self.trouble == "sleeps":
             time.sleep(60)
         return {"square": self.number**2, "threads": os.environ.get("OMP_NUM_THREADS"), "pid": os.getpid()}
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Says that it was begun, and waits for a file that lets it go."""
+
+    number: int
+    folder: Path
+
+    @property
+    def key(self) -> str:
+        return f"w{self.number}"
+
+    @property
+    def cost(self) -> float:
+        return 1.0
+
+    def run(self, tell: Tell) -> dict[str, Any]:
+        (self.folder / f"{self.key}-{os.getpid()}").touch()
+        while not (self.folder / "go").exists():
+            time.sleep(0.1)
+        return {"cube": self.number**3}

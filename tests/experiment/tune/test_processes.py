@@ -15,9 +15,13 @@ import pytest
 from tests.data.sources.postgres_server import running
 from tests.experiment.tune.conftest import Tuned
 from tests.experiment.tune.studies import CONTENT, PACE, QUICKEST, command, quickest, space, study, write_space
+from unveil.errors import UnveilError
+from unveil.experiment.grid.job import Event, Failed, Job
+from unveil.experiment.grid.processes import Processes
 from unveil.experiment.tune.plan import Plan
+from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.record import Record
-from unveil.experiment.tune.run import Where, tune
+from unveil.experiment.tune.run import Crew, Where, tune
 from unveil.experiment.tune.storage import JOURNAL, opened
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
@@ -133,3 +137,39 @@ def test_a_study_in_postgresql_is_shared_by_name(tuned: Tuned, tmp_path: Path) -
         for text in (out, err, (there / "study.json").read_text(), (there / "index.html").read_text()):
             assert "s3cret" not in text
         assert json.loads((there / "study.json").read_text())["storage"].startswith("postgresql://keeper:***@")
+
+
+def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> None:
+    crew = Crew(Processes(2), 2)
+    seen = Seen()
+    where = Where(tmp_path / "study", None, PACE)
+    found = tune(tuned.study.experiment, tuned.study.plan, where, watch=seen, tell=lambda _: None, crew=crew)
+    assert [[each.value for each in record.replicates] for record in found.records] == tuned.values
+    assert len(finished_once(trials_of(tmp_path / "study"), 4) - {os.getpid()}) == 2
+    assert seen.looks > 4
+
+
+def test_workers_that_are_all_lost_are_told_and_nothing_is(tuned: Tuned, tmp_path: Path) -> None:
+    where = Where(tmp_path / "study", None, PACE)
+    with pytest.raises(UnveilError, match="0 of 4 trials are over, and every worker is gone: it rained"):
+        tune(tuned.study.experiment, tuned.study.plan, where, tell=lambda _: None, crew=Crew(Rain(), 2))
+    assert (tmp_path / "study" / "study.json").exists()
+
+
+class Seen(Silent):
+    """Counts how often it was told."""
+
+    looks = 0
+
+    def look(self, records: Sequence[Record]) -> None:
+        self.looks += 1
+
+
+class Rain:
+    """An engine that loses all its workers."""
+
+    def workers(self) -> int:
+        return 2
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+        yield from (Failed(job.key, "it rained.") for job in jobs)

@@ -64,5 +64,8 @@ Event = Begun | Advanced | Done | Failed
 class Engine(Protocol):
     """Whatever does jobs: processes of this machine, or a cluster. Closing the iterator stops all work at once."""
 
+    def workers(self) -> int:
+        """How many jobs are done at the same time."""
+
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """Do all jobs, in about the order given, and tell how it goes. Every job ends as `Done` or `Failed`."""

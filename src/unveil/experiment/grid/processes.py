@@ -13,9 +13,8 @@ from typing import cast
 
 from unveil.experiment.grid.attempt import attempt
 from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job, Tell
+from unveil.experiment.grid.threads import ONE_THREAD
 
-#: Libraries read these when they are loaded; a worker is a fresh interpreter and loads them anew.
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 _SECONDS_TO_DIE = 5.0
 
 
@@ -38,7 +37,7 @@ class _Worker:
         context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs,), daemon=True)
-        with _environment(_ONE_THREAD):
+        with _environment(ONE_THREAD):
             process.start()
         theirs.close()
         return cls(process, ours)
@@ -61,6 +60,10 @@ class Processes:
     """`count` workers; each takes the next job when it is done with its last."""
 
     count: int
+
+    def workers(self) -> int:
+        """As many as were asked for."""
+        return self.count
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """All jobs. A worker that dies fails its job and is replaced."""

@@ -1,5 +1,6 @@
 """Tuning from end to end: everything a user got wrong is found before the study is touched; then work, then results."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -9,8 +10,10 @@ from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
 from unveil.experiment.announce import Tell, tell_data, tell_training
 from unveil.experiment.config import Experiment
+from unveil.experiment.grid.job import Engine, Event
 from unveil.experiment.run import world_of
 from unveil.experiment.tune.alive import Pace, Watch
+from unveil.experiment.tune.crew import Hand, overseen
 from unveil.experiment.tune.files import begin, refuse_unfit, write
 from unveil.experiment.tune.ledger import Ledger
 from unveil.experiment.tune.library import optuna
@@ -45,6 +48,24 @@ class Where:
         return "journal" if self.storage is None else shown(self.storage)
 
 
+@dataclass(frozen=True)
+class Crew:
+    """So many workers, and who runs them."""
+
+    engine: Engine
+    size: int
+
+    def events(self, experiment: Experiment, plan: Plan, where: Where, command: str) -> Iterator[Event]:
+        """Start them."""
+        there = replace(where, folder=where.folder.resolve())
+        part = partial(_take_part, experiment, plan, there, command)
+        return self.engine.run([Hand(number, part) for number in range(self.size)])
+
+
+def _take_part(experiment: Experiment, plan: Plan, where: Where, command: str, watch: Watcher) -> None:
+    tune(experiment, plan, where, watch=watch, tell=lambda _: None, command=command)
+
+
 def tune(
     experiment: Experiment,
     plan: Plan,
@@ -53,8 +74,12 @@ def tune(
     watch: Watcher | None = None,
     tell: Tell = print,
     command: str = "",
+    crew: Crew | None = None,
 ) -> Study:
-    """Take part in a study until all its trials are over, whoever does them; then write what came of it."""
+    """Take part in a study until all its trials are over, whoever does them; then write what came of it.
+
+    With a `crew` the trials are done by its workers, and this process looks on.
+    """
     refuse_unfit(where.folder)
     log = experiment.data.load()
     split = experiment.data.parts(log)
@@ -68,7 +93,7 @@ def tune(
         worker = Worker(
             ledger, objective, plan.replicates, where.folder, study.fingerprint, watch or Silent(), where.pace
         )
-        found = worker.work()
+        found = worker.work() if crew is None else overseen(worker, crew.events(experiment, plan, where, command))
     study = replace(study, records=found)
     write(where.folder, study, command)
     return study

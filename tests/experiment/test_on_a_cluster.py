@@ -1,0 +1,84 @@
+"""The same tables from a cluster as from this process, though one of its two machines is killed on the way."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clusters import lose_one, two_machines
+from tests.experiment.loop.conftest import plan_of
+from tests.experiment.reproduce.small import tiny_plan, tiny_world
+from tests.experiment.tune.studies import PACE, quickest, space
+from tests.runs import small_log, write_log
+from unveil.experiment.grid.inline import Inline
+from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Job
+from unveil.experiment.loop.run import run_loop
+from unveil.experiment.reproduce.files import write
+from unveil.experiment.reproduce.rq1 import RQ1
+from unveil.experiment.reproduce.run import answer
+from unveil.experiment.tune.plan import Plan
+from unveil.experiment.tune.run import Crew, Where, tune
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
+
+from unveil.experiment.grid.on_ray import OnRay
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # what Ray's own code warns of is not ours to mend
+]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with two_machines(monkeypatch) as found:
+        yield found
+
+
+class LosesAMachine:
+    """The engine of the cluster; the other machine is killed after so many events of a kind."""
+
+    def __init__(self, cluster: Any, after: type[Event], count: int) -> None:
+        self.cluster, self.after, self.left, self.lost = cluster, after, count, False
+
+    def workers(self) -> int:
+        return 2
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+        for event in OnRay(self.cluster.address).run(jobs):
+            self.left -= isinstance(event, self.after)
+            if self.left == 0 and not self.lost:
+                lose_one(self.cluster)
+                self.lost = True
+            yield event
+
+
+def test_a_question_has_the_same_tables(cluster: Any, tmp_path: Path) -> None:
+    plan = tiny_plan(tiny_world(tmp_path / "world"))
+    engine = LosesAMachine(cluster, Done, 3)
+    for folder, workers in (("here", Inline()), ("there", engine)):
+        write(answer(RQ1(), plan, tmp_path / folder, workers), tmp_path / folder, ["unveil"])
+    assert engine.lost
+    for name in ("results.json", "results.csv", "index.html"):
+        assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes(), name
+
+
+def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.csv")
+    plan, experiment = Plan(space(tmp_path), trials=4, replicates=1), quickest(log)
+    alone = tune(experiment, plan, Where(tmp_path / "here", None, PACE), tell=lambda _: None)
+    engine = LosesAMachine(cluster, Advanced, 2)
+    shared = tune(experiment, plan, Where(tmp_path / "there", None, PACE), tell=lambda _: None, crew=Crew(engine, 2))
+    assert engine.lost
+    assert [each.value for each in shared.records] == [each.value for each in alone.records]
+    assert [each.settings for each in shared.records] == [each.settings for each in alone.records]
+
+
+def test_a_loop_has_the_same_rounds(cluster: Any, tmp_path: Path) -> None:
+    plan = plan_of(replicates=1)
+    alone = run_loop(plan, small_log(), tmp_path / "here", Inline())
+    engine = LosesAMachine(cluster, Begun, 2)
+    shared = run_loop(plan, small_log(), tmp_path / "there", engine)
+    assert engine.lost
+    assert shared.outcome.records == alone.outcome.records
