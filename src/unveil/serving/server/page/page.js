@@ -119,7 +119,7 @@ byId("clear").addEventListener("click", () => { state.history = []; changed(); s
 
 function reason(why) {
   const factor = Math.exp(Math.abs(why.effect));
-  const strength = element("b", `${why.effect >= 0 ? "×" : "÷"} ${factor < 100 ? factor.toFixed(2) : "> 100"}`, why.effect >= 0 ? "" : "against");
+  const strength = element("b", `${why.effect >= 0 ? "×" : "÷"} ${factor < 100 ? factor.toFixed(2) : "> 100"}`, why.effect >= 0 ? "for" : "against");
   const entry = element("li");
   entry.append(strength, element("span", titled(why)));
   return entry;
@@ -149,6 +149,7 @@ function measured(model) {
 }
 
 function showLists(answers) {
+  byId("legend").hidden = answers.every((answer) => answer.fallback);
   const ids = answers.map((answer) => new Set(answer.items.map((item) => item.item_id)));
   byId("lists").replaceChildren(...answers.map((answer, n) => {
     const part = byId("list").content.cloneNode(true);
@@ -156,7 +157,7 @@ function showLists(answers) {
     part.querySelector("h2").textContent = answer.model;
     part.querySelector(".about").textContent = answer.fallback
       ? "The most popular items: nothing is known yet."
-      : `${model.network}, ${model.items.toLocaleString("en")} items; what moved each item, and its popularity`;
+      : `${model.network}, ${model.items.toLocaleString("en")} items`;
     part.querySelector("ol").append(...answer.items.map((item) => listed(item, answers.length > 1 ? ids[1 - n] : null)));
     part.querySelector(".measured").textContent = measured(model);
     return part;
