@@ -1,0 +1,93 @@
+"""One run by workers all over a Ray cluster; this process leads, since it writes the folder."""
+
+import os
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unveil.experiment.announce import Tell
+from unveil.experiment.config import Experiment
+from unveil.experiment.grid.ray_library import joined, ray
+from unveil.experiment.parallel import run_rank
+from unveil.experiment.run import Run
+from unveil.training.device import threads
+from unveil.training.distributed.join import Place
+from unveil.training.progress import Watcher
+from unveil.wording import quantity
+
+
+@dataclass(frozen=True, eq=False)
+class RayCrew:
+    """The tasks that follow, ranks 1, 2, …"""
+
+    tasks: list[Any]
+
+    def dead(self) -> str | None:
+        """The first worker that ended, with why; none ends before the leader does."""
+        over, _ = ray.wait(self.tasks, num_returns=len(self.tasks), timeout=0)
+        for rank, task in enumerate(self.tasks, start=1):
+            if task in over:
+                return f"worker {rank + 1} of {len(self.tasks) + 1} was lost ({_why(task)})"
+        return None
+
+    def dismiss(self) -> None:
+        """Kill them: they hold nothing that could be lost."""
+        for task in self.tasks:
+            with suppress(ray.exceptions.RayError):
+                ray.cancel(task, force=True)
+
+
+def run_on_ray(
+    experiment: Experiment,
+    folder: Path,
+    workers: int,
+    address: str | None = None,
+    *,
+    resume: bool = False,
+    watch: Watcher | None = None,
+    tell: Tell = print,
+) -> Run:
+    """A run by `workers` processes: this one, and tasks on whatever machines the cluster has."""
+    each = experiment.training.threads or 1
+    with joined(address, workers), threads(each):
+        meeting = f"tcp://{ray.util.get_node_ip_address()}:{_free_port()}"
+        tell(f"workers    {workers}, {quantity(each, 'thread')} each, on {quantity(len(_machines()), 'machine')}")
+        follower = ray.remote(num_cpus=each, max_retries=0, scheduling_strategy="SPREAD")(_follow)
+        places = [Place(rank, workers, meeting) for rank in range(workers)]
+        crew = RayCrew([follower.remote(experiment, each, place, os.getcwd()) for place in places[1:]])
+        try:
+            finished = run_rank(experiment, folder, places[0], resume=resume, watch=watch, tell=tell, crew=crew)
+        finally:
+            crew.dismiss()
+    assert finished is not None  # this process leads
+    return finished
+
+
+def _follow(experiment: Experiment, each: int, place: Place, folder: str) -> None:
+    """The life of a worker. Only the leader writes: it needs no folder but to find the log."""
+    with suppress(OSError):
+        os.chdir(folder)
+    with threads(each):
+        run_rank(experiment, Path(), place)
+
+
+def _machines() -> list[Any]:
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        return int(taken.getsockname()[1])
+
+
+def _why(task: Any) -> str:
+    try:
+        ray.get(task)
+    except ray.exceptions.RayTaskError as error:
+        return str(error.cause or error).strip().splitlines()[-1].rstrip(".")
+    except ray.exceptions.RayError as error:
+        return type(error).__name__
+    return "it ended"
