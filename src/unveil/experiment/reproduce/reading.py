@@ -47,9 +47,10 @@ def _cell(text: str) -> str:
 
 def _made(answer: Answer) -> str:
     plan = answer.plan
+    last = f"; the last run took {spell(answer.seconds)} and made {answer.made} of them" if answer.made else ""
     return (
         f"Preset `{plan.study.preset}`: {plan.study.training.about}. Data: {answer.source.about}, fingerprint "
         f"`{answer.source.fingerprint[:16]}`. {len(answer.results.cells)} cells, {spell(answer.worker_seconds)} of one "
-        f"core in all; the last run took {spell(answer.seconds)} and made {answer.made} of them. `results.json` and "
-        f"`results.csv` hold every figure, `index.html` shows them, `about.json` names the versions."
+        f"core in all{last}. `results.json` and `results.csv` hold "
+        f"every figure, `index.html` shows them, `about.json` names the versions."
     )
