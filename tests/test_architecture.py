@@ -27,6 +27,7 @@ ARROWS = {
     "locking": {"errors"},
     "registry": {"errors"},
     "settings": {"errors"},
+    "__main__": {"cli"},
     "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving", "experiment"},  # the front door
     "data": DATA,
     "propensity": PROPENSITY,
