@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unveil.audit.timing import moments
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 
@@ -28,21 +29,19 @@ def repeats(sequences: Sequences, takes: Sequences, split: Split | None) -> Repe
         events=count,
         share=count / len(sequences),
         at_once=int(at_once_N.sum()),
-        same_moment=_same_moment(sequences) if count else None if sequences.time_N is None else 0,
+        same_moment=_same_moment(sequences),
         targets=None if split is None else _targets(sequences, takes, split),
     )
 
 
 def _same_moment(sequences: Sequences) -> int | None:
-    time_N = sequences.time_N
-    if time_N is None:
+    """Copies lie within one moment of one user: only moments of several events are looked at."""
+    if sequences.time_N is None:
         return None
-    order_N = np.lexsort((time_N, sequences.item_N, sequences.user_N))
-    same_N = np.ones(len(order_N) - 1, bool)
-    for column_N in (time_N, sequences.item_N, sequences.user_N):
-        ordered_N = column_N[order_N]
-        same_N &= ordered_N[1:] == ordered_N[:-1]
-    return int(same_N.sum())
+    _, moment_N, size = moments(sequences)
+    tied_N = size[moment_N] > 1
+    pair = moment_N[tied_N] * sequences.n_items + sequences.item_N[tied_N]
+    return len(pair) - len(np.unique(pair))
 
 
 def _targets(sequences: Sequences, takes: Sequences, split: Split) -> float:

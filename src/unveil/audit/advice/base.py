@@ -21,7 +21,7 @@ def share(value: float) -> str:
         return "below 0.1%"
     if 0.995 <= value < 1:
         return "over 99%"
-    return f"{value:.1%}" if 0 < value < 0.1 else f"{value:.0%}"
+    return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
 
 
 def times(ratio: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from unveil.audit.advice.base import Advice, share, times
 from unveil.audit.family import ALPHA
-from unveil.audit.figures import TEMPORAL, Figures
+from unveil.audit.figures import LEAVE_ONE_OUT, TEMPORAL, Figures
 from unveil.audit.order import Order
 
 #: Above these the head speaks for the log, and cold cases are too many to pass over.
@@ -66,7 +66,10 @@ def _guess(order: Order) -> str:
 
 def _tied(order: Order) -> str:
     if order.tied is None:
-        return " The log has no clock, so its order is taken at its word."
+        return (
+            " The log has no clock, so its order is taken at its word: events of one moment that were sorted by item "
+            "when the file was written would look like order too."
+        )
     if not order.tied:
         return ""
     filed = f"{order.as_filed:,}" if order.as_filed is not None else "as many"
@@ -88,15 +91,19 @@ def _head(head: float, gini: float) -> Advice:
 
 
 def _cold(found: Figures) -> Iterator[Advice]:
-    cases = found.cold.splits.get(TEMPORAL)
+    split = TEMPORAL if TEMPORAL in found.cold.splits else LEAVE_ONE_OUT
+    cases = found.cold.splits.get(split)
     if cases is not None and max(cases.items, cases.users) > _MANY_COLD:
+        which, hidden = (
+            ("leave-one-out", "") if split == LEAVE_ONE_OUT else ("a split in time", " Leave-one-out hides both.")
+        )
         yield Advice(
             "cold",
             "Say what cold items and users get",
             f"{share(cases.items)}, {share(cases.users)}",
-            "of the test cases of a split in time ask for items, come from users, that training never saw",
+            f"of the test cases of {which} ask for items, come from users, that training never saw",
             "A model of ids cannot rank an item it has never seen, and knows nothing of a new user but the events "
-            "just before the case. Leave-one-out hides both. Report warm and cold cases apart.",
+            f"just before the case.{hidden} Report warm and cold cases apart.",
         )
     if found.cold.rare_items > _HEAVY:
         yield Advice(

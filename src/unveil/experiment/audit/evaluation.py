@@ -1,5 +1,6 @@
 """Does order matter, and can an evaluation be trusted: shuffles, ties, repeats, leakage, cold cases, baselines."""
 
+from unveil.audit.advice.base import share
 from unveil.audit.baselines import BASELINES, Score
 from unveil.audit.figures import LEAVE_ONE_OUT, TEMPORAL
 from unveil.audit.order import Against, Order
@@ -61,30 +62,35 @@ def _snags(found: Audit) -> Table:
     rows: list[list[Cell | str]] = []
     if log.ties is not None:
         rows += [
-            ["events that share their time with another of the same user", percent(log.ties.share)],
-            ["users whose test item hangs on the rule for ties", percent(log.ties.last_share)],
+            ["events that share their time with another of the same user", _share(log.ties.share)],
+            ["users whose test item hangs on the rule for ties", _share(log.ties.last_share)],
         ]
-    rows.append(["events with an item the user had before", percent(again.share)])
+    rows.append(["events with an item the user had before", _share(again.share)])
     if again.same_moment is not None:
         rows.append(["  of these, at the very same moment", count(again.same_moment)])
     if again.targets is not None:
-        rows.append(["test items of leave-one-out that the user had before", percent(again.targets)])
+        rows.append(["test items of leave-one-out that the user had before", _share(again.targets)])
     if leak is not None:
         rows += [
-            ["leave-one-out: cases with later events in training", percent(leak.leaking)],
-            ["  training events later than the case, on average", percent(leak.later)],
-            ["  cases whose item is in training only later", percent(leak.unborn)],
-            ["split in time: the same three, by design", percent(0.0)],
+            ["leave-one-out: cases with later events in training", _share(leak.leaking)],
+            ["  training events later than the case, on average", _share(leak.later)],
+            ["  cases whose item is in training only later", _share(leak.unborn)],
+            ["split in time: the same three, by design", _share(0.0)],
         ]
     for split, cases in cold.splits.items():
         name = NAMES[split]
         rows += [
-            [f"{name}: test items never seen in training", percent(cases.items)],
-            [f"{name}: test items seen fewer than five times", percent(cases.rare)],
-            [f"{name}: test users without training events", percent(cases.users)],
+            [f"{name}: test items never seen in training", _share(cases.items)],
+            [f"{name}: test items seen fewer than five times", _share(cases.rare)],
+            [f"{name}: test users without training events", _share(cases.users)],
         ]
-    rows.append(["users with fewer than three events: nothing to hold out", percent(cold.unusable_users)])
+    rows.append(["users with fewer than three events: nothing to hold out", _share(cold.unusable_users)])
     return Table("Snags", [Column("what"), Column("how much", True)], rows, sortable=False)
+
+
+def _share(value: float) -> Cell:
+    """A share that is never rounded to all or nothing."""
+    return Cell(share(value), value)
 
 
 def _dots(found: Audit) -> list[Figure]:

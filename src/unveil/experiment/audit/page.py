@@ -16,8 +16,8 @@ _FIVE = 5
 def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> Page:
     """The whole page; `titles` has one for each item, `name` is what the log is called."""
     return Page(
-        title=f"What {name} says about its own exposure",
-        lede=f"{size(found)} {found.verdict}",
+        title="What this log says about its own exposure",
+        lede=f"{name}: {size(found)} {found.verdict}",
         key_figures=key_figures(found),
         sections=[
             Section("What to do", [Point(a.title, a.figure, a.of, a.reason, a.warning) for a in found.advice]),

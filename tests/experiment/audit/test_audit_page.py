@@ -1,0 +1,111 @@
+"""The page and the JSON of an audit."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.audit.logs import generated
+from unveil.audit.run import Audit, audit
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
+from unveil.experiment.audit.files import beside, refuse_unfit, write
+from unveil.experiment.audit.page import key_figures
+
+
+@pytest.fixture(scope="module")
+def log() -> Interactions:
+    return generated(impressions=True)
+
+
+@pytest.fixture(scope="module")
+def found(log: Interactions) -> Audit:
+    return audit(log)
+
+
+@pytest.fixture(scope="module")
+def folder(log: Interactions, found: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("audit")
+    titles = [f"<title & {n}>" for n in range(len(log.items))]
+    command = ["unveil", "audit", "postgresql://me:hush@host/db", "-o", "audit.html"]
+    write(found, log, titles, "postgresql://me:hush@host/db", folder / "audit.html", command)
+    return folder
+
+
+class Tags(HTMLParser):
+    """What the page links to, and whether its tags are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "br", "link", "img", "path", "use", "rect"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_one_file_that_says_everything(folder: Path, found: Audit) -> None:
+    html = (folder / "audit.html").read_text()
+    tags = Tags()
+    tags.feed(html)
+    assert tags.open == []
+    assert all(link.startswith("#") for link in tags.links)
+    assert found.verdict in html.replace("&#39;", "'")
+    for each in found.advice:
+        assert each.title in html.replace("&#39;", "'")
+    for word in ("Lorenz curve", "Snags", "Recurring transitions", "Taken by position", "prefers-color-scheme: dark"):
+        assert word in html
+    assert html.count("<title>") > 100  # hover values
+    assert "hush" not in html
+    assert "<title & 1>" not in html  # titles are escaped
+    assert "<code>unveil propensity fit</code>" in html
+
+
+def test_every_plot_has_a_name_and_a_description(folder: Path) -> None:
+    html = (folder / "audit.html").read_text()
+    plots = re.findall(r'class="plot" role="img" aria-label="([^"]*)"', html)
+    assert len(plots) == html.count("<svg")
+    assert all(len(alt) > 20 for alt in plots)
+
+
+def test_the_json_has_the_documented_fields(folder: Path, log: Interactions, found: Audit) -> None:
+    told = json.loads((folder / "audit.json").read_text())
+    documented = (Path(__file__).parents[3] / "docs" / "audit.md").read_text().partition("## audit.json")[2]
+    assert all(f"`{name}`" in documented for name in told)
+    assert told["concentration"]["gini"] == found.concentration.gini
+    assert told["histories"]["movers"] == [] or told["histories"]["movers"][0]["item"] in log.items.ids
+    assert told["fingerprint"] == log.fingerprint()
+    assert len(told["advice"]) == len(found.advice)
+    assert "hush" not in json.dumps(told)
+
+
+def test_five_figures_whatever_the_log_has(found: Audit) -> None:
+    assert len(key_figures(found)) == 5
+    assert len(key_figures(audit(generated(clock=False, users=60)))) == 5
+
+
+def test_the_same_log_gives_the_same_bytes(folder: Path, log: Interactions, found: Audit, tmp_path: Path) -> None:
+    titles = [f"<title & {n}>" for n in range(len(log.items))]
+    command = ["unveil", "audit", "postgresql://me:hush@host/db", "-o", "audit.html"]
+    write(found, log, titles, "postgresql://me:hush@host/db", tmp_path / "audit.html", command)
+    assert (tmp_path / "audit.html").read_bytes() == (folder / "audit.html").read_bytes()
+
+
+def test_what_is_there_is_not_buried(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="there already"):
+        refuse_unfit(folder / "audit.html", overwrite=False)
+    refuse_unfit(folder / "audit.html", overwrite=True)
+    (tmp_path / "new.json").write_text("mine")
+    with pytest.raises(UnveilError, match=r"new\.json: the output is there already"):
+        refuse_unfit(tmp_path / "new.html", overwrite=False)
+    with pytest.raises(UnveilError, match="HTML page"):
+        refuse_unfit(tmp_path / "audit.pdf", overwrite=False)
+    assert beside(Path("a/b.html")) == Path("a/b.json")
