@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.indexing import counted
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
@@ -83,25 +84,23 @@ class Description:
 
 def describe(log: Interactions, sequences: Sequences | None = None) -> Description:
     """Count everything a reader should know about a log before using it; its histories may be at hand already."""
-    taken = log.interacted()
-    if not len(taken):
-        raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
     sequences = Sequences.of(log) if sequences is None else sequences
+    if not len(sequences):
+        raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
     length_U = sequences.length_U[sequences.length_U > 0]
-    count_V = np.bincount(taken.item, minlength=len(log.items))
-    count_V = count_V[count_V > 0]
-    pairs = len(np.unique(taken.user.astype(np.int64) * len(log.items) + taken.item))
+    count_V = sequences.count_V[sequences.count_V > 0]
+    tally = _tallied(sequences)
     return Description(
         users=len(length_U),
         items=len(count_V),
-        interactions=len(taken),
-        shown=None if log.clicked is None else _shown(log, len(taken)),
+        interactions=len(sequences),
+        shown=None if log.clicked is None else _shown(log, len(sequences)),
         lengths=Lengths(int(length_U.min()), float(np.median(length_U)), float(length_U.mean()), int(length_U.max())),
-        sparsity=1 - pairs / (len(length_U) * len(count_V)),
-        start=None if taken.time is None else _moment(taken.time.min()),
-        end=None if taken.time is None else _moment(taken.time.max()),
-        ties=_ties(sequences, len(length_U)),
-        repeats=len(taken) - pairs,
+        sparsity=1 - tally.pairs / (len(length_U) * len(count_V)),
+        start=None if log.time is None else _moment(tally.start),
+        end=None if log.time is None else _moment(tally.end),
+        ties=None if log.time is None else tally.ties(len(sequences), len(length_U)),
+        repeats=len(sequences) - tally.pairs,
         skew=_skew(count_V),
         too_short=int((length_U < 3).sum()),
         columns=("user", "item", *log.optional()),
@@ -109,7 +108,8 @@ def describe(log: Interactions, sequences: Sequences | None = None) -> Descripti
 
 
 def _shown(log: Interactions, taken: int) -> Shown:
-    return Shown(len(log), taken / len(log), len(np.unique(log.user)), len(np.unique(log.item)))
+    users, items = counted(log.user, len(log.users)), counted(log.item, len(log.items))
+    return Shown(len(log), taken / len(log), int((users > 0).sum()), int((items > 0).sum()))
 
 
 def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
@@ -128,14 +128,37 @@ def _skew(count_V: NDArray[np.int64]) -> Skew:
     return Skew(gini(count_V), head(0.01), head(0.1), int((count_V == 1).sum()))
 
 
-def _ties(sequences: Sequences, users: int) -> Ties | None:
-    user_N, time_N = sequences.user_N, sequences.time_N
-    if time_N is None:
-        return None
-    with_next_N = (user_N[1:] == user_N[:-1]) & (time_N[1:] == time_N[:-1])
-    tied_N = np.append(with_next_N, False) | np.insert(with_next_N, 0, False)
-    last = tied_N[sequences.offset_U1[1:][sequences.length_U > 0] - 1]
-    return Ties(int(tied_N.sum()), float(tied_N.mean()), int(last.sum()), float(last.sum() / users))
+@dataclass
+class _Tally:
+    """What is counted over all events, some users at a time: the log may be larger than memory."""
+
+    pairs: int = 0  # different pairs of user and item
+    tied: int = 0
+    tied_last: int = 0
+    start: int = 2**63 - 1
+    end: int = -(2**63)
+
+    def add(self, part: Sequences) -> None:
+        """The histories of some users more."""
+        user_N, time_N = part.user_N, part.time_N
+        self.pairs += len(np.unique(user_N.astype(np.int64) * part.n_items + part.item_N))
+        if time_N is not None and len(time_N):
+            with_next_N = (user_N[1:] == user_N[:-1]) & (time_N[1:] == time_N[:-1])
+            tied_N = np.append(with_next_N, False) | np.insert(with_next_N, 0, False)
+            self.tied += int(tied_N.sum())
+            self.tied_last += int(tied_N[part.offset_U1[1:][part.length_U > 0] - 1].sum())
+            self.start, self.end = min(self.start, int(time_N.min())), max(self.end, int(time_N.max()))
+
+    def ties(self, events: int, users: int) -> Ties:
+        """Those among all events, and all users."""
+        return Ties(self.tied, self.tied / events, self.tied_last, self.tied_last / users)
+
+
+def _tallied(sequences: Sequences) -> _Tally:
+    tally = _Tally()
+    for part in sequences.blocks():
+        tally.add(part)
+    return tally
 
 
 def _moment(time: int) -> str:

@@ -82,7 +82,7 @@ class Evaluator:
         seed: int = 0,
     ) -> Self:
         """An evaluator with freshly drawn negatives, popularity counted in `train`."""
-        count_V = np.bincount(train.item_N, minlength=train.n_items)
+        count_V = train.count_V
         candidates = Candidates.draw(
             cases, sequences, count_V, uniform=uniform, popular=popular, exclude_seen=exclude_seen, seed=seed
         )

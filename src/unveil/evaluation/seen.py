@@ -18,7 +18,7 @@ def seen_cells(sequences: Sequences, user_B: NDArray[Any], seen_B: NDArray[Any])
     """The items among the first `seen_B` events of each user, however far back they lie; repeats stay repeats."""
     row_N = np.repeat(np.arange(len(user_B)), seen_B)
     nth_N = np.arange(len(row_N)) - np.repeat(np.cumsum(seen_B) - seen_B, seen_B)
-    return row_N, sequences.item_N[sequences.offset_U1[user_B][row_N] + nth_N].astype(np.int64)
+    return row_N, sequences.lying.item_N[sequences.first_U[user_B][row_N] + nth_N].astype(np.int64)
 
 
 def no_cells() -> Cells:

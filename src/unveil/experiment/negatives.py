@@ -6,8 +6,6 @@ Shapes: V items.
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.evaluation.candidates import USUAL, usual_negatives
@@ -26,7 +24,7 @@ def with_negatives(experiment: Experiment, split: Split, tell: Callable[[str], N
     asked = experiment.evaluation
     if asked.uniform is not None and asked.popular is not None:
         return experiment
-    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
+    count_V = split.train.count_V
     most = usual_negatives(split.test, split.whole, count_V, exclude_seen=asked.exclude_seen)
     for name, left in most.items():
         if getattr(asked, name) is None and left < USUAL:

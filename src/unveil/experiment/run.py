@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
@@ -138,7 +136,7 @@ def evaluate(folder: Path) -> Evaluation:
     recommender = Recommender.load(folder)
     split = read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
-    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
+    count_V = split.train.count_V
     evaluator = Evaluator(split.test, split.whole, candidates, count_V, recommender.length)
     evaluation = evaluator.evaluate(recommender.model)
     evaluation.write(folder)

@@ -24,7 +24,7 @@ class Popularity:
     @classmethod
     def fit(cls, train: Sequences) -> Self:
         """Count the items of the training part."""
-        return cls(torch.from_numpy(np.bincount(train.item_N, minlength=train.n_items).astype(np.float32)))
+        return cls(torch.from_numpy(train.count_V.astype(np.float32)))
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """The same counts for every history."""

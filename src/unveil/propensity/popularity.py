@@ -57,7 +57,7 @@ class StaticPopularity(Popularity):
 
     def fit(self, train: Sequences) -> Self:
         """Count."""
-        count_V = np.bincount(self._counted(train).item_N, minlength=train.n_items) + self.add
+        count_V = self._counted(train).count_V + self.add
         count_V = np.maximum(count_V, count_V[count_V > 0].min())
         self._theta_V = torch.from_numpy((count_V / self._total(train)).astype(np.float32))
         return self

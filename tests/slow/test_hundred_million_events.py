@@ -1,0 +1,32 @@
+"""A log of a hundred million events, packed and trained on in a small part of the memory it would take."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.out_of_core import EVENTS, ITEMS, USERS, packed, trained, write_log
+
+MOST_MIB = 2 * 1024
+STEPS = 20
+
+
+@pytest.mark.slow
+def test_a_hundred_million_events_within_two_gib(tmp_path: Path) -> None:
+    write_log(tmp_path / "log")
+    assert packed(tmp_path / "log", tmp_path / "packed").peak_mib < MOST_MIB
+    training = trained(tmp_path / "packed", STEPS)
+    assert training.peak_mib < MOST_MIB
+    found = json.loads(training.printed)
+    assert (found["users"], found["items"], found["events"]) == (USERS, ITEMS, EVENTS)
+    assert found["train"] + 2 * found["test"] == EVENTS
+    assert len(found["losses"]) == STEPS
+    assert found["losses"][-1] < found["losses"][0]
+
+
+def test_a_small_log_by_the_same_way(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", events=3000, users=60, items=50)
+    assert "3,000 events, 60 users, 50 items" in packed(tmp_path / "log", tmp_path / "packed").printed
+    found = json.loads(trained(tmp_path / "packed", 2).printed)
+    assert found["train"] + 2 * found["test"] == 3000
+    assert len(found["losses"]) == 2
