@@ -25,7 +25,7 @@ def generated(
         item.astype(np.int32),
         Vocabulary(f"{n:04d}" for n in range(users)),
         Vocabulary(f"{n:04d}" for n in range(items)),
-        time=day.astype(np.int64) * 86_400_000_000 if clock else None,
+        time=(18_000 + day.astype(np.int64)) * 86_400_000_000 if clock else None,
         clicked=rng.random(len(user)) < 0.6 if impressions else None,
         position=rng.integers(1, 5, len(user)).astype(np.int32) if impressions else None,
     ).compact()

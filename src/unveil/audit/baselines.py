@@ -47,7 +47,7 @@ def baselines(splits: dict[str, Split], rng: np.random.Generator) -> tuple[Score
 
 def popularity(split: Split) -> dict[str, NDArray[np.float64]]:
     """score_V of each baseline. Items equally popular of late stand in the order of their whole popularity."""
-    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items).astype(float)
+    count_V = split.train.count_V.astype(float)
     late_V = np.bincount(last_period(split.train), minlength=split.train.n_items)
     return dict(zip(BASELINES, (count_V, late_V + count_V / (count_V.sum() + 1)), strict=True))
 
@@ -62,7 +62,7 @@ def last_period(train: Sequences) -> NDArray[np.int32]:
 
 
 def _judged(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
-    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
+    count_V = split.train.count_V
     cases = _some(split.test, split.whole.n_items, rng)
     negatives = usual_negatives(cases, split.whole, count_V)
     seed = int(rng.integers(2**31))

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from unveil.data.sequences import Sequences
 from unveil.data.splits import SHORTEST, Split
 
@@ -34,7 +32,7 @@ class Cold:
 
 def cold(sequences: Sequences, splits: dict[str, Split]) -> Cold:
     """Count."""
-    count_V = np.bincount(sequences.item_N, minlength=sequences.n_items)
+    count_V = sequences.count_V
     count_V = count_V[count_V > 0]
     length_U = sequences.length_U[sequences.length_U > 0]
     return Cold(
@@ -47,7 +45,7 @@ def cold(sequences: Sequences, splits: dict[str, Split]) -> Cold:
 
 
 def _cases(split: Split) -> ColdCases:
-    trained_C = np.bincount(split.train.item_N, minlength=split.train.n_items)[split.test.item_C]
+    trained_C = split.train.count_V[split.test.item_C]
     return ColdCases(
         cases=len(split.test),
         items=float((trained_C == 0).mean()),

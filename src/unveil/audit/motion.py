@@ -3,7 +3,7 @@
 Shapes: N events, V items, P periods.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from unveil.audit.depletion import against_depletion, expected_means
 from unveil.audit.family import Family
 from unveil.audit.heads import PERIODS, Heads, counts, heads
+from unveil.audit.takes import laid_out, some_users
 from unveil.audit.timing import Floats, Timing, positions, timing
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, offsets
 
+#: Whole histories of users drawn at random are tested where the log has more events: enough to see any motion.
+MOST_EVENTS = 5_000_000
 #: Orders drawn by static propensities: so many events in all, between one order and fifty.
 _DRAWN_EVENTS, _MOST_DRAWS = 10_000_000, 50
 #: Items whose share is followed from period to period.
@@ -49,6 +52,7 @@ class Mover:
 class Motion:
     """What was found along one clock."""
 
+    events: int  # that were looked at: first takes, of a random part of the users where there are very many
     periods: int
     random_order: Tested  # against every order being equally likely
     static: Tested | None  # against a static propensity and nothing taken twice; None where it does not apply
@@ -65,18 +69,19 @@ class Motion:
 
 def along_histories(takes: Sequences, rng: np.random.Generator) -> Motion | None:
     """By place in the history; events of one moment share their places. None where no item can be tested."""
-    u_N = positions(takes, tied=True)
-    found = timing(takes, u_N)
+    part = some_users(takes, MOST_EVENTS, rng)
+    u_N = positions(part, tied=True)
+    found = timing(part, u_N)
     if not found.tested_V.any():
         return None
-    draws = int(np.clip(_DRAWN_EVENTS // len(takes), 1, _MOST_DRAWS))
-    expected_V = expected_means(takes, u_N, draws, rng)
-    return _motion(takes, u_N, found, _static(found, expected_V, draws), rng)
+    draws = int(np.clip(_DRAWN_EVENTS // len(part), 1, _MOST_DRAWS))
+    expected_V = expected_means(part, u_N, draws, rng)
+    return _motion(part, u_N, found, _static(found, expected_V, draws), rng)
 
 
 def along_calendar(takes: Sequences, rng: np.random.Generator) -> Motion | None:
     """By the calendar: all events of all users as one history. None without a clock that moves, or items to test."""
-    whole = _one_history(takes)
+    whole = _one_history(some_users(takes, MOST_EVENTS, rng))
     if whole is None:
         return None
     u_N = positions(whole, tied=True)
@@ -88,9 +93,7 @@ def _one_history(takes: Sequences) -> Sequences | None:
     time_N = takes.time_N
     if time_N is None or not len(time_N) or time_N.min() == time_N.max():
         return None
-    order_N = np.argsort(time_N, kind="stable")
-    columns = {name: getattr(takes, name)[order_N] for name in ("item_N", "step_N", "event_N")}
-    return replace(takes, offset_U1=np.array([0, len(takes)]), **columns)
+    return laid_out(takes, np.argsort(time_N, kind="stable"), offsets(np.array([len(takes)])))
 
 
 def _static(found: Timing, expected_V: Floats, draws: int) -> Family:
@@ -105,6 +108,7 @@ def _motion(
     dealt_VP = counts(sequences.item_N, rng.permutation(period_N), sequences.n_items)
     order = Family.of(found.z_V, found.p_V, found.tested_V)
     return Motion(
+        len(sequences),
         PERIODS,
         _tested(order),
         None if static is None else _tested(static),

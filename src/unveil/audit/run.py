@@ -45,10 +45,11 @@ def figures(log: Interactions, *, seed: int = 0, progress: Progress | None = Non
     """Every figure. Each has randomness of its own, so that none depends on which others are asked for."""
     sequences = Sequences.of(log)
     described = describe(log, sequences)  # refuses a log without events
-    takes, splits = first_takes(sequences), _splits(sequences)
+    takes = first_takes(sequences) if described.repeats else sequences
+    splits = _splits(sequences)
     held_out = splits.get(LEAVE_ONE_OUT)
     train = held_out.train if held_out is not None and len(held_out.train) else sequences
-    count_V = np.bincount(sequences.item_N, minlength=sequences.n_items)
+    count_V = sequences.count_V
     work: dict[str, Callable[[np.random.Generator], Any]] = {
         "concentration": lambda rng: concentration(count_V),
         "histories": lambda rng: along_histories(takes, rng),

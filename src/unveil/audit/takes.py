@@ -4,24 +4,27 @@ A second event with an item is no second opinion: it comes from the first. Tests
 first takes only. Shapes: N events, U users.
 """
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unveil.data.indexing import counted
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Offsets, Sequences, offsets
 
 
 def first_takes(sequences: Sequences) -> Sequences:
     """The histories without repeats; every event keeps its step."""
     user_N = sequences.user_N
     pair_N = user_N.astype(np.int64) * sequences.n_items + sequences.item_N
-    if len(np.unique(pair_N)) == len(pair_N):  # far quicker than asking where
-        return sequences
     first = np.sort(np.unique(pair_N, return_index=True)[1])
-    offset_U1 = np.concatenate([[0], np.cumsum(counted(user_N[first], sequences.n_users))]).astype(np.int64)
-    columns = {name: getattr(sequences, name)[first] for name in ("item_N", "step_N", "event_N")}
-    return replace(sequences, offset_U1=offset_U1, **columns)
+    return laid_out(sequences, first, offsets(counted(user_N[first], sequences.n_users)))
+
+
+def laid_out(sequences: Sequences, at_N: NDArray[Any], offset_U1: Offsets) -> Sequences:
+    """These events, in this order, as the histories that begin at these offsets."""
+    columns = (column_N[at_N] for column_N in (sequences.item_N, sequences.step_N, sequences.event_N))
+    return Sequences(*columns, sequences.clock, offset_U1, sequences.n_items, sequences.n_steps)
 
 
 def some_users(sequences: Sequences, most: int, rng: np.random.Generator) -> Sequences:

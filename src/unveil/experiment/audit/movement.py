@@ -45,7 +45,9 @@ def _tests(there: dict[str, Motion]) -> Table:
         Column("dispersion", True, "mean z²; 1 by chance"),
         Column("typical shift", True, "of the whole span"),
     ]
-    return Table("How many items reject a popularity that stands still", columns, rows, sortable=False)
+    events = next(iter(there.values())).events
+    caption = f"How many items reject a popularity that stands still, {events:,} first takes"
+    return Table(caption, columns, rows, sortable=False)
 
 
 def _counts(tested: Tested) -> list[Cell]:

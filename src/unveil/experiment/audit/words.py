@@ -2,8 +2,8 @@
 
 WHAT = (
     "Nothing was trained. Everything is counted or tested on the log itself; what is drawn at random has a fixed seed, "
-    "so the same log gives the same page. Large logs are sampled where the text says so: whole histories for the "
-    "shuffles, test cases for the baselines. The figures are in the JSON file beside this page."
+    "so the same log gives the same page. Of large logs a random part is looked at, and its size told: whole histories "
+    "for tests and shuffles, test cases for the baselines. The figures are in the JSON file beside this page."
 )
 _FIRST_TAKES = (
     "Tests look at first takes only: a user's first event with each item. Items with fewer than ten events are not "
