@@ -32,6 +32,7 @@ bench: $(READY)  ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.world
 	$(BIN)/python -m benchmarks.train
+	$(BIN)/python -m benchmarks.serve
 
 clean:  ## remove the environment and caches
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

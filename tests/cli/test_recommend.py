@@ -110,3 +110,23 @@ def test_a_place_that_cannot_be_written_to(unveil: Command, finished: Finished, 
     (tmp_path / "file").write_text("mine")
     message = unveil("recommend", finished.folder, "-k", 1, "-o", tmp_path / "file" / "lists.csv").failure()
     assert "cannot write" in message
+
+
+def test_reasons_novelty_and_conditions(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item_id,kind\n" + "".join(f"0{n:02d},{'ab'[n % 2]}\n" for n in range(30)))
+    asked = ["recommend", finished.folder, "--history", "001,002", "-k", 3, "--novelty", 0.5, "--reasons", 1]
+    done = unveil(*asked, "--items", tmp_path / "items.csv", "--where", "kind=b", "--as", "csv")
+    frame = pl.read_csv(StringIO(done.out), infer_schema=False)
+    assert frame.columns == ["item_id", "score", "rank", "popularity", "reasons"]
+    assert all(int(item) % 2 for item in frame["item_id"])
+    assert set(frame["reasons"].str.slice(0, 3)) <= {"001", "002"}
+
+
+def test_those_of_whom_nothing_is_known(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("ghost\n0003\n")
+    asked = ["recommend", finished.folder, "-k", 1, "--as", "csv", "--fallback", "popularity"]
+    done = unveil(*asked, "--users", tmp_path / "users.txt")
+    assert done.err == "by popularity, for unknown users (1): ghost\n"
+    assert pl.read_csv(StringIO(done.out), infer_schema=False)["user_id"].to_list() == ["0003", "ghost"]
+    done = unveil(*asked, "--history", "x")
+    assert done.err == "unknown items passed over (1): x\nby popularity: nothing of the history is known\n"

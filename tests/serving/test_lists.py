@@ -1,26 +1,28 @@
 from pathlib import Path
 
+import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from tests.runs import Finished
 from unveil.errors import UnveilError
-from unveil.serving.lists import lists_for
+from unveil.serving.lists import Asked, lists_for, write_all
 from unveil.serving.recommender import Recommender
 
 
 def test_a_history_is_ids_with_commas_between_them(finished: Finished) -> None:
     expected = Recommender.load(finished.folder).recommend_for([["001", "002"]], 3).frame.drop("user_id")
-    assert lists_for(finished.folder, history=" 001 ,002,,", k=3).frame.equals(expected)
+    assert lists_for(finished.folder, Asked(history=" 001 ,002,,", k=3)).frame.equals(expected)
 
 
 def test_a_history_of_nothing_is_a_new_users(finished: Finished) -> None:
-    assert len(lists_for(finished.folder, history="", k=30).frame) == 30
+    assert len(lists_for(finished.folder, Asked(history="", k=30)).frame) == 30
 
 
 @pytest.mark.parametrize("text", ["0003\n0001\n", "\ufeff0003\r\n\r\n 0001 \r\n"])
 def test_a_file_of_users_has_one_a_line(text: str, finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "users.txt").write_text(text, newline="")
-    frame = lists_for(finished.folder, users=tmp_path / "users.txt", k=1).frame
+    frame = lists_for(finished.folder, Asked(users=tmp_path / "users.txt", k=1)).frame
     assert frame["user_id"].to_list() == ["0003", "0001"]
 
 
@@ -37,9 +39,68 @@ def test_a_file_that_names_nobody(content: bytes | None, message: str, finished:
     if content is not None:
         (tmp_path / "users.txt").write_bytes(content)
     with pytest.raises(UnveilError, match=message):
-        lists_for(finished.folder, users=tmp_path / "users.txt")
+        lists_for(finished.folder, Asked(users=tmp_path / "users.txt"))
 
 
-def test_one_or_the_other(finished: Finished, tmp_path: Path) -> None:
+def test_one_or_the_other(tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="a history and a file of users were both given"):
-        lists_for(finished.folder, history="001", users=tmp_path / "users.txt")
+        Asked(history="001", users=tmp_path / "users.txt")
+
+
+def test_the_lists_of_everybody_are_written_as_they_are_made(finished: Finished, tmp_path: Path) -> None:
+    path = tmp_path / "lists.parquet"
+    assert write_all(finished.folder, Asked(k=3, reasons=2), path) == 3 * 40
+    whole = lists_for(finished.folder, Asked(k=3, reasons=2)).frame
+    assert_frame_equal(pl.read_parquet(path), whole)
+    assert whole.columns == ["user_id", "item_id", "score", "rank", "popularity", "reasons"]
+    assert whole["reasons"].str.count_matches(r"0\d\d [×÷] \d").to_list() == [2] * len(whole)
+
+
+def test_strangers_get_what_is_popular_where_that_is_asked_for(finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("ghost\n0003\n")
+    lists = lists_for(finished.folder, Asked(users=tmp_path / "users.txt", k=2, fallback=True))
+    assert lists.frame["user_id"].to_list() == ["0003", "0003", "ghost", "ghost"]
+    assert (lists.fallback_users, lists.unknown_users) == (("ghost",), ())
+    best = max(range(30), key=lambda v: (finished.run.recommender.count_V[v], -v))
+    assert lists.frame["item_id"][2] == f"0{best:02d}"
+    after = lists_for(finished.folder, Asked(history="x,y", k=2, fallback=True))
+    assert after.frame["item_id"].to_list() == lists.frame["item_id"].to_list()[2:]
+    assert (after.unknown_items, after.fallback_users) == (("x", "y"), ("",))
+
+
+def test_only_strangers(finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "users.txt").write_text("ghost\n")
+    lists = lists_for(finished.folder, Asked(users=tmp_path / "users.txt", k=1, fallback=True, reasons=1))
+    assert lists.frame["user_id"].to_list() == ["ghost"]
+    assert lists.frame["reasons"].to_list() == [""]
+
+
+def test_candidates_exclusions_and_conditions(finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "some.txt").write_text("001\n002\n003\n004\nstranger\n")
+    (tmp_path / "not.txt").write_text("003\n")
+    (tmp_path / "items.csv").write_text("item_id,kind\n001,a\n002,b\n003,b\n004,b\n")
+    asked = Asked(
+        history="001",
+        k=9,
+        filter_seen=False,
+        candidates=tmp_path / "some.txt",
+        exclude=tmp_path / "not.txt",
+        items=tmp_path / "items.csv",
+        where=["kind=b"],
+    )
+    assert set(lists_for(finished.folder, asked).frame["item_id"]) == {"002", "004"}
+    with pytest.raises(UnveilError, match="conditions need attributes of items"):
+        Asked(where=["kind=b"])
+    (tmp_path / "some.txt").write_text("stranger\n")
+    with pytest.raises(UnveilError, match="no item is left to recommend"):
+        lists_for(finished.folder, asked)
+
+
+def test_novelty_lists_what_is_less_popular(finished: Finished) -> None:
+    recommender = finished.run.recommender
+
+    def popularity(novelty: float) -> float:
+        frame = lists_for(finished.folder, Asked(k=5, novelty=novelty)).frame
+        return float(recommender.count_V[recommender.items.index(frame["item_id"])].mean())
+
+    assert popularity(0.0) > popularity(0.5) > popularity(1.0)

@@ -2,9 +2,16 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from unveil.wording import quantity
+
+if TYPE_CHECKING:
+    from unveil.serving.recommender import Recommendations
+
+_ITEMS = "Which items"
 
 
 class As(StrEnum):
@@ -15,6 +22,16 @@ class As(StrEnum):
     jsonl = "jsonl"
 
 
+class Fallback(StrEnum):
+    """What those get of whom nothing is known."""
+
+    none = "none"
+    popularity = "popularity"
+
+
+Ids = Annotated[Path | None, typer.Option(help="File with one item id a line.", rich_help_panel=_ITEMS)]
+
+
 def recommend(
     run: Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")],
     history: Annotated[
@@ -23,26 +40,77 @@ def recommend(
     users: Annotated[Path | None, typer.Option(help="File with one user id a line; all users where not given.")] = None,
     k: Annotated[int, typer.Option("-k", help="Items in a list.")] = 10,
     keep_seen: Annotated[bool, typer.Option("--keep-seen", help="List items of the history too.")] = False,
+    novelty: Annotated[
+        float, typer.Option(min=0, max=1, help="0: by likelihood … 1: by lift over popularity.", rich_help_panel=_ITEMS)
+    ] = 0.0,
+    candidates: Ids = None,
+    exclude: Ids = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Attributes of items: CSV, TSV or Parquet.", rich_help_panel=_ITEMS)
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="A condition, e.g. genre=Drama or year>=1990; all have to hold.", rich_help_panel=_ITEMS),
+    ] = None,
+    reasons: Annotated[int, typer.Option(min=0, help="Name so many items of the history as reasons.")] = 0,
+    fallback: Annotated[Fallback, typer.Option(help="For those of whom nothing is known.")] = Fallback.none,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write: .csv, .jsonl or .parquet.")
     ] = None,
     form: Annotated[As, typer.Option("--as", help="How to print, where no file is written.")] = As.table,
+    dial: Annotated[
+        bool, typer.Option("--dial", help="Measure what the novelty dial gives and takes; list nothing.")
+    ] = False,
 ) -> None:
     """Recommend: user_id, item_id, score, rank; raw ids in, raw ids out. Unknown ids are reported and passed over.
 
-    The list after a history is nobody's in particular and has no user_id.
+    The list after a history is nobody's in particular and has no user_id. The lists of all users are written to a file
+    as they are made, whatever their number.
     """
-    from unveil.cli.results import print_lists, refuse_unknown_kind, write_lists
-    from unveil.serving.lists import lists_for
+    from unveil.cli.results import print_lists, write_lists
+    from unveil.serving.lists import Asked, lists_for, write_all
+    from unveil.serving.streaming import refuse_unknown_kind
 
+    if dial:
+        _measure(run)
+        return
     if output is not None:
         refuse_unknown_kind(output)
-    lists = lists_for(run, history=history, users=users, k=k, filter_seen=not keep_seen)
-    for kind, unknown in (("items", lists.unknown_items), ("users", lists.unknown_users)):
-        if unknown:
-            shown = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
-            typer.echo(f"unknown {kind} passed over ({len(unknown):,}): {shown}", err=True)
+    asked = Asked(
+        history, users, k, not keep_seen, novelty, candidates, exclude, items, where or (), reasons,
+        fallback is Fallback.popularity,
+    )  # fmt: skip
+    if output is not None and history is None and users is None:
+        typer.echo(f"{output}: {quantity(write_all(run, asked, output), 'row')}")
+        return
+    lists = lists_for(run, asked)
+    _tell(lists)
     if output is not None:
         write_lists(lists.frame, output)
     else:
         print_lists(lists.frame, form.value)
+
+
+def _tell(lists: "Recommendations") -> None:
+    for kind, unknown in (("items", lists.unknown_items), ("users", lists.unknown_users)):
+        if unknown:
+            typer.echo(f"unknown {kind} passed over ({len(unknown):,}): {_some(unknown)}", err=True)
+    if lists.fallback_users == ("",):
+        typer.echo("by popularity: nothing of the history is known", err=True)
+    elif lists.fallback_users:
+        users = lists.fallback_users
+        typer.echo(f"by popularity, for unknown users ({len(users):,}): {_some(users)}", err=True)
+
+
+def _some(ids: tuple[str, ...]) -> str:
+    return ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+
+
+def _measure(run: Path) -> None:
+    from unveil.cli.results import print_table
+    from unveil.experiment.dial import measured, write
+
+    points = measured(run)
+    rows = [[f"{point[name]:.4f}" for name in points[0]] for point in points]
+    print_table(list(points[0]), rows)
+    typer.echo(f"on the test events, full ranking, lists of 10; {write(run, points)} is shown by `unveil serve`")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from unveil.errors import UnveilError
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 #: The order in which metrics are read; others follow as they come.
 _FIRST = ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
 _LISTS = "lists"
-KINDS = (".csv", ".jsonl", ".parquet")
 
 
 def print_run(run: "Run") -> None:
@@ -73,16 +71,14 @@ def print_comparison(comparison: "Comparison") -> None:
 def print_lists(frame: "pl.DataFrame", form: str) -> None:
     """Lists on standard output."""
     if form == "table":
-        rows = [[*ids, f"{score:.4f}", str(rank)] for *ids, score, rank in frame.iter_rows()]
+        rows = [[_shown(value) for value in row] for row in frame.iter_rows()]
         print_table(frame.columns, rows)
     else:
         typer.echo(_written(frame, f".{form}"), nl=False)
 
 
-def refuse_unknown_kind(path: Path) -> None:
-    """Stop before any work is done where the file's ending says nothing."""
-    if path.suffix not in KINDS:
-        raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=f"one of {', '.join(KINDS)}")
+def _shown(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def write_lists(frame: "pl.DataFrame", path: Path) -> None:

@@ -36,7 +36,8 @@ class Attributes:
 
     def matching(self, conditions: list[str]) -> list[str]:
         """The ids of the items for which all conditions hold."""
-        return self.frame.filter([self._holds(condition) for condition in conditions])["item_id"].to_list()
+        holds = [pl.lit(True), *map(self._holds, conditions)]
+        return self.frame.filter(pl.all_horizontal(holds))["item_id"].to_list()
 
     def _holds(self, condition: str) -> pl.Expr:
         parts = _CONDITION.fullmatch(condition)

@@ -35,6 +35,8 @@ MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES = (
     "users.parquet",
     "histories.safetensors",
 )
+#: What the novelty dial was measured to give and to take, where it was; beside the model, and no part of it.
+DIAL = "dial.json"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
 _AGAIN = "Copy it again from where it came, or train again."
 

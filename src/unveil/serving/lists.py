@@ -1,37 +1,135 @@
 """Lists as they are asked for on the command line: after one history, for the users of a file, or for all."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
-from unveil.serving.recommender import Recommendations, Recommender
+from unveil.serving.attributes import Attributes
+from unveil.serving.choice import Choice
+from unveil.serving.explained import explained, explained_schema
+from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, joined
+from unveil.serving.streaming import write_frames
 
 
-def lists_for(
-    folder: Path, *, history: str | None = None, users: Path | None = None, k: int = 10, filter_seen: bool = True
-) -> Recommendations:
-    """What to recommend. A history is text with commas between ids; a file of users has one id a line.
+@dataclass(frozen=True)
+class Asked:
+    """Whom lists are for, and what they are to be like.
 
-    A history is nobody's in particular: its list has no column of users.
+    A history is text with commas between ids; files of users, candidates and exclusions have one id a line. Without a
+    history or a file of users, everybody in the log is meant. Conditions are about the attributes in the file `items`.
     """
-    if history is not None and users is not None:
-        raise UnveilError("a history and a file of users were both given", expected="one of them")
+
+    history: str | None = None
+    users: Path | None = None
+    k: int = 10
+    filter_seen: bool = True
+    novelty: float = 0.0
+    candidates: Path | None = None
+    exclude: Path | None = None
+    items: Path | None = None
+    where: Sequence[str] = ()
+    reasons: int = 0
+    fallback: bool = False  # popularity for those of whom nothing is known
+
+    def __post_init__(self) -> None:
+        if self.history is not None and self.users is not None:
+            raise UnveilError("a history and a file of users were both given", expected="one of them")
+        if self.where and self.items is None:
+            raise UnveilError("conditions need attributes of items", hint="Name their file with --items.")
+
+    def choice(self, recommender: Recommender) -> Choice:
+        """Which items may be listed, and how they are ranked."""
+        candidates = None if self.candidates is None else read_ids(self.candidates, "item")
+        if self.items is not None and self.where:
+            matching = Attributes.read(self.items).matching(list(self.where))
+            candidates = matching if candidates is None else list(set(matching) & set(candidates))
+        exclude = [] if self.exclude is None else read_ids(self.exclude, "item")
+        return recommender.choice(self.k, novelty=self.novelty, candidates=candidates, exclude=exclude)
+
+
+def lists_for(folder: Path, asked: Asked) -> Recommendations:
+    """What to recommend. A history is nobody's in particular: its list has no column of users."""
     recommender = Recommender.load(folder)
-    if history is not None:
-        ids = [part.strip() for part in history.split(",") if part.strip()]
-        lists = recommender.recommend_for([ids], k, filter_seen=filter_seen)
-        return replace(lists, frame=lists.frame.drop("user_id"))
-    return recommender.recommend(None if users is None else _ids(users), k, filter_seen=filter_seen)
+    choice = asked.choice(recommender)
+    if asked.history is not None:
+        return _after(recommender, asked, choice)
+    users = None if asked.users is None else read_ids(asked.users, "user")
+    strangers = [] if users is None else _strangers(recommender, users)
+    if strangers and asked.fallback:
+        known = [user for user in users or [] if user not in set(strangers)]
+        lists = recommender.recommend(known, choice, filter_seen=asked.filter_seen)
+        return Recommendations(
+            joined([_explained(recommender, lists.frame, asked), _cold(recommender, strangers, choice, asked)]),
+            fallback_users=tuple(strangers),
+        )
+    lists = recommender.recommend(users, choice, filter_seen=asked.filter_seen)
+    return replace(lists, frame=_explained(recommender, lists.frame, asked))
 
 
-def _ids(path: Path) -> list[str]:
+def write_all(folder: Path, asked: Asked, path: Path) -> int:
+    """The lists of everybody in the log as a file, written as they are made; the number of rows."""
+    recommender = Recommender.load(folder)
+    user_U = np.arange(len(recommender.users), dtype=np.int32)
+    frames = recommender.batches(user_U, asked.choice(recommender), filter_seen=asked.filter_seen)
+    return write_frames((_explained(recommender, frame, asked) for frame in frames), _schema(asked), path)
+
+
+def _after(recommender: Recommender, asked: Asked, choice: Choice) -> Recommendations:
+    """The list after one history."""
+    ids = [part.strip() for part in (asked.history or "").split(",") if part.strip()]
+    if asked.fallback and not (recommender.items.index(ids) != UNKNOWN).any():
+        cold = _cold(recommender, [""], choice, asked).drop("user_id")
+        return Recommendations(cold, unknown_items=tuple(ids), fallback_users=("",))
+    lists = recommender.recommend_for([ids], choice, filter_seen=asked.filter_seen)
+    index = recommender.items.index(ids)
+    histories = {"0": index[index != UNKNOWN]}
+    frame = explained(recommender, lists.frame, histories, asked.reasons) if asked.reasons else lists.frame
+    return replace(lists, frame=frame.drop("user_id"))
+
+
+def _explained(recommender: Recommender, frame: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+    if not asked.reasons:
+        return frame
+    return explained(recommender, frame, _histories(recommender, frame["user_id"]), asked.reasons)
+
+
+def _histories(recommender: Recommender, users: pl.Series) -> Mapping[str, NDArray[Any]]:
+    names = users.unique(maintain_order=True)
+    index = recommender.users.index(names)
+    return {name: recommender.sequences.history(int(user)) for name, user in zip(names, index, strict=True)}
+
+
+def _cold(recommender: Recommender, users: Sequence[str], choice: Choice, asked: Asked) -> pl.DataFrame:
+    """The same list by popularity for each."""
+    frame = recommender.popular(users, choice)
+    return explained(recommender, frame, {user: np.zeros(0, np.int32) for user in users}, 0) if asked.reasons else frame
+
+
+def _strangers(recommender: Recommender, users: Sequence[str]) -> list[str]:
+    index = recommender.users.index(list(users))
+    return [user for user, place in zip(users, index, strict=True) if place == UNKNOWN]
+
+
+def _schema(asked: Asked) -> Mapping[str, Any]:
+    return explained_schema(SCHEMA) if asked.reasons else SCHEMA
+
+
+def read_ids(path: Path, kind: str) -> list[str]:
+    """The ids in a file, one a line."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
     except UnicodeDecodeError:
-        raise UnveilError("not text in UTF-8", where=path, expected="one user id a line") from None
+        raise UnveilError("not text in UTF-8", where=path, expected=f"one {kind} id a line") from None
     ids = [line.strip() for line in lines if line.strip()]
     if not ids:
-        raise UnveilError("the file is empty", where=path, expected="one user id a line")
+        raise UnveilError("the file is empty", where=path, expected=f"one {kind} id a line")
     return ids

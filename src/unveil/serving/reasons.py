@@ -47,6 +47,12 @@ def effects(scorer: Scorer, history: NDArray[Any], item_K: NDArray[Any], n_items
     return Effects(item_J, (share_QK[:1] - share_QK[1:]).numpy())
 
 
+def factor(effect: float) -> str:
+    """An effect for people: × 1.50, so many times as likely as without; ÷ 1.50, so many times less."""
+    size = np.exp(min(abs(effect), 700.0))
+    return f"{'×' if effect >= 0 else '÷'} {size:.2f}" if size < 1000 else f"{'×' if effect >= 0 else '÷'} > 1000"
+
+
 def _parts(questions: Sequence[NDArray[Any]], n_items: int) -> list[Sequence[NDArray[Any]]]:
     size = max(1, CELLS // n_items)
     return [questions[start : start + size] for start in range(0, len(questions), size)]

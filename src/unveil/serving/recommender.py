@@ -3,7 +3,7 @@
 Shapes: B users of a batch, K places, V items.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import Cells, no_cells, seen_cells
+from unveil.models.baselines import log_share
 from unveil.serving.choice import Choice, refuse_beyond_catalogue
 from unveil.serving.novelty import popularity, shift
 from unveil.wording import quantity
@@ -45,6 +46,7 @@ class Recommendations:
     frame: pl.DataFrame
     unknown_users: tuple[str, ...] = ()
     unknown_items: tuple[str, ...] = ()
+    fallback_users: tuple[str, ...] = ()  # those whose list is by popularity, nothing of them being known
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ class Recommender:
         if unknown and len(unknown) == len(raw):
             raise UnveilError("none of the users is known", found=unknown[0], hint="Give a history instead.")
         frames = self.batches(index_B[index_B != UNKNOWN], choice, filter_seen=filter_seen)
-        return Recommendations(_joined(frames), unknown_users=unknown)
+        return Recommendations(joined(frames), unknown_users=unknown)
 
     def batches(self, user_B: Index, k: int | Choice = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
         """The lists of many users, by index, a frame at a time: memory does not grow with their number."""
@@ -151,7 +153,14 @@ class Recommender:
             for barred in [_cells(known[part]) if filter_seen else no_cells()]
         )
         unknown = [raw for given, found in zip(histories, index, strict=True) for raw in _unknown(given, found)]
-        return Recommendations(_joined(frames), unknown_items=tuple(dict.fromkeys(unknown)))
+        return Recommendations(joined(frames), unknown_items=tuple(dict.fromkeys(unknown)))
+
+    def popular(self, names: Sequence[str], k: int | Choice = 10) -> pl.DataFrame:
+        """The same list for each name, by log popularity: for those of whom nothing is known."""
+        top_1K, score_1K = self._chosen(k)(self.popularity_1V, no_cells())
+        once = self._frame(pl.Series([""]), top_1K.numpy(), score_1K.numpy()).drop("user_id")
+        users = pl.DataFrame({"user_id": list(names)}, schema={"user_id": pl.String})
+        return users.join(once, how="cross")
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write a folder that `load` reads: weights, vocabularies, histories. Nothing in it is code."""
@@ -170,6 +179,11 @@ class Recommender:
     def count_V(self) -> NDArray[np.int64]:
         """How often each item was taken."""
         return popularity(self.sequences)
+
+    @property
+    def popularity_1V(self) -> Tensor:
+        """Log popularity of each item, as the scores of one history."""
+        return log_share(torch.from_numpy(self.count_V)).float()[None]
 
     def _chosen(self, k: int | Choice) -> Choice:
         return k if isinstance(k, Choice) else self.choice(k)
@@ -207,8 +221,10 @@ class Recommender:
         return pl.DataFrame(columns, schema=SCHEMA)
 
 
-def _joined(frames: Iterator[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=SCHEMA), *frames], how="vertical")
+def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """One frame of all; of none, an empty one."""
+    whole = list(frames)
+    return pl.concat(whole, how="vertical") if whole else pl.DataFrame(schema=SCHEMA)
 
 
 def _places(part: slice) -> pl.Series:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -20,7 +19,6 @@ from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.scorer import at_rest
 from unveil.evaluation.seen import no_cells
-from unveil.models.baselines import log_share
 from unveil.serving.attributes import Attributes
 from unveil.serving.choice import Choice
 from unveil.serving.reasons import effects
@@ -74,9 +72,9 @@ class Served:
         return count_V / max(1, count_V.sum())
 
     @cached_property
-    def fallback_V(self) -> Tensor:
-        """Scores for those of whom nothing is known: log popularity."""
-        return log_share(torch.from_numpy(self.recommender.count_V)).float()
+    def fallback_1V(self) -> Tensor:
+        """Scores for those of whom nothing is known."""
+        return self.recommender.popularity_1V
 
     def warm(self) -> None:
         """Make everything that is made once, before the first request has to wait for it."""
@@ -148,7 +146,7 @@ class Served:
         size = max(1, CELLS // len(self.ids))
         rows = (row_1V for at in range(0, len(warm), size) for row_1V in self._rows(warm[at : at + size]))
         for history in histories:
-            yield next(rows) if len(history) else self.fallback_V[None]
+            yield next(rows) if len(history) else self.fallback_1V
 
     def _rows(self, histories: Sequence[History]) -> Iterator[Tensor]:
         token_BL = tokens_of(histories, len(self.ids), self.recommender.length)

@@ -14,12 +14,10 @@ from threading import Lock
 from unveil.errors import UnveilError, unknown
 from unveil.serving.embeddings import network_of
 from unveil.serving.export import on_onnx
-from unveil.serving.folder import HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS
+from unveil.serving.folder import DIAL, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.served import Beside, Served
 
-#: The novelty dial as it was measured, where it was.
-DIAL = "dial.json"
 Signature = tuple[tuple[int, int, int], ...]
 
 

@@ -1,0 +1,27 @@
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.runs import Finished
+from unveil.evaluation.result import Evaluation
+from unveil.experiment.dial import measured, write
+
+
+def test_at_zero_it_is_the_evaluation_of_the_run_and_turned_up_lists_are_less_popular(
+    finished: Finished, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(finished.folder, tmp_path / "run"))
+    points = measured(run, (0.0, 1.0))
+    summary = Evaluation.read(run).summary.filter(pl.col("protocol").is_in(["full", "lists"]))
+    figures = {(row["metric"], row["k"]): row["mean"] for row in summary.iter_rows(named=True)}
+    first, last = points
+    assert first["recall"] == pytest.approx(figures["Recall", 10])
+    assert first["ndcg"] == pytest.approx(figures["NDCG", 10])
+    assert first["coverage"] == pytest.approx(figures["Coverage", 10])
+    assert first["recall_low"] <= first["recall"] <= first["recall_high"]
+    assert last["popularity"] < first["popularity"]
+    path = write(run, points)
+    assert json.loads(path.read_text())["points"] == points
