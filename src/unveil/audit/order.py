@@ -6,7 +6,7 @@ event back: how often two users go from one item to the same next one,
     R = Σ_ab c_ab (c_ab − 1) / 2,   c_ab the number of times b follows a at once,
 
 in the log and in shuffled histories. Nothing is trained. Events of one moment have no order: before anything is
-counted they are put in random order, in the log as in the shuffles. Shapes: N events, W ways from one item to the next.
+counted they are put in random order, in the log as in the shuffles. Shapes: N events.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from unveil.audit.takes import some_users
 from unveil.audit.timing import moments
+from unveil.audit.walk import Walk
 from unveil.data.sequences import Sequences
 
 SHUFFLES = 99
@@ -65,16 +66,12 @@ class Order:
 def order(takes: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLES) -> Order | None:
     """Shuffle and count; None where no history has two events."""
     part = some_users(takes, _MOST_EVENTS, rng)
-    user_N = part.user_N
-    if not (user_N[1:] == user_N[:-1]).any():
-        return None
-    moment_N = moments(part)[1] if part.time_N is not None else np.arange(len(part))
-    size = np.bincount(moment_N)
-    tied = float((size[moment_N] > 1).mean()) if part.time_N is not None else None
-    item_N = part.item_N[within(moment_N, rng)]
+    user_N, near_N = part.user_N, _runs(part)
     walk = Walk(user_N, part.n_items, rng.random(part.n_users) < 0.5)
+    if not walk.follows_N.any():
+        return None
+    tied, item_N = _ties_dealt_out(part, rng)
     recurring = walk.recurring(item_N)
-    near_N = _runs(part)
     guesses = [walk.guessed(item_N[within(user_N, rng)]) for _ in range(_GUESSED)]
     return Order(
         users=int((part.length_U > 0).sum()),
@@ -89,6 +86,14 @@ def order(takes: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLE
         guessed=walk.guessed(item_N),
         guessed_shuffled=float(np.mean(guesses)),
     )
+
+
+def _ties_dealt_out(part: Sequences, rng: np.random.Generator) -> tuple[float | None, NDArray[np.int32]]:
+    """The share of events that are tied, and the items with those of one moment in random order."""
+    if part.time_N is None:
+        return None, part.item_N
+    _, moment_N, size = moments(part)
+    return float((size[moment_N] > 1).mean()), part.item_N[within(moment_N, rng)]
 
 
 def within(block_N: NDArray[np.int64] | NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -108,30 +113,3 @@ def against(observed: int, draw: Callable[[], int], shuffles: int) -> Against:
     deviation = float(drawn.std(ddof=1)) if shuffles > 1 else 0.0
     z = (observed - float(drawn.mean())) / deviation if deviation > 0 else 0.0
     return Against(float(drawn.mean()), z, float((1 + (drawn >= observed).sum()) / (1 + shuffles)))
-
-
-class Walk:
-    """Ways from one item to the next, of some users; `half_U` says whose successors are learnt to guess the others'."""
-
-    def __init__(self, user_N: NDArray[np.int32], n_items: int, half_U: NDArray[np.bool_]) -> None:
-        self.n_items = n_items
-        self.follows_N = user_N[1:] == user_N[:-1]
-        self._learnt_N = half_U[user_N[1:]]
-
-    def ways(self, item_N: NDArray[np.int32], which_N: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """a · V + b of every event b that follows a."""
-        return item_N[:-1][which_N].astype(np.int64) * self.n_items + item_N[1:][which_N]
-
-    def recurring(self, item_N: NDArray[np.int32]) -> int:
-        """R: pairs of equal ways."""
-        count_W = np.unique(self.ways(item_N, self.follows_N), return_counts=True)[1]
-        return int((count_W * (count_W - 1) // 2).sum())
-
-    def guessed(self, item_N: NDArray[np.int32]) -> float:
-        """How often b is the commonest successor of a among the learnt half, over the other half's ways."""
-        way_W, count_W = np.unique(self.ways(item_N, self.follows_N & self._learnt_N), return_counts=True)
-        from_W = way_W // self.n_items
-        best = np.lexsort((way_W, -count_W, from_W))
-        first = best[np.flatnonzero(np.diff(from_W[best], prepend=-1))]
-        asked = self.ways(item_N, self.follows_N & ~self._learnt_N)
-        return float(np.isin(asked, way_W[first]).mean()) if len(asked) else 0.0

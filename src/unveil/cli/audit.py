@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.title_options import TitleIds, Titles
 
 if TYPE_CHECKING:
     from unveil.audit.run import Audit
@@ -17,12 +18,8 @@ def audit(
     *,
     options: LogOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write; its figures go to a .json beside it.")],
-    titles: Annotated[
-        Path | None, typer.Option(help="Titles of the items: movies.dat, u.item, or a CSV file with an id and a title.")
-    ] = None,
-    title_ids: Annotated[
-        Path | None, typer.Option(help="Pairs of ids, the log's and the titles', where the log was renumbered.")
-    ] = None,
+    titles: Titles = None,
+    title_ids: TitleIds = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of shuffles, samples and negatives.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.title_options import TitleIds, Titles
 
 if TYPE_CHECKING:
     from unveil.experiment.fig1.run import Fig1
@@ -19,12 +20,8 @@ def fig1(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder to write: index.html, results.json, items.csv.")
     ],
-    titles: Annotated[
-        Path | None, typer.Option(help="Titles of the items: movies.dat, u.item, or a CSV file with an id and a title.")
-    ] = None,
-    title_ids: Annotated[
-        Path | None, typer.Option(help="Pairs of ids, the log's and the titles', where the log was renumbered.")
-    ] = None,
+    titles: Titles = None,
+    title_ids: TitleIds = None,
     items: Annotated[
         str | None,
         typer.Option(

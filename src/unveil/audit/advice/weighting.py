@@ -51,7 +51,7 @@ def _histories(motion: Motion) -> Advice:
             share(tested.share),
             of,
             f"{who} can be said to come earlier or later in histories than a static propensity explains "
-            f"({_holm(motion)}). Propensities by step would add more noise than truth.",
+            f"({_holm(motion)}). Propensities by step have little to correct here, and are noisier.",
         )
     return Advice(
         "histories",
@@ -130,8 +130,9 @@ def _cost(costs: Costs) -> Advice:
         share(least.ess_share),
         f"of the events are left, in effect, under {least.estimator.upper()} without clipping",
         f"Of {costs.events:,} training events IPS leaves {share(plain_ips.ess_share)}, ITPS "
-        f"{share(plain_itps.ess_share)} in effect (Σ w)² / Σ w². The strongest settings below that leave at least "
-        f"{ENOUGH:.0%}: {told}. Clips and exponents trade bias for variance: choose on validation, never on test.",
+        f"{share(plain_itps.ess_share)} in effect (Σ w)² / Σ w². Of the settings in the table below "
+        f"the strongest that leave at least {ENOUGH:.0%}: {told}. Clips and exponents trade bias for variance: choose "
+        "on validation, never on test.",
         warning=least.ess_share < ENOUGH / 4,
     )
 
