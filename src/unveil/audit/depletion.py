@@ -10,7 +10,7 @@ item was taken and how long each history is:
 Given *which* items a user took, their times are exponentials cut off at t_u, and the order of these times is the order
 of the history.
 
-Shapes: N events, U users, V items, G groups of users with histories of about the same length.
+Shapes: N events, U users, V items, G groups of users with histories of about the same length, K different counts.
 """
 
 from typing import Any
@@ -64,16 +64,16 @@ def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:
     """w_V that explains the counts, by turns with the times that explain the lengths; users of a group share a time.
 
     Each turn multiplies a rate by (counted / expected). What is expected is concave in the rate, so that from below
-    it never overshoots.
+    it never overshoots. Items that were taken equally often have the same rate, which is found once.
     """
     length_G, users_G = _grouped(length_U)
-    there_V = count_V[count_V > 0].astype(float)
-    rate_V, time_G = there_V / len(length_U), length_G / len(there_V)
+    count_K, items_K = np.unique(count_V[count_V > 0], return_counts=True)
+    rate_K, time_G = count_K / len(length_U), length_G / items_K.sum()
     for _ in range(_TURNS):
-        rate_V *= there_V / (-np.expm1(-np.outer(rate_V, time_G)) @ users_G)
-        time_G *= length_G / -np.expm1(-np.outer(time_G, rate_V)).sum(1)
+        rate_K *= count_K / (-np.expm1(-np.outer(rate_K, time_G)) @ users_G)
+        time_G *= length_G / (-np.expm1(-np.outer(time_G, rate_K)) @ items_K)
     found_V = np.zeros(len(count_V))
-    found_V[count_V > 0] = rate_V
+    found_V[count_V > 0] = rate_K[np.searchsorted(count_K, count_V[count_V > 0])]
     return found_V
 
 
@@ -86,10 +86,10 @@ def _grouped(length_U: NDArray[Any]) -> tuple[Floats, Floats]:
 
 def watched_until(rate_V: Floats, length_U: NDArray[Any]) -> Floats:
     """t_u with Σ_i 1 − exp(−w_i t_u) = length of the history, read off a fine grid."""
-    there_V = rate_V[rate_V > 0]
-    grid = np.geomspace(1e-3 / there_V.max(), 50 / there_V.min(), _GRID)
-    arrived = np.concatenate([-np.expm1(-np.outer(part, there_V)).sum(1) for part in np.array_split(grid, 20)])
-    wanted_U = np.minimum(length_U, _MOST * len(there_V))
+    rate_K, items_K = np.unique(rate_V[rate_V > 0], return_counts=True)
+    grid = np.geomspace(1e-3 / rate_K[-1], 50 / rate_K[0], _GRID)
+    arrived = np.concatenate([-np.expm1(-np.outer(part, rate_K)) @ items_K for part in np.array_split(grid, 20)])
+    wanted_U = np.minimum(length_U, _MOST * items_K.sum())
     return np.asarray(np.interp(wanted_U, np.concatenate([[0], arrived]), np.concatenate([[0], grid])))
 
 
