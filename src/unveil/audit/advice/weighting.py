@@ -58,8 +58,9 @@ def _histories(motion: Motion) -> Advice:
         "A static propensity does not hold along histories: compare ITPS with IPS",
         share(tested.share),
         of,
-        f"These items are taken earlier or later in histories than a propensity that never changes explains "
-        f"({_holm(motion)}). {_shift(motion)} {heads_told(motion.heads, 'tenth of histories')} "
+        f"These items are taken earlier or later in histories than a propensity explains that is the same at all times "
+        f"and for all users ({_holm(motion)}); exposure may do that, and so may taste. {_shift(motion)} "
+        f"{heads_told(motion.heads, 'tenth of histories')} "
         "`--estimator itps` weighs each event by the propensity at its own step.",
     )
 

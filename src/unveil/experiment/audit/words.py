@@ -13,8 +13,9 @@ _FIRST_TAKES = (
 _NULLS = (
     "Along histories each event has a place between 0 and 1; events of one moment share the mean of their places. "
     "Random order gives mean and variance of an item's places exactly. The static propensity is a race: items reach "
-    "users at rates that never change, likely ones come first, nothing is taken twice. Along the calendar all events "
-    "of all users are one history."
+    "users at rates that never change and are the same for all, likely ones come first, nothing is taken twice; who "
+    "likes an item most may take it early for that reason alone. Along the calendar all events of all users are one "
+    "history."
 )
 _RANKED = (
     "The baselines rank by training counts (last period: the last tenth of the training events by time; without a "
