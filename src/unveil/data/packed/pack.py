@@ -1,6 +1,8 @@
 """Packing: Parquet files of any size → a folder that is used like a log in memory, and never needs to fit in it."""
 
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from unveil.data.packed.log import PackedLog
 from unveil.data.packed.parts import Parts
 from unveil.data.packed.progress import Progress, Tell
 from unveil.data.sources.options import ReadOptions
+from unveil.errors import UnveilError
 from unveil.files import atomic_folder, refuse_occupied
+from unveil.locking import alone_in
 
 
 def pack(
@@ -43,13 +47,25 @@ def pack(
     filtered = filters != Filters()
     progress = Progress(tell, ["judge", "ingest", *(["leave out"] if filtered else []), "lay out", "hash"])
     clock = clock_of(parts, options.time_unit, progress)
-    with atomic_folder(folder, overwrite=overwrite) as draft:
+    _sweep(folder)
+    with atomic_folder(folder, overwrite=overwrite) as draft, alone_in(draft):
         log = ingest(parts, clock, draft, progress)
         if filtered:
             log = left_out(log, filters)
         n_steps = lay_out(log, draft, progress)
         _finish(log, n_steps, filters, progress)
     return PackedLog.open(folder)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what packing into this folder left behind when it was killed; a draft that is worked on stays."""
+    drafts = [path for path in folder.parent.glob("*.part") if path.name.startswith(f".{folder.name}.")]
+    for draft in drafts:
+        with suppress(UnveilError, OSError):
+            with alone_in(draft):
+                abandoned = any(draft.iterdir())
+            if abandoned:
+                shutil.rmtree(draft)
 
 
 def _finish(log: Columns, n_steps: int, filters: Filters, progress: Progress) -> None:
