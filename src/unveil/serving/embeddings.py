@@ -25,7 +25,7 @@ def item_vectors(recommender: Recommender) -> pl.DataFrame:
     with at_rest(model):
         _, table_VD, bias_V = model.head(torch.zeros(1, model.config.width))
         columns = {"vector": table_VD.cpu().numpy(), "bias": bias_V.cpu().numpy()}
-    schema = {"item_id": pl.String, "vector": _vector(model), "bias": pl.Float32}
+    schema: dict[str, Any] = {"item_id": pl.String, "vector": _vector(model), "bias": pl.Float32}
     return pl.DataFrame({"item_id": recommender.items.ids, **columns}, schema=schema)
 
 

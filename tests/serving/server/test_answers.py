@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,23 +9,23 @@ from tests.serving.server.conftest import TITLES, Client
 from unveil.serving.server.shelf import Shelf
 
 
-def ask(client: Client, **question: object) -> dict[str, object]:
+def ask(client: Client, **question: object) -> dict[str, Any]:
     answer = client.post("/v1/recommend", json=question)
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
 
-def ids(answer: dict[str, object]) -> list[str]:
-    return [item["item_id"] for item in answer["items"]]  # type: ignore[attr-defined]
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [item["item_id"] for item in answer["items"]]
 
 
 def test_a_history_is_answered_as_the_recommender_would(client: Client, finished: Finished) -> None:
     answer = ask(client, history=["001", "002"], k=5)
     expected = finished.run.recommender.recommend_for([["001", "002"]], 5).frame
     assert ids(answer) == expected["item_id"].to_list()
-    scores = [item["score"] for item in answer["items"]]  # type: ignore[attr-defined]
+    scores = [item["score"] for item in answer["items"]]
     np.testing.assert_allclose(scores, expected["score"], atol=1e-5)
-    first = answer["items"][0]  # type: ignore[index]
+    first = answer["items"][0]
     assert (first["rank"], first["title"]) == (1, TITLES[first["item_id"]])
     assert (answer["fallback"], answer["unknown_items"]) == (None, [])
 
@@ -42,7 +43,7 @@ def test_unknown_ids_are_reported_and_passed_over(client: Client) -> None:
 
 @pytest.mark.parametrize("question", [{"history": ["x", "y"]}, {"history": []}, {}, {"user": "nobody"}])
 def test_where_nothing_is_known_popularity_answers_and_says_so(
-    question: dict[str, object], client: Client, shelf: Shelf
+    question: dict[str, Any], client: Client, shelf: Shelf
 ) -> None:
     answer = ask(client, **question, k=5)
     count_V = shelf.model(None).recommender.count_V
@@ -67,7 +68,7 @@ def test_what_may_be_listed(client: Client) -> None:
 def test_the_dial_lists_what_is_less_popular(client: Client) -> None:
     def popularity(novelty: float) -> float:
         answer = ask(client, history=["001", "002"], novelty=novelty)
-        return sum(item["popularity"] for item in answer["items"])  # type: ignore[attr-defined]
+        return float(sum(item["popularity"] for item in answer["items"]))
 
     assert popularity(0) >= popularity(0.5) >= popularity(1)
     assert popularity(0) > popularity(1)
@@ -81,7 +82,7 @@ def test_reasons_are_what_leaving_one_out_does(client: Client, finished: Finishe
         scores = dict(zip(frame["item_id"], frame["score"], strict=True))
         return scores[item] - math.log(sum(math.exp(score) for score in scores.values()))
 
-    for item in answer["items"]:  # type: ignore[attr-defined]
+    for item in answer["items"]:
         effects = {why["item_id"]: why["effect"] for why in item["reasons"]}
         assert effects.keys() == {"001", "002", "003"}
         for left_out, effect in effects.items():
@@ -93,7 +94,7 @@ def test_reasons_are_what_leaving_one_out_does(client: Client, finished: Finishe
 
 
 def test_a_batch_is_answered_as_its_questions_are_one_by_one(client: Client) -> None:
-    questions = [
+    questions: list[dict[str, Any]] = [
         {"history": ["001"], "k": 3},
         {"history": ["x"]},
         {"user": "0004", "novelty": 0.5},

@@ -12,7 +12,8 @@ from tests.runs import Finished
 from tests.serving.server.conftest import TITLES
 from tests.serving.server.processes import Running, running
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 pytestmark = pytest.mark.slow
 FLAGS = [
@@ -46,15 +47,15 @@ def server(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator["playwright.Browser"]:
-    with playwright.sync_playwright() as driver:
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as driver:
         opened = driver.chromium.launch(executable_path=chromium(), args=FLAGS, timeout=120_000)
         yield opened
         opened.close()
 
 
 @pytest.fixture(params=[1200, 390], ids=["wide", "phone"])
-def page(browser: "playwright.Browser", server: Running, request: pytest.FixtureRequest) -> Iterator["playwright.Page"]:
+def page(browser: Browser, server: Running, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The page with the token given; nothing may go wrong in it, and nothing may be asked of anybody else."""
     context = browser.new_context(viewport={"width": request.param, "height": 800})
     context.set_default_timeout(60_000)
@@ -70,8 +71,7 @@ def page(browser: "playwright.Browser", server: Running, request: pytest.Fixture
     context.close()
 
 
-def test_from_nothing_to_lists_with_reasons_by_keyboard(page: "playwright.Page") -> None:
-    expect = playwright.expect
+def test_from_nothing_to_lists_with_reasons_by_keyboard(page: Page) -> None:
     expect(page.locator("article")).to_have_count(2)
     expect(page.locator("article h2")).to_have_text(["run", "other"])
     expect(page.locator("article .about").first).to_contain_text("most popular")
@@ -102,14 +102,14 @@ def test_from_nothing_to_lists_with_reasons_by_keyboard(page: "playwright.Page")
 
 
 @pytest.mark.parametrize("page", [1200], indirect=True)
-def test_what_goes_wrong_is_said(page: "playwright.Page", server: Running) -> None:
+def test_what_goes_wrong_is_said(page: Page, server: Running) -> None:
     search = page.get_by_role("combobox", name="Search items")
     search.press_sequentially("no such film")
-    playwright.expect(page.locator("#status")).to_contain_text("No item has “no such film”")
+    expect(page.locator("#status")).to_contain_text("No item has “no such film”")
     search.fill("number 3")
-    playwright.expect(page.get_by_role("option").first).to_be_visible()
+    expect(page.get_by_role("option").first).to_be_visible()
     search.press("Escape")
-    playwright.expect(page.locator("#found")).to_be_hidden()
+    expect(page.locator("#found")).to_be_hidden()
     page.route("**/v1/recommend/batch", lambda route: route.fulfill(status=429, body='{"error": "too many requests"}'))
     page.get_by_label("Novelty").press("ArrowRight")
-    playwright.expect(page.locator("#status")).to_have_text("too many requests")
+    expect(page.locator("#status")).to_have_text("too many requests")

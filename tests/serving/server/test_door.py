@@ -79,7 +79,7 @@ def locked(shelf: Shelf) -> Iterator[Client]:
 def test_without_the_token_nothing_is_told(given: str, locked: Client) -> None:
     headers = {"authorization": given.encode()} if given else {}
     for method, path in (("POST", "/v1/recommend"), ("GET", "/v1/items"), ("GET", "/metrics"), ("POST", "/reload")):
-        answer = locked.request(method, path, headers=headers)  # type: ignore[arg-type]
+        answer = locked.request(method, path, headers=headers)
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"] == "Bearer"
         assert "Authorization: Bearer" in answer.json()["error"]
@@ -89,7 +89,7 @@ def test_with_the_token_all_is_well_and_the_page_and_health_need_none(locked: Cl
     for path in ("/", "/page.js", "/page.css", "/health", "/ready"):
         assert locked.get(path).status_code == 200
     headers = {"authorization": "bearer sésame".encode()}
-    assert locked.post("/v1/recommend", json={}, headers=headers).status_code == 200  # type: ignore[arg-type]
+    assert locked.post("/v1/recommend", json={}, headers=headers).status_code == 200
 
 
 def test_ids_of_requests(client: Client) -> None:

@@ -1,6 +1,7 @@
 """The paths of the server: lists, search, health, metrics, and the page."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -87,7 +88,7 @@ def _upkeep(desk: Desk) -> APIRouter:
         """Load every folder again. What is refused leaves the old version in place, and gives 409."""
         outcomes = await desk.reload(force=True)
         refused = [outcome for outcome in outcomes if outcome.refused]
-        content = {"models": [vars(outcome) for outcome in outcomes]}
+        content: dict[str, Any] = {"models": [vars(outcome) for outcome in outcomes]}
         if refused:
             content["error"] = " ".join(f"{outcome.name}: {outcome.refused}" for outcome in refused)
         return JSONResponse(content, 409 if refused else 200)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+import h11
 import torch
-from uvicorn.protocols.http.h11_impl import H11Protocol, h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unveil.errors import UnveilError
 from unveil.serving.server.app import create_app

@@ -69,7 +69,7 @@ class Served:
     def share_V(self) -> NDArray[np.float64]:
         """Popularity of each item, as a share of all interactions."""
         count_V = self.recommender.count_V
-        return count_V / max(1, count_V.sum())
+        return np.asarray(count_V / max(1, count_V.sum()))
 
     @cached_property
     def fallback_1V(self) -> Tensor:
@@ -113,8 +113,8 @@ class Served:
         """Indices of the items that are known, and the ids that are not."""
         if question.user is not None:
             (user,) = self.recommender.users.index([question.user])
-            known = [] if user == UNKNOWN else self.recommender.sequences.history(int(user))
-            return np.asarray(known, np.int64), []
+            known = self.recommender.sequences.history(int(user)) if user != UNKNOWN else np.zeros(0)
+            return known.astype(np.int64), []
         given = question.history or []
         places = [self.place.get(raw, UNKNOWN) for raw in given]
         unknown = [raw for raw, place in zip(given, places, strict=True) if place == UNKNOWN]
@@ -152,7 +152,7 @@ class Served:
         token_BL = tokens_of(histories, len(self.ids), self.recommender.length)
         with at_rest(self.recommender.model):
             scores_BV = self.recommender.model.scores(token_BL)
-        yield from scores_BV.split(1)
+        yield from (scores_BV[row : row + 1] for row in range(len(histories)))
 
     def _answer(
         self, question: Question, choice: Choice, history: History, unknown: list[str], scores_1V: Tensor

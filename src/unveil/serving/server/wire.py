@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Id = Annotated[str, Field(max_length=1_000)]
 
-_EXAMPLES = [
+_EXAMPLES: list[Any] = [
     {"history": ["50", "181", "172"], "k": 5},
     {"user": "196", "k": 10, "novelty": 0.3, "reasons": 3},
     {"history": ["50"], "exclude": ["181"], "where": ["genre=Drama", "year>=1990"], "model": "itps"},
@@ -18,18 +18,20 @@ class Question(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": _EXAMPLES})
 
-    history: list[Id] | None = Field(None, description="Item ids, oldest first. Unknown ones are passed over.")
-    user: Id | None = Field(None, description="A user of the log that the model was trained on.")
-    model: str | None = Field(None, description="Name of a model; the first where not given.")
-    k: int = Field(10, ge=1, description="Items in the list.")
-    novelty: float = Field(0.0, ge=0, le=1, description="Novelty dial: 0, by likelihood; 1, by lift over popularity.")
-    filter_seen: bool = Field(True, description="Leave out the items of the history.")
-    candidates: list[Id] | None = Field(None, description="The only items that may be listed.")
-    exclude: list[Id] = Field([], description="Items that may not be listed.")
-    where: list[Annotated[str, Field(max_length=1_000)]] = Field(
-        [], max_length=20, description="Conditions on the attributes of items; all have to hold."
+    history: list[Id] | None = Field(default=None, description="Item ids, oldest first. Unknown ones are passed over.")
+    user: Id | None = Field(default=None, description="A user of the log that the model was trained on.")
+    model: str | None = Field(default=None, description="Name of a model; the first where not given.")
+    k: int = Field(default=10, ge=1, description="Items in the list.")
+    novelty: float = Field(
+        default=0.0, ge=0, le=1, description="Novelty dial: 0, by likelihood; 1, by lift over popularity."
     )
-    reasons: int = Field(0, ge=0, le=20, description="Items of the history to name as reasons of each item.")
+    filter_seen: bool = Field(default=True, description="Leave out the items of the history.")
+    candidates: list[Id] | None = Field(default=None, description="The only items that may be listed.")
+    exclude: list[Id] = Field(default=[], description="Items that may not be listed.")
+    where: list[Annotated[str, Field(max_length=1_000)]] = Field(
+        default=[], max_length=20, description="Conditions on the attributes of items; all have to hold."
+    )
+    reasons: int = Field(default=0, ge=0, le=20, description="Items of the history to name as reasons of each item.")
 
 
 class Batch(BaseModel):
@@ -67,9 +69,9 @@ class Answer(BaseModel):
     model: str
     version: str = Field(description="Which weights answered: the beginning of their hash.")
     items: list[Listed]
-    unknown_items: list[str] = Field([], description="Ids of the history that the model does not know.")
+    unknown_items: list[str] = Field(default=[], description="Ids of the history that the model does not know.")
     fallback: Literal["popularity"] | None = Field(
-        None, description="What answered in place of the model, where nothing of the history is known."
+        default=None, description="What answered in place of the model, where nothing of the history is known."
     )
 
 
@@ -96,7 +98,9 @@ class Model(BaseModel):
     items: int
     users: int
     length: int = Field(description="Events of a history that are read, plus one.")
-    dial: list[dict[str, float]] = Field([], description="What the novelty dial was measured to give and to take.")
+    dial: list[dict[str, float]] = Field(
+        default=[], description="What the novelty dial was measured to give and to take."
+    )
 
 
 class Wrong(BaseModel):
