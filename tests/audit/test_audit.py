@@ -137,6 +137,7 @@ def test_real_exposures_and_their_clicks(shared_data: Path) -> None:
     assert found.leakage.later > 0.1
 
 
+@pytest.mark.slow
 def test_real_ties_are_seen(shared_data: Path) -> None:
     found = audit(Interactions.read(shared_data / "ml-100k" / "u.data"))
     assert found.log.ties is not None

@@ -21,24 +21,19 @@ def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_verdict_five_figures_and_a_page(csv: Path, tmp_path: Path) -> None:
-    page = tmp_path / "audit.html"
-    done = RUN.invoke(app, ["audit", str(csv), "-o", str(page), "--min-item", "2"], catch_exceptions=False)
+    page, titles = tmp_path / "audit.html", tmp_path / "titles.csv"
+    titles.write_text("id,title\n" + "".join(f"{n:04d},Film {n}\n" for n in range(60)))
+    asked = ["audit", str(csv), "-o", str(page), "--min-item", "2", "--titles", str(titles)]
+    done = RUN.invoke(app, asked, catch_exceptions=False)
     assert done.exit_code == 0
     assert "This log says what users took" in " ".join(done.output.split())
     assert "Warning Only popularity can stand in for exposure" in " ".join(done.output.split())
     assert f"open {page}" in done.output
     assert json.loads(page.with_suffix(".json").read_text())["log"]["users"] == 60
     assert "log.csv: " in page.read_text()
+    assert "Film " in page.read_text()
     with pytest.raises(UnveilError, match="there already"):
         RUN.invoke(app, ["audit", str(csv), "-o", str(page)], catch_exceptions=False)
-
-
-def test_titles(csv: Path, tmp_path: Path) -> None:
-    titles = tmp_path / "titles.csv"
-    titles.write_text("id,title\n" + "".join(f"{n:04d},Film {n}\n" for n in range(60)))
-    page = tmp_path / "audit.html"
-    RUN.invoke(app, ["audit", str(csv), "-o", str(page), "--titles", str(titles)], catch_exceptions=False)
-    assert "Film " in page.read_text()
 
 
 @pytest.mark.parametrize("content", ["", "user_id,item_id,timestamp\n"])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
+from unveil.data.vocabulary import Index
 from unveil.evaluation.candidates import Candidates, usual_negatives
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics.ndcg import NDCG
@@ -52,21 +53,27 @@ def popularity(split: Split) -> dict[str, NDArray[np.float64]]:
     return dict(zip(BASELINES, (count_V, late_V + count_V / (count_V.sum() + 1)), strict=True))
 
 
-def last_period(train: Sequences) -> NDArray[np.int32]:
+def last_period(train: Sequences) -> Index:
     """Items of the last tenth of the training events by the clock; without one, of the last tenth of each history."""
     time_N = train.time_N
     if time_N is not None and len(time_N):
         cut = np.partition(time_N, k := int((1 - LAST) * len(time_N)))[k]
-        return train.item_N[time_N >= cut]
+        return np.asarray(train.item_N[time_N >= cut])
     return train.cut(train.length_U - np.ceil(LAST * train.length_U).astype(np.int64), train.length_U).item_N
 
 
 def _judged(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
     count_V = split.train.count_V
     cases = _some(split.test, split.whole.n_items, rng)
-    negatives = usual_negatives(cases, split.whole, count_V)
-    seed = int(rng.integers(2**31))
-    drawn = Candidates.draw(cases, split.whole, count_V, **negatives, seed=seed)
+    most = usual_negatives(cases, split.whole, count_V)
+    drawn = Candidates.draw(
+        cases,
+        split.whole,
+        count_V,
+        uniform=most["uniform"],
+        popular=most["popular"],
+        seed=int(rng.integers(2**31)),
+    )
     evaluator = Evaluator(cases, split.whole, drawn, count_V, length=2)
     figures = {
         (baseline, protocol, f"{metric.name}@{K}"): metric(rank_C, K)

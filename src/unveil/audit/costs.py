@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
+from unveil.propensity.base import PropensityModel
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.propensity.weights import diagnose, inverse
 
@@ -52,7 +53,7 @@ def costs(train: Sequences, window: int = WINDOW) -> Costs:
     recent = train.recent(window)
     columns = (recent.user_N, recent.item_N, recent.step_N)
     slots = Slots(*(torch.from_numpy(column_N.astype(np.int64)) for column_N in columns))
-    models = {
+    models: dict[str, PropensityModel] = {
         "ips": StaticPopularity(window),
         "itps": TemporalPopularity(window),
         "itps-smoothed": TemporalPopularity(window, half_width=HALF_WIDTH),

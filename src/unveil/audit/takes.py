@@ -23,8 +23,8 @@ def first_takes(sequences: Sequences) -> Sequences:
 
 def laid_out(sequences: Sequences, at_N: NDArray[Any], offset_U1: Offsets) -> Sequences:
     """These events, in this order, as the histories that begin at these offsets."""
-    columns = (column_N[at_N] for column_N in (sequences.item_N, sequences.step_N, sequences.event_N))
-    return Sequences(*columns, sequences.clock, offset_U1, sequences.n_items, sequences.n_steps)
+    item_N, step_N, event_N = (column_N[at_N] for column_N in (sequences.item_N, sequences.step_N, sequences.event_N))
+    return Sequences(item_N, step_N, event_N, sequences.clock, offset_U1, sequences.n_items, sequences.n_steps)
 
 
 def some_users(sequences: Sequences, most: int, rng: np.random.Generator) -> Sequences:

@@ -52,9 +52,12 @@ def _tail(found: Audit) -> Figure:
 
 def _table(found: Audit) -> Table:
     shape, log = found.concentration, found.log
+    head: list[list[Cell | str]] = [
+        [f"events on the most popular {part} of the items", percent(held)] for part, held in shape.head.items()
+    ]
     rows: list[list[Cell | str]] = [
         ["Gini coefficient", number(shape.gini, 3)],
-        *([f"events on the most popular {part} of the items", percent(held)] for part, held in shape.head.items()),
+        *head,
         ["items that hold half of the events", count(shape.half)],
         ["items with a single event", count(log.skew.once)],
         ["items with fewer than five events", percent(found.cold.rare_items)],
