@@ -27,8 +27,8 @@ class Transitions:
     """
 
     count_VV: Any  # sparse: how often i came right after j
-    total_V: NDArray[np.float64]
-    share_V: NDArray[np.float64]
+    total_V: NDArray[np.int64]  # how often anything did
+    share_V: NDArray[np.float32]
     before_E: NDArray[np.int64]  # the item before each row of the log, −1 where there is none
     backing: float
 
@@ -39,23 +39,24 @@ class Transitions:
         before_N = np.concatenate([[_NONE], item_N[:-1]])
         before_N[train.offset_U1[:-1][train.length_U > 0]] = _NONE
         follows_N = before_N != _NONE
-        pair = (np.ones(int(follows_N.sum())), (before_N[follows_N], item_N[follows_N]))
+        pair = (np.ones(int(follows_N.sum()), np.float32), (before_N[follows_N], item_N[follows_N]))
         count_VV = sparse.csr_matrix(pair, shape=(V, V))
         before_E = np.full(int(train.event_N.max(initial=_NONE)) + 1, _NONE)
         before_E[train.event_N] = before_N
-        share_V = np.bincount(item_N, minlength=V) / max(len(item_N), 1)
-        return cls(count_VV, np.asarray(count_VV.sum(1)).ravel(), share_V, before_E, backing)
+        share_V = (np.bincount(item_N, minlength=V) / max(len(item_N), 1)).astype(np.float32)
+        return cls(count_VV, np.bincount(before_N[follows_N], minlength=V), share_V, before_E, backing)
 
     def __call__(self, slots: Slots) -> Tensor:
         """m_MV, each row of sum 1."""
         before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
         known_M = before_M != _NONE
-        rows_MV = self.backing * np.broadcast_to(self.share_V, (len(slots), len(self.share_V)))
-        total_M = np.full(len(slots), self.backing)
+        rows_MV = np.tile(np.float32(self.backing) * self.share_V, (len(slots), 1))
+        total_M = np.full(len(slots), self.backing, np.float32)
         rows_MV[known_M] += self.count_VV[before_M[known_M]].toarray()
         rows_MV[known_M, item_M[known_M]] -= 1  # the slot's own event
         total_M[known_M] += self.total_V[before_M[known_M]] - 1
-        return torch.from_numpy((rows_MV / total_M[:, None]).astype(np.float32)).to(slots.item_M.device)
+        rows_MV /= total_M[:, None]
+        return torch.from_numpy(rows_MV).to(slots.item_M.device)
 
     def _before(self, slots: Slots) -> NDArray[np.int64]:
         if slots.event_M is None:

@@ -50,7 +50,7 @@ class ShrunkITPS(InversePropensity):
         plain = ITPS(self.propensity, self.clip, self.exponent)
         support = self.support or len(train) / max(len(np.unique(train.item_N)), 1)
         weight_N = weights_of(plain, events(train)).numpy().astype(np.float64)
-        object.__setattr__(self, "cut", best_cut(weight_N, support))
+        object.__setattr__(self, "cut", float(f"{best_cut(weight_N, support):.6g}"))  # the same on every machine
         return self
 
     def __call__(self, slots: Slots) -> Signal:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol, Self, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,7 +26,7 @@ class Learns(Protocol):
 def events(train: Sequences) -> Slots:
     """Every event of the training part as a slot."""
     columns = (train.user_N, train.item_N, train.step_N, train.event_N)
-    return Slots(*(torch.from_numpy(column).long() for column in columns))
+    return Slots(*(torch.from_numpy(column.astype(np.int64)) for column in columns))
 
 
 def blocks(slots: Slots) -> Iterator[Slots]:
