@@ -88,7 +88,8 @@ def describe(log: Interactions, sequences: Sequences | None = None) -> Descripti
     if not len(sequences):
         raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
     length_U = sequences.length_U[sequences.length_U > 0]
-    count_V = sequences.count_V[sequences.count_V > 0]
+    count_V = sequences.count_V
+    count_V = count_V[count_V > 0]
     tally = _tallied(sequences)
     return Description(
         users=len(length_U),

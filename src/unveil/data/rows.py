@@ -134,9 +134,11 @@ class Rows:
 
     def slots(self, events: slice) -> Slots:
         """Some of the events of all rows as slots."""
-        nth_M = np.arange(len(self.recent))[events]
+        nth_M = np.arange(*events.indices(len(self.recent)))
         row_M = np.searchsorted(self.stop_R, nth_M, side="right")
-        return self._slots(self.user_R[row_M], nth_M + self._shift_R[row_M])
+        slots = self._slots(self.user_R[row_M], nth_M + self._shift_R[row_M])
+        release(*self._columns)
+        return slots
 
     def _slots(self, user_M: NDArray[Any], at_M: NDArray[Any]) -> Slots:
         columns = (user_M, *(column[at_M] for column in self._columns))

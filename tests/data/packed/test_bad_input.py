@@ -45,11 +45,11 @@ def whole(log: Path, tmp_path: Path) -> Path:
     return tmp_path / "whole"
 
 
-def refused(log: Path, told: str, *, where: str = "2.parquet", **options: str) -> None:
+def refused(log: Path, told: str, *, where: str = "2.parquet") -> None:
     """Packing fails with one message that names the file, and leaves nothing behind."""
     before = sorted(os.listdir(log.parent))
     with pytest.raises(UnveilError, match=told) as caught:
-        pack([log], log.parent / "packed", **options)
+        pack([log], log.parent / "packed")
     assert where in str(caught.value)
     assert sorted(os.listdir(log.parent)) == before
 

@@ -67,7 +67,7 @@ def assert_same_cases(one: EvalCases, other: EvalCases) -> None:
 
 
 @given(any_frame(), st.data())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_a_packed_log_is_the_log_in_memory(frame: pl.DataFrame, data: st.DataObject) -> None:
     with scratch() as folder:
         memory = in_memory(frame, folder)
@@ -86,7 +86,7 @@ def test_a_packed_log_is_the_log_in_memory(frame: pl.DataFrame, data: st.DataObj
 
 
 @given(any_frame(), any_filters, st.sampled_from([None, 3.5]), st.data())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_filters_leave_the_same(
     frame: pl.DataFrame, filters: Filters, least: float | None, data: st.DataObject
 ) -> None:
@@ -107,7 +107,7 @@ def test_filters_leave_the_same(
 
 
 @given(any_frame(), st.data())
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_splits_shards_and_batches_are_the_same(frame: pl.DataFrame, data: st.DataObject) -> None:
     with scratch() as folder:
         memory = Sequences.of(in_memory(frame, folder))
@@ -144,3 +144,18 @@ def assert_same_batches(one: ClozeTask | NextItemTask, other: ClozeTask | NextIt
     assert one.slots_per_batch == other.slots_per_batch
     assert torch.equal(one.slots.item_M, other.slots.item_M)
     assert torch.equal(one.slots.user_M, other.slots.user_M)
+
+
+def test_progress_only_rises_and_ends_with_all(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user": ["a", "b"] * 9, "item": [1, 2, 3] * 6, "rating": [1.0, 4.0, 5.0] * 6})
+    write_parts(frame, tmp_path / "parts", [5, 11])
+    told: list[tuple[int, int]] = []
+    pack(
+        [tmp_path / "parts"],
+        tmp_path / "packed",
+        filters=Filters(min_rating=2, repeats="last"),
+        tell=lambda done, whole: told.append((done, whole)),
+    )
+    assert told == sorted(told)
+    assert len({done for done, _ in told}) > 8
+    assert told[-1] == (1000, 1000)

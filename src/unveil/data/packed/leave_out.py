@@ -3,6 +3,8 @@
 Shapes: N rows, B rows of a block, M rows to drop.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,23 +13,32 @@ from numpy.typing import NDArray
 from unveil.data.bits import Bits
 from unveil.data.filters import Filters
 from unveil.data.packed.columns import KINDS, Columns, column_path, rewritten
+from unveil.data.packed.progress import Progress
 from unveil.data.packed.ranges import ranges, taken_by
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
 
-def left_out(columns: Columns, filters: Filters) -> Columns:
+def left_out(columns: Columns, filters: Filters, progress: Progress) -> Columns:
     """The log with only what passes, its files and vocabularies made smaller to fit."""
     keep = Bits(len(columns))
     keep.fill(lambda count: np.ones(count, np.bool_))
-    if filters.min_rating is not None:
-        _drop_low_ratings(columns, keep, filters.min_rating)
-    if filters.repeats != "keep":
-        _drop_repeats(columns, keep, filters.repeats)
-    _drop_rare(columns, keep, filters)
+    drops = _drops(columns, keep, filters)
+    for drop in progress.through("leave out", drops, len(drops), lambda _: 1):
+        drop()
     if not keep.count():
         raise UnveilError("the filters leave nothing of the log", hint="Loosen them.")
     return _compact(columns, keep)
+
+
+def _drops(columns: Columns, keep: Bits, filters: Filters) -> list[Callable[[], None]]:
+    """What is to be done, in the order of `Filters`."""
+    drops: list[Callable[[], None]] = []
+    if filters.min_rating is not None:
+        drops.append(partial(_drop_low_ratings, columns, keep, filters.min_rating))
+    if filters.repeats != "keep":
+        drops.append(partial(_drop_repeats, columns, keep, filters.repeats))
+    return [*drops, partial(_drop_rare, columns, keep, filters)]
 
 
 def _drop_low_ratings(columns: Columns, keep: Bits, least: float) -> None:

@@ -51,9 +51,10 @@ def pack(
     with atomic_folder(folder, overwrite=overwrite) as draft, alone_in(draft):
         log = ingest(parts, clock, draft, progress)
         if filtered:
-            log = left_out(log, filters)
+            log = left_out(log, filters, progress)
         n_steps = lay_out(log, draft, progress)
         _finish(log, n_steps, filters, progress)
+    progress.finish()
     return PackedLog.open(folder)
 
 

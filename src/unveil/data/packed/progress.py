@@ -28,6 +28,10 @@ class Progress:
             self._at(begun + self._share[stage] * min(1.0, done / total))
         self._at(begun + self._share[stage])
 
+    def finish(self) -> None:
+        """All is done, stages that there was no need for included."""
+        self._at(1.0)
+
     def _at(self, done: float) -> None:
         self._done = done
         self._tell(min(_WHOLE, int(_WHOLE * done)), _WHOLE)
