@@ -80,7 +80,7 @@ def test_reasons_are_what_leaving_one_out_does(client: Client, finished: Finishe
     def log_share(history: list[str], item: str) -> float:
         frame = finished.run.recommender.recommend_for([history], 30, filter_seen=False).frame
         scores = dict(zip(frame["item_id"], frame["score"], strict=True))
-        return scores[item] - math.log(sum(math.exp(score) for score in scores.values()))
+        return float(scores[item] - math.log(sum(math.exp(score) for score in scores.values())))
 
     for item in answer["items"]:
         effects = {why["item_id"]: why["effect"] for why in item["reasons"]}

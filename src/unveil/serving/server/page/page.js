@@ -140,12 +140,37 @@ function listed(item, elsewhere) {
   return entry;
 }
 
+/* What the dial was measured to give and to take: coverage to the right, recall upwards, this position filled. */
+
+const SVG = "http://www.w3.org/2000/svg", WIDE = 180, HIGH = 64, EDGE = 6;
+
+function shape(kind, attributes) {
+  const made = document.createElementNS(SVG, kind);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function scale(points, name, size) {
+  const values = points.map((point) => point[name]);
+  const low = Math.min(...values), span = Math.max(...values) - low || 1;
+  return (point) => EDGE + (size - 2 * EDGE) * (point[name] - low) / span;
+}
+
+function curve(points, here, label) {
+  const svg = shape("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, width: WIDE, height: HIGH, role: "img", "aria-label": label });
+  const right = scale(points, "coverage", WIDE), up = scale(points, "recall", HIGH);
+  const places = points.map((point) => [right(point), HIGH - up(point)]);
+  svg.append(shape("polyline", { points: places.join(" ") }));
+  svg.append(...places.map(([cx, cy], n) => shape("circle", { cx, cy, r: points[n] === here ? 4.5 : 2.5, class: points[n] === here ? "here" : "" })));
+  return svg;
+}
+
 function measured(model) {
-  const at = Number(novelty.value);
-  const points = [...model.dial].sort((a, b) => Math.abs(a.novelty - at) - Math.abs(b.novelty - at));
-  if (!points.length) return "";
-  const { novelty: where, recall, coverage } = points[0];
-  return `Measured at novelty ${where}: Recall@10 ${recall.toFixed(3)}, coverage of the catalogue ${percent(coverage)}.`;
+  if (!model.dial.length) return [];
+  const away = (point) => Math.abs(point.novelty - Number(novelty.value));
+  const here = model.dial.reduce((best, point) => (away(point) < away(best) ? point : best));
+  const text = `At novelty ${here.novelty}, on held-out events: Recall@10 ${here.recall.toFixed(3)}, ${percent(here.coverage)} of the catalogue listed.`;
+  return [curve(model.dial, here, `Recall against coverage along the dial. ${text}`), element("span", text)];
 }
 
 function showLists(answers) {
@@ -159,7 +184,7 @@ function showLists(answers) {
       ? "The most popular items: nothing is known yet."
       : `${model.network}, ${model.items.toLocaleString("en")} items`;
     part.querySelector("ol").append(...answer.items.map((item) => listed(item, answers.length > 1 ? ids[1 - n] : null)));
-    part.querySelector(".measured").textContent = measured(model);
+    part.querySelector(".measured").replaceChildren(...measured(model));
     return part;
   }));
 }
