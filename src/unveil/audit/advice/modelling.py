@@ -10,7 +10,7 @@ from unveil.audit.order import Order
 #: Above these the head speaks for the log, and cold cases are too many to pass over.
 _HEAVY, _MANY_COLD = 0.5, 0.05
 #: So many times the recurring transitions of shuffled histories are more than a trace of order.
-_MUCH = 1.5
+MUCH = 1.5
 
 
 def modelling_advice(found: Figures) -> Iterator[Advice]:
@@ -49,7 +49,7 @@ def _order(order: Order) -> Advice:
     little = "a little information: expect little more from a sequential model"
     return Advice(
         "order",
-        f"Order carries {much if order.ratio >= _MUCH else little}",
+        f"Order carries {much if order.ratio >= MUCH else little}",
         times(order.ratio),
         of,
         f"{order.recurring:,} pairs of equal transitions against {order.whole.expected:,.0f} ({p}, {order.shuffles} "

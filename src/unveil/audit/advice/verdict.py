@@ -1,7 +1,7 @@
 """What the figures come to, in a few sentences for those who read no further."""
 
 from unveil.audit.advice.base import share
-from unveil.audit.advice.modelling import ordered
+from unveil.audit.advice.modelling import MUCH, ordered
 from unveil.audit.advice.weighting import moves
 from unveil.audit.figures import Figures
 
@@ -39,11 +39,14 @@ def _popularity(found: Figures) -> str:
 def _order(found: Figures) -> str:
     if found.order is None:
         return ""
-    return "The order of events carries information." if ordered(found.order) else "The order of events says little."
+    if not ordered(found.order):
+        return "The order of events tells nothing that one step back can see."
+    return f"The order of events carries {'information' if found.order.ratio >= MUCH else 'a little information'}."
 
 
 def _evaluation(found: Figures) -> str:
     leak = found.leakage
     if leak is not None and leak.later > 0.01:
-        return f"Leave-one-out would learn from the future: {share(leak.later)} of its training events, on average."
+        later = f"{share(leak.later)} of its training events are later than the case, on average"
+        return f"Leave-one-out would learn from the future: {later}."
     return "" if leak is not None else "Whether leave-one-out learns from the future cannot be seen."
