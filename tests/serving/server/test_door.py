@@ -1,11 +1,19 @@
 """Bad input: the right status, one clear message, and a server that goes on."""
 
+import asyncio
+import importlib
 import json
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
+import httpx
 import pytest
 
 from tests.serving.server.conftest import Client, asking
+from unveil.errors import UnveilError
+from unveil.serving.server.limits import Limits
 from unveil.serving.server.process import Settings
 from unveil.serving.server.shelf import Shelf
 
@@ -144,3 +152,33 @@ def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
         assert "http://" not in answer.text.replace("http://www.w3.org/2000/svg", "")  # a name, not a place
         assert "https://" not in answer.text
         assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_beyond_what_is_taken_on_at_once_clients_are_told_to_come_back(shelf: Shelf) -> None:
+    async def all_at_once(client: Client) -> list[httpx.Response]:
+        return await asyncio.gather(*(client.http.post("/v1/recommend", json={"history": ["001"]}) for _ in range(12)))
+
+    with asking(shelf, Settings(watch=None, limits=Limits(concurrent=3))) as client:
+        answers = client.runner.run(all_at_once(client))
+        told = [answer for answer in answers if answer.status_code == 429]
+        assert {answer.status_code for answer in answers} == {200, 429}
+        assert told[0].headers["retry-after"] == "1"
+        assert told[0].json()["error"] == "too many requests at once: at most 3 are taken on; try again"
+        assert client.get("/health").status_code == 200
+        assert client.post("/v1/recommend", json={}).status_code == 200
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client", "onnx", "onnxruntime"])
+def test_what_is_not_installed_is_named_with_the_command(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    room = "onnx" if missing.startswith("onnx") else "server"
+    extra = "export" if room == "onnx" else "serve"
+    with pytest.raises(UnveilError, match=rf"pip install 'unveil\[{extra}\]'"):
+        importlib.reload(importlib.import_module(f"unveil.serving.{room}.library"))
+
+
+@pytest.mark.parametrize("limit", ["body", "history", "k", "batch", "concurrent", "seconds"])
+def test_limits_are_above_nothing(limit: str) -> None:
+    with pytest.raises(UnveilError, match=f"limit {limit}: out of range: found 0"):
+        nothing: dict[str, Any] = {limit: 0}
+        replace(Limits(), **nothing)

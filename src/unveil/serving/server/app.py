@@ -30,6 +30,7 @@ def create_app(desk: Desk) -> FastAPI:
     app.add_exception_handler(UnveilError, _refuse_unveil)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     app.add_exception_handler(HTTPException, _refuse_http)
+    app.add_exception_handler(Exception, _confess)
     return app
 
 
@@ -103,6 +104,11 @@ def _json(content: BaseModel) -> Response:
 
 async def _refuse_unveil(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 422)
+
+
+async def _confess(request: Request, error: Exception) -> Response:
+    """What went wrong is in the log, and nobody else's business."""
+    return JSONResponse({"error": "something went wrong here; it has been logged"}, 500)
 
 
 async def _refuse_http(request: Request, error: Exception) -> Response:

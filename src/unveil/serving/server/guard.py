@@ -69,10 +69,8 @@ class Guard:
         open_to_all = visit.scope["path"] in OPEN
         if not open_to_all:
             self._check_token(headers.get("authorization", ""))
+            self._check_room()
         body = await self._body(headers, receive)
-        if not open_to_all and self.under_way > self.limits.concurrent:
-            message = f"too many requests at once: at most {self.limits.concurrent:,} are taken on; try again"
-            raise RefusalError(429, message, {"retry-after": "1"})
         await self.app(visit.scope, _replayed(body, receive), visit.send)
 
     def _check_token(self, given: str) -> None:
@@ -84,6 +82,12 @@ class Guard:
             raise RefusalError(
                 401, f"{problem}: send the header Authorization: Bearer …", {"www-authenticate": "Bearer"}
             )
+
+    def _check_room(self) -> None:
+        """Judged before the body is read: what is held in memory stays bounded."""
+        if self.under_way > self.limits.concurrent:
+            message = f"too many requests at once: at most {self.limits.concurrent:,} are taken on; try again"
+            raise RefusalError(429, message, {"retry-after": "1"})
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
         """The whole body, within its limits."""

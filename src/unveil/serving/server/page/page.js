@@ -169,7 +169,7 @@ function measured(model) {
   if (!model.dial.length) return [];
   const away = (point) => Math.abs(point.novelty - Number(novelty.value));
   const here = model.dial.reduce((best, point) => (away(point) < away(best) ? point : best));
-  const text = `At novelty ${here.novelty}, on held-out events: Recall@10 ${here.recall.toFixed(3)}, ${percent(here.coverage)} of the catalogue listed.`;
+  const text = `At novelty ${here.novelty}, on held-out events: Recall@10 ${here.recall.toFixed(3)}, ${(100 * here.coverage).toFixed(0)}% of the catalogue listed.`;
   return [curve(model.dial, here, `Recall against coverage along the dial. ${text}`), element("span", text)];
 }
 
