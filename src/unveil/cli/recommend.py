@@ -77,9 +77,18 @@ def recommend(
     if output is not None:
         refuse_unknown_kind(output)
     asked = Asked(
-        history, users, k, not keep_seen, novelty, candidates, exclude, items, where or (), reasons,
-        fallback is Fallback.popularity,
-    )  # fmt: skip
+        history=history,
+        users=users,
+        k=k,
+        filter_seen=not keep_seen,
+        novelty=novelty,
+        candidates=candidates,
+        exclude=exclude,
+        items=items,
+        where=where or (),
+        reasons=reasons,
+        fallback=fallback is Fallback.popularity,
+    )
     if output is not None and history is None and users is None:
         typer.echo(f"{output}: {quantity(write_all(run, asked, output), 'row')}")
         return
