@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unveil.data.mapped import release
 from unveil.data.vocabulary import Index, Vocabulary
 
 Rows = NDArray[np.int64]
@@ -43,11 +44,12 @@ def counted(index_N: NDArray[Any], size: int) -> NDArray[np.int64]:
     return sum(parts, start=np.zeros(size, np.int64))
 
 
-def gathered(values: NDArray[Scalar], row_N: Index) -> NDArray[Scalar]:
-    """The values at these rows."""
+def gathered(values: NDArray[Scalar], row_N: NDArray[Any]) -> NDArray[Scalar]:
+    """The values at these rows; of a column on the disk, no more is held at once than a block touches."""
     result = np.empty(len(row_N), values.dtype)
     for n in range(0, len(row_N), _BLOCK):
         result[n : n + _BLOCK] = values[row_N[n : n + _BLOCK]]
+        release(values)
     return result
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.indexing import gathered
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
@@ -116,7 +117,8 @@ def temporal_split(
 
 def _cases(sequences: Sequences, user_C: Index, seen_C: NDArray[Any]) -> EvalCases:
     at_C = sequences.offset_U1[user_C] + seen_C
-    return EvalCases(user_C, sequences.item_N[at_C], sequences.step_N[at_C], seen_C.astype(np.int32))
+    item_C, step_C = gathered(sequences.item_N, at_C), gathered(sequences.step_N, at_C)
+    return EvalCases(user_C, item_C, step_C, seen_C.astype(np.int32))
 
 
 def _after(sequences: Sequences, start_U: NDArray[Any], stop_U: NDArray[Any], targets: Targets) -> EvalCases:
