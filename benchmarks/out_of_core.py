@@ -38,6 +38,7 @@ split = leave_one_out(Sequences.of(log))
 small = {"model.width": 32, "model.blocks": 1, "model.heads": 2, "model.length": 50, "task.batch_size": 64}
 ready = prepare(split.train, Recipe.preset("quick").changed(small), log=log)
 learner = Learner(ready.recipe.training, ready.model, ready.estimator, ready.task, torch.device("cpu"))
+torch.manual_seed(0)  # of dropout
 losses = [tally.loss for tally in islice(learner.steps(1), int(sys.argv[2]))]
 sizes = {"users": len(log.users), "items": len(log.items), "events": len(log)}
 print(json.dumps(sizes | {"train": len(split.train), "test": len(split.test), "losses": losses}))

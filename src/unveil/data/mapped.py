@@ -49,7 +49,7 @@ def blocks(size: int) -> Iterator[slice]:
 def release(*columns: NDArray[Any] | None) -> None:
     """Let go of the pages of mapped columns; they are read again, mostly from the system's cache, when touched.
 
-    Without it a process that goes through a column ends up holding all of it. Columns in memory are left alone.
+    Without it, a process that goes through a column ends up holding all of it. Columns in memory are left alone.
     """
     for column in columns:
         base: object = column
