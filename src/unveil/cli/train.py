@@ -1,16 +1,21 @@
 """`unveil train LOG -o RUN`: a trained, judged and usable recommender from a log."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unveil.cli.engine_options import Address, EngineName, EngineOption
 from unveil.cli.log_options import LogOptions, takes_log
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.experiment.config import Experiment
     from unveil.experiment.run import Run
+
+    Start = Callable[..., Run]
 
 
 @takes_log
@@ -33,8 +38,10 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes of this machine that train together; torchrun starts more machines.")
+        int, typer.Option(min=1, help="Processes that train together, here or on the Ray cluster; or see torchrun.")
     ] = 1,
+    engine: EngineOption = EngineName.processes,
+    address: Address = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
 ) -> None:
     """Train a recommender on a log and judge it on what was held out.
@@ -51,15 +58,29 @@ def train(
         "training.device": device,
     }
     experiment = experiment_of(preset, config, options, named, assignments or [])
-    finished = _trained(experiment, output, workers, resume=resume)
+    start = _starter(workers, engine, address)
+    finished = _trained(experiment, output, workers, start, resume=resume)
     if finished is not None:
         print_run(finished)
 
 
-def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bool) -> "Run | None":
+def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":
+    """Who starts the workers: this process, on its machine, or a Ray cluster."""
+    if engine is EngineName.ray:
+        from unveil.experiment.ray_workers import run_on_ray
+
+        return partial(run_on_ray, workers=workers, address=address)
+    from unveil.experiment.grid.engines import engine as refuse_unknown
+    from unveil.experiment.parallel import run_workers
+
+    refuse_unknown(engine, address=address)
+    return partial(run_workers, workers=workers)
+
+
+def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start", *, resume: bool) -> "Run | None":
     """The run, by workers of this machine or in the place that torchrun gave; None to those who do not lead."""
     from unveil.experiment.grid.stopping import asked_to_stop
-    from unveil.experiment.parallel import run_rank, run_workers
+    from unveil.experiment.parallel import run_rank
     from unveil.training.distributed.join import Place
     from unveil.training.distributed.team import WorkerLostError
     from unveil.training.progress import watcher
@@ -69,7 +90,7 @@ def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bo
     try:
         with asked_to_stop():
             if place is None:
-                return run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
+                return start(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
             _refuse_other_number(workers, place.size)
             resume = resume or (place.again and _has_begun(output))
             return run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
