@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol, Self
+from uuid import uuid4
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import Store
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from unveil.errors import UnveilError
@@ -80,8 +81,7 @@ def joined(place: Place, device: str = "auto", crew: Crew | None = None) -> Iter
         return
     crew = crew or Strangers()
     home = _home(device, place)
-    store = _meeting_point(place)
-    _wait_for_all(store, place, crew)
+    store = _met(_meeting_point(place), place, crew)
     backend = "nccl" if home.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=TO_TAKE_PART)
     try:
@@ -117,15 +117,46 @@ def _meeting_point(place: Place) -> Store:
         raise UnveilError(problem, where=place.address, hint=hint) from error
 
 
-def _wait_for_all(store: Store, place: Place, crew: Crew) -> None:
-    """In small steps, so that signals are heard and the death of a worker is noticed."""
-    store.set(f"here/{place.rank}", "")
-    until = time.monotonic() + TO_COME.total_seconds()
-    while not store.check([f"here/{rank}" for rank in range(place.size)]):
-        if found := crew.dead():
+def _met(store: Store, place: Place, crew: Crew) -> Store:
+    """A corner of the meeting point for this team alone, once all are in it.
+
+    Workers that torchrun starts again meet where those before them met, and find what those have left. So each brings
+    a name nobody had before; the leader names the corner, and tells it to whoever has come, by their names.
+    """
+    mine = uuid4().hex
+    store.set(f"came/{place.rank}", mine)
+    look = _Patience(crew, place.size).look
+    if place.rank > 0:
+        while not store.check([f"corner/{mine}"]):
+            look()
+    corner = mine if place.rank == 0 else store.get(f"corner/{mine}").decode()
+    team = PrefixStore(corner, store)
+    team.set(f"here/{place.rank}", "")
+    while not team.check([f"here/{rank}" for rank in range(place.size)]):
+        if place.rank == 0:
+            _tell(store, corner, place.size)
+        look()
+    return team
+
+
+def _tell(store: Store, corner: str, size: int) -> None:
+    for rank in range(1, size):
+        if store.check([f"came/{rank}"]):
+            store.set(f"corner/{store.get(f'came/{rank}').decode()}", corner)
+
+
+class _Patience:
+    """Waits in small steps, so that signals are heard and the death of a worker is noticed; not forever."""
+
+    def __init__(self, crew: Crew, size: int) -> None:
+        self.crew, self.size, self.until = crew, size, time.monotonic() + TO_COME.total_seconds()
+
+    def look(self) -> None:
+        """Up, and wait a little."""
+        if found := self.crew.dead():
             raise WorkerLostError(found)
-        if time.monotonic() > until:
-            raise WorkerLostError(f"not all of the {place.size} workers came within {TO_COME.seconds // 60} minutes")
+        if time.monotonic() > self.until:
+            raise WorkerLostError(f"not all of the {self.size} workers came within {TO_COME.seconds // 60} minutes")
         time.sleep(_LOOK_UP)
 
 
