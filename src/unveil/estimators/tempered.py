@@ -22,7 +22,7 @@ _EVENTS, _CELLS = 1024, 1 << 24
 @register
 @dataclass(frozen=True, eq=False)
 class Tempered(PropensityOffset):
-    """P(i | s, t) ∝ (θ_sit / θ_i^(1 − static))^τ · exp f_i, θ_i the geometric mean over the training events.
+    """P(i | s, t) ∝ θ_sit^τ / θ_i^(1 − static) · exp f_i, θ_i the mean of θ_sit^τ over the training events.
 
     τ is the share of the correction that the log bears out (`borne_out`): 1 where exposure moves choices as θ says, 0
     where it does not at all. An item's mean exposure cannot be told from its appeal by any log of events, so it is left
@@ -45,17 +45,22 @@ class Tempered(PropensityOffset):
             raise UnveilError("out of range", where=where, found=self.static, expected="between 0 and 1")
 
     def fit(self, train: Sequences) -> Self:
-        """Find τ and the items' mean log θ."""
+        """Find τ and the items' mean θ^τ."""
         every = events(train)
         some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
         spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
-        object.__setattr__(self, "mean_V", self.shift(self.propensity.of_all(every.at(spread_M))).mean(0))
         object.__setattr__(self, "tau", borne_out(self.propensity, train))
+        shift_MV = self.shift(self.propensity.of_all(every.at(spread_M)))
+        object.__setattr__(self, "mean_V", shift_MV.logsumexp(0) - np.log(some))
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and τ times the shift of every item's logit from its mean."""
+        """The item of the log, and the shift of every item's logit from that of its mean."""
         plain = super().__call__(slots)
         assert plain.offset_MV is not None
         mean_V = self.mean_V.to(plain.offset_MV.device)
-        return Signal(plain.target_M, plain.weight_M, self.tau * (plain.offset_MV - (1 - self.static) * mean_V))
+        return Signal(plain.target_M, plain.weight_M, plain.offset_MV - (1 - self.static) * mean_V)
+
+    def shift(self, theta: Tensor) -> Tensor:
+        """τ · strength · log θ."""
+        return self.tau * super().shift(theta)
