@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from torch.distributed import HashStore
+from torch._C._distributed_c10d import HashStore
 
 from unveil.errors import UnveilError
 from unveil.training.distributed.join import Place, Strangers, _met, joined
