@@ -75,7 +75,8 @@ def measured(command: Sequence[str]) -> Step:
     begun = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    printed = process.stdout.read()
+    with process.stdout as output:
+        printed = output.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

@@ -25,8 +25,8 @@ def test_a_hundred_million_events_within_two_gib(tmp_path: Path) -> None:
 
 
 def test_a_small_log_by_the_same_way(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", events=3000, users=60, items=50)
-    assert "3,000 events, 60 users, 50 items" in packed(tmp_path / "log", tmp_path / "packed").printed
+    write_log(tmp_path / "log", events=6000, users=300, items=50)
+    assert "6,000 events, 300 users, 50 items" in packed(tmp_path / "log", tmp_path / "packed").printed
     found = json.loads(trained(tmp_path / "packed", 2).printed)
-    assert found["train"] + 2 * found["test"] == 3000
+    assert found["train"] + 2 * found["test"] == 6000
     assert len(found["losses"]) == 2

@@ -10,7 +10,7 @@ from tests.data.fetch.archives import tar_of, zip_of
 from tests.data.fetch.server import Served, Server
 from unveil.data.fetch import Dataset, Patience, catalogue, dataset, fetch, fetched, located, source_of
 from unveil.data.fetch.checks import well_formed
-from unveil.data.sources.registry import formats
+from unveil.data.sources.registry import known_formats
 from unveil.errors import UnveilError
 
 QUICK = Patience(timeout=5, tries=2, pause=0.0)
@@ -190,4 +190,4 @@ def test_every_entry_is_in_order(entry: Dataset) -> None:
 
 @pytest.mark.parametrize("entry", catalogue().values(), ids=list(catalogue()))
 def test_every_format_can_be_read(entry: Dataset) -> None:
-    assert entry.format in formats()
+    assert entry.format in known_formats()

@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from unveil.data.interactions import Interactions
-from unveil.data.sources import formats
+from unveil.data.sources import known_formats
 from unveil.errors import UnveilError
 
 T0, T1, T2 = 978300760, 978302109, 978301968
@@ -216,9 +216,9 @@ def test_another_encoding(tmp_path: Path) -> None:
 
 
 def test_each_format_has_a_name_and_a_line_of_help() -> None:
-    assert {name for name in BY_HAND if " " not in name} < set(formats())
-    assert {"parquet", "pairs", "sequences", "kuairand", "amazon-2014", "amazon-2018"} < set(formats())
-    assert all(summary and "\n" not in summary for summary in formats().values())
+    assert {name for name in BY_HAND if " " not in name} < set(known_formats())
+    assert {"parquet", "pairs", "sequences", "kuairand", "amazon-2014", "amazon-2018"} < set(known_formats())
+    assert all(summary and "\n" not in summary for summary in known_formats().values())
 
 
 @pytest.mark.parametrize("above", ["", "\n", " \n", "\t\r\n \n"])

@@ -2,6 +2,6 @@
 
 from unveil.data.sources.options import ReadOptions
 from unveil.data.sources.reading import read
-from unveil.data.sources.registry import formats
+from unveil.data.sources.registry import known_formats
 
-__all__ = ["ReadOptions", "formats", "read"]
+__all__ = ["ReadOptions", "known_formats", "read"]

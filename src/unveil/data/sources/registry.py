@@ -67,7 +67,7 @@ def register_binary(magic: bytes, entry: Format) -> None:
     _BINARY[magic] = entry
 
 
-def formats() -> dict[str, str]:
+def known_formats() -> dict[str, str]:
     """Name and one line about each format."""
     return {name: entry.summary for name, entry in sorted(_all().items())}
 
