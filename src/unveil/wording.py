@@ -1,4 +1,7 @@
-"""Numbers with their nouns, for people."""
+"""Numbers in words, for people."""
+
+#: SIGKILL: the system sends it when memory runs out.
+_KILLED = -9
 
 
 def quantity(count: int, noun: str, plural: str | None = None) -> str:
@@ -8,3 +11,14 @@ def quantity(count: int, noun: str, plural: str | None = None) -> str:
     ('1 user', '1,200 users', '0 histories')
     """
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def cause_of_death(code: int | None) -> str:
+    """How a process ended, by its exit code as Python gives it: below 0 for signals.
+
+    >>> cause_of_death(-9), cause_of_death(-15), cause_of_death(3)
+    ('killed, most likely for want of memory', 'signal 15', 'exit code 3')
+    """
+    if code == _KILLED:
+        return "killed, most likely for want of memory"
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"

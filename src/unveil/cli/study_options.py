@@ -79,7 +79,10 @@ class StudyOptions:
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="Change one setting of all trainings.", rich_help_panel=_TRAINING
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of all trainings, or of one (ips:NAME=VALUE).",
+            rich_help_panel=_TRAINING,
         ),
     ] = None
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0

@@ -24,7 +24,8 @@ def train(
     options: LogOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run; new, or one to --resume.")],
     estimator: Annotated[
-        str | None, typer.Option("--estimator", "-e", help="naive, ips, itps, ideal or one of your own.")
+        str | None,
+        typer.Option("--estimator", "-e", help="naive, ips, itps, corrected …: docs/estimators; or your own."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="bert4rec (if not given), sasrec or gru4rec.")] = None,
     preset: Annotated[str | None, typer.Option(help="quick (if not given), paper or converged.")] = None,

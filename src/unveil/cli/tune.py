@@ -52,7 +52,8 @@ def tune(
         bool, typer.Option("--truth", help="Validate on what users would have liked best; needs --world.")
     ] = False,
     estimator: Annotated[
-        str | None, typer.Option("--estimator", "-e", help="naive, ips, itps, ideal or one of your own.")
+        str | None,
+        typer.Option("--estimator", "-e", help="naive, ips, itps, corrected …: docs/estimators; or your own."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="bert4rec (if not given), sasrec or gru4rec.")] = None,
     preset: Annotated[str | None, typer.Option(help="quick (if not given), paper or converged.")] = None,

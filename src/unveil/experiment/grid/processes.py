@@ -14,6 +14,7 @@ from typing import cast
 from unveil.experiment.grid.attempt import attempt
 from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job, Tell
 from unveil.experiment.grid.threads import ONE_THREAD
+from unveil.wording import cause_of_death
 
 _SECONDS_TO_DIE = 5.0
 
@@ -105,13 +106,7 @@ def _said(worker: _Worker) -> Event:
         return event
     except (EOFError, OSError):
         worker.process.join(_SECONDS_TO_DIE)
-        return Failed(worker.job.key, f"its process died ({_cause(worker.process.exitcode)}).")
-
-
-def _cause(code: int | None) -> str:
-    if code == -signal.SIGKILL:
-        return "killed, most likely for want of memory"
-    return f"exit code {code}"
+        return Failed(worker.job.key, f"its process died ({cause_of_death(worker.process.exitcode)}).")
 
 
 def work(line: Connection) -> None:

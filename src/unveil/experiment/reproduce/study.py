@@ -7,10 +7,10 @@ import numpy as np
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
+from unveil.experiment.changes import arms_named, changes_of
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
 from unveil.models.factorization.recipes import RECIPES
-from unveil.settings import parsed
 from unveil.simulation.choice.base import CHOICES
 from unveil.training.recipe import Recipe
 
@@ -35,7 +35,7 @@ class Study:
     clip: float | None = None  # θ is clipped from below at this; None: as the preset says
     negatives: int = 100
     seed: int = 0
-    changes: tuple[str, ...] = ()  # settings of the training, as name=value, for all estimators alike
+    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
 
     def __post_init__(self) -> None:
         """Whatever can be refused before any work is done is refused here."""
@@ -49,7 +49,7 @@ class Study:
             raise unknown("choice model", self.choice, CHOICES)
         if self.fit not in list(RECIPES):
             raise unknown("way to fit a world", self.fit, RECIPES)
-        for name in ("naive", "ips", "itps"):
+        for name in dict.fromkeys(("naive", "ips", "itps", *arms_named(self.changes))):
             self.recipe(name, 0)
 
     @property
@@ -65,7 +65,7 @@ class Study:
     def recipe(self, arm: str, seed: int) -> Recipe:
         """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it."""
         name = "naive" if arm in BASELINES else arm
-        changes = {**self.training.settings(name), **dict(parsed(change) for change in self.changes)}
+        changes = {**self.training.settings(name), **changes_of(name, self.changes)}
         changes |= {"training.seed": seed} | self._weighting(name, seed)
         return Recipe().changed({"estimator.name": name}).changed(changes)
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
+from unveil.experiment.changes import arms_named, changes_of
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
-from unveil.settings import parsed
 from unveil.training.presets import PRESETS
 from unveil.training.recipe import Recipe
 
@@ -49,11 +49,7 @@ class RealStudy:
             raise unknown("preset", self.preset, PRESETS)
         if not self.strengths or self.strengths[0] != 0:
             raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
-        for setting, _ in map(parsed, self.changes):
-            arm, colon, _ = setting.partition(":")
-            if colon:
-                estimator(arm)
-        for name in ("naive", "ips", "itps"):
+        for name in dict.fromkeys(("naive", "ips", "itps", *arms_named(self.changes))):
             self.recipe(name, 0)
 
     @property
@@ -68,22 +64,11 @@ class RealStudy:
 
     def recipe(self, name: str, replicate: int) -> Recipe:
         """How an estimator is trained in a replicate."""
-        changes = {**ALWAYS, **tuned(self.tuned_for, name, self.preset), **self._changes(name)}
+        changes = {**ALWAYS, **tuned(self.tuned_for, name, self.preset), **changes_of(name, self.changes)}
         if estimator(name).needs in ("static", "temporal"):
             changes.setdefault("propensity.name", f"popularity-{estimator(name).needs}")
         changes |= {"training.seed": self.replicate_seed(replicate), "estimator.name": name}
         return Recipe.preset(self.preset).changed({"estimator.name": name}).changed(changes)
-
-    def _changes(self, name: str) -> dict[str, Any]:
-        shared: dict[str, Any] = {}
-        own: dict[str, Any] = {}
-        for setting, value in map(parsed, self.changes):
-            arm, colon, rest = setting.partition(":")
-            if not colon:
-                shared[setting] = value
-            elif arm == name:
-                own[rest] = value
-        return shared | own
 
     def replicate_seed(self, replicate: int) -> int:
         """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""

@@ -21,6 +21,7 @@ from unveil.errors import UnveilError
 from unveil.training.device import pick_device
 from unveil.training.distributed.join import Place
 from unveil.training.distributed.team import WorkerLostError
+from unveil.wording import cause_of_death
 
 Order = TypeVar("Order")
 
@@ -39,7 +40,7 @@ class LocalCrew:
         """The first worker that died by itself."""
         for rank, process in enumerate(self.processes, start=1):
             if process.exitcode not in (None, 0, _LOST_ITS_TEAM):
-                return f"worker {rank + 1} of {len(self.processes) + 1} died ({_cause(process.exitcode)})"
+                return f"worker {rank + 1} of {len(self.processes) + 1} died ({cause_of_death(process.exitcode)})"
         return None
 
     def dismiss(self) -> None:
@@ -120,9 +121,3 @@ def _die_with_parent() -> None:
     assert leader is not None
     wait([leader.sentinel])
     os._exit(_LOST_ITS_TEAM)
-
-
-def _cause(code: int | None) -> str:
-    if code == -signal.SIGKILL:
-        return "killed, most likely for want of memory"
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
