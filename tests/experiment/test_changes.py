@@ -1,7 +1,7 @@
 import pytest
 
 from unveil.errors import UnveilError
-from unveil.experiment.changes import arms_named, changes_of
+from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.reproduce.study import Study
 
 CHANGES = ("model.width=8", "itps:model.width=16", "itps:estimator.clip=0.3", "training.epochs=2")
@@ -11,7 +11,9 @@ def test_what_is_said_of_one_arm_wins_over_what_is_said_of_all() -> None:
     assert changes_of("naive", CHANGES) == {"model.width": 8, "training.epochs": 2}
     assert changes_of("itps", CHANGES) == {"model.width": 16, "training.epochs": 2, "estimator.clip": 0.3}
     assert changes_of("itps", reversed(CHANGES)) == changes_of("itps", CHANGES)
-    assert arms_named(CHANGES) == ["itps"]
+    refuse_unfit(["itps"], CHANGES)
+    with pytest.raises(UnveilError, match="unknown option of the estimator 'naive'"):
+        refuse_unfit(["naive"], ["estimator.clip=0.1"])
 
 
 def test_an_arm_of_a_study_has_settings_of_its_own() -> None:

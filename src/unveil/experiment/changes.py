@@ -1,9 +1,10 @@
 """Changed settings of several trainings: NAME=VALUE for all, ARM:NAME=VALUE for one; what is said of one wins."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from unveil.estimators.base import estimator
+from unveil.errors import unknown
+from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.settings import parsed
 
 
@@ -20,7 +21,12 @@ def changes_of(arm: str, changes: Iterable[str]) -> dict[str, Any]:
     return shared | own
 
 
-def arms_named(changes: Iterable[str]) -> list[str]:
-    """The estimators that have changes of their own; an unknown one suggests the nearest."""
+def refuse_unfit(arms: Iterable[str], changes: Sequence[str]) -> None:
+    """Before any work is done: estimators, and options of estimators, that are none."""
     named = [setting.partition(":")[0] for setting, _ in map(parsed, changes) if ":" in setting]
-    return [estimator(name).name for name in dict.fromkeys(named)]
+    for arm in dict.fromkeys([*arms, *(estimator(name).name for name in named)]):
+        known = ESTIMATORS.options(arm)
+        for setting in changes_of(arm, changes):
+            option = setting.removeprefix("estimator.")
+            if option != setting and option not in known:
+                raise unknown(f"option of the estimator {arm!r}", option, known)

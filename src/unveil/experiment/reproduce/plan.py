@@ -5,6 +5,7 @@ from pathlib import Path
 
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
+from unveil.experiment.changes import refuse_unfit
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.results import Place
 from unveil.experiment.reproduce.study import Study
@@ -34,8 +35,8 @@ class Plan:
                 raise UnveilError("the severity is out of range", found=severity, expected="a number above 0")
         if not self.estimators or not self.severities:
             raise UnveilError("nothing to compare", expected="at least one estimator and one severity")
+        refuse_unfit((estimator(name).name for name in self.estimators), self.study.changes)
         for name in self.estimators:
-            estimator(name)
             self.study.recipe(name, 0)
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
-from unveil.experiment.changes import arms_named, changes_of
+from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
 from unveil.models.factorization.recipes import RECIPES
@@ -49,7 +49,8 @@ class Study:
             raise unknown("choice model", self.choice, CHOICES)
         if self.fit not in list(RECIPES):
             raise unknown("way to fit a world", self.fit, RECIPES)
-        for name in dict.fromkeys(("naive", "ips", "itps", *arms_named(self.changes))):
+        refuse_unfit((), self.changes)
+        for name in ("naive", "ips", "itps"):
             self.recipe(name, 0)
 
     @property

@@ -9,6 +9,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
+from unveil.experiment.changes import refuse_unfit
 from unveil.experiment.grid.job import Engine
 from unveil.experiment.grid.progress import Silent, Watcher
 from unveil.experiment.grid.run import run_grid
@@ -41,6 +42,7 @@ class RealPlan:
             raise UnveilError("out of range", where="replicates", found=self.replicates, expected="at least 1")
         if BASE not in self.estimators:
             raise UnveilError("the naive estimator is what all others are compared with", found=self.estimators)
+        refuse_unfit((estimator(name).name for name in self.estimators), self.study.changes)
         for name in self.estimators:
             if estimator(name).needs == "truth":
                 hint = "Leave it out: a real log has no truth."

@@ -8,7 +8,7 @@ import numpy as np
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
-from unveil.experiment.changes import arms_named, changes_of
+from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
 from unveil.training.presets import PRESETS
@@ -49,7 +49,8 @@ class RealStudy:
             raise unknown("preset", self.preset, PRESETS)
         if not self.strengths or self.strengths[0] != 0:
             raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
-        for name in dict.fromkeys(("naive", "ips", "itps", *arms_named(self.changes))):
+        refuse_unfit((), self.changes)
+        for name in ("naive", "ips", "itps"):
             self.recipe(name, 0)
 
     @property
