@@ -13,7 +13,7 @@ import polars as pl
 from unveil.data.packed.parts import Parts
 from unveil.data.packed.progress import Progress
 from unveil.data.sources.table import Table
-from unveil.data.sources.times import are_dates, judged, number_of, of_iso, refuse_mixed
+from unveil.data.sources.times import are_dates, judged, largest_of, number_of, of_iso, refuse_mixed
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,7 @@ def _of_numbers(columns: Iterator[pl.Series]) -> Clock:
     """Eight-digit dates, or numbers of the unit that the largest suggests."""
     largest, dates = 0.0, True
     for column in columns:
-        for end in (column.min(), column.max()):
-            largest = max(largest, abs(float(end or 0)))  # type: ignore[arg-type]
+        largest = max(largest, largest_of(column))
         dates = dates and (not len(column) or are_dates(column))
     if dates:
         return Clock("iso")

@@ -89,10 +89,10 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
         table.refuse("time", _out_of_reach(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit), _HINT)
         return column.cast(pl.Int64)
     if unit is None:
-        refuse_mixed(table, column, _largest(column))
-    scale = UNITS[unit or judged(_largest(column))]
+        refuse_mixed(table, column, largest_of(column))
+    scale = UNITS[unit or judged(largest_of(column))]
     assert scale is not None
-    if _largest(column) * scale >= _LIMIT:
+    if largest_of(column) * scale >= _LIMIT:
         table.refuse("time", _out_of_reach(column, scale), "too large a time", _expected(unit), _HINT)
     if not column.dtype.is_integer():
         return (column * scale).round().cast(pl.Int64)
@@ -118,7 +118,8 @@ def refuse_mixed(table: Table, column: pl.Series, largest: float) -> None:
         table.refuse("time", column.abs() < least, problem, "one unit in the whole column", _HINT)
 
 
-def _largest(column: pl.Series) -> float:
+def largest_of(column: pl.Series) -> float:
+    """The largest magnitude in a column; 0 where there is none."""
     return max(abs(float(column.min() or 0)), abs(float(column.max() or 0)))  # type: ignore[arg-type]
 
 
