@@ -26,8 +26,8 @@ def audit(
     """Look at a log before anything is trained: popularity, order, leakage, baselines, weights, and what to do."""
     from unveil.audit.run import audit as audited
     from unveil.cli.progress import bar
+    from unveil.data.titles import named_items
     from unveil.experiment.audit.files import refuse_unfit, write
-    from unveil.experiment.fig1.titles import named_items
 
     refuse_unfit(output, overwrite=overwrite)
     log = options.source().load()

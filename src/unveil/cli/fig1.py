@@ -36,9 +36,9 @@ def fig1(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
 ) -> None:
     """Figure 1: are items taken at times of their own? Boxplots of some, and a test of all."""
+    from unveil.data.titles import named_items
     from unveil.experiment.fig1.files import write
     from unveil.experiment.fig1.run import fig1 as found_in
-    from unveil.experiment.fig1.titles import named_items
     from unveil.files import atomic_folder, refuse_occupied
 
     refuse_occupied(output, overwrite=overwrite)

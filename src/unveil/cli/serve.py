@@ -64,7 +64,7 @@ def _token(path: Path | None) -> str | None:
 
 
 def _beside(titles: Path | None, title_ids: Path | None, items: Path | None) -> "Beside":
-    from unveil.experiment.fig1.titles import read_ids, read_titles
+    from unveil.data.titles import read_ids, read_titles
     from unveil.serving.attributes import Attributes
     from unveil.serving.server.served import Beside
 

@@ -9,12 +9,12 @@ import pytest
 from tests.audit.small import drawn, log_of
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
+from unveil.data.titles import named_items
 from unveil.errors import UnveilError
 from unveil.experiment.fig1.files import write
 from unveil.experiment.fig1.page import samples
 from unveil.experiment.fig1.pairs import pair
 from unveil.experiment.fig1.run import Fig1, fig1
-from unveil.experiment.fig1.titles import named_items
 from unveil.experiment.fig1.words import reading
 
 ITEMS = 40
