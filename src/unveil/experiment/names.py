@@ -8,8 +8,11 @@ COLOURS = {"naive": 0, "ips": 1, "itps": 2, "ideal": 3, "control": 4}
 
 
 def named(arm: str) -> str:
-    """An arm as people write it."""
-    return _NAMES.get(arm, arm)
+    """An arm as people write it; a variant with what is its own: ITPS · popularity · clip 5%."""
+    whole, *options = arm.split("+")
+    name, *propensity = whole.split("@")
+    own = [_NAMES.get(each, each.replace(":", " ")) for each in propensity]
+    return " · ".join([_NAMES.get(name, name), *own, *(each.replace("=", " ") for each in options)])
 
 
 def listed(arms: Iterable[str]) -> str:

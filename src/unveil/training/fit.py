@@ -86,7 +86,7 @@ def prepare(
     pick_device(recipe.training.device)
     model = new_model(recipe, train.n_items)
     task = _task(train, recipe, model.task)
-    propensity = _propensity(train, recipe, log, world)
+    propensity = propensity_of(train, recipe, log, world)
     name, options = _named(recipe.estimator)
     chosen = build_estimator(name, options, propensity=propensity, world=world, train=train)
     return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))
@@ -143,7 +143,7 @@ def _task(train: Sequences, recipe: Recipe, name: TaskName) -> ClozeTask | NextI
     )
 
 
-def _propensity(
+def propensity_of(
     train: Sequences, recipe: Recipe, log: Interactions | None, world: KnownTruth | None
 ) -> PropensityModel | None:
     """The one that was asked for, or what the estimator needs: true where there is a world, else popularity."""

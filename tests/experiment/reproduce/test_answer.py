@@ -20,7 +20,8 @@ from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.rq2 import RQ2
 from unveil.experiment.reproduce.rq3 import RQ3
 from unveil.experiment.reproduce.run import Answer, answer
-from unveil.experiment.reproduce.study import Study, propensity
+from unveil.experiment.reproduce.study import Study
+from unveil.experiment.variants import propensity_settings as propensity
 from unveil.models.bert4rec import BERT4RecConfig
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]

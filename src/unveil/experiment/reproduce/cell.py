@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from unveil.experiment.clipping import clipped
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce import told
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import place
 from unveil.experiment.trial import BASELINES, Bench
+from unveil.experiment.variants import Variant
 from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
 
@@ -31,8 +33,8 @@ class CellJob:
 
     @property
     def key(self) -> str:
-        """w0-p1-r0-naive."""
-        return f"w{self.world}-p{self.severity:g}-r{self.replicate}-{self.arm}"
+        """w0-p1-r0-naive; no colon, which not every file system bears."""
+        return f"w{self.world}-p{self.severity:g}-r{self.replicate}-{self.arm}".replace(":", "-")
 
     @property
     def cost(self) -> float:
@@ -43,7 +45,8 @@ class CellJob:
         """Train, judge, and tell all that tables and plots need."""
         bench = _bench(self.study, self.folder, self.world, self.severity, self.replicate)
         recipe = self.study.recipe(self.arm, self.study.training_seed(self.world, self.replicate))
-        arm = bench.arm(self.arm, recipe, told.Share(tell))
+        name = self.arm if self.arm in BASELINES else Variant.of(self.arm).estimator
+        arm = bench.arm(name, clipped(recipe, bench), told.Share(tell))
         return {
             "world": self.world,
             "severity": self.severity,
@@ -68,7 +71,7 @@ def _training_cost(study: Study, arm: str) -> float:
 @lru_cache(maxsize=1)
 def _bench(study: Study, folder: Path, world: int, severity: float, replicate: int) -> Bench:
     """The estimators of a replicate, one after another in the same process, share its bench."""
-    whole = World.load(place(folder, world)).with_severity(severity)
+    whole = World.load(place(folder, world)).with_severity(severity).with_foresight(study.foresight)
     log = whole.log(np.random.default_rng(study.log_seed(world, replicate)), study.choice)
     shown = log.compact() if study.catalogue == "observed" else log
     return Bench.of(

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unveil.errors import UnveilError
-from unveil.estimators.base import estimator
 from unveil.experiment.changes import refuse_unfit
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.results import Place
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
 from unveil.experiment.trial import BASELINES
+from unveil.experiment.variants import estimators_of
 
 #: The paper's arms.
 ESTIMATORS = ("naive", "ips", "itps", "ideal")
@@ -35,7 +35,7 @@ class Plan:
                 raise UnveilError("the severity is out of range", found=severity, expected="a number above 0")
         if not self.estimators or not self.severities:
             raise UnveilError("nothing to compare", expected="at least one estimator and one severity")
-        refuse_unfit((estimator(name).name for name in self.estimators), self.study.changes)
+        refuse_unfit(estimators_of(self.estimators), self.study.changes)
         for name in self.estimators:
             self.study.recipe(name, 0)
 

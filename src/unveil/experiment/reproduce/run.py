@@ -83,4 +83,6 @@ def _done(plan: Plan, store: Store, engine: Engine, watch: Watcher) -> tuple[lis
 def identity(question: Question, plan: Plan, source: Source) -> dict[str, Any]:
     """What a folder is told by. Data are known by their content; more replicates or severities are welcome later."""
     study = plain(plan.study) | {"data": source.fingerprint}
+    if not plan.study.foresight:
+        del study["foresight"]  # folders from before there was any stay what they are
     return {"question": question.name, "format": FORMAT, "cells": study}

@@ -10,6 +10,7 @@ from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
+from unveil.experiment.variants import TRUE, Variant, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.simulation.choice.base import CHOICES
 from unveil.training.recipe import Recipe
@@ -31,11 +32,12 @@ class Study:
     fit: str = "posterior"  # how worlds are fitted to the log
     choice: str = "rational_exposed"
     catalogue: str = "observed"  # or whole
-    propensity: str = "true"  # handed to the estimators: true, noisy:SD or estimated
+    propensity: str = "true"  # handed to the estimators: true, noisy:SD, estimated or one of the registry
     clip: float | None = None  # θ is clipped from below at this; None: as the preset says
     negatives: int = 100
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
+    foresight: float = 0.0  # how far exposure follows relevance
 
     def __post_init__(self) -> None:
         """Whatever can be refused before any work is done is refused here."""
@@ -43,6 +45,7 @@ class Study:
             _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
         _check("seed", self.seed, self.seed >= 0, "0 or more")
         _check("clip", self.clip, self.clip is None or 0 <= self.clip <= 1, "between 0 and 1")
+        _check("foresight", self.foresight, abs(self.foresight) < float("inf"), "a number")
         if self.catalogue not in CATALOGUES:
             raise unknown("catalogue", self.catalogue, CATALOGUES)
         if self.choice not in list(CHOICES):
@@ -65,19 +68,27 @@ class Study:
 
     def recipe(self, arm: str, seed: int) -> Recipe:
         """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it."""
-        name = "naive" if arm in BASELINES else arm
-        changes = {**self.training.settings(name), **changes_of(name, self.changes)}
-        changes |= {"training.seed": seed} | self._weighting(name, seed)
+        variant = Variant.of("naive" if arm in BASELINES else arm)
+        name = variant.estimator
+        changes = {**self._preset_of(variant), **changes_of(name, self.changes)}
+        changes |= {"training.seed": seed} | self._weighting(variant, seed) | variant.settings
         return Recipe().changed({"estimator.name": name}).changed(changes)
 
-    def _weighting(self, name: str, seed: int) -> dict[str, Any]:
+    def _preset_of(self, variant: Variant) -> dict[str, Any]:
+        """The preset's clips are on the scale of true propensities: an arm with others of its own has none of them."""
+        settings = self.training.settings(variant.estimator)
+        if (variant.propensity or TRUE).partition(":")[0] not in (TRUE, "noisy"):
+            settings.pop("estimator.clip", None)
+        return settings
+
+    def _weighting(self, variant: Variant, seed: int) -> dict[str, Any]:
         """Which propensity an estimator is given, and how it is clipped."""
-        chosen = estimator(name)
+        chosen = estimator(variant.estimator)
         settings: dict[str, Any] = {}
-        if self.clip is not None and "clip" in ESTIMATORS.options(name):
+        if self.clip is not None and "clip" in ESTIMATORS.options(chosen.name):
             settings["estimator.clip"] = self.clip
         if chosen.needs in ("static", "temporal"):
-            settings |= propensity(self.propensity, chosen.needs, seed)
+            settings |= propensity_settings(variant.propensity or self.propensity, chosen.needs, seed)
         return settings
 
     def log_seed(self, world: int, replicate: int) -> list[int]:
@@ -87,27 +98,6 @@ class Study:
     def training_seed(self, world: int, replicate: int) -> int:
         """Of all that is random in a replicate's trainings and evaluation: the same for all estimators."""
         return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
-
-
-def propensity(choice: str, kind: str, seed: int) -> dict[str, Any]:
-    """The settings of a propensity as it is named on the command line; a replicate's noise is its own."""
-    name, _, amount = choice.partition(":")
-    if choice == "true":
-        return {"propensity.name": f"known-{kind}"}
-    if choice == "estimated":
-        return {"propensity.name": f"popularity-{kind}"}
-    if name != "noisy":
-        raise unknown("propensity", choice, ("true", "noisy:SD", "estimated"))
-    return {"propensity.name": f"noisy-{kind}", "propensity.sd": _deviation(amount), "propensity.seed": seed}
-
-
-def _deviation(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    _check("propensity", f"noisy:{text}", 0 <= value < float("inf"), "noisy:SD with an SD of 0 or more, in logits")
-    return value
 
 
 def _check(name: str, found: object, valid: bool, expected: str) -> None:

@@ -1,0 +1,58 @@
+"""Clips that are shares of the events: a clip of 5% bounds the weights of the 5% of the training events least exposed.
+
+Propensities that were estimated have scales of their own; a share means the same on each of them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.estimators.learning import blocks, events
+from unveil.experiment.trial import Bench
+from unveil.propensity.base import PropensityModel
+from unveil.simulation.world import World
+from unveil.training.fit import propensity_of
+from unveil.training.recipe import Recipe
+
+_CLIP = "clip"
+
+
+def clipped(recipe: Recipe, bench: Bench) -> Recipe:
+    """The recipe with its clip as a number, on the training part of a bench."""
+    return resolved(recipe, bench.split.train, log=bench.log, world=bench.world)
+
+
+def resolved(recipe: Recipe, train: Sequences, *, log: Interactions, world: World | None = None) -> Recipe:
+    """The recipe with a clip such as 5% as the quantile of θ̂ over the training events; others stay as they are."""
+    share = share_of(recipe.estimator)
+    if share is None:
+        return recipe
+    propensity = propensity_of(train, recipe, log, world)
+    assert propensity is not None
+    return recipe.changed({f"estimator.{_CLIP}": quantile(propensity, train, share)})
+
+
+def share_of(estimator: Mapping[str, Any]) -> float | None:
+    """The share of the events that a clip is about; None where it is a number, or there is none."""
+    clip = estimator.get(_CLIP)
+    if not isinstance(clip, str):
+        return None
+    try:
+        share = float(clip.removesuffix("%")) / 100 if clip.endswith("%") else -1.0
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        expected = "a number, or a share of the events such as 5%"
+        raise UnveilError("not a valid value", where=f"estimator.{_CLIP}", found=clip, expected=expected)
+    return share
+
+
+def quantile(propensity: PropensityModel, train: Sequences, share: float) -> float:
+    """The θ̂ that this share of the training events lies below, to six digits: the same on every machine."""
+    theta_N = torch.cat([propensity(part) for part in blocks(events(train))]).double().numpy()
+    return float(f"{np.quantile(theta_N, share):.6g}")

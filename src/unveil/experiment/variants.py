@@ -1,0 +1,101 @@
+"""Arms with something of their own: an estimator, what it is told of exposure, and its options, in one word.
+
+corrected                    as the study says
+corrected@popularity         popularity in the place of exposure
+itps@noisy:0.5+clip=0.02     noisy propensities, clipped; options are the estimator's, or any setting by its dots
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from unveil.errors import UnveilError, unknown
+from unveil.estimators.base import ESTIMATORS, estimator
+from unveil.propensity.base import PROPENSITIES
+from unveil.settings import parsed
+
+#: What an estimator is told of exposure, where that is no name of a propensity.
+TRUE, ESTIMATED, NOISY = "true", "estimated", "noisy"
+#: What `estimated` has always meant: counted from the log.
+POPULARITY = "popularity"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An arm that is trained, taken apart."""
+
+    estimator: str
+    propensity: str | None = None  # None: the study's
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, arm: str) -> "Variant":
+        """From the word; what nobody knows is refused with the nearest name."""
+        whole, *options = arm.split("+")
+        name, at, propensity = whole.partition("@")
+        chosen = estimator(name)
+        if at and chosen.needs not in ("static", "temporal"):
+            raise UnveilError(f"the estimator {name!r} uses no propensity", where=arm, hint=f"Write {name!r} alone.")
+        variant = cls(name, propensity if at else None, tuple(_option(name, each) for each in options))
+        if at:
+            propensity_settings(propensity, chosen.needs, 0)
+        return variant
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its options by dotted names."""
+        return dict(self.options)
+
+
+def _option(name: str, text: str) -> tuple[str, Any]:
+    setting, value = parsed(text)
+    if "." in setting:
+        return setting, value
+    if setting not in ESTIMATORS.options(name):
+        raise unknown(f"option of the estimator {name!r}", setting, ESTIMATORS.options(name))
+    return f"estimator.{setting}", value
+
+
+def estimators_of(arms: Iterable[str]) -> list[str]:
+    """The estimators of these arms, each once."""
+    return list(dict.fromkeys(Variant.of(arm).estimator for arm in arms))
+
+
+def propensity_settings(choice: str, kind: str, seed: int) -> dict[str, Any]:
+    """The settings of a propensity as people name it; a replicate's noise is its own.
+
+    A propensity of the registry goes by its whole name, or by the part before its kind: `popularity`.
+    """
+    name, _, amount = choice.partition(":")
+    if choice == TRUE:
+        return {"propensity.name": f"known-{kind}"}
+    if name == NOISY:
+        return {"propensity.name": f"noisy-{kind}", "propensity.sd": _deviation(amount), "propensity.seed": seed}
+    return {"propensity.name": registered(POPULARITY if choice == ESTIMATED else choice, kind)}
+
+
+def registered(choice: str, kind: str) -> str:
+    """The name in the registry of a propensity of that kind."""
+    found = [name for name in (f"{choice}-{kind}", choice) if name in list(PROPENSITIES)]
+    if not found:
+        raise unknown("propensity", choice, (TRUE, f"{NOISY}:SD", ESTIMATED, *families()))
+    if PROPENSITIES[found[0]].kind != kind:
+        raise UnveilError(f"a {kind} propensity is needed, and this one is not", found=choice)
+    return found[0]
+
+
+def families() -> list[str]:
+    """The propensities of the registry by the part of their names before the kind, each once."""
+    names = (name.removesuffix(f"-{PROPENSITIES[name].kind}") for name in PROPENSITIES)
+    return list(dict.fromkeys(names))
+
+
+def _deviation(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        expected = "noisy:SD with an SD of 0 or more, in logits"
+        raise UnveilError("out of range", where="propensity", found=f"noisy:{text}", expected=expected)
+    return value

@@ -1,0 +1,84 @@
+"""Arms in one word, taken apart; clips that are shares of the events."""
+
+import numpy as np
+import pytest
+
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.estimators.learning import events
+from unveil.experiment.clipping import quantile, resolved, share_of
+from unveil.experiment.names import named
+from unveil.experiment.reproduce.study import Study
+from unveil.experiment.variants import Variant, estimators_of, families, propensity_settings
+from unveil.propensity.popularity import TemporalPopularity
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
+from unveil.training.recipe import Recipe
+
+
+def test_a_word_says_estimator_propensity_and_options() -> None:
+    assert Variant.of("itps@noisy:0.5+clip=0.02+training.lr=1e-3") == Variant(
+        "itps", "noisy:0.5", (("estimator.clip", 0.02), ("training.lr", 1e-3))
+    )
+    assert Variant.of("naive") == Variant("naive")
+    assert estimators_of(["itps@true", "naive", "itps@popularity"]) == ["itps", "naive"]
+
+
+def test_a_word_is_said_as_people_say_it() -> None:
+    assert named("itps@noisy:0.5+clip=5%") == "ITPS · noisy 0.5 · clip 5%"
+    assert named("corrected@popularity") == "corrected · popularity"
+    assert named("ips") == "IPS"
+
+
+@pytest.mark.parametrize(
+    ("arm", "says"),
+    [
+        ("corected", "Did you mean 'corrected'"),
+        ("naive@true", "uses no propensity"),
+        ("itps@populrity", "Did you mean 'popularity'"),
+        ("ips@popularity-temporal", "a static propensity is needed"),
+        ("itps+clipp=1", "Did you mean 'clip'"),
+        ("itps@noisy:-1", "0 or more"),
+    ],
+)
+def test_what_nobody_knows_is_refused(arm: str, says: str) -> None:
+    with pytest.raises(UnveilError, match=says):
+        Variant.of(arm)
+
+
+def test_a_propensity_goes_by_its_whole_name_or_its_family() -> None:
+    for choice in ("popularity", "popularity-temporal", "estimated"):
+        assert propensity_settings(choice, "temporal", 0) == {"propensity.name": "popularity-temporal"}
+    assert "popularity" in families()
+    assert "known" in families()
+
+
+def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> None:
+    study = Study(data="builtin", preset="quick", propensity="noisy:1")
+    assert study.recipe("itps", 3).propensity == {"name": "noisy-temporal", "sd": 1.0, "seed": 3}
+    own = study.recipe("itps@popularity+exponent=0.5", 3)
+    assert own.propensity == {"name": "popularity-temporal"}
+    assert own.estimator == {"name": "itps", "exponent": 0.5}
+    assert study.recipe("itps", 3).estimator["clip"] == 0.02, "the preset's clip is for true propensities"
+    assert study.recipe("itps@true+clip=0.1", 3).estimator["clip"] == 0.1
+
+
+def test_a_share_of_the_events_becomes_the_quantile_of_their_propensities() -> None:
+    log = World.builtin(WorldSpec(users=20, items=15, steps=10), 0).log(np.random.default_rng(0))
+    train = Sequences.of(log)
+    recipe = Recipe().changed(
+        {"estimator.name": "itps", "estimator.clip": "25%", "propensity.name": "popularity-temporal"}
+    )
+    found = resolved(recipe, train, log=log)
+    theta_N = TemporalPopularity(window=recipe.model.length).fit(train)(events(train)).numpy()
+    assert found.estimator["clip"] == pytest.approx(np.quantile(theta_N, 0.25), rel=1e-5)
+    assert (theta_N < found.estimator["clip"]).mean() <= 0.25
+    assert quantile(TemporalPopularity().fit(train), train, 0.5) == pytest.approx(np.median(theta_N), rel=1e-5)
+    same = recipe.changed({"estimator.clip": 0.1})
+    assert resolved(same, train, log=log) is same
+
+
+@pytest.mark.parametrize("clip", ["5", "x%", "0%", "100%"])
+def test_other_words_for_a_clip_are_refused(clip: str) -> None:
+    with pytest.raises(UnveilError, match="a share of the events"):
+        share_of({"name": "itps", "clip": clip})
