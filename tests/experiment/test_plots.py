@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.experiment import plots, result_plots
+from unveil.experiment import lines, plots, result_plots
+from unveil.experiment.palette import DARK, LIGHT, contrast, stylesheet
+from unveil.experiment.svg import Drawing
 
 COUNT = np.array([5, 0, 17, 1, 1, 3])
 NAMES = ["a", "b", "c", "d & e", "f", "g"]
 DOTS = [result_plots.Dot("a", 0.3, 0.2, 0.4, 0, "a: 0.300"), result_plots.Dot("b", 0.1, 0.1, 0.1, None, "b: 0.100")]
 SVG = "{http://www.w3.org/2000/svg}"
 
-DRAWN: dict[str, Callable[[], str]] = {
+DRAWN: dict[str, Callable[[], Drawing]] = {
     "popularity": lambda: plots.popularity(COUNT, NAMES),
     "lorenz": lambda: plots.lorenz({"taken": COUNT, "liked": COUNT[::-1]}),
     "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
@@ -28,13 +30,13 @@ DRAWN: dict[str, Callable[[], str]] = {
 }
 
 
-def titles(svg: str) -> list[str]:
-    return [element.text or "" for element in ElementTree.fromstring(svg).iter(f"{SVG}title")]
+def titles(drawing: Drawing) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(drawing.svg).iter(f"{SVG}title")]
 
 
 @pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
-def test_a_drawing_takes_its_colours_and_fonts_from_the_page(draw: Callable[[], str]) -> None:
-    svg = draw()
+def test_a_drawing_takes_its_colours_and_fonts_from_the_page(draw: Callable[[], Drawing]) -> None:
+    svg = draw().svg
     ElementTree.fromstring(svg)
     assert re.findall(r"#[0-9a-fA-F]{3,8}\b(?=[;\"])", re.sub(r"(url\(|href=\")#[^)\"]*", "", svg)) == []
     assert "var(--c1)" in svg
@@ -45,8 +47,8 @@ def test_a_drawing_takes_its_colours_and_fonts_from_the_page(draw: Callable[[], 
 
 
 @pytest.mark.parametrize(("name", "draw"), DRAWN.items(), ids=DRAWN)
-def test_ids_carry_the_drawings_name_and_references_meet_one(name: str, draw: Callable[[], str]) -> None:
-    svg = draw()
+def test_ids_carry_the_drawings_name_and_references_meet_one(name: str, draw: Callable[[], Drawing]) -> None:
+    svg = draw().svg
     ids = re.findall(r'\bid="([^"]+)"', svg)
     assert len(ids) == len(set(ids))
     assert all(each.startswith(f"{name}-") for each in ids)
@@ -54,8 +56,54 @@ def test_ids_carry_the_drawings_name_and_references_meet_one(name: str, draw: Ca
 
 
 @pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
-def test_the_same_numbers_give_the_same_drawing(draw: Callable[[], str]) -> None:
-    assert draw() == draw()
+def test_every_drawing_has_values_to_point_at_each_on_a_mark_of_its_own(draw: Callable[[], Drawing]) -> None:
+    marks = [element for element in ElementTree.fromstring(draw().svg).iter() if "data-point" in element.attrib]
+    assert marks
+    assert all((mark.findtext(f"{SVG}title") or "").strip() for mark in marks)
+
+
+def test_many_marks_on_one_line_do_not_hide_it() -> None:
+    few, many = (result_plots.curves(np.arange(n), {"a": np.arange(n) / n}, [0], "y", "curves") for n in (40, 41))
+    assert len(titles(few)) == 40
+    assert len(titles(many)) == 41
+    hidden = re.search(r'id="curves-marks0".*?</g>\s*</g>', many.svg, re.S)
+    assert hidden is not None
+    assert "opacity: 0" in hidden[0]
+
+
+@pytest.mark.parametrize("draw", [DRAWN["steps"], DRAWN["dots"]], ids=["steps", "dots"])
+def test_a_drawing_is_a_picture_too_the_same_every_time(draw: Callable[[], Drawing]) -> None:
+    picture = draw().png()
+    assert picture.startswith(b"\x89PNG")
+    assert picture == draw().png()
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_every_colour_can_be_read_on_every_ground(colours: dict[str, str]) -> None:
+    grounds = [colours[name] for name in ("paper", "raised", "warn-back")]
+    inks = {name: value for name, value in colours.items() if value not in grounds and name != "line"}
+    poor = {name: [round(contrast(value, ground), 2) for ground in grounds] for name, value in inks.items()}
+    assert {name: found for name, found in poor.items() if min(found) < 4.5} == {}
+    assert LIGHT.keys() == DARK.keys()
+    assert len(set(colours.values())) == len(colours)  # a drawing's colours are told apart by their values
+
+
+def test_contrast_by_its_definition() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+    assert contrast("#00609a", "#00609a") == 1
+
+
+def test_colours_are_given_for_light_dark_and_paper() -> None:
+    sheet = stylesheet()
+    assert sheet.startswith(":root { --paper: #fdfdfb;")
+    assert "@media (prefers-color-scheme: dark) { :root { --paper: #14171b;" in sheet
+    assert "@media print { :root { --paper: #ffffff;" in sheet
+
+
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_the_same_numbers_give_the_same_drawing(draw: Callable[[], Drawing]) -> None:
+    assert draw().svg == draw().svg
 
 
 def test_each_item_that_was_taken_has_its_hover_text() -> None:
@@ -90,18 +138,18 @@ def test_bins_hold_every_length_and_are_not_too_many(length: list[int]) -> None:
 
 
 def test_each_dot_has_its_hover_text_and_its_mean_beside_it() -> None:
-    svg = DRAWN["dots"]()
-    assert titles(svg) == ["a: 0.300", "b: 0.100"]
-    assert "0.300</text>" in svg
+    drawing = DRAWN["dots"]()
+    assert titles(drawing) == ["a: 0.300", "b: 0.100"]
+    assert "0.300</text>" in drawing.svg
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_names_of_curves_stand_apart_in_the_order_of_the_curves(height: list[float]) -> None:
-    placed = result_plots.apart(np.array(height), 0.05)
+    placed = lines.apart(np.array(height), 0.05)
     order = np.argsort(height, kind="stable")
     assert (np.diff(placed[order]) > 0.049).all()
     assert placed.mean() == pytest.approx(np.mean(height))
 
 
 def test_names_that_are_apart_stay_where_they_are() -> None:
-    assert result_plots.apart(np.array([0.5, 0.1, 0.9]), 0.2).tolist() == [0.5, 0.1, 0.9]
+    assert lines.apart(np.array([0.5, 0.1, 0.9]), 0.2).tolist() == [0.5, 0.1, 0.9]

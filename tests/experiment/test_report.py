@@ -3,19 +3,25 @@
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from unveil.errors import UnveilError
+from unveil.experiment import result_plots
 from unveil.experiment.report import (
     Cell,
     Code,
     Column,
+    Entry,
     Figure,
     Figures,
     KeyFigure,
+    Lists,
     Note,
     Page,
+    Ranked,
     Section,
     Table,
     Text,
@@ -29,15 +35,21 @@ from unveil.experiment.report import (
 
 VOID = {"meta", "br", "img", "input", "hr", "link"}
 TABLE = Table("Estimators", [Column("name"), Column("NDCG", True, "mean of 5")], [["naive", number(0.5)], ["<b>", "–"]])
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="M0 0"/></svg>'
-FIGURE = Figure("Loss falls", SVG, "A falling curve", "over epochs", TABLE)
+LISTS = Lists("User 7", "History: <x>", [Ranked("naive", [Entry("Heat", "taken 9 times", "taken next")])])
+
+
+def figure(name: str) -> Figure:
+    drawing = result_plots.curves(np.arange(1, 3), {"a": np.array([2.0, 1.0])}, [0], "loss", name)
+    return Figure("Loss falls", drawing, "A falling curve", "over epochs", TABLE)
+
+
 PAGE = Page(
     "A & B",
     "What <happened>.",
     [
         Section("One", [Text("words"), TABLE, Note("careful", warning=True)]),
-        Section("Two", [FIGURE, Figures([FIGURE, FIGURE]), Code("unveil demo")]),
-        Section("Three", [Note("by the way")]),
+        Section("Two", [figure("one"), Figures([figure("two"), figure("three")]), Code("unveil demo")]),
+        Section("Three", [Note("by the way"), LISTS]),
     ],
     [KeyFigure("42", "answers")],
 )
@@ -107,7 +119,8 @@ def test_text_is_escaped_and_drawings_are_not() -> None:
     assert "A &amp; B" in html
     assert "What &lt;happened&gt;." in html
     assert "&lt;b&gt;" in html
-    assert SVG in html
+    assert "History: &lt;x&gt;" in html
+    assert figure("one").drawing.svg in html
 
 
 def test_tables_and_figures_speak_to_screen_readers(outline: Outline) -> None:
@@ -154,4 +167,19 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UnveilError, match="cannot write"):
         write_page(PAGE, tmp_path / "file" / "index.html")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["deep", "file", "index.html"]
+    drawn = [f"{name}.{kind}" for name in ("one", "three", "two") for kind in ("png", "svg")]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(
+        ["deep", "figures", "file", "index.html", *drawn]
+    )
+
+
+def test_drawings_beside_a_page_are_those_of_the_page(tmp_path: Path) -> None:
+    beside = tmp_path / "audit-figures"
+    write_page(PAGE, tmp_path / "audit.html")
+    (beside / "notes.txt").write_text("mine")
+    write_page(Page("t", "l", [Section("s", [figure("other")])]), tmp_path / "audit.html")
+    assert sorted(path.name for path in beside.iterdir()) == ["notes.txt", "other.png", "other.svg"]
+    root = ElementTree.parse(beside / "other.svg").getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    assert (root.findtext(f"{space}title"), root.findtext(f"{space}desc")) == ("Loss falls", "A falling curve")
+    assert "prefers-color-scheme: dark" in (root.findtext(f"{space}style") or "")

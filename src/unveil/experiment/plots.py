@@ -5,14 +5,14 @@ Shapes: V items, U users, T steps.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
-from unveil.experiment.svg import COLOURS, INK, MUTED, STYLE, themed
+from unveil.experiment.svg import COLOURS, INK, MUTED, STYLE, Drawing, themed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +26,38 @@ _SHORT = 100
 _SIZE = (4.8, 3.1)
 
 
+#: More marks than this on one line are seen only under the pointer.
+_MOST_MARKS = 40
+
+
 @dataclass
 class Canvas:
-    """A figure and its axes."""
+    """A figure, its axes, and what its marks say on hover."""
 
     figure: "Figure"
     axes: "Axes"
+    told: dict[str, Sequence[str]] = field(default_factory=dict)
+
+    def marks(
+        self,
+        x: Sequence[float],
+        y: Sequence[float],
+        told: Sequence[str],
+        colour: str,
+        *,
+        size: float = 20,
+        hidden: bool = False,
+    ) -> None:
+        """A mark at every point, with what it says; those that are `hidden`, or many, show under the pointer only."""
+        seen = 0.0 if hidden or len(x) > _MOST_MARKS else None
+        marks = self.axes.scatter(x, y, s=size, color=colour, linewidths=0, zorder=3, alpha=seen)
+        name = f"marks{len(self.told)}"
+        marks.set_gid(name)
+        self.told[name] = told
+
+    def drawing(self, slug: str) -> Drawing:
+        """What was drawn."""
+        return themed(self.figure, slug, self.told)
 
 
 @contextmanager
@@ -49,7 +75,7 @@ def canvas(x: str, y: str, size: tuple[float, float] = _SIZE) -> Iterator[Canvas
         yield Canvas(figure, axes)
 
 
-def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popularity") -> str:
+def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popularity") -> Drawing:
     """How often each item was taken against its rank, both on logarithmic axes."""
     order = np.argsort(-count_V, kind="stable")
     order = order[count_V[order] > 0]
@@ -66,7 +92,7 @@ def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popular
         return themed(on.figure, slug, {"points": lines})
 
 
-def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> str:
+def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> Drawing:
     """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
     with canvas("share of the items, least first", "share of the whole") as on:
         on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
@@ -74,13 +100,17 @@ def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> str:
         for place, (label, count_V) in enumerate(counts.items()):
             share = np.concatenate([[0], np.cumsum(np.sort(count_V)) / count_V.sum()])
             on.axes.plot(np.linspace(0, 1, len(share)), share, color=COLOURS[place], linewidth=1.8)
+            at = np.linspace(0, 1, 21)
+            held = np.interp(at, np.linspace(0, 1, len(share)), share)
+            told = [f"{label}: the least {a:.0%} of the items hold {b:.1%}" for a, b in zip(at, held, strict=True)]
+            on.marks(at.tolist(), held.tolist(), told, COLOURS[place], hidden=True)
             _label_lorenz(on.axes, share, label, place, len(counts))
         on.axes.set(xlim=(0, 1), ylim=(0, 1))
         _percent(on.axes.xaxis, on.axes.yaxis)
-        return themed(on.figure, slug)
+        return on.drawing(slug)
 
 
-def lengths(length_U: NDArray[Any], slug: str = "lengths", bins: int = 25) -> str:
+def lengths(length_U: NDArray[Any], slug: str = "lengths", bins: int = 25) -> Drawing:
     """How many users have a history of which length."""
     edges = length_bins(length_U, bins)
     height, _ = np.histogram(length_U, edges)
@@ -111,16 +141,18 @@ def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
     return np.arange(least, most + width + 1, width)
 
 
-def over_steps(curves: Mapping[str, NDArray[Any]], y: str, slug: str = "steps") -> str:
+def over_steps(curves: Mapping[str, NDArray[Any]], y: str, slug: str = "steps") -> Drawing:
     """One line for each name along the steps, named at its highest point."""
     with canvas("time step", y) as on:
         for place, (label, value_T) in enumerate(curves.items()):
             colour, peak = COLOURS[place % len(COLOURS)], int(value_T.argmax())
             on.axes.plot(value_T, color=colour, linewidth=1.8)
+            told = [f"{label}, step {step}: {value:.3f}" for step, value in enumerate(value_T.tolist())]
+            on.marks(range(len(value_T)), value_T.tolist(), told, colour, hidden=True)
             _named(on.axes, label, (peak, float(value_T[peak])), colour, _towards_the_middle(peak, len(value_T)))
         on.axes.set_ylim(bottom=0)
         on.axes.margins(x=0.01, y=0.12)
-        return themed(on.figure, slug)
+        return on.drawing(slug)
 
 
 def scatter(
@@ -130,7 +162,7 @@ def scatter(
     titles: Sequence[str],
     axes: tuple[str, str],
     slug: str = "scatter",
-) -> str:
+) -> Drawing:
     """A point for each item, its area growing with `size_V`; the horizontal axis is logarithmic."""
     with canvas(*axes) as on:
         on.axes.set_xscale("log")
@@ -148,7 +180,7 @@ def distributions(
     slug: str = "distributions",
     bins: int = 40,
     colours: Sequence[int] | None = None,
-) -> str:
+) -> Drawing:
     """Histograms of positive numbers on a logarithmic axis, one outline for each name, as shares of their own whole."""
     together = np.concatenate(list(values.values()))
     edges = np.geomspace(together.min(), together.max(), bins + 1)
@@ -160,11 +192,14 @@ def distributions(
             colour, peak = COLOURS[place if colours is None else colours[place]], int(share.argmax())
             on.axes.stairs(share, edges, color=colour, linewidth=1.6)
             on.axes.stairs(share, edges, color=colour, fill=True, alpha=0.15, linewidth=0)
+            spans = zip(edges, edges[1:], share, strict=False)
+            told = [f"{label}, {low:.2g} to {high:.2g}: {part:.1%}" for low, high, part in spans]
+            on.marks(np.sqrt(edges[:-1] * edges[1:]).tolist(), share.tolist(), told, colour, hidden=True)
             _named(on.axes, label, (float(edges[peak : peak + 2].mean()), float(share[peak])), colour)
         _plain_numbers(on.axes, y=False)
         on.axes.set_ylim(bottom=0)
         on.axes.margins(y=0.12)
-        return themed(on.figure, slug)
+        return on.drawing(slug)
 
 
 def _plain_numbers(axes: "Axes", *, y: bool = True) -> None:

@@ -2,17 +2,20 @@
 
 A `Page` is a title, a lede, key figures and sections; a section is a title and blocks. `render` turns it into HTML
 that needs nothing else: style, script and plots are inline, it follows the reader's light or dark theme, fits a phone
-and prints. The same page gives the same bytes.
+and prints. `write_page` also writes every plot as a file of its own. The same page gives the same bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from unveil import __version__
 from unveil.errors import UnveilError
-from unveil.files import atomic_file
+from unveil.experiment.drawings import figures_beside, write_drawings
+from unveil.experiment.palette import stylesheet
+from unveil.experiment.svg import Drawing
+from unveil.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Figure:
     """A plot: `title` says what is seen, `alt` describes it to those who cannot see it, `data` gives its numbers."""
 
     title: str
-    svg: str
+    drawing: Drawing
     alt: str
     caption: str = ""
     data: Table | None = None
@@ -101,6 +104,33 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """One place of a list: what stands there, something about it in small, and a word that sets it apart."""
+
+    text: str
+    about: str = ""
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A list whose order means something."""
+
+    title: str
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Lists side by side where there is room, one below another where there is none."""
+
+    title: str
+    about: str
+    lists: Sequence[Ranked]
+    kind: ClassVar[str] = "lists"
+
+
+@dataclass(frozen=True)
 class KeyFigure:
     """One number that matters, with what it is a number of."""
 
@@ -108,7 +138,7 @@ class KeyFigure:
     label: str
 
 
-Block = Table | Figure | Figures | Text | Note | Point | Code
+Block = Table | Figure | Figures | Lists | Text | Note | Point | Code
 
 
 @dataclass(frozen=True)
@@ -127,6 +157,13 @@ class Page:
     lede: str
     sections: Sequence[Section]
     key_figures: Sequence[KeyFigure] = field(default_factory=tuple)
+
+    def figures(self) -> Iterator[Figure]:
+        """Every plot, from the top."""
+        for section in self.sections:
+            for block in section.blocks:
+                if isinstance(block, Figure | Figures):
+                    yield from [block] if isinstance(block, Figure) else block.figures
 
 
 def count(value: float) -> Cell:
@@ -163,7 +200,7 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )
     templates.filters["coded"] = _coded
-    return templates.get_template("page.html.j2").render(page=page, version=__version__)
+    return templates.get_template("page.html.j2").render(page=page, version=__version__, colours=stylesheet())
 
 
 def _coded(text: str) -> str:
@@ -175,7 +212,10 @@ def _coded(text: str) -> str:
 
 
 def write_page(page: Page, path: Path) -> None:
-    """Write the page whole or not at all."""
+    """Write the plots as SVG and PNG files into a folder beside the page, and then the page, whole or not at all."""
     html = render(page)
-    with atomic_file(path) as draft:
-        draft.write_text(html, encoding="utf-8")
+    write_drawings(
+        [(each.drawing, each.title, each.alt) for each in page.figures()],
+        figures_beside(path),
+    )
+    write_whole(path, html)

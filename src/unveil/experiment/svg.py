@@ -2,17 +2,22 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from io import StringIO
+from dataclasses import dataclass
+from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
+
+from unveil.experiment.palette import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Colours to draw with, each standing for a variable of the page's theme.
-INK, MUTED, LINE, PAPER = "#010101", "#020202", "#030303", "#040404"
-COLOURS = ("#110101", "#110102", "#110103", "#110104", "#110105", "#110106")  # safe for the colour-blind, in this order
-_THEME = {INK: "ink", MUTED: "muted", LINE: "line", PAPER: "paper"} | {c: f"c{n}" for n, c in enumerate(COLOURS, 1)}
+#: Colours to draw with: those of the light page, each standing for a variable of the page's theme.
+INK, MUTED, LINE, PAPER = (LIGHT[name] for name in ("ink", "muted", "line", "paper"))
+COLOURS = tuple(LIGHT[f"c{place}"] for place in range(1, 7))
+_THEME = {colour: name for name, colour in LIGHT.items()}
+#: Of pictures in pixels: two to three times what a page shows.
+_DOTS_PER_INCH = 200
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
@@ -41,8 +46,26 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The figure as SVG text. `name` makes its ids unique; `titles` are the hover texts of the marks with these gids.
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A plot: SVG text that takes its colours from the page around it, and the same in pixels and light colours."""
+
+    name: str  # what its ids begin with, and its files are called
+    svg: str
+    figure: "Figure"
+
+    def png(self) -> bytes:
+        """The picture. The same figure gives the same bytes."""
+        from matplotlib import rc_context
+
+        content = BytesIO()
+        with rc_context(STYLE):
+            self.figure.savefig(content, format="png", dpi=_DOTS_PER_INCH, facecolor=PAPER, metadata={"Software": None})
+        return content.getvalue()
+
+
+def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | None = None) -> Drawing:
+    """The figure as a drawing. `name` makes its ids unique; `titles` are the hover texts of the marks with these gids.
 
     An artist that was given `set_gid(g)` is a group of marks; the n-th mark gets the n-th of `titles[g]`.
     """
@@ -59,7 +82,7 @@ def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | No
         root.attrib.pop(size)
     root.set("focusable", "false")
     ElementTree.register_namespace("", _SVG[1:-1])
-    return ElementTree.tostring(root, encoding="unicode")
+    return Drawing(name, ElementTree.tostring(root, encoding="unicode"), figure)
 
 
 def _add_titles(root: ElementTree.Element, group: str, lines: Sequence[str]) -> None:

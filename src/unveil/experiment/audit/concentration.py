@@ -2,7 +2,7 @@
 
 from unveil.audit.advice.base import share
 from unveil.audit.run import Audit
-from unveil.experiment.audit.plots import Line, lines
+from unveil.experiment.lines import Line, Scale, lines
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Table, Text, count, number, percent
 
 _EVERY = 5  # points of the curve between two marks
@@ -30,7 +30,7 @@ def _lorenz(found: Audit) -> Figure:
     axes = ("share of the items, least popular first", "share of the events")
     return Figure(
         f"Lorenz curve: Gini {found.concentration.gini:.2f}",
-        lines(curve, axes, "lorenz", diagonal=True, percent=(True, True), top=1.0),
+        lines(curve, axes, "lorenz", Scale((True, True), top=1.0, diagonal=True)),
         f"Lorenz curve of popularity. The least popular half of the items holds {share(found.concentration.lorenz[50])}"
         f" of the events; the Gini coefficient is {found.concentration.gini:.2f}.",
         "On the dashed line all items would be alike. The Gini coefficient is twice the area between the two.",
@@ -44,7 +44,7 @@ def _tail(found: Audit) -> Figure:
     axes = ("share of the items, most popular first", "share of the events")
     return Figure(
         "The head: the most popular fifth",
-        lines({"": Line(x, y, told, 1)}, axes, "head", percent=(True, True), top=1.0),
+        lines({"": Line(x, y, told, 1)}, axes, "head", Scale((True, True), top=1.0)),
         f"Share of the events on the most popular items: {', '.join(told[1::5])}.",
         "The same curve from its other end.",
     )

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from unveil.audit.motion import Motion, Tested
 from unveil.audit.run import Audit
-from unveil.experiment.audit.plots import Line, lines
 from unveil.experiment.audit.words import NO_CLOCK, TESTS, TOO_FEW
+from unveil.experiment.lines import Line, Scale, lines
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
 
 
@@ -63,7 +63,7 @@ def _heads(there: dict[str, Motion]) -> Figure:
     drawn["dealt at random"] = _lags(chance, "dealt at random: ", None)
     return Figure(
         f"Are the {size} most taken items still the same?",
-        lines(drawn, ("tenths apart", "of the head in common"), "heads", top=1.0),
+        lines(drawn, ("tenths apart", "of the head in common"), "heads", Scale((False, True), top=1.0)),
         "; ".join(f"{name}: {', '.join(f'{value:.0%}' for value in line.y)}" for name, line in drawn.items()),
         f"Histories, and the log, cut into tenths: how many of the {size} most taken items of one tenth are among "
         "those of another, by how many tenths lie between. The dashed line is what small counts alone would do.",
@@ -93,7 +93,7 @@ def _movers(motion: Motion, name: str, titles: Sequence[str]) -> Figure:
     )
     return Figure(
         f"Along {name}: the items that move most",
-        lines(drawn, axes, slug),
+        lines(drawn, axes, slug, Scale((False, True))),
         "; ".join(f"{title}: {', '.join(f'{value:.2%}' for value in line.y)}" for title, line in drawn.items()),
         "Of the items that reject standing still, the two furthest to the early side and the two to the late side.",
         table,

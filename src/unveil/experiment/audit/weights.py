@@ -2,11 +2,12 @@
 
 from unveil.audit.costs import CLIPPED, EXPONENTS, Cost
 from unveil.audit.run import Audit
-from unveil.experiment.audit.plots import Line, lines
 from unveil.experiment.audit.words import COST, POPULARITY, SOURCES
+from unveil.experiment.lines import Line, Scale, lines
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
 
 _NAMES = {"ips": "IPS", "itps": "ITPS", "itps-smoothed": "ITPS, smoothed"}
+_AXES = ("exponent of the weights", "effective share of the events")
 
 
 def blocks(found: Audit) -> list[Block]:
@@ -30,7 +31,12 @@ def _curves(found: Audit, nth_clip: int) -> Figure:
     how = "Without clipping" if nth_clip == 0 else f"The lowest {CLIPPED[nth_clip]:.0%} of the propensities clipped"
     return Figure(
         f"{how}: what is left of the log",
-        lines(drawn, ("exponent of the weights", "effective share of the events"), f"ess{nth_clip}", top=1.05),
+        lines(
+            drawn,
+            ("exponent of the weights", "effective share of the events"),
+            f"ess{nth_clip}",
+            Scale((False, True), top=1.05),
+        ),
         "; ".join(f"{name}: {', '.join(line.told)}" for name, line in drawn.items()),
         "w = max(θ̂, clip)^−exponent. Exponent 0 is the naive loss, 1 the full correction.",
     )

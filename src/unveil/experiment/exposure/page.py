@@ -22,7 +22,7 @@ from unveil.experiment.report import (
     count,
     number,
 )
-from unveil.experiment.svg import COLOURS, MUTED, themed
+from unveil.experiment.svg import COLOURS, MUTED, Drawing
 
 TITLE = "How likely was an item to be shown?"
 #: The curves that are drawn: one picture holds no more.
@@ -86,7 +86,7 @@ def _curve(calibration: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     )
 
 
-def calibration_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], slug: str = "calibration") -> str:
+def calibration_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], slug: str = "calibration") -> Drawing:
     """Observed against predicted, both logarithmic; bins in which nothing was shown stand at the lower edge."""
     every = [
         value for curve in curves.values() for side in ("predicted", "observed") for value in curve[side] if value > 0
@@ -97,7 +97,10 @@ def calibration_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], slug: 
         on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
         for place, (name, curve) in enumerate(curves.items()):
             seen = np.maximum(np.array(curve["observed"]), low)
-            on.axes.plot(curve["predicted"], seen, color=COLOURS[place], linewidth=1.6, marker="o", markersize=4)
+            on.axes.plot(curve["predicted"], seen, color=COLOURS[place], linewidth=1.6)
+            each = zip(curve["predicted"], curve["observed"], strict=True)
+            told = [f"{name}: {predicted:.3g} promised, {observed:.3g} shown" for predicted, observed in each]
+            on.marks(curve["predicted"], seen.tolist(), told, COLOURS[place])
             on.axes.annotate(
                 name,
                 (0.03, 0.96 - 0.08 * place),
@@ -106,7 +109,7 @@ def calibration_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], slug: 
                 va="top",
                 fontsize=9.5,
             )
-        return themed(on.figure, slug)
+        return on.drawing(slug)
 
 
 def _bins(calibration: Mapping[str, Mapping[str, Sequence[float]]]) -> Table:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.experiment.plots import canvas
-from unveil.experiment.svg import COLOURS, INK, MUTED, themed
+from unveil.experiment.svg import COLOURS, INK, MUTED, Drawing, themed
 
 _ROW = 0.42
 _LONGEST = 34
@@ -34,7 +34,7 @@ class Box:
         return cls(label, float(inside.min()), first, median, third, float(inside.max()), len(values))
 
 
-def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: float | None = None) -> str:
+def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: float | None = None) -> Drawing:
     """A row for each box, from the top; outliers are not drawn."""
     with canvas(x, "", (5.4, 0.8 + _ROW * len(drawn))) as on:
         on.axes.grid(visible=False, axis="y")
@@ -58,7 +58,7 @@ def funnel(
     titles: Sequence[str],
     band: tuple[NDArray[np.float64], NDArray[np.float64]],
     slug: str = "funnel",
-) -> str:
+) -> Drawing:
     """Mean place against number of events; `band` is where 95% of items in random order would lie."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 

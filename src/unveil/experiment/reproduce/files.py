@@ -10,7 +10,6 @@ from typing import Any
 from unveil.experiment.folder import versions, write_json
 from unveil.experiment.outcome import TRUE
 from unveil.experiment.report import write_page
-from unveil.experiment.reproduce.drawings import write_drawings
 from unveil.experiment.reproduce.page import page
 from unveil.experiment.reproduce.reading import reading
 from unveil.experiment.reproduce.results import Figure
@@ -26,7 +25,6 @@ def write(answer: Answer, folder: Path, command: Sequence[str]) -> None:
     write_whole(folder / "results.csv", as_csv(told["rows"]))
     shown = page(answer, shlex.join(command))
     write_page(shown, folder / "index.html")
-    write_drawings(shown, folder / "figures")
     write_whole(folder / "README.md", reading(answer, shlex.join(command)))
     write_json(folder / "about.json", about(answer, command))
     write_json(folder / "results.json", told)

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unveil.experiment.lines import Line, Scale, apart, colour_of, lines
 from unveil.experiment.plots import canvas
-from unveil.experiment.result_plots import apart, colour_of
-from unveil.experiment.svg import INK, MUTED, themed
+from unveil.experiment.svg import INK, MUTED, Drawing, themed
 
 _ROW_HEIGHT = 0.42
-_LABEL_GAP = 0.075  # of the axis, between the names of two curves
 _ROOM = 0.08  # of the range, left free on either side
 
 
@@ -27,7 +26,7 @@ class Mark:
     title: str
 
 
-def beside(marks: Sequence[Mark], x: str, slug: str) -> str:
+def beside(marks: Sequence[Mark], x: str, slug: str) -> Drawing:
     """A row for each arm: our mean and interval as a dot on a line, the paper's figure as an open diamond."""
     edges = [value for mark in marks for value in (mark.low, mark.high, mark.paper) if value is not None]
     room = _ROOM * (max(edges) - min(edges) or max(edges))
@@ -55,28 +54,18 @@ class Band:
     colour: int | None
 
 
-def bands(at: Sequence[float], curves: Mapping[str, Band], axes: tuple[str, str], slug: str) -> str:
+def bands(at: Sequence[float], curves: Mapping[str, Band], axes: tuple[str, str], slug: str) -> Drawing:
     """One line for each name with its interval as a band, named at its end."""
-    with canvas(*axes) as on:
-        for band in curves.values():
-            colour = colour_of(band.colour)
-            on.axes.fill_between(at, band.low, band.high, color=colour, alpha=0.15, linewidth=0)
-            on.axes.plot(at, band.mean, color=colour, linewidth=1.8, marker="o", markersize=4.5, markeredgewidth=0)
-        on.axes.set_xticks(list(at), [f"{place:g}" for place in at])
-        on.axes.margins(x=0.02, y=0.06)
-        low, high = on.axes.get_ylim()
-        height = apart(np.array([band.mean[-1] for band in curves.values()]), _LABEL_GAP * (high - low))
-        for (label, band), place in zip(curves.items(), height.tolist(), strict=True):
-            on.axes.annotate(
-                label,
-                (at[-1], place),
-                (7, 0),
-                textcoords="offset points",
-                va="center",
-                color=colour_of(band.colour),
-                annotation_clip=False,
-            )
-        return themed(on.figure, slug)
+    drawn = {
+        label: Line(at, band.mean, _told(label, at, band), band.colour, band.low, band.high)
+        for label, band in curves.items()
+    }
+    return lines(drawn, axes, slug, Scale(bottom=None, ticks=at))
+
+
+def _told(label: str, at: Sequence[float], band: Band) -> list[str]:
+    each = zip(at, band.mean, band.low, band.high, strict=True)
+    return [f"{label} at {place:g}: {mean:.3f}, {low:.3f} to {high:.3f}" for place, mean, low, high in each]
 
 
 def slopes(
@@ -85,7 +74,7 @@ def slopes(
     colours: Sequence[int | None],
     ends: tuple[str, str],
     slug: str,
-) -> str:
+) -> Drawing:
     """A line for each arm from one evaluation to another: lines that cross are ranks that flip."""
     with canvas("", "", (4.8, 2.9)) as on:
         on.axes.grid(visible=False)
@@ -97,7 +86,9 @@ def slopes(
         for side in (0, 1):
             on.axes.axvline(side, color=MUTED, linewidth=0.8)
         for arm, place in zip(left, colours, strict=True):
-            on.axes.plot([0, 1], [left[arm], right[arm]], color=colour_of(place), linewidth=1.8, marker="o")
+            on.axes.plot([0, 1], [left[arm], right[arm]], color=colour_of(place), linewidth=1.8)
+            told = [f"{arm}, {end}: {value[arm]:.3f}" for end, value in zip(ends, (left, right), strict=True)]
+            on.marks([0, 1], [left[arm], right[arm]], told, colour_of(place), size=36)
         on.axes.margins(y=0.14)
         low, high = on.axes.get_ylim()
         for side, values, way in ((0, left, "right"), (1, right, "left")):
@@ -113,4 +104,4 @@ def slopes(
                     color=colour_of(place),
                     annotation_clip=False,
                 )
-        return themed(on.figure, slug)
+        return on.drawing(slug)

@@ -9,7 +9,6 @@ from typing import Any
 from unveil.data.describe import describe
 from unveil.experiment.folder import versions, write_json
 from unveil.experiment.report import write_page
-from unveil.experiment.reproduce.drawings import write_drawings
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.rq4.control import CONTROL
@@ -31,7 +30,6 @@ def write(answer: RealAnswer, folder: Path, command: Sequence[str]) -> None:
     write_whole(folder / "results.csv", as_csv(found["rows"]))
     shown = page(answer, typed)
     write_page(shown, folder / "index.html")
-    write_drawings(shown, folder / "figures")
     paragraphs = [*reading(answer), caution(answer.results)]
     write_whole(
         folder / "README.md", markdown(f"RQ4: {TITLE}", paragraphs, sheets(answer), typed, made_in_words(answer))

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
+from unveil.experiment.lines import Line, Scale, colour_of, lines
 from unveil.experiment.plots import canvas
 from unveil.experiment.report import Figure
-from unveil.experiment.result_plots import apart, colour_of
-from unveil.experiment.svg import INK, MUTED, themed
+from unveil.experiment.svg import INK, MUTED, Drawing, themed
 from unveil.experiment.theory.minimisers import Minimiser
 from unveil.experiment.theory.monte_carlo import Estimated
 from unveil.experiment.theory.run import Theory
@@ -15,7 +13,7 @@ from unveil.experiment.theory.text import choice_name, relative
 from unveil.experiment.theory.variants import CORRECTED, IDEAL, IPS, ITPS, NAIVE
 
 _COLOURS = {NAIVE.label: 0, IPS.label: 1, ITPS.label: 2, IDEAL.label: 3, CORRECTED.label: 4}
-_ROW, _GAP = 0.26, 0.055
+_ROW = 0.26
 
 
 def biases(theory: Theory) -> Figure:
@@ -30,7 +28,7 @@ def biases(theory: Theory) -> Figure:
     )
 
 
-def _dots(rows: Sequence[Estimated]) -> str:
+def _dots(rows: Sequence[Estimated]) -> Drawing:
     with canvas("bias, relative to the ideal loss", "", (6.4, 0.75 + _ROW * len(rows))) as on:
         on.axes.grid(visible=False, axis="y")
         on.axes.axvline(0, color=INK, linewidth=0.9)
@@ -74,32 +72,12 @@ def _said(theory: Theory, quantity: str) -> str:
     return ", ".join(f"{row.estimator} {getattr(row, quantity):.0%} at {row.severity:g}" for row in theory.minimisers)
 
 
-def _over_severity(rows: Sequence[Minimiser], value: Callable[[Minimiser], float], slug: str) -> str:
+def _over_severity(rows: Sequence[Minimiser], value: Callable[[Minimiser], float], slug: str) -> Drawing:
     """One line for each loss, named at its end; the axis is the same in both drawings."""
-    with canvas("severity p", "favourite stands first") as on:
-        ends = {}
-        for label in dict.fromkeys(row.estimator for row in rows):
-            mine = [row for row in rows if row.estimator == label]
-            on.axes.plot(
-                [row.severity for row in mine],
-                [value(row) for row in mine],
-                color=colour_of(_COLOURS[label]),
-                linewidth=1.8,
-            )
-            ends[label] = value(mine[-1])
-        on.axes.set_ylim(0, 1)
-        on.axes.set_xticks(sorted({row.severity for row in rows}))
-        on.axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        last = max(row.severity for row in rows)
-        height = apart(np.array(list(ends.values())), _GAP)
-        for label, at in zip(ends, height.tolist(), strict=True):
-            on.axes.annotate(
-                label,
-                (last, at),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                color=colour_of(_COLOURS[label]),
-                annotation_clip=False,
-            )
-        return themed(on.figure, slug)
+    drawn = {}
+    for label in dict.fromkeys(row.estimator for row in rows):
+        mine = [row for row in rows if row.estimator == label]
+        told = [f"{label}, severity {row.severity:g}: {value(row):.1%}" for row in mine]
+        drawn[label] = Line([row.severity for row in mine], [value(row) for row in mine], told, _COLOURS[label])
+    scale = Scale(percent=(False, True), top=1.0, ticks=sorted({row.severity for row in rows}))
+    return lines(drawn, ("severity p", "favourite stands first"), slug, scale)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unveil.experiment.plots import canvas
-from unveil.experiment.svg import COLOURS, INK, MUTED, PAPER, themed
+from unveil.experiment.svg import COLOURS, INK, MUTED, PAPER, Drawing, themed
 from unveil.experiment.tune.importance import Importance
 from unveil.experiment.tune.record import Record, best_of
 from unveil.experiment.tune.space import Choice, Dimension, Space
@@ -21,7 +21,7 @@ _ROW_HEIGHT = 0.36
 _TOP = 0.2
 
 
-def importance_bars(found: Sequence[Importance], slug: str = "importance") -> str:
+def importance_bars(found: Sequence[Importance], slug: str = "importance") -> Drawing:
     """A bar for each setting, the most important on top."""
     share = [each.share or 0.0 for each in found]
     with canvas("share of the variation between trials", "", (4.8, 0.75 + _ROW_HEIGHT * len(found))) as on:
@@ -39,7 +39,7 @@ def importance_bars(found: Sequence[Importance], slug: str = "importance") -> st
         return themed(on.figure, slug, titles)
 
 
-def parallel(records: Sequence[Record], space: Space, metric: str, slug: str = "parallel") -> str:
+def parallel(records: Sequence[Record], space: Space, metric: str, slug: str = "parallel") -> Drawing:
     """A line for each complete trial through its settings to its value; the best fifth in colour, the best thick."""
     complete = sorted((each for each in records if each.value is not None), key=lambda each: each.value or 0.0)
     names = [name for name in space.dimensions if len({str(each.settings[name]) for each in complete}) > 1]
@@ -68,7 +68,7 @@ def parallel(records: Sequence[Record], space: Space, metric: str, slug: str = "
         return themed(on.figure, slug, titles)
 
 
-def curve(record: Record, metric: str, slug: str = "best-curve") -> str:
+def curve(record: Record, metric: str, slug: str = "best-curve") -> Drawing:
     """Validation by epoch: a thin line for each replicate, and their mean over the epochs that all of them have."""
     curves = [dict(each.curve) for each in record.replicates]
     shared = sorted(set.intersection(*(set(each) for each in curves)))
@@ -79,13 +79,15 @@ def curve(record: Record, metric: str, slug: str = "best-curve") -> str:
             line.set_gid(f"replicate{place}")
         mean = [float(np.mean([each[epoch] for each in curves])) for epoch in shared]
         on.axes.plot(shared, mean, color=COLOURS[0], linewidth=2)
+        told = [f"epoch {epoch}: {value:.4f}, mean over replicates" for epoch, value in zip(shared, mean, strict=True)]
+        on.marks(shared, mean, told, COLOURS[0])
         on.axes.set_ylim(bottom=0)
         on.axes.margins(x=0.02, y=0.1)
         titles = {
             f"replicate{place}": [f"replicate {place}: best {each.value:.4f} at epoch {each.epoch}"]
             for place, each in enumerate(record.replicates)
         }
-        return themed(on.figure, slug, titles)
+        return themed(on.figure, slug, titles | on.told)
 
 
 def _axes(axes: "Axes", names: Sequence[str], space: Space, metric: str, ends: tuple[float, float]) -> None:
