@@ -1,10 +1,10 @@
-# demo · test · slow · lint · bench: each sets up everything it needs.
+# demo · test · slow · lint · bench · docs: each sets up everything it needs.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow lint bench clean
+.PHONY: help demo test slow lint bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,5 +34,8 @@ bench: $(READY)  ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks.train
 	$(BIN)/python -m benchmarks.serve
 
+docs: $(READY)  ## the site, in site/: open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 clean:  ## remove the environment and caches
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis

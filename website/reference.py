@@ -1,0 +1,115 @@
+"""The reference: the names that are meant for others, with their signatures and docstrings."""
+
+import inspect
+import re
+from importlib import import_module
+from typing import Any
+
+_HEAD = """# Reference
+
+What other programs may rely on. `Interactions`, `Filters`, `Sequences`, `Vocabulary`, `World`, `Recommender`,
+`describe`, `leave_one_out`, `temporal_split` and the errors can be imported from `unveil` itself; all others from where
+they stand. Arrays name their shapes: B batch, L length, D width, M slots, V items, U users, T steps, K list length,
+C cases, N events.
+
+"""
+
+_PARTS: dict[str, tuple[str, ...]] = {
+    "Logs": (
+        "unveil.data.interactions.Interactions",
+        "unveil.data.vocabulary.Vocabulary",
+        "unveil.data.filters.Filters",
+        "unveil.data.describe.describe",
+        "unveil.data.sequences.Sequences",
+        "unveil.data.splits.leave_one_out",
+        "unveil.data.splits.temporal_split",
+        "unveil.data.packed.pack.pack",
+        "unveil.data.sinks.write",
+    ),
+    "Audit": ("unveil.audit.run.audit", "unveil.audit.run.Audit"),
+    "Recommending": ("unveil.serving.recommender.Recommender", "unveil.serving.choice.Choice"),
+    "Worlds": ("unveil.simulation.world.World", "unveil.simulation.builtin.WorldSpec"),
+    "Runs": (
+        "unveil.experiment.config.Experiment",
+        "unveil.experiment.run.run",
+        "unveil.experiment.run.evaluate",
+        "unveil.experiment.parallel.run_workers",
+        "unveil.experiment.weights.export_weights",
+    ),
+    "What can be extended": (
+        "unveil.data.slots.Slots",
+        "unveil.estimators.base.Signal",
+        "unveil.estimators.base.Estimator",
+        "unveil.estimators.base.cloze_risk",
+        "unveil.propensity.base.PropensityModel",
+        "unveil.models.base.Backbone",
+        "unveil.evaluation.metrics.base.RankMetric",
+        "unveil.evaluation.metrics.base.ListMetric",
+        "unveil.evaluation.metrics.base.CatalogueMetric",
+        "unveil.evaluation.metrics.base.TruthMetric",
+        "unveil.data.sources.registry.TextFormat",
+        "unveil.simulation.choice.base.ChoiceModel",
+    ),
+    "Judging": (
+        "unveil.evaluation.scorer.Scorer",
+        "unveil.evaluation.evaluator.Evaluator",
+        "unveil.evaluation.result.Evaluation",
+        "unveil.evaluation.compare.compare",
+    ),
+    "What goes wrong": ("unveil.errors.UnveilError", "unveil.errors.UnveilWarning"),
+}
+
+
+def reference() -> str:
+    """The page."""
+    return _HEAD + "\n\n".join(f"## {title}\n\n" + "\n\n".join(map(_entry, names)) for title, names in _PARTS.items())
+
+
+def named(path: str) -> Any:
+    """What a dotted path names."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def _entry(path: str) -> str:
+    thing = named(path)
+    name = path.rpartition(".")[2]
+    parts = [f"### {name}", f"```python\n{_signature(name, thing)}\n```", _written(inspect.getdoc(thing) or "")]
+    if inspect.isclass(thing):
+        parts.append(_methods(thing))
+    return "\n\n".join([*filter(None, parts), f"`{path}`"])
+
+
+def _methods(thing: type) -> str:
+    """One line for each public member that the class itself defines and explains."""
+    rows = []
+    for name, member in vars(thing).items():
+        inner = getattr(member, "__func__", getattr(member, "fget", member))
+        told = inspect.getdoc(inner) if inspect.isroutine(inner) else None
+        if not name.startswith("_") and told:
+            shown = name if isinstance(member, property) else _signature(name, inner, shorten=True)
+            rows.append(f"| `{_in_table(shown)}` | {_in_table(_written(told.split(chr(10) * 2)[0]))} |")
+    return "\n".join(["| | |", "|---|---|", *rows]) if rows else ""
+
+
+def _signature(name: str, thing: Any, *, shorten: bool = False) -> str:
+    try:
+        signature = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return name
+    own = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
+    if shorten:
+        own = [each.replace(annotation=inspect.Parameter.empty) for each in own]
+        signature = signature.replace(return_annotation=inspect.Signature.empty)
+    text = f"{name}{signature.replace(parameters=own)}"
+    return re.sub(r"(?:[a-z_]\w*\.)+(?=[A-Za-z_])|<factory>", "", text)
+
+
+def _written(docstring: str) -> str:
+    """A docstring as Markdown: equations keep their stars, and examples their prompt."""
+    text = re.sub(r"^(>>> .+(?:\n(?!\n).+)*)", r"```pycon\n\1\n```", docstring, flags=re.MULTILINE)
+    return re.sub(r"(?<![`\\])([*<\[])", r"\\\1", text) if "```" not in text else text
+
+
+def _in_table(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|")
