@@ -86,7 +86,7 @@ def test_rq2_slopes_are_least_squares_and_the_steepest_is_named() -> None:
     means = [results.estimate(p, "itps", NDCG).mean for p in (1, 2, 4)]
     assert slope(results, "itps", NDCG) == pytest.approx(np.polyfit([1, 2, 4], means, 1)[0])
     said = " ".join(RQ2().reading(answer(RQ2(), results)))
-    assert "not all fall, and ITPS falls most" in said
+    assert "): ITPS falls most, and ideal not at all." in said
     assert "at p = 1 ITPS; at p = 2 ITPS; at p = 4 naive" in said
     found = RQ2().findings(answer(RQ2(), results))
     assert found["best"]["4"]["NDCG@10"][0] == "ideal"

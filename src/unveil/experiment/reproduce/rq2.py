@@ -1,5 +1,6 @@
 """RQ2: how robust is each estimator to increasing exposure bias?"""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -108,13 +109,20 @@ def _slopes(results: Results) -> str:
         return ""
     order = sorted(known, key=lambda arm: known[arm])
     told = ", ".join(f"{named(arm)} {signed(known[arm])}" for arm in order)
-    falls = "all fall" if max(known.values()) < 0 else "not all fall"
+    severities = ", ".join(f"{p:g}" for p in results.severities)
     return (
         f"With each unit of p the mean of {figure.name} on true relevance changes by: {told} (least squares over "
-        f"p = {', '.join(f'{p:g}' for p in results.severities)}): {falls}, and {named(order[0])} falls most."
-        if min(known.values()) < 0
-        else f"With each unit of p the mean of {figure.name} on true relevance changes by: {told}: none falls."
+        f"p = {severities}): {_falling([arm for arm in order if round(known[arm], 3) < 0], order)}."
     )
+
+
+def _falling(falling: Sequence[str], order: Sequence[str]) -> str:
+    """Who falls, as far as the printed digits tell, and who most: `order` begins with the steepest."""
+    if not falling:
+        return "none falls"
+    still = listed(arm for arm in order if arm not in falling)
+    most = f"{named(order[0])} falls most"
+    return f"{most}, and {still} not at all" if still else f"all fall, and {most}"
 
 
 def _best(results: Results) -> str:
