@@ -1,5 +1,7 @@
 """Each estimator's targets and weights, by hand and against each other."""
 
+from weakref import ref
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
+from unveil.estimators import learning
+from unveil.estimators.base import Signal
 from unveil.estimators.build import build, weight_diagnostics
 from unveil.estimators.ideal import Ideal
 from unveil.estimators.ips import IPS
@@ -17,6 +21,7 @@ from unveil.estimators.naive import Naive
 from unveil.propensity.known import KnownStatic, KnownTemporal
 from unveil.propensity.logged import Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
+from unveil.propensity.weights import diagnose
 
 SLOTS = Slots(torch.tensor([0, 0, 1]), torch.tensor([2, 1, 2]), torch.tensor([4, 5, 5]), torch.tensor([2, 0, 1]))
 
@@ -140,3 +145,25 @@ def test_weights_are_diagnosed_over_all_slots() -> None:
     assert found.clipped == pytest.approx(float((theta_M <= 0.3).double().mean()))
     assert weight_diagnostics(Naive(), toy.slots) is None
     assert weight_diagnostics(Ideal(toy.world), toy.slots) is None
+
+
+class Watched(ITPS):
+    """Counts how many of the weights that it gave are still held when more are asked for."""
+
+    def __call__(self, slots: Slots) -> Signal:
+        given = vars(self).setdefault("given", [])
+        vars(self)["most"] = max(vars(self).get("most", 0), sum(weight() is not None for weight in given))
+        signal = super().__call__(slots)
+        given.append(ref(signal.weight_M))
+        return signal
+
+
+def test_no_more_weights_are_held_than_those_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "BLOCK", 7)
+    toy = Toy.drawn(random_world(users=40))
+    watched, plain = (kind(KnownTemporal(toy.world), clip=0.3) for kind in (Watched, ITPS))
+    found = weight_diagnostics(watched, toy.slots)
+    assert found is not None
+    assert len(vars(watched)["given"]) > 10
+    assert vars(watched)["most"] <= 1  # the last block's, while the next is made
+    assert vars(found) == pytest.approx(vars(diagnose(plain(toy.slots).weight_M, plain.ceiling)))

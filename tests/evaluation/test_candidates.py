@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.small import histories_of, random_histories
+from tests.data.on_disk import many_events, on_disk, peak_of
+from tests.evaluation.small import Table, histories_of, random_histories
+from unveil.data import mapped
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import UnveilError
+from unveil.evaluation import sampling
 from unveil.evaluation.candidates import Candidates, most_negatives
+from unveil.evaluation.evaluator import Evaluator
 
 
 def counts(split: Split) -> np.ndarray:
@@ -102,3 +106,34 @@ def test_the_most_negatives_can_be_drawn_and_one_more_cannot() -> None:
     for uniform, popular in ((most["uniform"] + 1, 0), (0, most["popular"] + 1)):
         with pytest.raises(UnveilError, match="more negatives than items"):
             drawn(uniform, popular)
+
+
+def test_very_many_negatives_are_drawn_the_same_and_held_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = leave_one_out(many_events(users=4000, each=9, items=60))
+    disk, count_V = leave_one_out(on_disk(memory.whole, tmp_path / "columns")), counts(memory)
+
+    def drawn(split: Split) -> Candidates:
+        return Candidates.draw(split.test, split.whole, count_V, uniform=40, popular=40)
+
+    monkeypatch.setattr(sampling, "CELLS", 60 * 50)  # how many cases are drawn together decides what is drawn
+    expected = drawn(memory)
+    expected.save(tmp_path / "memory")
+    monkeypatch.setattr(mapped, "HELD", 1 << 10)
+    monkeypatch.setattr(mapped, "BLOCK", 1 << 10)
+    found = drawn(disk)
+    assert peak_of(lambda: drawn(disk)) < 300_000  # each kind is 640 kB
+    assert all(isinstance(negative_CN, np.memmap) for negative_CN in found.negatives.values())
+    found.save(tmp_path / "disk")
+    assert found.fingerprint() == expected.fingerprint()
+    assert (tmp_path / "disk").read_bytes() == (tmp_path / "memory").read_bytes()
+    assert Candidates.load(tmp_path / "disk", memory.test, memory.whole).fingerprint() == expected.fingerprint()
+    evaluators = [
+        Evaluator(split.test, split.whole, negatives, count_V, length=5)
+        for split, negatives in ((disk, found), (memory, expected))
+    ]
+    scorer = Table.drawn(np.random.default_rng(0), 60)
+    for protocol in expected.protocols:
+        one, other = (evaluator.ranks(scorer, protocol) for evaluator in evaluators)
+        assert np.array_equal(one, other)

@@ -9,7 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.on_disk import many_events, on_disk, peak_of
 from tests.data.ragged import any_sequences, sequences_of
+from unveil.data import indexing, sequences
 from unveil.data.batches import ClozeTask
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -157,3 +159,21 @@ def test_ml_100k(shared_data: Path) -> None:
     torch.testing.assert_close(count_M, count_M.round(), rtol=0, atol=1e-3)
     assert count_M.min().item() == pytest.approx(1)
     assert TemporalPopularity(window=100).fit(train).of_all(slots.part(0, 300)).shape == (300, train.n_items)
+
+
+@pytest.mark.parametrize("window", [None, 30])
+@pytest.mark.parametrize("half_width", [0, 2])
+def test_histories_on_the_disk_are_counted_the_same_a_block_at_a_time(
+    window: int | None, half_width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = many_events(users=1000)
+    train, model = on_disk(memory, tmp_path).recent(150), TemporalPopularity(window, half_width=half_width)
+    expected = TemporalPopularity(window, half_width=half_width).fit(memory.recent(150))
+    monkeypatch.setattr(sequences, "BLOCK", 1 << 12)
+    monkeypatch.setattr(indexing, "_BLOCK", 1 << 12)
+    # The result has 7,500 cells; a number for each of 150,000 events would be 1.2 MB, and there were five.
+    assert peak_of(lambda: model.fit(train)) < 1_000_000
+    assert (model._first, model._floor) == (expected._first, expected._floor)
+    assert np.array_equal(model._cell_C, expected._cell_C)
+    assert np.array_equal(model._theta_TV.data, expected._theta_TV.data)
+    assert not {"item_N", "step_N"} & vars(train).keys()  # what a cut is asked for it keeps

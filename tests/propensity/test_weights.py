@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.propensity.weights import diagnose, inverse
+from unveil.propensity.weights import diagnose, diagnose_parts, inverse
 
 weights = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30)
 
@@ -37,6 +37,14 @@ def test_bounds_and_freedom_of_scale(weight: list[float], scale: float) -> None:
     assert found.clipped == 0
     assert scaled.effective_sample_size == pytest.approx(found.effective_sample_size)
     assert scaled.largest_share == pytest.approx(found.largest_share)
+
+
+@given(weights, st.lists(st.integers(0, 30), max_size=5).map(sorted), st.booleans())
+def test_in_parts_they_are_the_same(weight: list[float], cuts: list[int], clipped: bool) -> None:
+    w_M, ceiling = torch.tensor(weight), max(weight) if clipped else float("inf")
+    found = diagnose_parts(w_M.tensor_split([cut for cut in cuts if cut <= len(w_M)]), ceiling)
+    assert vars(found) == pytest.approx(vars(diagnose(w_M, ceiling)), rel=1e-12)
+    assert (found.clipped > 0) == clipped
 
 
 def test_healthy_weights_raise_no_warning() -> None:

@@ -2,13 +2,20 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save as array_bytes
 
+from tests.data.on_disk import many_events, on_disk, peak_of
 from tests.runs import Finished, content
 from tests.serving.test_recommender import by_hand
+from unveil.data import indexing, mapped, sequences
+from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone
+from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
+from unveil.serving import folder
 from unveil.serving.recommender import Recommender
 
 PARTS = ["model.safetensors", "items.parquet", "users.parquet", "histories.safetensors"]
@@ -104,3 +111,24 @@ def test_the_weights_of_another_model_are_told(finished: Finished, saved: Path, 
     (Path(other) / "model.safetensors").write_bytes((saved / "histories.safetensors").read_bytes())
     with pytest.raises(UnveilError, match="truncated or changed"):
         Recommender.load(other)
+
+
+def test_histories_on_the_disk_are_written_the_same_a_block_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = many_events()
+    network = BERT4Rec(BERT4RecConfig(width=4, blocks=1, heads=1, length=5), 50, seed=0)
+    items, users = (Vocabulary([f"{n:05d}" for n in range(count)]) for count in (50, memory.n_users))
+    recent = on_disk(memory, tmp_path / "columns").recent(150)
+    for module, name in ((sequences, "BLOCK"), (mapped, "BLOCK"), (indexing, "_BLOCK")):
+        monkeypatch.setattr(module, name, 1 << 12)
+    recommender = Recommender(network, items, users, recent, 5)
+    (tmp_path / "model").mkdir()
+    # A column of the 300,000 events is 1.2 MB.
+    assert peak_of(lambda: folder.write(recommender, tmp_path / "model")) < 1_000_000
+    expected = memory.recent(150)
+    columns = {name: np.ascontiguousarray(getattr(expected, name)) for name in ("item_N", "step_N", "event_N")}
+    written = (tmp_path / "model" / "histories.safetensors").read_bytes()
+    assert written == array_bytes({**columns, "offset_U1": expected.offset_U1})
+    loaded = Recommender.load(tmp_path / "model").sequences
+    assert np.array_equal(loaded.item_N, expected.item_N)

@@ -46,7 +46,7 @@ def counted(index_N: NDArray[Any], size: int) -> NDArray[np.int64]:
 
 def gathered(values: NDArray[Scalar], row_N: NDArray[Any]) -> NDArray[Scalar]:
     """The values at these rows; of a column on the disk, no more is held at once than a block touches."""
-    result = np.empty(len(row_N), values.dtype)
+    result = np.empty((len(row_N), *values.shape[1:]), values.dtype)
     for n in range(0, len(row_N), _BLOCK):
         result[n : n + _BLOCK] = values[row_N[n : n + _BLOCK]]
         release(values)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unveil.data.indexing import gathered
 from unveil.data.sequences import Sequences
+from unveil.data.timeline import Timeline
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
@@ -93,15 +94,15 @@ def temporal_split(
     Each cut is a date, or a share of the events in time order. An event at the very time of a cut falls after it.
     `targets` says which of a user's events after a cut are cases; all events before a case are its context.
     """
-    time_N = _clock(sequences)
-    cut_valid, cut_test = _cut(time_N, valid), _cut(time_N, test)
-    if not time_N.min() < cut_valid < cut_test <= time_N.max():
+    times = Timeline(sequences)
+    cut_valid, cut_test = _moment(times, valid), _moment(times, test)
+    first, last = times.span
+    if not first < cut_valid < cut_test <= last:
         raise UnveilError(
             f"the cuts at {_day(cut_valid)} and {_day(cut_test)} leave one of train, validation and test empty",
-            expected=f"two moments in order between {_day(time_N.min())} and {_day(time_N.max())}",
+            expected=f"two moments in order between {_day(first)} and {_day(last)}",
         )
-    before_valid_U = _before(sequences, time_N, cut_valid)
-    before_test_U = _before(sequences, time_N, cut_test)
+    before_valid_U, before_test_U = times.before(cut_valid, cut_test)
     valid_cases = _after(sequences, before_valid_U, before_test_U, targets)
     test_cases = _after(sequences, before_test_U, sequences.length_U, targets)
     with_case_U = np.isin(np.arange(sequences.n_users), np.concatenate([valid_cases.user_C, test_cases.user_C]))
@@ -135,28 +136,13 @@ def _after(sequences: Sequences, start_U: NDArray[Any], stop_U: NDArray[Any], ta
     return _cases(sequences, user_C, start_U[user_C] + nth_C)
 
 
-def _before(sequences: Sequences, time_N: NDArray[np.int64], cut: int) -> NDArray[np.int64]:
-    """How many of each user's events came before the cut."""
-    return np.bincount(sequences.user_N, weights=time_N < cut, minlength=sequences.n_users).astype(np.int64)
-
-
-def _clock(sequences: Sequences) -> NDArray[np.int64]:
-    time_N = sequences.time_N
-    if time_N is None or not len(time_N):
-        raise UnveilError(
-            "a global temporal split needs times, and this log has an order only",
-            hint="Use leave-one-out, or a file with a time column.",
-        )
-    return time_N
-
-
-def _cut(time_N: NDArray[np.int64], at: float | datetime) -> int:
+def _moment(times: Timeline, at: float | datetime) -> int:
     if isinstance(at, datetime):
         aware = at if at.tzinfo else at.replace(tzinfo=UTC)
         return round(aware.timestamp() * 1e6)
     if not 0 < at < 1:
         raise UnveilError("a cut is out of range", found=at, expected="a share between 0 and 1, or a date")
-    return int(np.partition(time_N, k := int(at * len(time_N)))[k])
+    return times.nth(int(at * len(times)))
 
 
 def _day(time: int) -> str:

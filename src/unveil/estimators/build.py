@@ -7,9 +7,9 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Estimator
 from unveil.estimators.ideal import Truth
-from unveil.estimators.learning import Learns, weights_of
+from unveil.estimators.learning import Learns, blocks
 from unveil.propensity.base import PropensityModel
-from unveil.propensity.weights import WeightDiagnostics, diagnose
+from unveil.propensity.weights import WeightDiagnostics, diagnose_parts
 
 
 def build(
@@ -36,7 +36,8 @@ def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics 
         return None
     if not estimator(slots.part(0, 1)).weighted:
         return None
-    return diagnose(weights_of(estimator, slots), getattr(estimator, "ceiling", float("inf")))
+    parts = (estimator(part).weight_M for part in blocks(slots))
+    return diagnose_parts(parts, getattr(estimator, "ceiling", float("inf")))
 
 
 def _parts(name: str, propensity: PropensityModel | None, world: Truth | None) -> list[object]:

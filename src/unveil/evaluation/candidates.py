@@ -13,13 +13,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.array_file import Streamed, write_arrays
+from unveil.data.mapped import release, walked
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.evaluation.sampling import CELLS, draw
 from unveil.evaluation.seen import seen_cells
-from unveil.files import write_whole
 
 FULL = "full"
 #: Negatives of a case, where there are so many to draw from.
@@ -82,15 +83,15 @@ class Candidates:
         digest = sha256(f"{self.cases} {self.exclude_seen}".encode())
         for name, negative_CN in self.negatives.items():
             digest.update(name.encode())
-            digest.update(np.ascontiguousarray(negative_CN).data)
+            for part in walked(negative_CN):
+                digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the negatives to a file, for other models and runs to share."""
-        from safetensors.numpy import save
-
         about = {"cases": self.cases, "exclude_seen": self.exclude_seen, "order": list(self.negatives)}
-        write_whole(path, save(dict(self.negatives), {"about": json.dumps(about)}))
+        arrays = {name: Streamed.of(negative_CN) for name, negative_CN in self.negatives.items()}
+        write_arrays(path, arrays, {"about": json.dumps(about)})
 
     @classmethod
     def load(cls, path: Path, cases: EvalCases, sequences: Sequences) -> Self:
@@ -139,6 +140,7 @@ def _barred(cases: EvalCases, sequences: Sequences, part: slice, *, exclude_seen
     barred_CV[np.arange(len(item_C)), item_C] = True
     if exclude_seen:
         barred_CV[seen_cells(sequences, user_C, seen_C)] = True
+        release(sequences.lying.item_N)
     return barred_CV
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.batches import histories
+from unveil.data.indexing import gathered
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases
 from unveil.data.vocabulary import Index
@@ -186,7 +187,8 @@ class Evaluator:
         item_B = self._tensor(self.cases.item_C[case_B])
         if protocol == FULL:
             return rank_among_all(scores_BV, item_B, barred)
-        return rank_among(scores_BV, item_B, self._tensor(self.candidates.negatives[protocol][case_B]))
+        negative_BN = gathered(self.candidates.negatives[protocol], case_B)
+        return rank_among(scores_BV, item_B, self._tensor(negative_BN))
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.int64)).to(self.device)

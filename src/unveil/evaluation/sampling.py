@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.mapped import kept
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
@@ -22,12 +23,13 @@ Barred = Callable[[slice], NDArray[np.bool_]]
 def draw(weight_V: NDArray[Any], n: int, barred: Barred, n_cases: int, rng: np.random.Generator) -> Index:
     """negative_CN: for each case n different items, none of them barred, one after the other with P(i) ∝ `weight_V`.
 
-    `barred(slice)` gives barred_CV of some of the cases; only a bounded number of them is asked for at once.
+    `barred(slice)` gives barred_CV of some of the cases; only a bounded number of them is asked for at once. Very many
+    negatives are kept on the disk, in the folder for temporary files.
     """
     step = max(1, CELLS // len(weight_V))
-    parts = [slice(start, min(start + step, n_cases)) for start in range(0, n_cases, step)]
-    drawn = [_draw(weight_V, n, barred(part), rng, first=part.start) for part in parts]
-    return np.concatenate([np.zeros((0, n), np.int32), *drawn])
+    parts = (slice(start, min(start + step, n_cases)) for start in range(0, n_cases, step))
+    drawn = (_draw(weight_V, n, barred(part), rng, first=part.start) for part in parts)
+    return kept(drawn, (n_cases, n), np.int32)
 
 
 def _draw(

@@ -15,6 +15,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sinks import write
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
+from unveil.estimators.learning import blocks
 from unveil.experiment.folder import ABOUT, read_config, read_json
 from unveil.experiment.run import world_of
 from unveil.files import refuse_existing
@@ -25,6 +26,8 @@ from unveil.training.recipe import AUTO, Recipe
 
 #: What a run without weights of its own is asked for.
 DEFAULT = "itps"
+#: What the run did with a row; see `export_weights`.
+PARTS = ("left", "held-out", "older", "train")
 
 
 @dataclass(frozen=True)
@@ -70,13 +73,16 @@ def _weighting(split: Split, recipe: Recipe, log: Interactions, world: World | N
 
 
 def _columns(log: Interactions, split: Split, ready: Ready) -> dict[str, pl.Series]:
-    """`weight` and `part` of every row of the log."""
-    slots = ready.task.slots
-    assert slots.event_M is not None
-    row_M, weight_M = slots.event_M.numpy(), ready.estimator(slots).weight_M.double().numpy()
-    part_N = np.full(len(log), "left", dtype="U8")
-    for name, rows in (("held-out", split.whole.event_N), ("older", split.train.event_N), ("train", row_M)):
-        part_N[rows] = name
-    weight_N = np.full(len(log), np.nan)
-    weight_N[row_M] = weight_M / weight_M.mean()
-    return {"weight": pl.Series(weight_N).fill_nan(None), "part": pl.Series(part_N.tolist(), dtype=pl.String)}
+    """`weight` and `part` of every row of the log, gone through a block of slots or of users at a time."""
+    part_N, weight_N = np.zeros(len(log), np.uint8), np.full(len(log), np.nan)
+    for name, sequences in (("held-out", split.whole), ("older", split.train)):
+        for block in sequences.blocks():
+            part_N[block.event_N] = PARTS.index(name)
+    for slots in blocks(ready.task.slots):
+        assert slots.event_M is not None
+        row_M = slots.event_M.numpy()
+        part_N[row_M] = PARTS.index("train")
+        weight_N[row_M] = ready.estimator(slots).weight_M.double().numpy()
+    assert ready.weights is not None
+    weight_N /= ready.weights.mean
+    return {"weight": pl.Series(weight_N).fill_nan(None), "part": pl.Series(PARTS, dtype=pl.String).gather(part_N)}

@@ -101,11 +101,13 @@ class TemporalPopularity(Popularity):
     def fit(self, train: Sequences) -> Self:
         """Count, and spread over neighbouring steps."""
         counted = self._counted(train)
-        self._first = int(counted.step_N.min())
-        shape = (int(counted.step_N.max()) - self._first + 1, train.n_items)
-        at = (counted.step_N - self._first, counted.item_N)
-        count_TV = kernel(shape[0], self.half_width) @ sparse.csr_matrix((np.ones(len(counted)), at), shape=shape)
-        total = len(counted) + self.add * shape[0] * shape[1]
+        occurring_TV = _occurring(counted)
+        step = np.flatnonzero(np.diff(occurring_TV.indptr))
+        self._first = int(step[0])
+        occurring_TV = occurring_TV[self._first : int(step[-1]) + 1]
+        steps, items = occurring_TV.shape
+        count_TV = kernel(steps, self.half_width) @ occurring_TV
+        total = len(counted) + self.add * steps * items
         self._theta_TV = count_TV.tocsr() / total
         self._theta_TV.sort_indices()
         self._cell_C = _cells(self._theta_TV)
@@ -132,6 +134,15 @@ class TemporalPopularity(Popularity):
     def _completed(self, theta: NDArray[np.float64]) -> Tensor:
         theta = theta + self._floor if self.add else np.where(theta > 0, theta, self._floor)
         return torch.from_numpy(theta.astype(np.float32))
+
+
+def _occurring(counted: Sequences) -> Any:
+    """How often each item occurs at each step, sparse; counted a block at a time, since events may lie on the disk."""
+    count_TV = sparse.csr_matrix((counted.n_steps, counted.n_items), dtype=np.int64)
+    for part in counted.blocks():
+        one_B = np.ones(len(part), np.int64)
+        count_TV = count_TV + sparse.csr_matrix((one_B, (part.step_N, part.item_N)), shape=count_TV.shape)
+    return count_TV
 
 
 def _cells(theta_TV: Any) -> NDArray[np.int64]:

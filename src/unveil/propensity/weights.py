@@ -1,5 +1,6 @@
 """From propensities to weights, and what the weights do to a sample. Shapes: M slots."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -62,17 +63,26 @@ class WeightDiagnostics:
 
 def diagnose(weight_M: Tensor, ceiling: float = float("inf")) -> WeightDiagnostics:
     """Effective sample size (Σ w)² / Σ w² and its kin; a weight at the `ceiling` comes from a clipped propensity."""
-    if not len(weight_M):
+    return diagnose_parts([weight_M], ceiling)
+
+
+def diagnose_parts(parts: Iterable[Tensor], ceiling: float = float("inf")) -> WeightDiagnostics:
+    """The same of weights that come in parts, of which one is held at a time."""
+    slots, total, square, clipped, largest, smallest = 0, 0.0, 0.0, 0, 0.0, float("inf")
+    for part in parts:
+        w_M = part.to("cpu", torch.float64)
+        slots, total, square = slots + len(w_M), total + float(w_M.sum()), square + float(w_M.square().sum())
+        # The weights are single precision: equal up to its rounding.
+        clipped += int((w_M >= ceiling * (1 - 1e-6)).sum())
+        if len(w_M):
+            largest, smallest = max(largest, float(w_M.max())), min(smallest, float(w_M.min()))
+    if not slots:
         raise ValueError("no weights to diagnose")
-    w_M = weight_M.to("cpu", torch.float64)
-    total, largest, smallest = float(w_M.sum()), float(w_M.max()), float(w_M.min())
-    square = float(w_M.square().sum())
     return WeightDiagnostics(
-        slots=len(w_M),
-        mean=total / len(w_M),
+        slots=slots,
+        mean=total / slots,
         effective_sample_size=total**2 / square if square else 0.0,
         largest_share=largest / total if total else 0.0,
         spread=largest / smallest if smallest else float("inf"),
-        # The weights are single precision: equal up to its rounding.
-        clipped=float((w_M >= ceiling * (1 - 1e-6)).double().mean()),
+        clipped=clipped / slots,
     )

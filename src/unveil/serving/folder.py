@@ -10,15 +10,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 from safetensors import SafetensorError
 from safetensors.numpy import load_file as load_arrays
-from safetensors.numpy import save as array_bytes
 from safetensors.torch import load_file as load_weights
 from safetensors.torch import save as weight_bytes
 
 from unveil import __version__
+from unveil.data.array_file import Streamed, write_arrays
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
@@ -57,17 +56,18 @@ def write(recommender: Recommender, folder: Path) -> None:
         WEIGHTS: weight_bytes(weights),
         ITEMS: _parquet(recommender.items),
         USERS: _parquet(recommender.users),
-        HISTORIES: array_bytes({name: np.ascontiguousarray(getattr(sequences, name)) for name in _ARRAYS}),
     }
     for name, part in content.items():
         write_whole(folder / name, part)
+    hashes = {name: sha256(part).hexdigest() for name, part in content.items()}
+    hashes[HISTORIES] = write_arrays(folder / HISTORIES, {name: _column(sequences, name) for name in _ARRAYS})
     manifest = {
         "format": FORMAT,
         "unveil": __version__,
         "model": {"name": model.name, "config": plain(model.config)},
         "length": recommender.length,
         "n_steps": sequences.n_steps,
-        "sha256": {name: sha256(part).hexdigest() for name, part in content.items()},
+        "sha256": hashes,
     }
     write_whole(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
 
@@ -121,6 +121,14 @@ def _check(path: Path, expected: str) -> None:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
+
+
+def _column(sequences: Sequences, name: str) -> Streamed:
+    """A column of the histories, a block of users at a time: they may be part of others that lie on the disk."""
+    if name == "offset_U1":
+        return Streamed.of(sequences.offset_U1)
+    kind = getattr(sequences.lying, name).dtype
+    return Streamed(kind, (len(sequences),), lambda: (getattr(part, name) for part in sequences.blocks()))
 
 
 def _parquet(ids: Vocabulary) -> bytes:
