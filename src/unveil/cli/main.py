@@ -18,6 +18,7 @@ from unveil.cli import (
     loop,
     propensity,
     recommend,
+    report,
     reproduce,
     serve,
     theory,
@@ -56,6 +57,7 @@ app.command("train")(train.train)
 app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
+app.command("report")(report.report)
 app.command("recommend")(recommend.recommend)
 app.command("export")(export.export)
 app.command("serve")(serve.serve)

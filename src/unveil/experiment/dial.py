@@ -20,10 +20,12 @@ from unveil.serving.recommender import Recommender
 TOP = 10
 POINTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 Point = dict[str, float]
+#: What is told of every point.
+FIGURES = {"novelty", "recall", "recall_low", "recall_high", "ndcg", "coverage", "popularity", "surprise"}
 
 
 def measured(run: Path, points: Sequence[float] = POINTS) -> list[Point]:
-    """Recall and NDCG of the held-out items, coverage and popularity of the lists, at each position of the dial.
+    """Recall and NDCG of the held-out items; coverage, popularity and surprise of the lists; at each position.
 
     Popularity is counted in the training part: the test events are not to know of themselves.
     """
@@ -58,4 +60,5 @@ def _point(novelty: float, evaluation: Evaluation) -> Point:
         "ndcg": rows["NDCG"]["mean"],
         "coverage": rows["Coverage"]["mean"],
         "popularity": rows["ARP"]["mean"],
+        "surprise": rows["EFD"]["mean"],  # bits
     }

@@ -54,7 +54,8 @@ def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Sc
     scale = scale or Scale()
     with canvas(*axes) as on:
         if scale.diagonal:
-            on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
+            end = max(value for line in drawn.values() for value in (*line.x, *line.y))
+            on.axes.plot([0, end], [0, end], color=MUTED, linewidth=0.8, dashes=(4, 3))
         for line in drawn.values():
             _line(on, line)
         _scaled(on.axes, scale)

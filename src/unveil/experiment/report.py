@@ -20,10 +20,11 @@ from unveil.files import write_whole
 
 @dataclass(frozen=True)
 class Cell:
-    """What a table shows, and the value it is sorted by."""
+    """What a table shows, the value it is sorted by, and a word that sets it apart."""
 
     text: str
     value: float | str
+    mark: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unveil.experiment.lines import Line, Scale, colour_of, lines
 from unveil.experiment.plots import canvas
-from unveil.experiment.svg import INK, Drawing, themed
+from unveil.experiment.svg import INK, MUTED, Drawing, themed
 
 _ROW_HEIGHT = 0.36
 
@@ -58,3 +58,26 @@ def curves(
         for (label, value_E), c in zip(value.items(), colours, strict=True)
     }
     return lines(drawn, ("epoch", y), slug, Scale(whole=True))
+
+
+def reliability(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], axes: tuple[str, str], verb: str, slug: str
+) -> Drawing:
+    """Observed against predicted, both logarithmic; bins in which nothing came stand at the lower edge.
+
+    `verb` says what came, as in “0.12 promised, 0.10 shown”.
+    """
+    every = [value for curve in curves.values() for side in curve for value in side if value > 0]
+    low, high = min(every) / 1.5, max(every) * 1.5
+    with canvas(*axes) as on:
+        on.axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+        on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
+        for place, (name, (predicted, observed)) in enumerate(curves.items()):
+            seen, colour = [max(value, low) for value in observed], colour_of(place)
+            told = [f"{name}: {p:.3g} promised, {o:.3g} {verb}" for p, o in zip(predicted, observed, strict=True)]
+            on.axes.plot(predicted, seen, color=colour, linewidth=1.6)
+            on.marks(predicted, seen, told, colour)
+            on.axes.annotate(
+                name, (0.03, 0.96 - 0.08 * place), xycoords="axes fraction", color=colour, va="top", fontsize=9.5
+            )
+        return on.drawing(slug)

@@ -7,7 +7,6 @@ import numpy as np
 
 from unveil.experiment import result_plots
 from unveil.experiment.exposure.words import NAMES, reading
-from unveil.experiment.plots import canvas
 from unveil.experiment.report import (
     Cell,
     Code,
@@ -22,7 +21,6 @@ from unveil.experiment.report import (
     count,
     number,
 )
-from unveil.experiment.svg import COLOURS, MUTED, Drawing
 
 TITLE = "How likely was an item to be shown?"
 #: The curves that are drawn: one picture holds no more.
@@ -80,36 +78,15 @@ def _curve(calibration: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     )
     return Figure(
         "Calibration on held-out days",
-        calibration_plot(drawn),
+        result_plots.reliability(
+            {name: (each["predicted"], each["observed"]) for name, each in drawn.items()},
+            ("predicted θ", "share that was shown"),
+            "shown",
+            "calibration",
+        ),
         f"Share of pairs that were shown against what was predicted, bin by bin. {told}.",
         "Bins of equal predicted mass. On the dashed line what is promised is kept; above it more was shown.",
     )
-
-
-def calibration_plot(curves: Mapping[str, Mapping[str, Sequence[float]]], slug: str = "calibration") -> Drawing:
-    """Observed against predicted, both logarithmic; bins in which nothing was shown stand at the lower edge."""
-    every = [
-        value for curve in curves.values() for side in ("predicted", "observed") for value in curve[side] if value > 0
-    ]
-    low, high = min(every) / 1.5, max(every) * 1.5
-    with canvas("predicted θ", "share that was shown") as on:
-        on.axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
-        on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
-        for place, (name, curve) in enumerate(curves.items()):
-            seen = np.maximum(np.array(curve["observed"]), low)
-            on.axes.plot(curve["predicted"], seen, color=COLOURS[place], linewidth=1.6)
-            each = zip(curve["predicted"], curve["observed"], strict=True)
-            told = [f"{name}: {predicted:.3g} promised, {observed:.3g} shown" for predicted, observed in each]
-            on.marks(curve["predicted"], seen.tolist(), told, COLOURS[place])
-            on.axes.annotate(
-                name,
-                (0.03, 0.96 - 0.08 * place),
-                xycoords="axes fraction",
-                color=COLOURS[place],
-                va="top",
-                fontsize=9.5,
-            )
-        return on.drawing(slug)
 
 
 def _bins(calibration: Mapping[str, Mapping[str, Sequence[float]]]) -> Table:

@@ -1,0 +1,125 @@
+"""Calibration: scores read as log-probabilities promise something. Is it kept?
+
+Shapes: B cases of a batch, C cases, V items, F fine bins, G bins.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.splits import EvalCases
+from unveil.data.tokens import histories
+from unveil.evaluation.evaluator import CELLS
+from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
+from unveil.evaluation.seen import seen_cells
+
+Floats = NDArray[np.float64]
+
+BINS = 10
+#: log p is counted in bins of a tenth, down to e^−40; only afterwards are the bins drawn.
+_FINE, _WIDTH = 400, 0.1
+_BATCH = 256
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Bin by bin, from the least likely: what was promised on average, and how often it came.
+
+    `size` is the number of cases in a bin, or the number of hits that were promised in it.
+    """
+
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+    size: tuple[float, ...]
+    error: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far a model's probabilities can be believed, on cases that it was not trained on."""
+
+    first: Reliability  # of the item in the first place
+    items: Reliability  # of every item at every case
+    log_loss: float  # mean of −log p(target), in nats
+    cases: int
+
+
+def calibration(
+    scorer: Scorer, cases: EvalCases, sequences: Sequences, length: int, *, exclude_seen: bool = True
+) -> Calibration:
+    """p_c(i) = softmax of the scores over the items that compete at case c: as in the full ranking, where seen items
+    may be left out and the target always competes.
+    """
+    sure_C, hit_C, loss_C = (np.zeros(len(cases)) for _ in range(3))
+    fine = _Fine()
+    with at_rest(scorer):
+        for part in _parts(len(cases), sequences.n_items):
+            log_p_BV = _log_shares(scorer, cases, sequences, length, part, exclude_seen=exclude_seen)
+            item_B = torch.from_numpy(cases.item_C[part].astype(np.int64))
+            best = log_p_BV.max(dim=1)
+            sure_C[part] = best.values.exp().numpy()
+            hit_C[part] = (best.indices == item_B).numpy()
+            loss_C[part] = -log_p_BV.gather(1, item_B[:, None])[:, 0].numpy()
+            fine.add(log_p_BV, item_B)
+    return Calibration(of_first(sure_C, hit_C), fine.reliability(len(cases)), float(loss_C.mean()), len(cases))
+
+
+def of_first(sure_C: Floats, hit_C: Floats, bins: int = BINS) -> Reliability:
+    """Bins of equally many cases; the expected calibration error, ECE = Σ_g (C_g / C) · |observed_g − predicted_g|."""
+    order_C = np.argsort(sure_C, kind="stable")
+    groups = [group for group in np.array_split(order_C, min(bins, len(order_C))) if len(group)]
+    predicted, observed = ([float(value_C[group].mean()) for group in groups] for value_C in (sure_C, hit_C))
+    size = [float(len(group)) for group in groups]
+    off = sum(n * abs(o - p) for n, o, p in zip(size, observed, predicted, strict=True))
+    return Reliability(tuple(predicted), tuple(observed), tuple(size), off / len(sure_C))
+
+
+class _Fine:
+    """Pairs of case and item by log p: how many, how much they promise, and how many of them came."""
+
+    def __init__(self) -> None:
+        self.pairs_F, self.mass_F, self.hits_F = (np.zeros(_FINE) for _ in range(3))
+
+    def add(self, log_p_BV: Tensor, item_B: Tensor) -> None:
+        bin_BV = (-log_p_BV / _WIDTH).clamp(0, _FINE - 1).long()
+        competes_BV = (log_p_BV > -torch.inf).double()
+        target_B = bin_BV.gather(1, item_B[:, None])[:, 0]
+        self.pairs_F += torch.bincount(bin_BV.flatten(), competes_BV.flatten(), _FINE).numpy()
+        self.mass_F += torch.bincount(bin_BV.flatten(), log_p_BV.exp().double().flatten(), _FINE).numpy()
+        self.hits_F += torch.bincount(target_B, minlength=_FINE).numpy()
+
+    def reliability(self, cases: int, bins: int = BINS) -> Reliability:
+        """Bins of about equally many promised hits; the error is Σ_g |hits_g − promised_g| / C."""
+        pairs_F, mass_F, hits_F = (value_F[::-1] for value_F in (self.pairs_F, self.mass_F, self.hits_F))
+        middle_F = (np.cumsum(mass_F) - mass_F / 2) / mass_F.sum()
+        group_F = np.minimum((middle_F * bins).astype(int), bins - 1)
+        pairs_G, mass_G, hits_G = (np.bincount(group_F, value_F, bins) for value_F in (pairs_F, mass_F, hits_F))
+        there_G = pairs_G > 0
+        predicted, observed = mass_G[there_G] / pairs_G[there_G], hits_G[there_G] / pairs_G[there_G]
+        error = float(np.abs(hits_G - mass_G).sum() / cases)
+        return Reliability(*(tuple(map(float, each)) for each in (predicted, observed, mass_G[there_G])), error)
+
+
+def _log_shares(
+    scorer: Scorer, cases: EvalCases, sequences: Sequences, length: int, part: slice, *, exclude_seen: bool
+) -> Tensor:
+    """log p_BV; −∞ for items that do not compete."""
+    user_B, seen_B = cases.user_C[part], cases.seen_C[part]
+    scores_BV = checked_scores(scorer, histories(sequences, user_B, seen_B, length), sequences.n_items).cpu()
+    if not exclude_seen:
+        return scores_BV.log_softmax(dim=1)
+    item_B1 = torch.from_numpy(cases.item_C[part].astype(np.int64))[:, None]
+    row_N, seen_N = (torch.from_numpy(cell_N) for cell_N in seen_cells(sequences, user_B, seen_B))
+    open_BV = scores_BV.clone()
+    open_BV[row_N, seen_N] = -torch.inf
+    return open_BV.scatter(1, item_B1, scores_BV.gather(1, item_B1)).log_softmax(dim=1)
+
+
+def _parts(cases: int, n_items: int) -> Iterator[slice]:
+    size = max(1, min(_BATCH, CELLS // n_items))
+    return (slice(start, min(start + size, cases)) for start in range(0, cases, size))

@@ -1,0 +1,1 @@
+"""`unveil report`: finished runs side by side, as one page."""

@@ -1,0 +1,169 @@
+"""The figures of the runs as tables and dots, the tests between them, and who gains."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from unveil.evaluation.compare import higher_is_better
+from unveil.evaluation.result import label
+from unveil.experiment.compared.run import Report
+from unveil.experiment.compared.slices import COLUMN, Slice
+from unveil.experiment.lines import Line, Scale, lines
+from unveil.experiment.names import signed
+from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Table, Text, count, number
+from unveil.experiment.result_plots import Dot, intervals
+
+LISTS = "lists"
+_HEADLINES = ("NDCG@10", "Recall@10")
+_LONGEST = 26
+_TESTED = (
+    "Each user counts once in every pair of runs (paired t-test). The p-values are corrected by Holm's method for all "
+    "{tests:,} tests between these runs, every protocol and metric together; those of the headlines are shown, and all "
+    "of them are in tests.csv."
+)
+_SLICES = (
+    "A mean can hide who pays for it. The test cases in thirds, by how often the item that was taken stands in the "
+    "training part, and by how long the user's history is: NDCG@10 among all items."
+)
+
+
+def protocols(report: Report) -> list[str]:
+    """Full ranking first; the lists have no target and stand apart."""
+    found = report.runs[0].evaluation.summary["protocol"].unique(maintain_order=True).to_list()
+    return [name for name in found if name != LISTS]
+
+
+def row_of(report: Report, run: int, protocol: str, name: str) -> dict[str, Any]:
+    """One figure of a run's summary, by a label such as NDCG@10."""
+    metric, _, k = name.partition("@")
+    asked = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == int(k or 0))
+    return report.runs[run].evaluation.summary.filter(asked).row(0, named=True)
+
+
+def blocks(report: Report) -> list[Block]:
+    """Dots, and a table for each protocol."""
+    drawn = [_dots(report, protocol) for protocol in protocols(report)]
+    return [Figures(drawn), *(_table(report, protocol) for protocol in (*protocols(report), LISTS))]
+
+
+def _dots(report: Report, protocol: str) -> Figure:
+    found = [row_of(report, place, protocol, "NDCG@10") for place in range(len(report.runs))]
+    dots = [
+        Dot(
+            name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}",
+            row["mean"],
+            row["low"],
+            row["high"],
+            place,
+            f"{name}: {row['mean']:.4f}, {row['low']:.4f} to {row['high']:.4f}",
+        )
+        for place, (name, row) in enumerate(zip(report.names, found, strict=True))
+    ]
+    return Figure(
+        f"{protocol.capitalize()}: NDCG@10",
+        intervals(dots, "NDCG@10", max(dot.high for dot in dots) or 1.0, f"ndcg-{protocol}"),
+        "; ".join(dot.title for dot in dots),
+        f"{_asked(protocol)} Mean over {found[0]['n']:,} users, 95% interval.",
+    )
+
+
+def _asked(protocol: str) -> str:
+    kind, _, size = protocol.partition("-")
+    if kind == "full":
+        return "The item that was taken, ranked among all items."
+    how = "drawn uniformly" if kind == "uniform" else "drawn by popularity"
+    return f"The same item among {size} that were {how}: an easier question, not to be compared with the others."
+
+
+def _table(report: Report, protocol: str) -> Table:
+    rows = report.runs[0].evaluation.summary.filter(pl.col("protocol") == protocol)
+    names = [label(metric, k) for metric, k in rows.select("metric", "k").iter_rows()]
+    names = sorted(names, key=lambda name: (-int(name.partition("@")[2] or 0), names.index(name)))
+    columns = [
+        Column(name, True, "" if higher_is_better(name.partition("@")[0]) else "lower is better") for name in names
+    ]
+    body = [[run, *(_cell(report, place, protocol, name) for name in names)] for place, run in enumerate(report.names)]
+    caption = "What is listed: ten items for each user" if protocol == LISTS else f"{protocol.capitalize()} ranking"
+    users = f"{rows['n'][0]:,} users"
+    return Table(f"{caption}; means over {users} with 95% intervals", [Column("run"), *columns], body)
+
+
+def _cell(report: Report, place: int, protocol: str, name: str) -> Cell:
+    row = row_of(report, place, protocol, name)
+    digits = 3 if row["mean"] < 10 else 1
+    span = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
+    return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], _mark(report, place, protocol, row))
+
+
+def _mark(report: Report, place: int, protocol: str, row: dict[str, Any]) -> str:
+    if report.comparison is None:
+        return ""
+    asked = (pl.col("protocol") == protocol) & (pl.col("metric") == row["metric"]) & (pl.col("k") == row["k"])
+    found = report.comparison.table.filter(asked & (pl.col("model") == report.names[place])).row(0, named=True)
+    return "surely best" if found["significant"] else "best" if found["place"] == 1 else ""
+
+
+def tests(report: Report) -> list[Block]:
+    """The pairs under the headlines of every protocol, and of the lists."""
+    comparison = report.comparison
+    assert comparison is not None
+    headline = pl.concat_str("metric", pl.lit("@"), "k").is_in(_HEADLINES) | (pl.col("protocol") == LISTS)
+    shown = comparison.tests.filter(headline).iter_rows(named=True)
+    columns = [
+        Column("figure"),
+        Column("first run"),
+        Column("second run"),
+        Column("difference", True, "first − second, 95% interval"),
+        Column("effect", True, "in standard deviations"),
+        Column("p", True, "Holm-corrected"),
+    ]
+    caption = f"Pairs of runs over {comparison.tests['n'][0]:,} users"
+    return [Text(_TESTED.format(tests=len(comparison.tests))), Table(caption, columns, [_test(row) for row in shown])]
+
+
+def _test(row: dict[str, Any]) -> list[Cell | str]:
+    digits = 3 if abs(row["difference"]) < 10 else 1
+    ends = ", ".join(signed(row[end], digits) for end in ("low", "high"))
+    return [
+        f"{row['protocol']}: {label(row['metric'], row['k'])}",
+        row["a"],
+        row["b"],
+        Cell(f"{signed(row['difference'], digits)} [{ends}]", row["difference"]),
+        number(row["effect"], 2),
+        Cell("below 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}", row["p_holm"]),
+    ]
+
+
+def gains(report: Report) -> list[Block]:
+    """Slices of the cases: a plot and a table for each way to cut them."""
+    ways = {of: list(found) for of, found in groupby(report.slices, key=lambda each: each.of)}
+    drawn = [_slice_lines(report, of, found) for of, found in ways.items() if len(found) > 1]
+    tables = [_slice_table(report, of, found) for of, found in ways.items()]
+    return [Text(_SLICES), *([Figures(drawn)] if drawn else []), *tables]
+
+
+def _slice_lines(report: Report, of: str, found: Sequence[Slice]) -> Figure:
+    at = list(range(1, len(found) + 1))
+    drawn = {}
+    for place, run in enumerate(report.names):
+        mean, low, high = zip(*(each.estimates[place] for each in found), strict=True)
+        told = [f"{run}, {each.name}: {value:.3f}" for each, value in zip(found, mean, strict=True)]
+        drawn[run] = Line(at, mean, told, place, low, high)
+    return Figure(
+        f"By {of}",
+        lines(drawn, ("third of the cases, from the fewest", "NDCG@10"), f"by-{of.split()[0]}", Scale(ticks=at)),
+        "; ".join(line for each in drawn.values() for line in each.told),
+        f"{'; '.join(each.name for each in found)}. Bands are 95% intervals over users.",
+    )
+
+
+def _slice_table(report: Report, of: str, found: Sequence[Slice]) -> Table:
+    columns = [Column(of), Column("cases", True), *(Column(name, True) for name in report.names)]
+    rows = [[each.name, count(each.cases), *(_span(*estimate) for estimate in each.estimates)] for each in found]
+    return Table(f"{COLUMN.partition(':')[2]} by {of}", columns, rows)
+
+
+def _span(mean: float, low: float, high: float) -> Cell:
+    return Cell(f"{mean:.3f} [{low:.3f}, {high:.3f}]", mean)
