@@ -1,4 +1,4 @@
-"""`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1`: the paper's questions, and its first figure."""
+"""`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1|beyond|assumptions`: the paper's questions, and what lies beyond them."""
 
 import sys
 from typing import Annotated
@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from unveil.cli.answers import command_of, print_answer, until_stopped
+from unveil.cli.assumptions import assumptions
+from unveil.cli.beyond import BeyondOptions
 from unveil.cli.fig1 import fig1
 from unveil.cli.grouped import takes
 from unveil.cli.rq4 import rq4
@@ -44,6 +46,14 @@ def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     _run("rq3", options, (severity,))
 
 
+@app.command("beyond")
+@takes(BeyondOptions)
+def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
+    """How much of the gap from naive to ideal does each estimator close? The cells are RQ2's: see --from."""
+    _run("beyond", options, tuple(severity or ALONG))
+
+
+app.command("assumptions")(assumptions)
 app.command("fig1")(fig1)
 app.command("rq4")(rq4)
 app.command("rq5")(rq5)

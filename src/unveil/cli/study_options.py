@@ -10,6 +10,7 @@ from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 
 if TYPE_CHECKING:
     from unveil.experiment.reproduce.plan import Plan
+    from unveil.experiment.reproduce.study import Study
 
 _SIZE = "How much"
 _WORLD = "The world and its log"
@@ -29,9 +30,13 @@ class StudyOptions:
     worlds: Annotated[
         int, typer.Option(help="Make so many worlds, to count their variance as well.", rich_help_panel=_SIZE)
     ] = 1
-    estimators: Annotated[str, typer.Option(help="Which to train, with commas between.", rich_help_panel=_SIZE)] = (
-        "naive,ips,itps,ideal"
-    )
+    estimators: Annotated[
+        str,
+        typer.Option(
+            help="Which to train, with commas between; itps@popularity+clip=5% has its own propensity and options.",
+            rich_help_panel=_SIZE,
+        ),
+    ] = "naive,ips,itps,ideal"
     jobs: Jobs = None
     engine: EngineOption = EngineName.processes
     address: Address = None
@@ -67,7 +72,10 @@ class StudyOptions:
     ] = "observed"
     propensity: Annotated[
         str,
-        typer.Option(help="What the estimators are given: true, noisy:SD or estimated.", rich_help_panel=_TRAINING),
+        typer.Option(
+            help="What the estimators are given: true, noisy:SD, estimated, or a propensity by name.",
+            rich_help_panel=_TRAINING,
+        ),
     ] = "true"
     clip: Annotated[
         float | None,
@@ -85,14 +93,26 @@ class StudyOptions:
             rich_help_panel=_TRAINING,
         ),
     ] = None
+    foresight: Annotated[
+        float,
+        typer.Option(
+            help="How far exposure follows relevance, in logits a standard deviation; 0: not at all.",
+            rich_help_panel=_WORLD,
+        ),
+    ] = 0.0
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
 
     def plan(self, severities: tuple[float, ...]) -> "Plan":
         """What is asked for, checked."""
         from unveil.experiment.reproduce.plan import Plan
+
+        return Plan(self.study(), severities, self.worlds, self.replicates, self.arms())
+
+    def study(self) -> "Study":
+        """All that cells depend on but their place."""
         from unveil.experiment.reproduce.study import Study
 
-        study = Study(
+        return Study(
             data=self.data,
             preset=self.preset,
             steps=self.steps,
@@ -104,6 +124,14 @@ class StudyOptions:
             negatives=self.negatives,
             seed=self.seed,
             changes=tuple(self.assignments or ()),
+            foresight=self.foresight,
         )
-        names = tuple(name.strip() for name in self.estimators.split(",") if name.strip())
-        return Plan(study, severities, self.worlds, self.replicates, names)
+
+    def arms(self) -> tuple[str, ...]:
+        """The estimators that were named."""
+        return named_in(self.estimators)
+
+
+def named_in(text: str) -> tuple[str, ...]:
+    """Names with commas between."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,7 +1,11 @@
 """The page of an answer: the reading, what is the question's own, and how it was made."""
 
+from typing import Any
+
 from unveil.experiment.names import named
+from unveil.experiment.outcome import BASE, BOUND
 from unveil.experiment.report import Block, Cell, Code, Column, KeyFigure, Note, Page, Section, Table, Text, plain
+from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.words import caution, headline
 from unveil.training.recipe import Recipe
@@ -14,6 +18,8 @@ _TARGETS = (
     "target. All arms of a replicate share its log, split and negatives; under equal settings also the initial "
     "weights, batches and masks."
 )
+#: Arms with a key figure each.
+_MOST_SHOWN = 6
 _CATALOGUE = {
     "observed": "Targets and negatives are among the items that the drawn log shows, as in the paper.",
     "whole": "Targets and negatives are among all items of the world.",
@@ -41,8 +47,17 @@ def _key_figures(answer: Answer) -> list[KeyFigure]:
     label = f"{figure.name} on true relevance, severity {severity:g}"
     return [
         KeyFigure(f"{results.estimate(severity, arm, figure).mean:.3f}", f"{named(arm)}: {label}")
-        for arm in results.trained
+        for arm in shown(results, severity)
     ]
+
+
+def shown(results: Results, severity: float) -> list[str]:
+    """All trained arms, or of many the two ends of the gap and the best between them."""
+    if len(results.trained) <= _MOST_SHOWN:
+        return results.trained
+    order = results.order(severity, headline(results))
+    best = next(arm for arm in order if arm not in (BASE, BOUND))
+    return [arm for arm in (BASE, best, BOUND) if arm in order]
 
 
 def _made(answer: Answer, command: str) -> list[Block]:
@@ -77,4 +92,9 @@ def _setting(arm: str, recipe: Recipe) -> list[Cell | str]:
     sizes = (network.width, getattr(network, "blocks", 0), getattr(network, "heads", 0), recipe.task.batch_size)
     rest = (network.dropout, recipe.task.mask_probability, recipe.training.epochs)
     clip = recipe.estimator.get("clip")
-    return [named(arm), *(plain(value) for value in (*sizes, *rest)), "–" if clip is None else plain(float(clip))]
+    return [named(arm), *(plain(value) for value in (*sizes, *rest)), _clip(clip)]
+
+
+def _clip(clip: Any) -> Cell | str:
+    """A number, or a share of the events as it is written."""
+    return "–" if clip is None else clip if isinstance(clip, str) else plain(float(clip))

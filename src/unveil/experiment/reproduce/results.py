@@ -1,6 +1,6 @@
 """The figures of a grid: means, intervals and paired tests over replicates, or over worlds where there are several.
 
-Shapes: C cases (one a user), N units.
+Shapes: C cases (one a user), N units, W worlds, R replicates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -120,9 +120,13 @@ class Results:
         """value_N of the units."""
         if self.units == "users" and figure in self.figures:
             return _per_case(self.cell(severity, arm), figure)
+        value_WR = self.by_replicate(severity, arm, figure)
+        return np.asarray(value_WR.mean(axis=1) if self.worlds > 1 else value_WR[0])
+
+    def by_replicate(self, severity: float, arm: str, figure: Figure) -> Floats:
+        """value_WR of every world and replicate."""
         value = np.array([_mean(cell, figure) for cell in self.every(severity, arm)])
-        by_world = value.reshape(self.worlds, self.replicates)
-        return np.asarray(by_world.mean(axis=1) if self.worlds > 1 else by_world[0])
+        return value.reshape(self.worlds, self.replicates)
 
     def estimate(self, severity: float, arm: str, figure: Figure, level: float = 0.95) -> Estimate:
         """Mean over the units and the interval of Student's t; no interval where there is but one unit."""

@@ -1,20 +1,25 @@
 """Answering a question: worlds, then cells, then tables and pages. Every part is kept, and none is made twice."""
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from unveil.experiment.grid.job import Engine
+from unveil.experiment.grid.job import Engine, Job
 from unveil.experiment.grid.progress import Silent, Watcher
 from unveil.experiment.grid.run import run_grid
 from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.question import Question
 from unveil.experiment.reproduce.results import Results
-from unveil.experiment.reproduce.worlds import Source, adopt, place, refuse_more_than_one
+from unveil.experiment.reproduce.study import Study
+from unveil.experiment.reproduce.worlds import Source, WorldJob, adopt, place, refuse_more_than_one
 from unveil.locking import alone_in
 from unveil.settings import plain
+
+#: Where a cell stands in its grid.
+At = TypeVar("At")
 
 #: Raised when the same settings no longer give the same cells.
 FORMAT = 1
@@ -70,19 +75,31 @@ def _keys(plan: Plan, folder: Path) -> list[str]:
 def _done(plan: Plan, store: Store, engine: Engine, watch: Watcher) -> tuple[list[dict[str, Any]], Results, int]:
     """What the worlds are, the results of all cells, and how many of these were made now."""
     worlds, cells = plan.world_jobs(store.folder), plan.cell_jobs(store.folder)
+    described, found, made = worlds_and_cells(worlds, cells, store, engine, watch)
+    return described, Results(found, plan.severities, plan.worlds, plan.replicates, plan.arms), made
+
+
+def worlds_and_cells(
+    worlds: Sequence[WorldJob], cells: Mapping[At, Job], store: Store, engine: Engine, watch: Watcher
+) -> tuple[list[dict[str, Any]], dict[At, dict[str, Any]], int]:
+    """What the worlds are, the results of all cells by their places, and how many of these were made now."""
     left = [job.key for job in cells.values() if store.result(job.key) is None]
     for job in worlds:
         if left and not (place(store.folder, job.number) / "world.json").is_file():
             store.forget(job.key)  # its description was taken over, or its folder removed
     described = run_grid(worlds, store, engine, watch)
     done = run_grid(list(cells.values()), store, engine, watch)
-    found = {at: done[job.key] for at, job in cells.items()}
-    return list(described.values()), Results(found, plan.severities, plan.worlds, plan.replicates, plan.arms), len(left)
+    return list(described.values()), {at: done[job.key] for at, job in cells.items()}, len(left)
 
 
 def identity(question: Question, plan: Plan, source: Source) -> dict[str, Any]:
     """What a folder is told by. Data are known by their content; more replicates or severities are welcome later."""
-    study = plain(plan.study) | {"data": source.fingerprint}
-    if not plan.study.foresight:
-        del study["foresight"]  # folders from before there was any stay what they are
-    return {"question": question.name, "format": FORMAT, "cells": study}
+    return {"question": question.name, "format": FORMAT, "cells": cells_depend_on(plan.study, source)}
+
+
+def cells_depend_on(study: Study, source: Source) -> dict[str, Any]:
+    """The study, its data told by their content."""
+    settings = plain(study) | {"data": source.fingerprint}
+    if not study.foresight:
+        del settings["foresight"]  # folders from before there was any stay what they are
+    return settings

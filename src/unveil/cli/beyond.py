@@ -1,0 +1,41 @@
+"""`unveil reproduce beyond -o FOLDER`: the share of the gap that estimators beyond the paper's close."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from unveil.cli.study_options import StudyOptions, named_in
+
+#: All that need no sampling, from the log at its word to the truth.
+ESTIMATORS = "naive,ips,itps,itps-shrunk,doubly-robust,corrected,rational,consideration,tempered,logit-adjustment,ideal"
+
+
+@dataclass(frozen=True)
+class BeyondOptions(StudyOptions):
+    """The options of a study, with defaults of its own, and the propensities that are estimated."""
+
+    preset: Annotated[
+        str, typer.Option(help="converged (one backbone for all), quick, or paper (a network for each).")
+    ] = "converged"
+    worlds: Annotated[
+        int, typer.Option(help="Make so many worlds: they are what intervals are over.", rich_help_panel="How much")
+    ] = 3
+    estimators: Annotated[
+        str, typer.Option(help="Which to train with the study's propensities.", rich_help_panel="How much")
+    ] = ESTIMATORS
+    estimated: Annotated[
+        str,
+        typer.Option(
+            help="Propensities estimated from the log that each is trained with once more; '' for none.",
+            rich_help_panel="How much",
+        ),
+    ] = "popularity"
+
+    def arms(self) -> tuple[str, ...]:
+        """The estimators, and those that need a propensity once more with each that is estimated."""
+        from unveil.estimators.base import estimator
+
+        names, sources = named_in(self.estimators), named_in(self.estimated)
+        told = [name for name in names if "@" not in name and estimator(name).needs in ("static", "temporal")]
+        return (*names, *(f"{name}@{source}" for source in sources for name in told))

@@ -1,0 +1,68 @@
+"""Running the study: worlds once, then every cell that is missing; and the results of each point."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unveil.experiment.assumptions.axes import Point
+from unveil.experiment.assumptions.plan import Assumptions, Spot
+from unveil.experiment.grid.job import Engine
+from unveil.experiment.grid.progress import Silent, Watcher
+from unveil.experiment.grid.store import Store
+from unveil.experiment.reproduce.results import Place, Results
+from unveil.experiment.reproduce.run import cells_depend_on, worlds_and_cells
+from unveil.experiment.reproduce.worlds import Source, adopt, refuse_more_than_one
+from unveil.locking import alone_in
+
+NAME = "assumptions"
+#: Raised when the same settings no longer give the same cells.
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """What came out, and what it was made from."""
+
+    plan: Assumptions
+    source: Source
+    cells: Mapping[Spot, Mapping[str, Any]]
+    worlds: list[dict[str, Any]]
+    seconds: float  # of this run
+    made: int  # cells made by this run
+
+    def at(self, point: Point) -> Results:
+        """The results of one point: all its estimators."""
+        arms = list(self.plan.arms(point))
+        found = {
+            Place(world, point.severity, replicate, name): self.cells[Spot(point, world, replicate, name)]
+            for world in range(self.plan.worlds)
+            for replicate in range(self.plan.replicates)
+            for name in arms
+        }
+        return Results(found, (point.severity,), self.plan.worlds, self.plan.replicates, arms)
+
+    @property
+    def worker_seconds(self) -> float:
+        """Of all cells and worlds, whenever they were made."""
+        return float(sum(each["seconds"] for each in [*self.cells.values(), *self.worlds]))
+
+
+def run(
+    plan: Assumptions, folder: Path, engine: Engine, *, watch: Watcher | None = None, take_from: Path | None = None
+) -> Tested:
+    """Do what is left to do in `folder`, and give everything. A folder of the same study lends its worlds."""
+    begun = time.monotonic()
+    refuse_more_than_one(plan.study, plan.worlds)
+    source = Source.of(plan.study)
+    depends = cells_depend_on(plan.study, source)
+    store = Store(folder, {"question": NAME, "format": FORMAT, "cells": depends})
+    store.open()
+    with alone_in(folder):
+        jobs = plan.world_jobs(folder), plan.cell_jobs(folder)
+        if take_from is not None:
+            store.adopt(take_from, [job.key for job in (*jobs[0], *jobs[1].values())])
+            adopt(take_from, folder, plan.worlds)
+        worlds, cells, made = worlds_and_cells(*jobs, store, engine, watch or Silent())
+    return Tested(plan, source, cells, worlds, time.monotonic() - begun, made)

@@ -1,0 +1,78 @@
+"""How each estimator stands at each level: the share of the gap it closes, and whether it can be told from naive."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from unveil.evaluation.stats import Paired
+from unveil.experiment.assumptions.axes import Axis, Level
+from unveil.experiment.assumptions.run import Tested
+from unveil.experiment.outcome import BASE, BOUND, Estimate
+from unveil.experiment.reproduce.ranking import ALPHA
+from unveil.experiment.reproduce.words import against_base, headline
+
+Verdict = Literal["holds", "fades", "breaks"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One estimator at one level. `test` is against naive; its p is corrected over the estimators of the level."""
+
+    estimator: str
+    level: Level
+    gap: Estimate | None
+    test: Paired
+
+    @property
+    def above(self) -> bool:
+        """Surely better than naive."""
+        return self.test.p < ALPHA and self.test.difference > 0
+
+    @property
+    def below(self) -> bool:
+        """Surely worse than naive."""
+        return self.test.p < ALPHA and self.test.difference < 0
+
+
+@dataclass(frozen=True)
+class Line:
+    """One estimator along one axis."""
+
+    estimator: str
+    axis: Axis
+    standings: tuple[Standing, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """holds: surely above naive at every level; breaks: surely below it at some; fades: neither."""
+        if any(each.below for each in self.standings):
+            return "breaks"
+        return "holds" if all(each.above for each in self.standings) else "fades"
+
+    @property
+    def lowest(self) -> Standing | None:
+        """The level at which it closes least."""
+        known = [each for each in self.standings if each.gap is not None]
+        return min(known, key=lambda each: each.gap.mean if each.gap else 0.0) if known else None
+
+
+def lines(tested: Tested) -> list[Line]:
+    """Every estimator between naive and ideal, along every axis; levels at which it has no arm are left out."""
+    between = [name for name in dict.fromkeys(tested.plan.estimators) if name not in (BASE, BOUND)]
+    at = {level: standings(tested, level) for axis in tested.plan.axes for level in axis.levels}
+    return [
+        Line(name, axis, tuple(at[level][name] for level in axis.levels if name in at[level]))
+        for axis in tested.plan.axes
+        for name in between
+    ]
+
+
+def standings(tested: Tested, level: Level) -> dict[str, Standing]:
+    """All estimators at one level."""
+    results, severity = tested.at(level.point), level.point.severity
+    figure = headline(results)
+    tests = against_base(results, severity, figure)
+    return {
+        name: Standing(name, level, results.gap_closed(name, figure, [severity]), test)
+        for name, test in tests.items()
+        if name != BOUND
+    }

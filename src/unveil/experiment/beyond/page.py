@@ -1,0 +1,140 @@
+"""The page of the question: one figure of all shares, the tables, and each world by itself."""
+
+from typing import Any
+
+from unveil.experiment.beyond.shares import METRICS, Share, published, shares
+from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, figures, is_estimated
+from unveil.experiment.names import named, share
+from unveil.experiment.outcome import TRUE, Estimate
+from unveil.experiment.panels import Along, Spot, panels
+from unveil.experiment.report import Block, Cell, Column, Figure, Section, Table, Text
+from unveil.experiment.reproduce import blocks
+from unveil.experiment.reproduce.question import Sheet
+from unveil.experiment.reproduce.results import Figure as Judged
+from unveil.experiment.reproduce.results import Results
+from unveil.experiment.reproduce.words import gap_text, learnable
+
+
+def sections(results: Results) -> list[Section]:
+    """Everything that is the question's own."""
+    if not comparable(results):
+        return []
+    both: list[Block] = [_table(results, figure) for figure in figures(results)]
+    full: list[Block] = [_table(results, Judged(TRUE, "full", *metric)) for metric in METRICS]
+    return [
+        Section("Share of the gap closed", [_figure(results), *both]),
+        Section("Ranked among all items", [Text("The same shares when every item competes."), *full]),
+        Section("World by world", [_worlds(results, figure) for figure in figures(results)]),
+    ]
+
+
+def made_of(results: Results, worlds: list[dict[str, Any]]) -> list[Section]:
+    """Trainings, weights, worlds and logs, as all questions show them; curves of so many arms could not be read."""
+    training: list[Block] = [*blocks.warnings(results), blocks.epochs_table(results, results.severities[0])]
+    return [
+        Section("How they were trained", [*training, blocks.weights_table(results)]),
+        Section("The worlds and their logs", [blocks.worlds_table(worlds), blocks.logs_table(results, paper=False)]),
+    ]
+
+
+def sheet(results: Results, figure: Judged) -> Sheet:
+    """Arms down, severities across; the paper's share of ITPS at the foot."""
+    found = shares(results, figure)
+    rows = [
+        [named(arm), *(_text(each) for each in found if each.arm == arm)]
+        for arm in dict.fromkeys(each.arm for each in found)
+    ]
+    paper = share(published((figure.metric, figure.k)))
+    return Sheet(
+        f"Share of the gap from naive to ideal closed in {figure.name}",
+        ["", *(f"p = {severity:g}" for severity in results.severities)],
+        rows,
+        f"[95% interval over {results.units}] · − surely below naive (p < 0.05 after Holm’s correction) · the paper’s "
+        f"ITPS, p = 1: {paper}",
+    )
+
+
+def _text(each: Share) -> str:
+    mark = " −" if each.below and each.surely else ""
+    return "–" if each.gap is None else f"{gap_text(each.gap)}{mark}"
+
+
+def _figure(results: Results) -> Figure:
+    """A row for each estimator, a column for each figure and source of propensities."""
+    arms = learnable(results)
+    names = list(dict.fromkeys(arm.partition("@")[0] for arm in arms))
+    sources = list(dict.fromkeys(arm.partition("@")[2] for arm in arms))
+    columns, aims, spots = [], {}, {}
+    for figure in figures(results):
+        found = {(each.arm, each.severity): each for each in shares(results, figure)}
+        for source in sources:
+            aims[len(columns)] = AIM_ESTIMATED if source else AIM
+            for row, name in enumerate(names):
+                arm = f"{name}@{source}" if source else name
+                if arm in arms:
+                    spots[row, len(columns)] = [_spot(found[arm, p]) for p in results.severities]
+            ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(results.severities)]
+            columns.append(Along(f"{figure.name}, {source or 'as the study says'}", ticks, joined=True))
+    return Figure(
+        "Which estimator closes how much of the gap",
+        panels([named(name) for name in names], columns, spots, "gap-closed", aims),
+        f"Share of the gap from naive to ideal that each estimator closes along p: {', '.join(map(named, arms))}. "
+        f"The numbers are in the tables below.",
+        f"0 is the naive loss, 100% the ideal one; bars are 95% intervals over {results.units}. Dashed: the aim, "
+        f"{share(AIM)} with the study’s propensities and {share(AIM_ESTIMATED)} with estimated ones. An arrow at an "
+        f"edge stands for a share outside the panel.",
+    )
+
+
+def _spot(each: Share) -> Spot:
+    if each.gap is None:
+        return Spot(None, None, None, "no gap")
+    told = f"{named(each.arm)}, p = {each.severity:g}: {gap_text(each.gap)}"
+    return Spot(each.gap.mean, each.gap.low, each.gap.high, told)
+
+
+def _table(results: Results, figure: Judged) -> Table:
+    found = shares(results, figure)
+    rows: list[list[Cell | str]] = [
+        [
+            named(arm),
+            "own" if is_estimated(arm) else "the study’s",
+            *(_gap(each) for each in found if each.arm == arm),
+        ]
+        for arm in dict.fromkeys(each.arm for each in found)
+    ]
+    paper = share(published((figure.metric, figure.k)))
+    against = "all items" if figure.protocol == "full" else "the drawn negatives"
+    return Table(
+        f"Share of the gap closed in {figure.name} against {against}; − surely below naive. The paper’s ITPS at p = 1 "
+        f"(drawn negatives): {paper}",
+        [Column("estimator"), Column("propensities"), *(Column(f"p = {p:g}", True) for p in results.severities)],
+        rows,
+    )
+
+
+def _gap(each: Share) -> Cell | str:
+    return "–" if each.gap is None else Cell(_text(each), each.gap.mean)
+
+
+def _worlds(results: Results, figure: Judged) -> Table:
+    columns = [
+        Column("estimator"),
+        Column("severity p", True),
+        *(Column(f"world {number}", True, "over its replicates") for number in range(results.worlds)),
+        Column("lowest", True),
+    ]
+    rows: list[list[Cell | str]] = [
+        [
+            named(each.arm),
+            Cell(f"{each.severity:g}", each.severity),
+            *(_world(one) for one in each.worlds),
+            "–" if each.lowest is None else Cell(share(each.lowest), each.lowest),
+        ]
+        for each in shares(results, figure)
+    ]
+    return Table(f"Share of the gap closed in {figure.name}, each world by itself", columns, rows)
+
+
+def _world(found: Estimate | None) -> Cell | str:
+    return blocks.gap_cell(found)

@@ -1,0 +1,62 @@
+"""The question: how much of the gap from naive to ideal does each estimator close, and with which propensities?"""
+
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from unveil.experiment.beyond import page
+from unveil.experiment.beyond.shares import Share, shares
+from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, figures, is_estimated, reading
+from unveil.experiment.outcome import Estimate
+from unveil.experiment.report import Section
+from unveil.experiment.reproduce.question import Sheet
+from unveil.experiment.reproduce.run import Answer
+
+
+class Beyond:
+    """The cells are RQ2's, with more estimators, each also with propensities that were estimated from its log."""
+
+    name = "beyond"
+    title = "How much of the gap from naive to ideal does each estimator close?"
+
+    def sheets(self, answer: Answer) -> list[Sheet]:
+        """The shares along p."""
+        found = answer.results
+        return [page.sheet(found, figure) for figure in figures(found)] if comparable(found) else []
+
+    def reading(self, answer: Answer) -> list[str]:
+        """Aims, what fell below naive, the paper's shares, the two levels."""
+        return reading(answer.results, answer.plan.study.propensity)
+
+    def sections(self, answer: Answer) -> list[Section]:
+        """The figure, the tables, and what all questions share."""
+        return [*page.sections(answer.results), *page.made_of(answer.results, answer.worlds)]
+
+    def findings(self, answer: Answer) -> dict[str, Any]:
+        """Every share with its interval, its test and its worlds."""
+        found = answer.results
+        every = [share for figure in figures(found) for share in shares(found, figure)] if comparable(found) else []
+        return {
+            "aims": {"study": AIM, "estimated": AIM_ESTIMATED},
+            "shares": [told(share) for share in every],
+        }
+
+
+def told(share: Share) -> dict[str, Any]:
+    """As JSON can hold it."""
+    return {
+        "estimator": share.arm,
+        "estimated": is_estimated(share.arm),
+        "severity": share.severity,
+        "metric": share.figure.metric,
+        "k": share.figure.k,
+        "gap_closed": _estimate(share.gap),
+        "against_naive": {name: value if isfinite(value) else None for name, value in vars(share.test).items()},
+        "below_naive": share.below,
+        "sure": share.surely,
+        "worlds": [_estimate(each) for each in share.worlds],
+    }
+
+
+def _estimate(found: Estimate | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)

@@ -1,0 +1,117 @@
+"""What the shares say, chosen by the figures."""
+
+from collections.abc import Sequence
+
+from unveil.experiment.beyond.shares import METRICS, Share, everywhere, levels, published, shares
+from unveil.experiment.names import listed, named, share
+from unveil.experiment.outcome import BASE, BOUND, TRUE
+from unveil.experiment.reproduce.results import Figure, Results
+from unveil.experiment.reproduce.words import gap_text, headline
+
+#: What was set out to be closed at every severity: with the study's propensities, and with those an arm has of its own.
+AIM, AIM_ESTIMATED = 0.60, 0.25
+
+
+def figures(results: Results) -> list[Figure]:
+    """NDCG@10 and Recall@10, ranked as in the paper."""
+    return [Figure(TRUE, results.sampled, *metric) for metric in METRICS]
+
+
+def is_estimated(arm: str) -> bool:
+    """Whether the arm has a propensity of its own in the place of the study's."""
+    return "@" in arm
+
+
+def comparable(results: Results) -> bool:
+    """Whether both ends of the gap are there."""
+    return {BASE, BOUND} <= set(results.trained)
+
+
+def reading(results: Results, propensity: str) -> list[str]:
+    """The aims, who fell below naive, the paper's shares beside, and where the spread comes from."""
+    if not comparable(results):
+        return ["The gap has two ends: without naive and ideal there is nothing to say."]
+    every = {figure: shares(results, figure) for figure in figures(results)}
+    return [
+        *(_aims(figure, found, propensity) for figure, found in every.items()),
+        _below([each for found in every.values() for each in found]),
+        _paper(every),
+        *_levels(results),
+    ]
+
+
+def _aims(figure: Figure, found: Sequence[Share], propensity: str) -> str:
+    told = [
+        _aim(figure, [each for each in found if is_estimated(each.arm) is estimated], what, aim)
+        for estimated, what, aim in (
+            (False, f"{propensity} propensities", AIM),
+            (True, "estimated ones", AIM_ESTIMATED),
+        )
+    ]
+    return " ".join(filter(None, told))
+
+
+def _aim(figure: Figure, found: Sequence[Share], what: str, aim: float) -> str:
+    """Who reaches the aim everywhere, and how the best does at each severity."""
+    if not found:
+        return ""
+    arms = dict.fromkeys(each.arm for each in found)
+    least = {arm: min((e.gap.mean for e in found if e.arm == arm and e.gap is not None), default=-9.0) for arm in arms}
+    best = max(arms, key=lambda arm: least[arm])
+    along = ", ".join(f"p = {e.severity:g} {gap_text(e.gap)}" for e in found if e.arm == best and e.gap is not None)
+    reached = everywhere(found, aim)
+    verdict = (
+        f"at least {share(aim)} is closed at every p by {listed(reached)}"
+        if reached
+        else (f"none closes {share(aim)} at every p")
+    )
+    return f"{figure.name}, {what}: by the means {verdict}; the one with the best worst case is {named(best)}: {along}."
+
+
+def _below(found: Sequence[Share]) -> str:
+    sure = [each for each in found if each.below and each.surely]
+    perhaps = [each for each in found if each.below and not each.surely]
+    if not (sure or perhaps):
+        return "No estimator has a mean below that of the naive loss anywhere."
+    told = [f"Surely (p < 0.05 after Holm’s correction): {_places(sure)}"] if sure else []
+    told += [f"By the mean, though the two cannot be told apart: {_places(perhaps)}"] if perhaps else []
+    return f"Below the naive loss. {'. '.join(told)}."
+
+
+def _places(found: Sequence[Share]) -> str:
+    """corrected · popularity (NDCG@10 at p = 1, 2; Recall@10 at p = 1)."""
+    said = []
+    for arm in dict.fromkeys(each.arm for each in found):
+        own = [each for each in found if each.arm == arm]
+        parts = [
+            f"{figure.name} at p = {', '.join(f'{each.severity:g}' for each in own if each.figure == figure)}"
+            for figure in dict.fromkeys(each.figure for each in own)
+        ]
+        said.append(f"{named(arm)} ({'; '.join(parts)})")
+    return ", ".join(said)
+
+
+def _paper(every: dict[Figure, list[Share]]) -> str:
+    told = []
+    for figure, found in every.items():
+        ours = next((e.gap for e in found if e.arm == "itps" and e.severity == 1 and e.gap is not None), None)
+        here = "" if ours is None else f" (here ITPS closes {gap_text(ours)})"
+        told.append(f"{share(published((figure.metric, figure.k)))} of the gap in {figure.name}{here}")
+    return f"In the paper’s table, at p = 1 and in its own world, ITPS closed {' and '.join(told)}."
+
+
+def _levels(results: Results) -> list[str]:
+    """How much of the spread is the worlds', for the arm that is best on average."""
+    figure = headline(results)
+    severity = results.severities[0]
+    best = next(arm for arm in results.order(severity, figure) if arm not in (BASE, BOUND))
+    found = levels(results, best, figure, severity)
+    if found is None:
+        return []
+    told = (
+        f"Two levels: the gain of {named(best)} over naive in {figure.name} at p = {severity:g} differs between worlds "
+        f"by a standard deviation of {found.worlds:.3f}, between replicates of one world by {found.replicates:.3f}. "
+        f"Replicates of a world share its favourites and are no worlds of their own: each world counts once, with the "
+        f"mean of its replicates."
+    )
+    return [told]

@@ -1,0 +1,96 @@
+"""Small multiples: one row of panels for each estimator, one column for each thing that is varied."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from unveil.experiment.plots import canvas
+from unveil.experiment.svg import COLOURS, INK, LINE, MUTED, Drawing, themed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.
+_LOW, _HIGH = -0.6, 1.15
+_ROW_HEIGHT, _COLUMN_WIDTH = 0.95, 2.35
+_LABELS = 1.3  # inches for the names of the rows
+
+
+@dataclass(frozen=True)
+class Along:
+    """A column: what is varied, its levels in order, and whether they are points of a scale (joined by a line)."""
+
+    title: str
+    levels: Sequence[str]
+    joined: bool
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A share of the gap with its interval; None where there is none. `title` is shown on hover."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    title: str
+
+
+def panels(
+    rows: Sequence[str],
+    columns: Sequence[Along],
+    spots: Mapping[tuple[int, int], Sequence[Spot]],
+    slug: str,
+    aims: Mapping[int, float] | None = None,
+) -> Drawing:
+    """Row r, column c holds `spots[r, c]`, one for each level; 0 is naive, 1 is ideal. An aim is a line of its column.
+
+    A panel that is not among the spots stays empty.
+    """
+    size = (_LABELS + _COLUMN_WIDTH * len(columns), 0.9 + _ROW_HEIGHT * len(rows))
+    with canvas("", "", size) as on:
+        on.axes.remove()
+        grid = on.figure.subplots(len(rows), len(columns), sharex="col", sharey=True, squeeze=False)
+        titles: dict[str, list[str]] = {}
+        for r, name in enumerate(rows):
+            _name(grid[r, 0], name)
+            for c, column in enumerate(columns):
+                _ground(grid[r, c], (aims or {}).get(c))
+                titles |= _draw(grid[r, c], column, spots.get((r, c), ()), COLOURS[r % len(COLOURS)], f"at{r}-{c}-")
+        for c, column in enumerate(columns):
+            grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
+            grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels))
+        return themed(on.figure, slug, titles)
+
+
+def _name(axes: "Axes", name: str) -> None:
+    axes.set_ylabel(name, rotation=0, ha="right", va="center", color=INK)
+
+
+def _ground(axes: "Axes", aim: float | None) -> None:
+    """The two ends of the gap, and what is aimed at."""
+    from matplotlib.ticker import PercentFormatter
+
+    axes.grid(visible=False, axis="x")
+    axes.tick_params(length=0, which="both")
+    axes.axhline(0, color=INK, linewidth=0.9)
+    axes.axhline(1, color=LINE, linewidth=0.9)
+    if aim is not None:
+        axes.axhline(aim, color=MUTED, linewidth=0.8, dashes=(4, 3))
+    axes.set(ylim=(_LOW, _HIGH), yticks=(0, 0.5, 1))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.margins(x=0.18)
+
+
+def _draw(axes: "Axes", column: Along, spots: Sequence[Spot], colour: Any, gid: str) -> dict[str, list[str]]:
+    """Means, joined along a scale, and their intervals; what lies outside is an arrow at the edge."""
+    known = [(x, spot, spot.mean) for x, spot in enumerate(spots) if spot.mean is not None]
+    if column.joined:
+        inside = [(x, min(max(mean, _LOW), _HIGH)) for x, _, mean in known]
+        axes.plot([x for x, _ in inside], [y for _, y in inside], color=colour, linewidth=1.6)
+    for x, spot, mean in known:
+        if spot.low is not None and spot.high is not None:
+            ends = [min(max(end, _LOW), _HIGH) for end in (spot.low, spot.high)]
+            axes.plot([x, x], ends, color=colour, linewidth=4, alpha=0.3, solid_capstyle="butt")
+        marker, y = ("v", _LOW + 0.08) if mean < _LOW else ("^", _HIGH - 0.08) if mean > _HIGH else ("o", mean)
+        axes.scatter([x], [y], s=26, marker=marker, color=colour, linewidths=0, zorder=3).set_gid(f"{gid}{x}")
+    return {f"{gid}{x}": [spot.title] for x, spot, _ in known}

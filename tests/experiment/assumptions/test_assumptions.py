@@ -1,0 +1,153 @@
+"""One assumption at a time: the axes, who survives, and a whole study of a tiny world."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.experiment.reproduce.small import cell, tiny_study, tiny_world
+from unveil.errors import UnveilError
+from unveil.experiment.assumptions.axes import Axis, Point, axes
+from unveil.experiment.assumptions.files import write
+from unveil.experiment.assumptions.plan import Assumptions, Spot
+from unveil.experiment.assumptions.run import Tested, run
+from unveil.experiment.assumptions.standing import Line, lines
+from unveil.experiment.assumptions.words import reading
+from unveil.experiment.grid.inline import Inline
+from unveil.experiment.reproduce.study import Study
+from unveil.experiment.reproduce.worlds import Source
+
+BASE = Point()
+
+
+def test_axes_vary_one_thing_from_the_base() -> None:
+    found = axes(BASE, {"severity": (4, 2), "foresight": (), "choice": ("rational_all",), "propensity": ("noisy:1",)})
+    assert [axis.name for axis in found] == ["severity", "choice", "propensity"], "the base alone is no axis"
+    assert [level.label for level in found[0].levels] == ["1", "2", "4"], "a scale is in order, the base on it"
+    for axis in found:
+        for level in axis.levels:
+            assert replace(level.point, **{axis.name: getattr(BASE, axis.name)}) == BASE
+    with pytest.raises(UnveilError, match="no assumption is broken"):
+        axes(BASE, {"severity": (1.0,)})
+
+
+def test_what_estimators_are_told_is_said_by_their_arms() -> None:
+    noisy, estimated = replace(BASE, propensity="noisy:1"), replace(BASE, propensity="popularity-temporal")
+    assert noisy.arm("itps") == "itps@noisy:1"
+    assert noisy.arm("naive") == "naive"
+    assert noisy.arm("ideal") == "ideal"
+    assert estimated.arm("itps") == "itps@popularity-temporal"
+    assert estimated.arm("ips") is None, "it needs a static one"
+
+
+def plan_of(study: Study, values: dict[str, tuple[object, ...]], *estimators: str, replicates: int = 2) -> Assumptions:
+    return Assumptions(study, BASE, axes(BASE, dict(values)), replicates=replicates, estimators=estimators)
+
+
+def test_points_that_axes_share_are_made_once_and_logs_one_after_another() -> None:
+    values = {"severity": (1.0, 2.0), "propensity": ("true", "noisy:1")}
+    plan = plan_of(Study(data="builtin", preset="quick"), values, "naive", "itps", "ideal", replicates=1)
+    jobs = plan.cell_jobs(Path("nowhere"))
+    keys = [job.key for job in jobs.values()]
+    assert len(set(keys)) == 3 + 3 + 1, "noisy propensities need a training of ITPS alone"
+    assert all(keys.count(key) == (2 if key.endswith(("naive", "ideal")) and "p1" in key else 1) for key in keys)
+    severities = [spot.point.severity for spot in jobs]
+    assert severities == sorted(severities), "a process draws each log once"
+    assert "rational_exposed-f0-w0-p1-r0-itps@noisy-1" in keys
+
+
+def test_a_gap_has_two_ends() -> None:
+    with pytest.raises(UnveilError, match="two ends"):
+        plan_of(Study(data="builtin", preset="quick"), {"severity": (2.0,)}, "naive", "itps")
+
+
+def hits(count: int) -> dict[str, object]:
+    ranks = [1] * count + [50] * (10 - count)
+    return cell(ranks, ranks)
+
+
+@pytest.fixture
+def made_up() -> Tested:
+    """Of ten cases naive hits 2 and ideal 8; corrected 7 and then 5, ITPS 5 and then fewer than naive."""
+    study = Study(data="builtin", preset="quick")
+    plan = plan_of(study, {"severity": (2.0,)}, "naive", "itps", "corrected", "tempered", "ideal")
+    hit = {"naive": (2, 2), "ideal": (8, 8), "corrected": (7, 5), "itps": (5, 1), "tempered": (3, 2)}
+    cells = {
+        spot: hits(
+            hit[spot.estimator][int(spot.point.severity) - 1] + (spot.replicate * (spot.estimator == "tempered"))
+        )
+        for spot in plan.cell_jobs(Path("nowhere"))
+    }
+    return Tested(plan, Source("builtin", "builtin", "made up"), cells, [], 0.0, 0)
+
+
+def line(tested: Tested, name: str) -> Line:
+    return next(each for each in lines(tested) if each.estimator == name)
+
+
+def test_who_holds_who_fades_and_who_breaks(made_up: Tested) -> None:
+    assert line(made_up, "corrected").verdict == "holds"
+    assert line(made_up, "itps").verdict == "breaks"
+    assert line(made_up, "tempered").verdict == "fades"
+    gaps = [each.gap.mean for each in line(made_up, "corrected").standings if each.gap]
+    assert gaps[1] < gaps[0]
+    low = line(made_up, "corrected").lowest
+    assert low is not None
+    assert low.level.label == "2"
+
+
+def test_the_reading_is_chosen_by_the_figures(made_up: Tested) -> None:
+    told = " ".join(reading(made_up))
+    assert "Surely above naive at every level of every axis: corrected." in told
+    assert "Surely below it somewhere: ITPS." in told
+    assert "The best worst case is that of corrected" in told
+    assert "tempered (at 1, 2)" in told
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tested, Path]:
+    world = tiny_world(tmp_path_factory.mktemp("world") / "tiny")
+    values = {"foresight": (1.0,), "propensity": ("popularity",), "choice": ("categorical_exposed",)}
+    plan = plan_of(tiny_study(world), values, "naive", "corrected", "ideal", replicates=1)
+    folder = tmp_path_factory.mktemp("assumptions") / "run"
+    found = run(plan, folder, Inline())
+    write(found, folder, ["unveil", "reproduce", "assumptions"])
+    return found, folder
+
+
+def test_arms_of_a_point_share_its_log_and_points_do_not(tiny: tuple[Tested, Path]) -> None:
+    found = tiny[0]
+    logs: dict[Point, set[str]] = {}
+    for spot, each in found.cells.items():
+        logs.setdefault(replace(spot.point, propensity="true"), set()).add(each["log"]["fingerprint"])
+    assert all(len(every) == 1 for every in logs.values())
+    assert len(set.union(*logs.values())) == len(logs) == 3
+
+
+def test_the_files_hold_the_figure_and_every_share(tiny: tuple[Tested, Path]) -> None:
+    found, folder = tiny
+    told = json.loads((folder / "results.json").read_text())
+    assert told["question"] == "assumptions"
+    assert [axis["name"] for axis in told["axes"]] == ["foresight", "propensity", "choice"]
+    assert told["axes"][1]["levels"][1]["standings"][0]["estimator"] == "corrected"
+    with (folder / "results.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == len(told["rows"]) > 0
+    svg = (folder / "figures" / "assumptions.svg").read_text()
+    assert "foresight" in svg
+    assert "categorical" in (folder / "README.md").read_text()
+    again = run(found.plan, folder, Inline())
+    assert again.made == 0, "nothing is made twice"
+    assert again.cells == found.cells
+
+
+def test_a_folder_lends_its_worlds(tiny: tuple[Tested, Path], tmp_path: Path) -> None:
+    found, folder = tiny
+    other = replace(found.plan, axes=found.plan.axes[1:2])
+    taken = run(other, tmp_path / "other", Inline(), take_from=folder)
+    assert taken.made == len([key for key in other.cell_jobs(tmp_path)]) - len(taken.cells) == 0
+
+
+def test_spots_name_every_cell(tiny: tuple[Tested, Path]) -> None:
+    assert Spot(BASE, 0, 0, "corrected") in tiny[0].cells

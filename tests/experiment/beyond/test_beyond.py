@@ -1,0 +1,116 @@
+"""Shares of the gap over worlds and replicates: by hand, and from a plan on a tiny world to its files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.experiment.reproduce.small import made_up, tiny_study, tiny_world
+from unveil.evaluation.stats import ratio_interval
+from unveil.experiment.beyond.question import Beyond
+from unveil.experiment.beyond.shares import everywhere, levels, published, shares
+from unveil.experiment.beyond.words import reading
+from unveil.experiment.grid.inline import Inline
+from unveil.experiment.outcome import TRUE
+from unveil.experiment.reproduce.catalogue import QUESTIONS
+from unveil.experiment.reproduce.files import write
+from unveil.experiment.reproduce.plan import Plan
+from unveil.experiment.reproduce.results import Figure, Results
+from unveil.experiment.reproduce.run import Answer, answer
+
+RECALL = Figure(TRUE, "uniform-100", "Recall", 10)
+HIT, MISS = 1, 50
+
+
+def hits(*counts: int, of: int = 10) -> list[list[int]]:
+    """Ranks of ten cases, so many of them hits: one list for each world and replicate."""
+    return [[HIT] * count + [MISS] * (of - count) for count in counts]
+
+
+@pytest.fixture
+def two_worlds() -> Results:
+    """Two worlds of two replicates: naive 2, ideal 8 of ten; corrected closes 5/6 in one world and 2/6 in the other."""
+    return made_up(
+        {
+            "naive": hits(2, 2, 2, 2),
+            "corrected": hits(7, 7, 4, 4),
+            "corrected@popularity": hits(1, 1, 0, 2),
+            "ideal": hits(8, 8, 8, 8),
+        },
+        worlds=2,
+    )
+
+
+def test_each_world_counts_once_with_the_mean_of_its_replicates(two_worlds: Results) -> None:
+    found = next(each for each in shares(two_worlds, RECALL) if each.arm == "corrected")
+    assert found.gap is not None
+    assert found.gap.n == 2
+    assert found.gap.mean == pytest.approx((5 / 6 + 2 / 6) / 2)
+    expected = ratio_interval(np.array([0.5, 0.2]), np.array([0.6, 0.6]))
+    assert (found.gap.low, found.gap.high) == pytest.approx(expected)
+    assert [world.mean for world in found.worlds if world is not None] == pytest.approx([5 / 6, 2 / 6])
+    assert found.lowest == pytest.approx(2 / 6)
+    assert not found.below
+
+
+def test_the_spread_of_worlds_is_told_from_that_of_replicates(two_worlds: Results) -> None:
+    found = levels(two_worlds, "corrected", RECALL, 1.0)
+    assert found is not None
+    assert found.replicates == 0
+    assert found.worlds == pytest.approx(np.std([0.5, 0.2], ddof=1))
+    noisy = levels(two_worlds, "corrected@popularity", RECALL, 1.0)
+    assert noisy is not None
+    assert noisy.replicates == pytest.approx(np.sqrt(np.var([-0.2, 0.0], ddof=1) / 2))
+    assert noisy.worlds == 0, "the means of the worlds are equal"
+
+
+def test_the_reading_says_who_fell_below_naive_and_who_reached_the_aim(two_worlds: Results) -> None:
+    told = " ".join(reading(two_worlds, "true"))
+    assert "none closes 60% at every p; the one with the best worst case is corrected" in told
+    assert "corrected · popularity (NDCG@10 at p = 1; Recall@10 at p = 1)" in told
+    assert "25% of the gap in NDCG@10" in told
+    assert "15% of the gap in Recall@10" in told
+    assert everywhere(shares(two_worlds, RECALL), 0.5) == ["corrected"]
+
+
+def test_the_papers_shares_come_from_its_table() -> None:
+    assert published(("NDCG", 10)) == pytest.approx((0.6110 - 0.6065) / (0.6247 - 0.6065))
+    assert published(("Recall", 10)) == pytest.approx(0.155, abs=0.001)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
+    world = tiny_world(tmp_path_factory.mktemp("world") / "tiny")
+    arms = ("naive", "itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", "ideal")
+    folder = tmp_path_factory.mktemp("beyond") / "run"
+    plan = Plan(tiny_study(world), (1.0, 2.0), replicates=2, estimators=arms)
+    found = answer(Beyond(), plan, folder, Inline())
+    write(found, folder, ["unveil", "reproduce", "beyond"])
+    return found, folder
+
+
+def test_a_variant_is_trained_on_the_log_of_its_estimator(run: tuple[Answer, Path]) -> None:
+    results = run[0].results
+    logs = {arm: results.cell(2.0, arm)["log"]["fingerprint"] for arm in results.arms}
+    assert len(set(logs.values())) == 1
+    losses = [results.cell(1.0, arm)["training"]["loss"] for arm in ("corrected", "corrected@popularity")]
+    assert losses[0] != losses[1]
+    clipped = results.cell(1.0, "itps@popularity+clip=10%")["weights"]["clipped"]
+    assert clipped >= 0.1, "ties at the quantile are clipped with it"
+
+
+def test_the_files_hold_every_share(run: tuple[Answer, Path]) -> None:
+    told = json.loads((run[1] / "results.json").read_text())
+    assert told["question"] == "beyond"
+    assert {(each["estimator"], each["severity"]) for each in told["shares"]} == {
+        (arm, p) for arm in ("itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity") for p in (1, 2)
+    }
+    assert (run[1] / "figures" / "gap-closed.svg").is_file()
+    assert "Share of the gap closed" in (run[1] / "index.html").read_text()
+    assert "beyond" in QUESTIONS
+
+
+def test_without_both_ends_there_is_no_gap() -> None:
+    alone = made_up({"naive": hits(2, 2), "itps": hits(3, 3)})
+    assert "two ends" in reading(alone, "true")[0]
