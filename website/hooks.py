@@ -1,6 +1,5 @@
 """The site's build: pages that are made from the code, and what is filled in on those that are written by hand."""
 
-from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -8,33 +7,16 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from website.commands import with_options
-from website.decisions import decisions
 from website.equations import with_equations
-from website.examples import example_pages
-from website.messages import messages
+from website.made import made_pages
 from website.navigation import expanded
 from website.outward import with_inward_links
-from website.reference import reference
-
-ROOT = Path(__file__).parents[1]
-
-
-def made_pages() -> dict[str, str]:
-    """The pages that nobody writes by hand, by their path in the site."""
-    return {
-        "reference.md": reference(),
-        "messages.md": messages(ROOT / "src"),
-        "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
-        "contributing.md": (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
-        "adr/README.md": decisions(ROOT / "docs" / "adr"),
-        **example_pages(ROOT / "examples"),
-    }
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what is made; give the pages of results a name of their own; fill in the navigation."""
-    for path, text in made_pages().items():
-        files.append(File.generated(config, path, content=text))
+    for path, make in made_pages().items():
+        files.append(File.generated(config, path, content=make()))
     for file in files:
         if file.src_uri.endswith("/index.html"):  # the README beside it is the folder's page
             file.dest_uri = file.src_uri.removesuffix("index.html") + "page.html"
