@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 
 USERS, ITEMS, EVENTS = 138_493, 26_744, 20_000_263
+#: Items with five ratings or more: those that the paper trains on.
+KEPT_ITEMS = 18_345
 
 
 def write_ratings_csv(

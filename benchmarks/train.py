@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.optim import AdamW
 
 from benchmarks import plain_bert4rec as plain
-from benchmarks.memory import peak_mib
+from benchmarks.memory import own_peak_mib
 from unveil.data.batches import ClozeTask, histories
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -129,15 +129,6 @@ def compare_ranking(sequences: Sequences, model: BERT4Rec, turns: int) -> float:
         same = (ours_UK == plain_UK).double().mean().item()
         print(f"rank {turn}: plain {slow:6.2f} s · unveil {fast:6.2f} s · {same:.2%} of places hold the same item")
     return median(ratios)
-
-
-def own_peak_mib() -> float:
-    """Where Linux tells it, the peak of this program alone: getrusage counts what the parent held at the fork too."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return peak_mib()
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
 
 
 def measure_memory(log: Path | None) -> float:
