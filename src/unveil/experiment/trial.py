@@ -82,7 +82,8 @@ class Trial:
 class Jury:
     """The questions of a trial. Users may come back to an item, so what they have met competes like all else.
 
-    Validation, too, is on true relevance, as in the paper, for all arms alike.
+    Validation, too, is on true relevance, as in the paper, for all arms alike; or, if asked for `by_log`, on what was
+    taken, as it is where nobody knows the truth.
     """
 
     validation: ValidationEvaluator
@@ -91,7 +92,15 @@ class Jury:
 
     @classmethod
     def of(
-        cls, world: World, split: Split, recipe: Recipe, *, uniform: int, popular: int, validation: str = FULL
+        cls,
+        world: World,
+        split: Split,
+        recipe: Recipe,
+        *,
+        uniform: int,
+        popular: int,
+        validation: str = FULL,
+        by_log: bool = False,
     ) -> Self:
         """Both sets of cases with their own negatives, drawn from the recipe's seed."""
         seed = recipe.training.seed
@@ -110,7 +119,7 @@ class Jury:
             for cases in (true.test, split.test)
         )
         by_truth = replace(by_truth, judges=judges(world, true.test, TOP))
-        chosen = validation_of(true, recipe, protocol=validation, exclude_seen=False, seed=seed)
+        chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
         chosen = replace(chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH))
         return cls(chosen, by_truth, by_log)
 
@@ -138,11 +147,20 @@ class Bench:
         negatives: int = 100,
         popular: bool = True,
         validation: str = FULL,
+        by_log: bool = False,
     ) -> Self:
         """The bench of a log. Of the recipe, only the seed, the length and what is monitored matter here."""
         split = leave_one_out(Sequences.of(log))
         drawn_by_popularity = negatives if popular else 0
-        jury = Jury.of(world, split, recipe, uniform=negatives, popular=drawn_by_popularity, validation=validation)
+        jury = Jury.of(
+            world,
+            split,
+            recipe,
+            uniform=negatives,
+            popular=drawn_by_popularity,
+            validation=validation,
+            by_log=by_log,
+        )
         return cls(world, log, split, jury)
 
     @property

@@ -80,7 +80,7 @@ def fit_world(log: Interactions, fit: Fit | None = None, progress: Progress | No
         exposure_logits=exposure,
         users=log.users,
         items=log.items,
-        start_U=_first_steps(tuples, fit.real_lengths),
+        start_U=first_steps(tuples, fit.real_lengths),
         severity=fit.severity,
         origin={"kind": "fitted", "log": log.fingerprint()[:16], **report.plain()},
     )
@@ -104,7 +104,7 @@ def _centred(relevance: Factors, centre: float) -> Factors:
     return relevance if centre == 0 else relevance.plus(Factors.constant(*relevance.shape, -centre))
 
 
-def _first_steps(tuples: Tuples, real_lengths: bool) -> NDArray[np.int32]:
+def first_steps(tuples: Tuples, real_lengths: bool) -> NDArray[np.int32]:
     """0 for all, or the first step at which a user was seen; the last for a user who never was."""
     users, _, steps = tuples.shape
     if not real_lengths:

@@ -1,7 +1,7 @@
 """The page: one figure, who survives what, every share, and how it was made."""
 
 from unveil.experiment.assumptions.axes import Axis
-from unveil.experiment.assumptions.run import Tested
+from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.assumptions.standing import Line, Standing, lines
 from unveil.experiment.assumptions.words import TITLE, described, reading, remarks, said
 from unveil.experiment.names import named, share
@@ -15,25 +15,25 @@ from unveil.experiment.reproduce.words import gap_text, headline
 _SURE = "− surely below naive, ° not to be told from it"
 
 
-def page(tested: Tested, command: str) -> Page:
+def page(survey: Survey, command: str) -> Page:
     """The whole page."""
-    first, *rest = reading(tested)
+    first, *rest = reading(survey)
     return Page(
         title=TITLE,
         lede=first,
-        key_figures=_key_figures(tested),
+        key_figures=_key_figures(survey),
         sections=[
-            Section("One assumption at a time", [figure(tested), _verdicts(tested)]),
-            Section("What the figures say", [*(Text(paragraph) for paragraph in rest), Note(remarks(tested))]),
-            Section("Every share", [_shares(tested, axis) for axis in tested.plan.axes]),
-            Section("How it was made", _made(tested, command)),
+            Section("One assumption at a time", [figure(survey), _verdicts(survey)]),
+            Section("What the figures say", [*(Text(paragraph) for paragraph in rest), Note(remarks(survey))]),
+            Section("Every share", [_shares(survey, axis) for axis in survey.plan.axes]),
+            Section("How it was made", _made(survey, command)),
         ],
     )
 
 
-def _key_figures(tested: Tested) -> list[KeyFigure]:
+def _key_figures(survey: Survey) -> list[KeyFigure]:
     """How many levels each estimator is surely above naive at."""
-    every = lines(tested)
+    every = lines(survey)
     names = dict.fromkeys(line.estimator for line in every)
     counted = {name: [each for line in every if line.estimator == name for each in line.standings] for name in names}
     return [
@@ -42,9 +42,9 @@ def _key_figures(tested: Tested) -> list[KeyFigure]:
     ]
 
 
-def figure(tested: Tested) -> Figure:
+def figure(survey: Survey) -> Figure:
     """Estimators down, assumptions across."""
-    axes, every = tested.plan.axes, lines(tested)
+    axes, every = survey.plan.axes, lines(survey)
     names = list(dict.fromkeys(line.estimator for line in every))
     columns = [Along(axis.title, [level.label for level in axis.levels], axis.scale) for axis in axes]
     spots = {(names.index(line.estimator), axes.index(line.axis)): _spots(line) for line in every}
@@ -54,8 +54,8 @@ def figure(tested: Tested) -> Figure:
         f"A row for each of {', '.join(map(named, names))}; a column for each of "
         f"{'; '.join(map(said, axes))}. The numbers are in the tables below.",
         f"0 is the naive loss of the same logs, 100% the ideal one; bars are 95% intervals over "
-        f"{tested.at(tested.plan.base).units}; an arrow at an edge stands for a share outside the panel. Base point: "
-        f"{described(tested.plan.base)}.",
+        f"{survey.at(survey.plan.base).units}; an arrow at an edge stands for a share outside the panel. Base point: "
+        f"{described(survey.plan.base)}.",
     )
 
 
@@ -75,8 +75,8 @@ def _spot(each: Standing | None) -> Spot:
     return Spot(each.gap.mean, each.gap.low, each.gap.high, f"{named(each.estimator)}, {label}: {gap_text(each.gap)}")
 
 
-def _verdicts(tested: Tested) -> Table:
-    every = lines(tested)
+def _verdicts(survey: Survey) -> Table:
+    every = lines(survey)
     rows: list[list[Cell | str]] = [
         [named(name), *(_verdict(line) for line in every if line.estimator == name)]
         for name in dict.fromkeys(line.estimator for line in every)
@@ -84,7 +84,7 @@ def _verdicts(tested: Tested) -> Table:
     return Table(
         "holds: surely above naive at every level; breaks: surely below it at some; fades: neither. With the lowest "
         "share of the gap and where it is",
-        [Column("estimator"), *(Column(axis.title, False, f"{axis.breaks}?") for axis in tested.plan.axes)],
+        [Column("estimator"), *(Column(axis.title, False, f"{axis.breaks}?") for axis in survey.plan.axes)],
         rows,
         sortable=False,
     )
@@ -104,9 +104,9 @@ def mark(each: Standing | None) -> str:
     return f"{gap_text(each.gap)}{' −' if each.below else '' if each.above else ' °'}"
 
 
-def _shares(tested: Tested, axis: Axis) -> Table:
+def _shares(survey: Survey, axis: Axis) -> Table:
     rows: list[list[Cell | str]] = []
-    for line in lines(tested):
+    for line in lines(survey):
         if line.axis is axis:
             found = {each.level: each for each in line.standings}
             rows.append([named(line.estimator), *(mark(found.get(level)) for level in axis.levels)])
@@ -114,36 +114,36 @@ def _shares(tested: Tested, axis: Axis) -> Table:
     return Table(f"Along {axis.title}: share of the gap closed; {_SURE}", [Column("estimator"), *heads], rows)
 
 
-def sheets(tested: Tested) -> list[Sheet]:
+def sheets(survey: Survey) -> list[Sheet]:
     """For the terminal and the README: a table for each axis, with the two ends of the gap."""
-    return [_sheet(tested, axis) for axis in tested.plan.axes]
+    return [_sheet(survey, axis) for axis in survey.plan.axes]
 
 
-def _sheet(tested: Tested, axis: Axis) -> Sheet:
-    table = _shares(tested, axis)
+def _sheet(survey: Survey, axis: Axis) -> Sheet:
+    table = _shares(survey, axis)
     ends = [
-        [f"{named(end)}, {headline(tested.at(tested.plan.base)).name}", *(_mean(tested, axis, end))]
+        [f"{named(end)}, {headline(survey.at(survey.plan.base)).name}", *(_mean(survey, axis, end))]
         for end in (BASE, BOUND)
     ]
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
     return Sheet(f"Along {axis.title}", ["", *(column.title for column in table.columns[1:])], [*rows, *ends], _SURE)
 
 
-def _mean(tested: Tested, axis: Axis, arm: str) -> list[str]:
-    found = [(tested.at(level.point), level.point.severity) for level in axis.levels]
+def _mean(survey: Survey, axis: Axis, arm: str) -> list[str]:
+    found = [(survey.at(level.point), level.point.severity) for level in axis.levels]
     return [f"{results.estimate(severity, arm, headline(results)).mean:.3f}" for results, severity in found]
 
 
-def _made(tested: Tested, command: str) -> list[Block]:
-    plan = tested.plan
+def _made(survey: Survey, command: str) -> list[Block]:
+    plan = survey.plan
     return [
         Text(
             "Each axis is varied by itself from the base point. All estimators of a point share its logs, split and "
             "negatives; under equal settings also the initial weights, batches and masks; and draws at different "
             "points share their luck. Judged on true relevance against uniformly drawn negatives, as in the paper."
         ),
-        Text(f"Preset {plan.study.preset}: {plan.study.training.about}. Worlds come from {tested.source.about}."),
-        worlds_table(tested.worlds),
+        Text(f"Preset {plan.study.preset}: {plan.study.training.about}. Worlds come from {survey.source.about}."),
+        worlds_table(survey.worlds),
         Code(command),
-        Text(f"Fingerprint of the data: {tested.source.fingerprint[:16]}. Versions and times are in about.json."),
+        Text(f"Fingerprint of the data: {survey.source.fingerprint[:16]}. Versions and times are in about.json."),
     ]

@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Survey:
     """What came out, and what it was made from."""
 
     plan: Assumptions
@@ -51,7 +51,7 @@ class Tested:
 
 def run(
     plan: Assumptions, folder: Path, engine: Engine, *, watch: Watcher | None = None, take_from: Path | None = None
-) -> Tested:
+) -> Survey:
     """Do what is left to do in `folder`, and give everything. A folder of the same study lends its worlds."""
     begun = time.monotonic()
     refuse_more_than_one(plan.study, plan.worlds)
@@ -65,4 +65,4 @@ def run(
             store.adopt(take_from, [job.key for job in (*jobs[0], *jobs[1].values())])
             adopt(take_from, folder, plan.worlds)
         worlds, cells, made = worlds_and_cells(*jobs, store, engine, watch or Silent())
-    return Tested(plan, source, cells, worlds, time.monotonic() - begun, made)
+    return Survey(plan, source, cells, worlds, time.monotonic() - begun, made)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from unveil.evaluation.stats import Paired
 from unveil.experiment.assumptions.axes import Axis, Level
-from unveil.experiment.assumptions.run import Tested
+from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.outcome import BASE, BOUND, Estimate
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.words import against_base, headline
@@ -55,20 +55,20 @@ class Line:
         return min(known, key=lambda each: each.gap.mean if each.gap else 0.0) if known else None
 
 
-def lines(tested: Tested) -> list[Line]:
+def lines(survey: Survey) -> list[Line]:
     """Every estimator between naive and ideal, along every axis; levels at which it has no arm are left out."""
-    between = [name for name in dict.fromkeys(tested.plan.estimators) if name not in (BASE, BOUND)]
-    at = {level: standings(tested, level) for axis in tested.plan.axes for level in axis.levels}
+    between = [name for name in dict.fromkeys(survey.plan.estimators) if name not in (BASE, BOUND)]
+    at = {level: standings(survey, level) for axis in survey.plan.axes for level in axis.levels}
     return [
         Line(name, axis, tuple(at[level][name] for level in axis.levels if name in at[level]))
-        for axis in tested.plan.axes
+        for axis in survey.plan.axes
         for name in between
     ]
 
 
-def standings(tested: Tested, level: Level) -> dict[str, Standing]:
+def standings(survey: Survey, level: Level) -> dict[str, Standing]:
     """All estimators at one level."""
-    results, severity = tested.at(level.point), level.point.severity
+    results, severity = survey.at(level.point), level.point.severity
     figure = headline(results)
     tests = against_base(results, severity, figure)
     return {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from unveil.experiment.assumptions.axes import Axis, Point
-from unveil.experiment.assumptions.run import Tested
+from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.assumptions.standing import Line, Standing, lines
 from unveil.experiment.names import listed, named, share
 from unveil.experiment.outcome import Estimate
@@ -13,16 +13,16 @@ TITLE = "Which estimator survives when its assumptions fail?"
 _HOLDS = {"holds": "surely above naive at every level", "breaks": "surely below naive at some level"}
 
 
-def reading(tested: Tested) -> list[str]:
+def reading(survey: Survey) -> list[str]:
     """The base point, each axis, and who holds everywhere."""
-    found = lines(tested)
-    return [_overall(found), _base(tested), *(_axis(axis, found) for axis in tested.plan.axes)]
+    found = lines(survey)
+    return [_overall(found), _base(survey), *(_axis(axis, found) for axis in survey.plan.axes)]
 
 
-def remarks(tested: Tested) -> str:
+def remarks(survey: Survey) -> str:
     """What intervals and tests are over."""
     return (
-        f"{caution(tested.at(tested.plan.base))} A test is against the naive loss of the same logs; p-values are "
+        f"{caution(survey.at(survey.plan.base))} A test is against the naive loss of the same logs; p-values are "
         f"corrected (Holm) over the estimators of a level, not over levels."
     )
 
@@ -64,10 +64,10 @@ def _gaps(standings: Sequence[Standing]) -> list[Estimate]:
     return [each.gap for each in standings if each.gap is not None]
 
 
-def _base(tested: Tested) -> str:
-    base = tested.plan.base
-    found = next((axis, level) for axis in tested.plan.axes for level in axis.levels if level.point == base)
-    rows = [line for line in lines(tested) if line.axis is found[0]]
+def _base(survey: Survey) -> str:
+    base = survey.plan.base
+    found = next((axis, level) for axis in survey.plan.axes for level in axis.levels if level.point == base)
+    rows = [line for line in lines(survey) if line.axis is found[0]]
     shares = [
         f"{named(line.estimator)} {gap_text(each.gap)}"
         for line in rows

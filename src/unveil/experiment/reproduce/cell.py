@@ -18,6 +18,7 @@ from unveil.experiment.trial import BASELINES, Bench
 from unveil.experiment.variants import Variant
 from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
+from unveil.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,21 @@ class CellJob:
         """Train, judge, and tell all that tables and plots need."""
         bench = _bench(self.study, self.folder, self.world, self.severity, self.replicate)
         recipe = self.study.recipe(self.arm, self.study.training_seed(self.world, self.replicate))
-        name = self.arm if self.arm in BASELINES else Variant.of(self.arm).estimator
-        arm = bench.arm(name, clipped(recipe, bench), told.Share(tell))
-        return {
-            "world": self.world,
-            "severity": self.severity,
-            "replicate": self.replicate,
-            "estimator": self.arm,
-            "log": _log(bench),
-            "ranks": {TRUE: told.ranks(arm.truth), STANDARD: told.ranks(arm.standard)},
-            "lists": told.lists(arm.truth),
-            "weights": None if arm.weights is None else asdict(arm.weights.diagnostics),
-            "training": None if arm.fitted is None else told.training(arm.fitted),
-        }
+        where = {"world": self.world, "severity": self.severity, "replicate": self.replicate}
+        return {**where, "estimator": self.arm, **judged(bench, self.arm, recipe, tell)}
+
+
+def judged(bench: Bench, name: str, recipe: Recipe, tell: Tell) -> dict[str, Any]:
+    """Train an arm on a bench, judge it, and tell what came out and of which log."""
+    trained = name if name in BASELINES else Variant.of(name).estimator
+    arm = bench.arm(trained, clipped(recipe, bench), told.Share(tell))
+    return {
+        "log": _log(bench),
+        "ranks": {TRUE: told.ranks(arm.truth), STANDARD: told.ranks(arm.standard)},
+        "lists": told.lists(arm.truth),
+        "weights": None if arm.weights is None else asdict(arm.weights.diagnostics),
+        "training": None if arm.fitted is None else told.training(arm.fitted),
+    }
 
 
 def _training_cost(study: Study, arm: str) -> float:

@@ -82,13 +82,17 @@ def _done(plan: Plan, store: Store, engine: Engine, watch: Watcher) -> tuple[lis
 def worlds_and_cells(
     worlds: Sequence[WorldJob], cells: Mapping[At, Job], store: Store, engine: Engine, watch: Watcher
 ) -> tuple[list[dict[str, Any]], dict[At, dict[str, Any]], int]:
-    """What the worlds are, the results of all cells by their places, and how many of these were made now."""
-    left = [job.key for job in cells.values() if store.result(job.key) is None]
+    """What the worlds are, the results of all cells by their places, and how many of these were made now.
+
+    Places may share a cell: it is made once.
+    """
+    each = {job.key: job for job in cells.values()}
+    left = [key for key in each if store.result(key) is None]
     for job in worlds:
         if left and not (place(store.folder, job.number) / "world.json").is_file():
             store.forget(job.key)  # its description was taken over, or its folder removed
     described = run_grid(worlds, store, engine, watch)
-    done = run_grid(list(cells.values()), store, engine, watch)
+    done = run_grid(list(each.values()), store, engine, watch)
     return list(described.values()), {at: done[job.key] for at, job in cells.items()}, len(left)
 
 

@@ -37,7 +37,7 @@ class Source:
         folder = Path(study.data)
         if (folder / "world.json").is_file():
             world = World.load(folder)
-            return cls(study.data, _digest(folder), repr(world))
+            return cls(study.data, digest(folder), repr(world))
         log = read(study.data)
         observed(log, study.steps)  # refuses what no world can be fitted to
         return cls(study.data, log.fingerprint(), f"{log!r}")
@@ -48,11 +48,12 @@ def read(data: str) -> Interactions:
     return FILTERS(Interactions.read(data))
 
 
-def _digest(folder: Path) -> str:
-    digest = sha256()
+def digest(folder: Path) -> str:
+    """What tells a saved world from others."""
+    found = sha256()
     for name in ("world.json", "ids.json", "factors.safetensors"):
-        digest.update((folder / name).read_bytes())
-    return digest.hexdigest()
+        found.update((folder / name).read_bytes())
+    return found.hexdigest()
 
 
 def place(folder: Path, number: int) -> Path:

@@ -10,6 +10,7 @@ import torch
 
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.scorer import Scorer
+from unveil.experiment.costs import seconds_of
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.reproduce import told
@@ -92,15 +93,8 @@ def forget_trainings(cells: list[RealCell]) -> None:
 
 
 def training_cost(study: RealStudy, arm: str, size: tuple[int, int, int]) -> float:
-    """Seconds on one core, roughly: the network over the tokens of an epoch, and the softmax over all items."""
-    users, items, events = size
-    recipe = study.recipe(arm, 0)
-    network, task = recipe.model, recipe.task
-    tokens = min(events, users * network.length)
-    blocks, width = getattr(network, "blocks", 1), network.width
-    inside = 6 * blocks * tokens * width * (12 * width + 2 * min(network.length, events / users))
-    softmax = 6 * task.mask_probability * tokens * items * width
-    return recipe.training.epochs * ((inside + softmax) / 4e10 + 0.004 * blocks * users / task.batch_size)
+    """Seconds on one core, roughly."""
+    return seconds_of(study.recipe(arm, 0), size)
 
 
 @lru_cache(maxsize=1)

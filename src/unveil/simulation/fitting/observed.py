@@ -1,6 +1,9 @@
 """The (user, item, step, rating) tuples of a log. Shapes: N tuples, U users, T steps."""
 
+from dataclasses import replace
+
 import numpy as np
+from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -13,20 +16,32 @@ _WITHOUT = "Name the column with --rating-col, or use a log with ratings; `unvei
 def observed(log: Interactions, steps: int) -> Tuples:
     """Each user's last `steps` events with their ratings, aligned at the end: step T − 1 is the most recent."""
     _refuse_unrated(log)
+    assert log.rating is not None
+    taken, event_N = _last(log, steps)
+    rating_N = log.rating[event_N].astype(np.float64)
+    _refuse_unusable(rating_N)
+    return replace(taken, value_N=rating_N)
+
+
+def taken(log: Interactions, steps: int) -> Tuples:
+    """The same events of any log, each with the value 1: all that is known of a log without ratings."""
+    return _last(log, steps)[0]
+
+
+def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
+    """Each user's last `steps` events, and their rows of the log."""
     histories = Sequences.of(log)
     _refuse_too_short(histories, steps)
-    assert log.rating is not None
     first = histories.n_steps - steps
     late_N = histories.step_N >= first
-    rating_N = log.rating[histories.event_N[late_N]].astype(np.float64)
-    _refuse_unusable(rating_N)
-    return Tuples(
+    found = Tuples(
         user_N=histories.user_N[late_N].astype(np.int64),
         item_N=histories.item_N[late_N].astype(np.int64),
         step_N=histories.step_N[late_N].astype(np.int64) - first,
-        value_N=rating_N,
+        value_N=np.ones(int(late_N.sum())),
         shape=(histories.n_users, histories.n_items, steps),
     )
+    return found, np.asarray(histories.event_N[late_N], np.int64)
 
 
 def _refuse_unrated(log: Interactions) -> None:
@@ -48,7 +63,7 @@ def _refuse_too_short(histories: Sequences, steps: int) -> None:
         )
 
 
-def _refuse_unusable(rating_N: np.typing.NDArray[np.float64]) -> None:
+def _refuse_unusable(rating_N: NDArray[np.float64]) -> None:
     if missing := int((~np.isfinite(rating_N)).sum()):
         raise UnveilError(
             f"{missing:,} of {len(rating_N):,} events have no rating, or one that is not a number",
