@@ -39,7 +39,7 @@ class Scale:
     percent: tuple[bool, bool] = (False, False)
     bottom: float | None = 0.0  # None: where the lines do
     top: float | None = None
-    ticks: Sequence[float] | None = None
+    ticks: Mapping[float, str] | None = None
     whole: bool = False  # only whole numbers below
     diagonal: bool = False
 
@@ -63,8 +63,8 @@ def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Sc
         return on.drawing(slug)
 
 
-def apart(height: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """The heights moved as little as a few passes need for neighbours to stand at least `gap` apart."""
+def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> NDArray[np.float64]:
+    """The heights moved as little as a few passes need for neighbours to stand `gap` apart, and none below `floor`."""
     order = np.argsort(height, kind="stable")
     placed = height[order].astype(float)
     for _ in range(50):
@@ -72,6 +72,8 @@ def apart(height: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
             missing = gap - (placed[low + 1] - placed[low])
             if missing > 0:
                 placed[low], placed[low + 1] = placed[low] - missing / 2, placed[low + 1] + missing / 2
+    for place in range(len(placed)):
+        placed[place] = max(placed[place], floor if place == 0 else placed[place - 1] + gap * (floor > -np.inf))
     spread = np.empty_like(placed)
     spread[order] = placed
     return spread
@@ -94,14 +96,15 @@ def _scaled(axes: "Axes", scale: Scale) -> None:
         if is_share:
             axis.set_major_formatter(PercentFormatter(1))
     if scale.ticks is not None:
-        axes.set_xticks(list(scale.ticks), [f"{place:g}" for place in scale.ticks])
+        axes.set_xticks(list(scale.ticks), list(scale.ticks.values()))
     if scale.whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _named(axes: "Axes", drawn: Mapping[str, Line]) -> None:
     low, high = axes.get_ylim()
-    heights = apart(np.array([line.y[-1] for line in drawn.values()], float), _LABEL_GAP * (high - low))
+    ends = np.array([line.y[-1] for line in drawn.values()], float)
+    heights = apart(ends, _LABEL_GAP * (high - low), low + 0.02 * (high - low))
     for (name, line), height in zip(drawn.items(), heights.tolist(), strict=True):
         axes.annotate(
             name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…",

@@ -87,7 +87,7 @@ def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popular
         on.axes.set(xscale="log", yscale="log")
         marks = on.axes.scatter(ranks, count_V[shown], s=14, color=COLOURS[0], linewidths=0)
         marks.set_gid("points")
-        _plain_numbers(on.axes)
+        plain_numbers(on.axes)
         lines = [f"{names[v]}: rank {r:,}, taken {count_V[v]:,} times" for r, v in zip(ranks, shown, strict=True)]
         return themed(on.figure, slug, {"points": lines})
 
@@ -170,7 +170,7 @@ def scatter(
         order = np.argsort(-area, kind="stable")
         marks = on.axes.scatter(x_V[order], y_V[order], s=area[order], color=COLOURS[0], alpha=0.55, linewidths=0)
         marks.set_gid("points")
-        _plain_numbers(on.axes, y=False)
+        plain_numbers(on.axes, y=False)
         return themed(on.figure, slug, {"points": [titles[v] for v in order]})
 
 
@@ -196,13 +196,13 @@ def distributions(
             told = [f"{label}, {low:.2g} to {high:.2g}: {part:.1%}" for low, high, part in spans]
             on.marks(np.sqrt(edges[:-1] * edges[1:]).tolist(), share.tolist(), told, colour, hidden=True)
             _named(on.axes, label, (float(edges[peak : peak + 2].mean()), float(share[peak])), colour)
-        _plain_numbers(on.axes, y=False)
+        plain_numbers(on.axes, y=False)
         on.axes.set_ylim(bottom=0)
         on.axes.margins(y=0.12)
         return on.drawing(slug)
 
 
-def _plain_numbers(axes: "Axes", *, y: bool = True) -> None:
+def plain_numbers(axes: "Axes", *, y: bool = True) -> None:
     """1, 10, 100 in place of powers of ten, with 2 and 5 between them where the axis is short."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

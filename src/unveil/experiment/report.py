@@ -20,11 +20,12 @@ from unveil.files import write_whole
 
 @dataclass(frozen=True)
 class Cell:
-    """What a table shows, the value it is sorted by, and a word that sets it apart."""
+    """What a table shows, the value it is sorted by, and a word that sets it apart, a `soft` one less so."""
 
     text: str
     value: float | str
     mark: str = ""
+    soft: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from unveil.experiment.lines import Line, Scale, colour_of, lines
-from unveil.experiment.plots import canvas
+from unveil.experiment.plots import canvas, plain_numbers
 from unveil.experiment.svg import INK, MUTED, Drawing, themed
 
 _ROW_HEIGHT = 0.36
@@ -80,4 +80,5 @@ def reliability(
             on.axes.annotate(
                 name, (0.03, 0.96 - 0.08 * place), xycoords="axes fraction", color=colour, va="top", fontsize=9.5
             )
+        plain_numbers(on.axes)
         return on.drawing(slug)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
+from unveil.evaluation.seen import seen_cells
 from unveil.experiment.compared.runs import Judged
 from unveil.serving.recommender import Recommender
 
@@ -26,6 +27,7 @@ class Example:
     history: tuple[int, ...]  # the last few items, oldest first
     earlier: int  # how many came before them
     target: int
+    barred: bool  # the target was met before, and lists leave out what was met
     ranks: tuple[int, ...]  # of the target among all items, run by run
     lists: tuple[tuple[int, ...], ...]
 
@@ -36,7 +38,7 @@ def examples(runs: Sequence[Judged], recommender: Recommender, users: Sequence[s
     if users:
         picked = {_case_of(user, recommender, frame["user"].to_numpy()): "asked for" for user in users}
     else:
-        picked = _picked(runs)
+        picked = _picked(runs, _barred_C(runs[0], recommender))
     return [_example(runs, recommender, case, why) for case, why in picked.items()]
 
 
@@ -52,19 +54,31 @@ def _overlap(one_CK: NDArray[np.int32], other_CK: NDArray[np.int32]) -> NDArray[
     return np.asarray(same_CKK.any(axis=2).mean(axis=1))
 
 
-def _picked(runs: Sequence[Judged]) -> dict[int, str]:
+def _barred_C(run: Judged, recommender: Recommender) -> NDArray[np.bool_]:
+    """The cases whose target can stand in no list, since it was met before."""
+    frame = run.evaluation.frame
+    barred_C = np.zeros(len(frame), np.bool_)
+    if run.experiment.evaluation.exclude_seen:
+        row_N, seen_N = seen_cells(recommender.sequences, frame["user"].to_numpy(), frame["seen"].to_numpy())
+        barred_C[row_N[seen_N == frame["item"].to_numpy()[row_N]]] = True
+    return barred_C
+
+
+def _picked(runs: Sequence[Judged], barred_C: NDArray[np.bool_]) -> dict[int, str]:
+    """Cases whose target may be listed, where there are any."""
     if len(runs) > 1:
         value_C = shared_C(runs)
         why = ("the lists differ most", "the lists differ as they do on average", "the lists differ least")
     else:
         value_C = -runs[0].evaluation.frame["full:rank"].to_numpy().astype(float)
         why = ("the item was missed by most", "the item was found as usual", "the item was found best")
-    return dict(zip(_spread(value_C), why, strict=True))
+    among = np.flatnonzero(~barred_C) if not barred_C.all() else np.arange(len(barred_C))
+    return dict(zip(_spread(value_C, among), why, strict=False))
 
 
-def _spread(value_C: NDArray[np.float64]) -> list[int]:
+def _spread(value_C: NDArray[np.float64], among: NDArray[np.int64]) -> list[int]:
     """The cases of the lowest, the median and the highest value; of equal ones any, but always the same."""
-    mixed_C = np.random.default_rng(0).permutation(len(value_C))
+    mixed_C = np.random.default_rng(0).permutation(among)
     order_C = mixed_C[np.argsort(value_C[mixed_C], kind="stable")]
     return [int(order_C[place]) for place in (0, len(order_C) // 2, -1)]
 
@@ -89,6 +103,7 @@ def _example(runs: Sequence[Judged], recommender: Recommender, case: int, why: s
         tuple(history[-_SHOWN:]),
         max(0, len(history) - _SHOWN),
         int(row["item"]),
+        runs[0].experiment.evaluation.exclude_seen and row["item"] in history,
         tuple(int(run.evaluation.frame["full:rank"][case]) for run in runs),
         tuple(tuple(item for item in _lists(run)[case].tolist() if item != NOBODY) for run in runs),
     )

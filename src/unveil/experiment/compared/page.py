@@ -1,6 +1,6 @@
 """The page of a report."""
 
-from unveil.experiment.compared import models, results
+from unveil.experiment.compared import belief, novelty, results, training
 from unveil.experiment.compared.examples import Example
 from unveil.experiment.compared.run import Report
 from unveil.experiment.compared.words import caution, reading
@@ -20,9 +20,11 @@ from unveil.wording import quantity
 
 _KEYS = 4
 _EXAMPLES = (
-    "What users would have been shown in the place of the last event that was held out. Three of them say nothing "
-    "about the mean; they show what the figures are about."
+    "What users would have been shown in the place of the last event that was held out. A few of them say nothing "
+    "about the mean; they show what the figures are about. Below an item: how often it stands in the training part, "
+    "and its place in the lists of other runs."
 )
+_BARRED = " The user had met it before, and lists leave out what was met."
 _MADE = (
     "Accuracy is on the events that were held out for the test; ties go against the target; a user counts once. "
     "Novelty, slices and calibration are of the same cases. Popularity is counted in the training part. Every figure "
@@ -38,9 +40,9 @@ def report_page(report: Report, command: str) -> Page:
         Section("What came out", [Note(first), *map(Text, rest), *results.blocks(report), Note(caution(report))]),
         *([Section("Which differences are more than chance", results.tests(report))] if several else []),
         Section("Who gains", results.gains(report)),
-        *([Section("Novelty against accuracy", models.dial(report))] if _dialled(report) else []),
-        Section("Can the scores be believed?", models.calibration(report)),
-        Section("How they were trained", models.training(report)),
+        *([Section("Novelty against accuracy", novelty.blocks(report))] if _dialled(report) else []),
+        Section("Can the scores be believed?", belief.blocks(report)),
+        Section("How they were trained", training.blocks(report)),
         Section("Lists side by side" if several else "Lists", _lists(report)),
         Section("How it was made", [Text(_MADE), Code(command)]),
     ]
@@ -82,7 +84,7 @@ def _side_by_side(report: Report, example: Example) -> Lists:
     return Lists(
         f"User {example.user}: {example.why}",
         f"History, newest last: {earlier}{history}. Taken next: {titles[example.target]}; its place among all items: "
-        f"{places}.",
+        f"{places}.{_BARRED if example.barred else ''}",
         [
             Ranked(name, [_entry(report, example, place, item) for item in example.lists[place]])
             for place, name in enumerate(report.names)
@@ -91,7 +93,11 @@ def _side_by_side(report: Report, example: Example) -> Lists:
 
 
 def _entry(report: Report, example: Example, place: int, item: int) -> Entry:
-    elsewhere = [found for other, found in enumerate(example.lists) if other != place and item in found]
-    alone = bool(len(report.runs) > 1 and not elsewhere)
-    mark = "taken next" if item == example.target else "only here" if alone else ""
-    return Entry(report.titles[item], f"taken {quantity(int(report.count_V[item]), 'time')}", mark)
+    others = [
+        f"{name} {found.index(item) + 1}"
+        for other, (name, found) in enumerate(zip(report.names, example.lists, strict=True))
+        if other != place and item in found
+    ]
+    also = f"; also {', '.join(others)}" if others else ""
+    mark = "taken next" if item == example.target else ""
+    return Entry(report.titles[item], f"taken {quantity(int(report.count_V[item]), 'time')}{also}", mark)

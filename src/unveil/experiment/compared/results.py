@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from unveil.evaluation.compare import higher_is_better
 from unveil.evaluation.result import label
 from unveil.experiment.compared.run import Report
 from unveil.experiment.compared.slices import COLUMN, Slice
@@ -17,7 +16,16 @@ from unveil.experiment.result_plots import Dot, intervals
 
 LISTS = "lists"
 _HEADLINES = ("NDCG@10", "Recall@10")
+_FIRST = ("NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5")
+#: What the figures of lists are; which way is better is for the reader to say.
+_MEANT = {
+    "ARP": "training events of a listed item",
+    "EFD": "surprise of a listed item, bits",
+    "Coverage": "of all items",
+    "Gini": "0: all items listed alike",
+}
 _LONGEST = 26
+_BEST = "best"
 _TESTED = (
     "Each user counts once in every pair of runs (paired t-test). The p-values are corrected by Holm's method for all "
     "{tests:,} tests between these runs, every protocol and metric together; those of the headlines are shown, and all "
@@ -80,10 +88,8 @@ def _asked(protocol: str) -> str:
 def _table(report: Report, protocol: str) -> Table:
     rows = report.runs[0].evaluation.summary.filter(pl.col("protocol") == protocol)
     names = [label(metric, k) for metric, k in rows.select("metric", "k").iter_rows()]
-    names = sorted(names, key=lambda name: (-int(name.partition("@")[2] or 0), names.index(name)))
-    columns = [
-        Column(name, True, "" if higher_is_better(name.partition("@")[0]) else "lower is better") for name in names
-    ]
+    names = sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+    columns = [Column(name, True, _MEANT.get(name.partition("@")[0], "")) for name in names]
     body = [[run, *(_cell(report, place, protocol, name) for name in names)] for place, run in enumerate(report.names)]
     caption = "What is listed: ten items for each user" if protocol == LISTS else f"{protocol.capitalize()} ranking"
     users = f"{rows['n'][0]:,} users"
@@ -94,7 +100,8 @@ def _cell(report: Report, place: int, protocol: str, name: str) -> Cell:
     row = row_of(report, place, protocol, name)
     digits = 3 if row["mean"] < 10 else 1
     span = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
-    return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], _mark(report, place, protocol, row))
+    mark = "" if protocol == LISTS else _mark(report, place, protocol, row)
+    return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], mark, soft=mark == _BEST)
 
 
 def _mark(report: Report, place: int, protocol: str, row: dict[str, Any]) -> str:
@@ -102,7 +109,7 @@ def _mark(report: Report, place: int, protocol: str, row: dict[str, Any]) -> str
         return ""
     asked = (pl.col("protocol") == protocol) & (pl.col("metric") == row["metric"]) & (pl.col("k") == row["k"])
     found = report.comparison.table.filter(asked & (pl.col("model") == report.names[place])).row(0, named=True)
-    return "surely best" if found["significant"] else "best" if found["place"] == 1 else ""
+    return "surely best" if found["significant"] else _BEST if found["place"] == 1 else ""
 
 
 def tests(report: Report) -> list[Block]:
@@ -145,7 +152,8 @@ def gains(report: Report) -> list[Block]:
 
 
 def _slice_lines(report: Report, of: str, found: Sequence[Slice]) -> Figure:
-    at = list(range(1, len(found) + 1))
+    at = range(len(found))
+    ticks = {float(place): each.name.partition(":")[0] for place, each in enumerate(found)}
     drawn = {}
     for place, run in enumerate(report.names):
         mean, low, high = zip(*(each.estimates[place] for each in found), strict=True)
@@ -153,7 +161,7 @@ def _slice_lines(report: Report, of: str, found: Sequence[Slice]) -> Figure:
         drawn[run] = Line(at, mean, told, place, low, high)
     return Figure(
         f"By {of}",
-        lines(drawn, ("third of the cases, from the fewest", "NDCG@10"), f"by-{of.split()[0]}", Scale(ticks=at)),
+        lines(drawn, ("third of the cases", "NDCG@10"), f"by-{of.split()[0]}", Scale(ticks=ticks)),
         "; ".join(line for each in drawn.values() for line in each.told),
         f"{'; '.join(each.name for each in found)}. Bands are 95% intervals over users.",
     )

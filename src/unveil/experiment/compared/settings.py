@@ -11,7 +11,7 @@ _ABSENT = "–"
 
 
 def differing(runs: Sequence[Judged]) -> dict[str, list[Any]]:
-    """The settings that are not the same everywhere, with their value in each run; also what the runs were made with."""
+    """The settings that are not the same everywhere, with their value in each run; versions too."""
     trees = [run.settings | _made_with(run) for run in runs]
     names = dict.fromkeys(name for tree in trees for name in tree if name not in _ASIDE)
     found = {name: [tree.get(name, _ABSENT) for tree in trees] for name in names}

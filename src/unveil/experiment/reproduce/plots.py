@@ -60,7 +60,7 @@ def bands(at: Sequence[float], curves: Mapping[str, Band], axes: tuple[str, str]
         label: Line(at, band.mean, _told(label, at, band), band.colour, band.low, band.high)
         for label, band in curves.items()
     }
-    return lines(drawn, axes, slug, Scale(bottom=None, ticks=at))
+    return lines(drawn, axes, slug, Scale(bottom=None, ticks={place: f"{place:g}" for place in at}))
 
 
 def _told(label: str, at: Sequence[float], band: Band) -> list[str]:

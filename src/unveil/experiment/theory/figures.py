@@ -79,5 +79,6 @@ def _over_severity(rows: Sequence[Minimiser], value: Callable[[Minimiser], float
         mine = [row for row in rows if row.estimator == label]
         told = [f"{label}, severity {row.severity:g}: {value(row):.1%}" for row in mine]
         drawn[label] = Line([row.severity for row in mine], [value(row) for row in mine], told, _COLOURS[label])
-    scale = Scale(percent=(False, True), top=1.0, ticks=sorted({row.severity for row in rows}))
+    ticks = {severity: f"{severity:g}" for severity in sorted({row.severity for row in rows})}
+    scale = Scale(percent=(False, True), top=1.0, ticks=ticks)
     return lines(drawn, ("severity p", "favourite stands first"), slug, scale)
