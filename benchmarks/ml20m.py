@@ -26,7 +26,7 @@ from typing import TypeVar
 
 import torch
 
-from benchmarks.generated import KEPT_ITEMS, USERS, write_ratings_csv
+from benchmarks.generated import KEPT_ITEMS, USERS
 from benchmarks.memory import own_peak_mib
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences

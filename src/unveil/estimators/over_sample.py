@@ -44,8 +44,7 @@ class OverSample:
 
     def fit(self, train: Sequences) -> Self:
         """Count."""
-        count_V = np.bincount(train.item_N, minlength=train.n_items)
-        object.__setattr__(self, "sampler", Sampler.by_count(count_V, self.negatives, self.power))
+        object.__setattr__(self, "sampler", Sampler.by_count(train.count_V, self.negatives, self.power))
         return self
 
     def drawn(self, slots: Slots) -> tuple[Tensor, Tensor]:
