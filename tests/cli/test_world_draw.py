@@ -129,3 +129,17 @@ def test_the_built_in_world_of_another_seed_can_be_kept(unveil: Command, tmp_pat
     asked = ("--seed", 2, "--save-world", tmp_path / "world", "--overwrite")
     assert unveil("world", "draw", "builtin", "-o", tmp_path / "log.parquet", *asked).code == 0
     assert World.load(tmp_path / "world").origin["seed"] == 2
+
+
+def test_a_log_with_ratings_is_the_same_log_with_a_column_more(unveil: Command, saved: Path, tmp_path: Path) -> None:
+    for name, asked in (("plain", ()), ("rated", ("--ratings", "--ratings-noise", 0.5)), ("stars", ("--stars",))):
+        assert unveil("world", "draw", saved, "-o", tmp_path / f"{name}.csv", *asked).code == 0
+    plain, rated, stars = (Interactions.read(tmp_path / f"{name}.csv") for name in ("plain", "rated", "stars"))
+    assert plain.rating is None
+    for log in (rated, stars):
+        assert log.rating is not None
+        assert {**log.columns(), "rating": None}.keys() == {*plain.columns(), "rating"}
+        assert all(np.array_equal(log.columns()[name], column) for name, column in plain.columns().items())
+    assert set(np.unique(stars.rating)) <= {1, 2, 3, 4, 5}
+    refused = ("world", "draw", saved, "-o", tmp_path / "no.csv", "--ratings", "--ratings-noise", -1)
+    assert "ratings_noise: out of range" in unveil(*refused).failure()

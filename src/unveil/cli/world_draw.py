@@ -37,6 +37,11 @@ def draw(
     relevance_draw: Annotated[
         bool, typer.Option(help="Keep a choice only where it pleases, with probability γ; or keep every choice.")
     ] = True,
+    ratings: Annotated[
+        bool, typer.Option("--ratings", help="Rate what is taken: its relevance logit, with an error.")
+    ] = False,
+    ratings_noise: Annotated[float, typer.Option(help="Standard deviation of the error of ratings.")] = 1.0,
+    stars: Annotated[bool, typer.Option("--stars", help="Round the ratings to 1 … 5.")] = False,
     save_world: Annotated[
         Path | None,
         typer.Option(
@@ -46,24 +51,33 @@ def draw(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
 ) -> None:
-    """Draw a log, each event with its own step and its true propensity."""
+    """Draw a log, each event with its own step, its true propensity and, if asked for, a rating."""
     import numpy as np
 
     from unveil.cli.progress import bar
     from unveil.data.sinks import write
     from unveil.files import refuse_existing, refuse_occupied
     from unveil.simulation.choice import choice_model
+    from unveil.simulation.ratings import Ratings
     from unveil.simulation.world import World
 
     refuse_existing(output, overwrite=overwrite)
     if save_world is not None:
         refuse_occupied(save_world, overwrite=overwrite)
     choice_model(choice)
+    rated = Ratings(ratings_noise, stars) if ratings or stars else None
     saved = World.builtin(seed=seed) if world == _BUILTIN else World.load(Path(world))
     source = saved if severity is None else saved.with_severity(severity)
     source = source.with_foresight(foresight)
     with bar("drawing the log") as progress:
-        log = source.log(np.random.default_rng(seed), choice, relevance_draw=relevance_draw, progress=progress)
+        log = source.log(
+            np.random.default_rng(seed),
+            choice,
+            relevance_draw=relevance_draw,
+            ratings_noise=rated.noise if rated else None,
+            stars=stars,
+            progress=progress,
+        )
     write(log, output)
     typer.echo(f"{output}: {log}, drawn from {source!r}")
     if save_world is not None:

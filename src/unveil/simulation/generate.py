@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.propensity.factors import TILE, sigmoid
 from unveil.simulation.choice import ChoiceModel, choice_model
+from unveil.simulation.ratings import Ratings
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
@@ -74,15 +75,18 @@ def draw_log(
     choice: str = "rational_exposed",
     *,
     relevance_draw: bool = True,
+    ratings: Ratings | None = None,
     progress: Progress | None = None,
 ) -> Interactions:
-    """A log with raw ids, times, and each event's own step and true propensity θ.
+    """A log with raw ids, times, and each event's own step and true propensity θ; with `ratings`, what it pleased.
 
     One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the world's,
-    so that the log's dense indices are the world's, whether or not a user or an item occurs.
+    so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have a stream of
+    random numbers of their own: all else is drawn as it would be without them.
     """
     for_events, for_times = rng.spawn(2)
     events = draw(world, for_events, choice_model(choice), relevance_draw=relevance_draw, progress=progress)
+    rating = None if ratings is None else ratings.of(world, events, rng.spawn(1)[0])
     second_U = for_times.integers(8 * 3600, 23 * 3600, world.n_users)
     return Interactions(
         user=events.user_N,
@@ -90,6 +94,7 @@ def draw_log(
         users=world.users,
         items=world.items,
         time=_FIRST_DAY + events.step_N * np.int64(_DAY) + second_U[events.user_N] * _SECOND,
+        rating=rating,
         propensity=world.exposure_of(events.user_N, events.item_N, events.step_N).astype(np.float64),
         step=events.step_N,
     )
