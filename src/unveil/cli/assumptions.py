@@ -8,8 +8,7 @@ import typer
 
 from unveil.cli.answers import command_of, print_answer, until_stopped
 from unveil.cli.grouped import takes
-from unveil.cli.study_options import StudyOptions, named_in
-from unveil.errors import UnveilError
+from unveil.cli.study_options import StudyOptions, named_in, numbers_in
 
 if TYPE_CHECKING:
     from unveil.experiment.assumptions.plan import Assumptions
@@ -54,21 +53,14 @@ class AssumptionOptions(StudyOptions):
         study = self.study()
         base = Point(study.choice, study.foresight, self.severity, study.propensity)
         values = {
-            "foresight": _numbers(self.foresights),
+            "foresight": numbers_in(self.foresights),
             "propensity": named_in(self.propensities),
             "choice": named_in(self.choices),
-            "severity": _numbers(self.severities),
+            "severity": numbers_in(self.severities),
         }
         return Assumptions(
             replace(study, propensity=TRUE), base, axes(base, values), self.worlds, self.replicates, self.arms()
         )
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(map(float, named_in(text)))
-    except ValueError:
-        raise UnveilError("not numbers", found=text, expected="numbers with commas between") from None
 
 
 @takes(AssumptionOptions)

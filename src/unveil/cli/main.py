@@ -6,6 +6,7 @@ import typer
 
 from unveil import __version__
 from unveil.cli import (
+    advise,
     audit,
     compare,
     data_convert,
@@ -53,6 +54,7 @@ world.command("fit")(world_fit.fit)
 world.command("draw")(world_draw.draw)
 world.command("describe")(world_describe.describe)
 app.command("audit")(audit.audit)
+app.command("advise")(advise.advise)
 app.command("train")(train.train)
 app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
+from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.experiment.reproduce.plan import Plan
@@ -135,3 +136,11 @@ class StudyOptions:
 def named_in(text: str) -> tuple[str, ...]:
     """Names with commas between."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def numbers_in(text: str) -> tuple[float, ...]:
+    """Numbers with commas between."""
+    try:
+        return tuple(map(float, named_in(text)))
+    except ValueError:
+        raise UnveilError("not numbers", found=text, expected="numbers with commas between") from None

@@ -1,0 +1,143 @@
+"""`unveil advise LOG -o FOLDER`: which estimator, clip and propensity to use on a log, and how sure that is."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unveil.cli.answers import command_of, print_answer, until_stopped
+from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
+from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.study_options import named_in, numbers_in
+
+if TYPE_CHECKING:
+    from unveil.data.log_source import LogSource
+    from unveil.experiment.advise.scenarios import Effort
+
+_TRIED = "What is tried"
+_WORLD = "The world behind the log"
+
+
+@takes_log
+def advise(
+    *,
+    options: LogOptions,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the advice: new, or one to go on with.")],
+    effort: Annotated[
+        str, typer.Option(help="quick (some minutes) or thorough (hours): how much is tried.", rich_help_panel=_TRIED)
+    ] = "quick",
+    estimators: Annotated[
+        str | None, typer.Option(help="Beside naive; by default as the effort says.", rich_help_panel=_TRIED)
+    ] = None,
+    propensities: Annotated[
+        str | None, typer.Option(help="By default all that can be had from the log.", rich_help_panel=_TRIED)
+    ] = None,
+    clips: Annotated[
+        str | None,
+        typer.Option(help="Of weights, as shares of the events, e.g. none,5%.", rich_help_panel=_TRIED),
+    ] = None,
+    choices: Annotated[str | None, typer.Option(help="How users may choose.", rich_help_panel=_TRIED)] = None,
+    severities: Annotated[
+        str | None, typer.Option(help="How rare exposure may be: exponents p.", rich_help_panel=_TRIED)
+    ] = None,
+    replicates: Annotated[int | None, typer.Option(help="Draws of each scenario.", rich_help_panel=_TRIED)] = None,
+    worlds: Annotated[
+        int | None, typer.Option(help="Worlds that are fitted to the log.", rich_help_panel=_TRIED)
+    ] = None,
+    users: Annotated[
+        int | None, typer.Option(help="At most so many users of the log, drawn at random.", rich_help_panel=_WORLD)
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="The last so many events of each user; at most 100.", rich_help_panel=_WORLD)
+    ] = None,
+    fit: Annotated[str, typer.Option(help="posterior, regularised or paper.", rich_help_panel=_WORLD)] = "posterior",
+    implicit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARES",
+            help="For logs without ratings: which share of popularity is liking, declared; e.g. 0.25,0.75.",
+            rich_help_panel=_WORLD,
+        ),
+    ] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(help="A saved world, or 'builtin', in the place of a fitted one.", rich_help_panel=_WORLD),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="Of the trainings: quick, paper or converged.")] = "quick",
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of all trainings, or of one (itps:NAME=VALUE)."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    jobs: Jobs = None,
+    engine: EngineOption = EngineName.processes,
+    address: Address = None,
+) -> None:
+    """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
+    from unveil.experiment.advise.files import next_step, write
+    from unveil.experiment.advise.judged import Advice
+    from unveil.experiment.advise.page import sheets
+    from unveil.experiment.advise.plan import AdvicePlan
+    from unveil.experiment.advise.run import advise as tried
+    from unveil.experiment.advise.scenarios import scenarios
+    from unveil.experiment.advise.study import AdviceStudy
+    from unveil.experiment.advise.words import caution, reading
+    from unveil.experiment.grid.engines import engine as engine_of
+    from unveil.experiment.grid.progress import grid_watcher
+
+    default, source = effort_of(effort), options.source()
+    liked = numbers_in(implicit or "")
+    most = default.users if users is None else users
+    long = steps if steps is not None else steps_of(source, most, seed, given=world is not None)
+    study = AdviceStudy(preset, most, long, fit, liked, world, seed, tuple(assignments or ()))
+    plan = AdvicePlan(
+        source,
+        study,
+        scenarios(
+            named_in(choices) if choices is not None else default.choices,
+            numbers_in(severities) if severities is not None else default.severities,
+            liked,
+        ),
+        worlds=(default.worlds if world in (None, "builtin") else 1) if worlds is None else worlds,
+        replicates=default.replicates if replicates is None else replicates,
+        estimators=default.estimators if estimators is None else named_in(estimators),
+        clips=default.clips if clips is None else clips_in(clips),
+        propensities=() if propensities is None else named_in(propensities),
+    )
+    with until_stopped(output):
+        found = tried(plan, output, engine_of(engine, jobs, address), watch=grid_watcher(), tell=_say)
+        advice = Advice(found)
+        write(advice, output, command_of(sys.argv[1:]))
+    print_answer(sheets(advice), [*reading(advice), caution(advice), f"next: {next_step(advice, output)}"], output)
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def effort_of(name: str) -> "Effort":
+    """How much is tried; an unknown word suggests the nearest."""
+    from unveil.errors import unknown
+    from unveil.experiment.advise.scenarios import EFFORTS
+
+    if name not in EFFORTS:
+        raise unknown("effort", name, EFFORTS)
+    return EFFORTS[name]
+
+
+def steps_of(source: "LogSource", users: int, seed: int, *, given: bool) -> int:
+    """As many steps as the longest history has, at most a hundred; a world that is given has its own."""
+    from unveil.experiment.advise.source import longest, read
+
+    return 100 if given else min(100, longest(read(source, users, seed)))
+
+
+def clips_in(text: str) -> tuple[str, ...]:
+    """Shares of the events; 'none' and '0' are no clip."""
+    from unveil.experiment.clipping import share_of
+
+    found = tuple("" if clip in ("none", "0") else clip for clip in named_in(text))
+    for clip in filter(None, found):
+        share_of({"clip": clip})
+    return found

@@ -1,0 +1,116 @@
+"""A cell: one candidate trained on one draw of one scenario, and judged; and what can be had at all."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unveil.data.interactions import Interactions
+from unveil.data.log_source import LogSource
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.experiment.advise.candidates import from_a_log, probe
+from unveil.experiment.advise.scenarios import Scenario
+from unveil.experiment.advise.source import Looks, read
+from unveil.experiment.advise.study import AdviceStudy
+from unveil.experiment.advise.worlds import ratings_noise
+from unveil.experiment.costs import seconds_of
+from unveil.experiment.grid.job import Tell
+from unveil.experiment.reproduce.cell import judged
+from unveil.experiment.reproduce.worlds import place
+from unveil.experiment.trial import Bench
+from unveil.simulation.world import World
+
+#: Seconds of a cell beside its training: propensities, judging, and its part of drawing the log.
+_BESIDE = 2.0
+
+
+@dataclass(frozen=True)
+class AdviceCell:
+    """One training and its judgement. The log is drawn again in each process, always the same."""
+
+    study: AdviceStudy
+    folder: Path
+    draw: int
+    scenario: Scenario
+    replicate: int
+    arm: str
+    size: tuple[int, int, int] = (500, 1000, 20_000)  # users, items, events, for the cost
+
+    @property
+    def key(self) -> str:
+        """d0-rational_exposed-p1-r0-naive."""
+        return f"d{self.draw}-{self.scenario.key}-r{self.replicate}-{self.arm}".replace(":", "-")
+
+    @property
+    def cost(self) -> float:
+        """About the seconds it takes on one core."""
+        return _BESIDE + seconds_of(self.study.recipe(self.arm, 0), self.size)
+
+    def run(self, tell: Tell) -> Mapping[str, Any]:
+        """Train, judge, and tell."""
+        world = self.study.number(self.draw, self.scenario)
+        bench = _bench(self.study, self.folder, world, self.scenario, self.replicate)
+        recipe = self.study.recipe(self.arm, self.study.training_seed(world, self.scenario, self.replicate))
+        where = {"draw": self.draw, "scenario": self.scenario.key, "replicate": self.replicate, "estimator": self.arm}
+        return {**where, "looks": asdict(Looks.of(bench.log)), **judged(bench, self.arm, recipe, tell)}
+
+
+def drawn(
+    study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int
+) -> tuple[World, Interactions]:
+    """A scenario's world, and the log of a replicate, with ratings where the world was fitted to some."""
+    whole = World.load(place(folder, world)).with_severity(scenario.severity)
+    rng = np.random.default_rng(study.log_seed(world, scenario, replicate))
+    shown = whole.log(rng, scenario.choice, ratings_noise=ratings_noise(whole)).compact()
+    return whole.aligned_with(shown), shown
+
+
+@lru_cache(maxsize=1)
+def _bench(study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int) -> Bench:
+    """The arms of a draw, one after another in the same process, share its bench.
+
+    The epoch that is kept is chosen by what was taken, not by the truth: as it will be on the real log.
+    """
+    recipe = study.recipe("naive", study.training_seed(world, scenario, replicate))
+    return Bench.of(*drawn(study, folder, world, scenario, replicate), recipe, negatives=0, popular=False, by_log=True)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Which propensities can be had from the real log, and which from a log that was drawn."""
+
+    study: AdviceStudy
+    source: LogSource
+    folder: Path
+    scenario: Scenario
+
+    @property
+    def key(self) -> str:
+        """One for all."""
+        return "propensities"
+
+    @property
+    def cost(self) -> float:
+        """One job."""
+        return 1.0
+
+    def run(self, tell: Tell) -> Mapping[str, Any]:
+        """Build each once; and tell how large a drawn log is."""
+        world = self.study.number(0, self.scenario)
+        real, log = (
+            read(self.source, self.study.users, self.study.seed),
+            drawn(self.study, self.folder, world, self.scenario, 0)[1],
+        )
+        return {
+            "real": self._refusals(real),
+            "drawn": self._refusals(log),
+            "size": [len(log.users), len(log.items), len(log)],
+        }
+
+    def _refusals(self, log: Interactions) -> Mapping[str, str]:
+        window = self.study.recipe("naive", 0).model.length
+        return probe(from_a_log(), leave_one_out(Sequences.of(log)).train, log, window)

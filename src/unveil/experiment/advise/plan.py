@@ -1,0 +1,81 @@
+"""Plan: what is tried, in which order, and what it will take."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unveil.data.log_source import LogSource
+from unveil.errors import UnveilError, unknown
+from unveil.estimators.base import estimator
+from unveil.experiment.advise.candidates import Candidates, candidates, family
+from unveil.experiment.advise.cell import AdviceCell, Probe
+from unveil.experiment.advise.scenarios import Scenario
+from unveil.experiment.advise.study import AdviceStudy
+from unveil.experiment.advise.worlds import WorldsOfDraw
+from unveil.experiment.variants import families
+from unveil.simulation.choice.base import CHOICES
+
+
+class Draw(NamedTuple):
+    """A cell's place."""
+
+    scenario: Scenario
+    draw: int
+    replicate: int
+    arm: str
+
+
+@dataclass(frozen=True)
+class AdvicePlan:
+    """A log, a study, and the scenarios and candidates that are tried. No propensities: all that can be had."""
+
+    source: LogSource
+    study: AdviceStudy
+    scenarios: tuple[Scenario, ...]
+    worlds: int
+    replicates: int
+    estimators: tuple[str, ...]
+    clips: tuple[str, ...]
+    propensities: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("worlds", "replicates"):
+            if getattr(self, name) < 1:
+                raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
+        if self.study.world not in (None, "builtin") and self.worlds > 1:
+            raise UnveilError("a saved world is one world", found=f"{self.worlds} worlds", hint="Pass --worlds 1.")
+        for scenario in self.scenarios:
+            if scenario.choice not in list(CHOICES):
+                raise unknown("choice model", scenario.choice, CHOICES)
+            if not 0 < scenario.severity < float("inf"):
+                raise UnveilError("the severity is out of range", found=scenario.severity, expected="above 0")
+        for name in self.propensities:
+            if name not in families():
+                raise unknown("propensity", name, families())
+        for name in self.estimators:
+            estimator(name)
+
+    def world_jobs(self, folder: Path) -> list[WorldsOfDraw]:
+        """A job for each draw from the posterior."""
+        return [WorldsOfDraw(self.study, self.source, folder, draw) for draw in range(self.worlds)]
+
+    def probe(self, folder: Path) -> Probe:
+        """What can be had."""
+        return Probe(self.study, self.source, folder, self.scenarios[0])
+
+    def candidates(self, probed: dict[str, Any]) -> Candidates:
+        """The arms that can be had from the real log as well as from a drawn one."""
+        refused = {name for part in ("real", "drawn") for name, why in probed[part].items() if why}
+        able = dict.fromkeys(family(name) for name in probed["real"] if name not in refused)
+        wanted = [name for name in able if not self.propensities or name in self.propensities]
+        return candidates(self.estimators, wanted, self.clips)
+
+    def cell_jobs(self, folder: Path, arms: tuple[str, ...], size: tuple[int, int, int]) -> dict[Draw, AdviceCell]:
+        """Whole replicates first; within one log by log, so that a process draws few of them."""
+        return {
+            Draw(scenario, draw, replicate, arm): AdviceCell(self.study, folder, draw, scenario, replicate, arm, size)
+            for draw in range(self.worlds)
+            for replicate in range(self.replicates)
+            for scenario in self.scenarios
+            for arm in arms
+        }

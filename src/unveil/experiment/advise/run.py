@@ -1,0 +1,131 @@
+"""Making the advice: worlds, what can be had, cells. Every part is kept, and none is made twice."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unveil.data.interactions import Interactions
+from unveil.experiment.advise.candidates import Candidates
+from unveil.experiment.advise.plan import AdvicePlan, Draw
+from unveil.experiment.advise.scenarios import Scenario
+from unveil.experiment.advise.source import Looks, read
+from unveil.experiment.advise.worlds import refuse_without_relevance
+from unveil.experiment.grid.job import Engine
+from unveil.experiment.grid.progress import Silent, Watcher
+from unveil.experiment.grid.run import run_grid
+from unveil.experiment.grid.store import Store
+from unveil.experiment.progress import spell
+from unveil.experiment.reproduce.results import Place, Results
+from unveil.experiment.reproduce.worlds import digest, place
+from unveil.locking import alone_in
+from unveil.settings import plain
+
+#: Raised when the same settings no longer give the same cells.
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """All that was tried, and what it was made from."""
+
+    plan: AdvicePlan
+    log: str  # what the log is, in words
+    fingerprint: str
+    looks: Looks  # of the log that worlds were fitted to
+    candidates: Candidates
+    refused: Mapping[str, str]  # propensities that could not be tried, and why
+    cells: Mapping[Draw, Mapping[str, Any]]
+    worlds: list[dict[str, Any]]
+    seconds: float  # of this run
+    made: int  # cells made by this run
+    worker_seconds: float  # of all cells and worlds, whenever they were made
+
+    def at(self, scenario: Scenario) -> Results:
+        """The results of one scenario: all arms on all its draws."""
+        arms = self.candidates.arms
+        found = {
+            Place(draw, scenario.severity, replicate, arm): self.cells[Draw(scenario, draw, replicate, arm)]
+            for draw in range(self.plan.worlds)
+            for replicate in range(self.plan.replicates)
+            for arm in arms
+        }
+        return Results(found, (scenario.severity,), self.plan.worlds, self.plan.replicates, arms)
+
+
+def advise(
+    plan: AdvicePlan,
+    folder: Path,
+    engine: Engine,
+    *,
+    watch: Watcher | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Tried:
+    """Do what is left to do in `folder`, and give everything. Files are written by `files.write`."""
+    begun, say, watch = time.monotonic(), tell or _nothing, watch or Silent()
+    log = read(plan.source, plan.study.users, plan.study.seed)
+    refuse_without_relevance(log, plan.study)
+    store = Store(folder, identity(plan, log))
+    store.open()
+    with alone_in(folder):
+        worlds = _worlds(plan, store, engine, watch)
+        probe = plan.probe(folder)
+        probed = run_grid([probe], store, engine, watch)[probe.key]
+        chosen = plan.candidates(probed)
+        users, items, events = probed["size"]
+        jobs = plan.cell_jobs(folder, chosen.arms, (users, items, events))
+        left = [job for job in jobs.values() if store.result(job.key) is None]
+        say(_announced(plan, len(jobs), sum(job.cost for job in left), len(left), engine.workers()))
+        done = run_grid(list(jobs.values()), store, engine, watch)
+    cells = {at: done[job.key] for at, job in jobs.items()}
+    return Tried(
+        plan,
+        str(log),
+        log.fingerprint(),
+        Looks.of(log),
+        chosen,
+        _refused(probed),
+        cells,
+        [world for draw in worlds for world in draw["worlds"]],
+        time.monotonic() - begun,
+        len(left),
+        float(sum(each["seconds"] for each in (*worlds, probed, *cells.values()))),
+    )
+
+
+def identity(plan: AdvicePlan, log: Interactions) -> dict[str, Any]:
+    """What a folder is told by. More worlds, replicates, scenarios and candidates are welcome later."""
+    study = plain(plan.study)
+    given = plan.study.world
+    study["world"] = digest(Path(given)) if given not in (None, "builtin") else given
+    return {"question": "advise", "format": FORMAT, "cells": study | {"log": log.fingerprint()}}
+
+
+def _worlds(plan: AdvicePlan, store: Store, engine: Engine, watch: Watcher) -> list[dict[str, Any]]:
+    jobs = plan.world_jobs(store.folder)
+    for job in jobs:
+        first = job.draw * plan.study.groups
+        if not (place(store.folder, first) / "world.json").is_file():
+            store.forget(job.key)  # its folder was removed
+    return list(run_grid(jobs, store, engine, watch).values())
+
+
+def _refused(probed: Mapping[str, Any]) -> dict[str, str]:
+    """Why a propensity was not tried: the real log's reason first."""
+    reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}
+    return {name: why for name, why in reasons.items() if why}
+
+
+def _announced(plan: AdvicePlan, cells: int, cost: float, left: int, workers: int) -> str:
+    draws = len(plan.scenarios) * plan.worlds * plan.replicates
+    if not left:
+        return f"{cells} trainings are done: nothing is left to do."
+    return (
+        f"{cells} trainings on {draws} drawn logs, {left} left: about {spell(cost / workers)} on "
+        f"{workers} {'process' if workers == 1 else 'processes'}, by a rough estimate that the bar corrects."
+    )
+
+
+def _nothing(said: str) -> None:
+    pass

@@ -1,0 +1,83 @@
+"""What is not known of a log, and therefore tried: how users choose, how rare exposure is, what liking does to it."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import product
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How logs are drawn. `liked` is the declared share of popularity that is liking; None: ratings told it."""
+
+    choice: str
+    severity: float
+    liked: float | None = None
+
+    @property
+    def key(self) -> str:
+        """rational_exposed-p1."""
+        declared = "" if self.liked is None else f"-l{self.liked:g}"
+        return f"{self.choice}-p{self.severity:g}{declared}"
+
+    @property
+    def seed(self) -> int:
+        """Of its draws: scenarios do not share their luck, so that each draw is one of its own."""
+        return int.from_bytes(sha256(self.key.encode()).digest()[:4])
+
+    def __str__(self) -> str:
+        declared = "" if self.liked is None else f", {self.liked:.0%} liked"
+        return f"{self.choice.replace('_', ', ')}, p = {self.severity:g}{declared}"
+
+
+def scenarios(
+    choices: tuple[str, ...], severities: tuple[float, ...], liked: tuple[float, ...] = ()
+) -> tuple[Scenario, ...]:
+    """Every combination."""
+    return tuple(Scenario(*each) for each in product(choices, severities, liked or (None,)))
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried, unless options say otherwise."""
+
+    about: str
+    users: int  # of the log, drawn at random where there are more
+    worlds: int
+    replicates: int
+    choices: tuple[str, ...]
+    severities: tuple[float, ...]
+    estimators: tuple[str, ...]
+    clips: tuple[str, ...]  # of the weights, as shares of the events; '' is no clip
+
+
+EFFORTS = {
+    "quick": Effort(
+        about="one world, two kinds of users, two severities: a first answer",
+        users=500,
+        worlds=1,
+        replicates=3,
+        choices=("rational_exposed", "categorical_exposed"),
+        severities=(1.0, 3.0),
+        estimators=("itps", "corrected", "tempered"),
+        clips=("", "5%"),
+    ),
+    "thorough": Effort(
+        about="three worlds, three kinds of users, three severities, all estimators: an answer to act on",
+        users=2000,
+        worlds=3,
+        replicates=2,
+        choices=("rational_exposed", "categorical_exposed", "rational_all"),
+        severities=(1.0, 2.0, 4.0),
+        estimators=(
+            "ips",
+            "itps",
+            "itps-shrunk",
+            "doubly-robust",
+            "corrected",
+            "rational",
+            "tempered",
+            "logit-adjustment",
+        ),
+        clips=("", "2%", "10%"),
+    ),
+}

@@ -1,0 +1,58 @@
+"""The user's log: some of its users, so that worlds are quickly made; what it has, and how it looks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unveil.data.describe import gini
+from unveil.data.interactions import Interactions
+from unveil.data.log_source import LogSource
+from unveil.errors import UnveilError
+
+#: A history of fewer events has nothing left to train on after two are held out.
+_FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Looks:
+    """A log in a few figures, to compare drawn logs with it."""
+
+    users: int
+    items: int
+    events: int
+    length: float  # events of a user, on average
+    gini: float  # of the items' counts: 0 all alike, 1 one has all
+    head: float  # share of the events that are of the tenth of the items most taken
+
+    @classmethod
+    def of(cls, log: Interactions) -> "Looks":
+        """Look at what was taken."""
+        taken = log.interacted()
+        count_V = np.sort(np.bincount(taken.item, minlength=1))[::-1]
+        count_V = count_V[count_V > 0]
+        users = len(np.unique(taken.user))
+        head = count_V[: max(1, len(count_V) // 10)].sum() / max(1, count_V.sum())
+        return cls(
+            users, len(count_V), len(taken), len(taken) / max(1, users), float(gini(count_V)), round(float(head), 6)
+        )
+
+
+def read(source: LogSource, most_users: int, seed: int) -> Interactions:
+    """What was taken by at most so many users, drawn at random among those with a history worth the name."""
+    return some_users(source.load().interacted(), most_users, seed)
+
+
+def some_users(log: Interactions, most: int, seed: int) -> Interactions:
+    """The log of some of its users, with the vocabularies of these."""
+    count_U = np.bincount(log.user, minlength=len(log.users))
+    able_U = np.flatnonzero(count_U >= _FEWEST)
+    if not len(able_U):
+        raise UnveilError("no user has a history of three events or more: there is nothing to hold out")
+    if len(able_U) > most:
+        able_U = np.random.default_rng([seed, most]).choice(able_U, most, replace=False)
+    return log.where(np.isin(log.user, able_U)).compact()
+
+
+def longest(log: Interactions) -> int:
+    """Events of the longest history."""
+    return int(np.bincount(log.user).max())

@@ -1,0 +1,71 @@
+"""AdviceStudy: all that the cells depend on, but their place. Networks are trained as by `unveil train`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unveil.errors import UnveilError, unknown
+from unveil.estimators.base import estimator
+from unveil.experiment.advise.scenarios import Scenario
+from unveil.experiment.changes import changes_of, refuse_unfit
+from unveil.experiment.variants import TRUE, Variant, propensity_settings
+from unveil.models.factorization.recipes import RECIPES
+from unveil.training.recipe import Recipe
+
+#: The same figures everywhere, however many processes there are.
+_ALWAYS = {"training.device": "cpu", "training.threads": 1}
+#: Streams of random numbers of one draw, kept apart.
+_LOG, _TRAINING = 0, 1
+
+
+@dataclass(frozen=True)
+class AdviceStudy:
+    """Where worlds come from, and how networks are trained on the logs drawn from them."""
+
+    preset: str = "quick"  # of training, as in `unveil train`
+    users: int = 500  # of the log that worlds are fitted to
+    steps: int = 100
+    fit: str = "posterior"
+    liked: tuple[float, ...] = ()  # for logs without ratings: declared shares of popularity that are liking
+    world: str | None = None  # a saved world, or 'builtin', in the place of one that is fitted
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
+
+    def __post_init__(self) -> None:
+        for name in ("users", "steps"):
+            if getattr(self, name) < 1:
+                raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
+        if self.fit not in list(RECIPES):
+            raise unknown("way to fit a world", self.fit, RECIPES)
+        refuse_unfit((), self.changes)
+        self.recipe("naive", 0)
+
+    @property
+    def groups(self) -> int:
+        """Worlds of one draw: one for each declared share."""
+        return max(1, len(self.liked))
+
+    def number(self, draw: int, scenario: Scenario) -> int:
+        """The world of a scenario."""
+        group = 0 if scenario.liked is None else self.liked.index(scenario.liked)
+        return draw * self.groups + group
+
+    def recipe(self, arm: str, seed: int) -> Recipe:
+        """How an arm is trained."""
+        variant = Variant.of(arm)
+        needs = estimator(variant.estimator).needs
+        changes: dict[str, Any] = {**_ALWAYS, **changes_of(variant.estimator, self.changes), "training.seed": seed}
+        if needs in ("static", "temporal"):
+            changes |= propensity_settings(variant.propensity or TRUE, needs, seed)
+        named = Recipe.preset(self.preset).changed({"estimator.name": variant.estimator})
+        return named.changed(changes | variant.settings)
+
+    def log_seed(self, world: int, scenario: Scenario, replicate: int) -> list[int]:
+        """Of a draw: the same for all arms."""
+        return [self.seed, world, scenario.seed, replicate, _LOG]
+
+    def training_seed(self, world: int, scenario: Scenario, replicate: int) -> int:
+        """Of all that is random in the trainings on a draw: the same for all arms."""
+        entropy = [self.seed, world, scenario.seed, replicate, _TRAINING]
+        return int(np.random.SeedSequence(entropy).generate_state(1)[0])

@@ -1,0 +1,132 @@
+"""Advice from a small log with ratings, and without, from the plan to the files."""
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.rated import rated
+from unveil.data.log_source import LogSource
+from unveil.data.sinks import write as write_log
+from unveil.errors import UnveilError
+from unveil.experiment.advise.files import CONFIG, experiment, write
+from unveil.experiment.advise.judged import Advice
+from unveil.experiment.advise.plan import AdvicePlan
+from unveil.experiment.advise.run import Tried, advise
+from unveil.experiment.advise.scenarios import Scenario, scenarios
+from unveil.experiment.advise.study import AdviceStudy
+from unveil.experiment.advise.words import reading
+from unveil.experiment.config import Experiment
+from unveil.experiment.grid.inline import Inline
+
+TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
+
+
+def plan_of(log: Path, **study: object) -> AdvicePlan:
+    settings = {"users": 40, "steps": 12, "changes": TINY} | study
+    shares = tuple(settings.get("liked", ()))
+    return AdvicePlan(
+        LogSource(log=str(log)),
+        AdviceStudy(**settings),
+        scenarios(("rational_exposed",), (1.0, 2.0), shares),
+        worlds=1,
+        replicates=2,
+        estimators=("itps", "corrected"),
+        clips=("5%",),
+        propensities=("popularity",),
+    )
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    write_log(rated(), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(log: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Tried, Path, list[str]]:
+    folder, said = tmp_path_factory.mktemp("advice") / "run", list[str]()
+    found = advise(plan_of(log), folder, Inline(), tell=said.append)
+    write(Advice(found), folder, ["unveil", "advise", str(log)])
+    return found, folder, said
+
+
+def test_all_arms_of_a_draw_share_its_log(made: tuple[Tried, Path, list[str]]) -> None:
+    found = made[0]
+    assert found.candidates.usable == ("naive", "itps@popularity+clip=5%", "corrected@popularity")
+    logs: dict[tuple[Scenario, int], set[str]] = {}
+    for at, cell in found.cells.items():
+        logs.setdefault((at.scenario, at.replicate), set()).add(cell["log"]["fingerprint"])
+    assert all(len(every) == 1 for every in logs.values())
+    assert len(set.union(*logs.values())) == 4, "scenarios and replicates draw apart"
+
+
+def test_time_is_told_before_the_first_training(made: tuple[Tried, Path, list[str]]) -> None:
+    assert made[2][0].startswith("24 trainings on 4 drawn logs, 24 left: about")
+
+
+def test_the_folder_goes_on_where_it_was(made: tuple[Tried, Path, list[str]], log: Path) -> None:
+    found, folder, _ = made
+    said: list[str] = []
+    again = advise(plan_of(log), folder, Inline(), tell=said.append)
+    assert again.made == 0
+    assert said == ["24 trainings are done: nothing is left to do."]
+    assert again.cells == found.cells
+    with pytest.raises(UnveilError, match="belongs to another run"):
+        advise(plan_of(log, seed=1), folder, Inline())
+
+
+def test_the_config_trains_as_advised(made: tuple[Tried, Path, list[str]], log: Path) -> None:
+    found, folder, _ = made
+    advice = Advice(found)
+    told = json.loads((folder / "results.json").read_text())
+    assert told["advice"]["chosen"] == advice.decision.chosen
+    assert {row["estimator"] for row in told["rows"]} == set(found.candidates.arms)
+    taken = Experiment.of(folder / CONFIG)
+    assert taken == experiment(advice)
+    assert taken.estimator["name"] == advice.decision.chosen.partition("@")[0]
+    assert taken.data.log == str(log)
+    assert taken.model.width == 8
+
+
+def test_a_clip_is_a_number_of_the_real_log(made: tuple[Tried, Path, list[str]]) -> None:
+    advice = Advice(made[0])
+    advice.__dict__["decision"] = replace(advice.decision, chosen="itps@popularity+clip=5%")
+    own = experiment(advice)
+    assert 0 < own.estimator["clip"] < 1
+    assert own.propensity == {"name": "popularity-temporal"}
+
+
+def test_the_page_says_what_to_use_and_what_it_rests_on(made: tuple[Tried, Path, list[str]]) -> None:
+    found, folder, _ = made
+    page = (folder / "index.html").read_text()
+    for words in ("What to do", "Every candidate", "What knowing the truth would give", "Drawn logs beside yours"):
+        assert words in page
+    told = " ".join(reading(Advice(found)))
+    assert told.startswith("Use ")
+    assert "Propensities that could not be tried" in told
+    assert (folder / "figures" / "scenarios.svg").is_file()
+    assert tomllib.loads((folder / CONFIG).read_text())["data"]["log"]
+
+
+def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.csv"
+    write_log(replace(rated(), rating=None), bare)
+    with pytest.raises(UnveilError, match="--implicit"):
+        advise(plan_of(bare), tmp_path / "refused", Inline())
+    small = replace(plan_of(bare, liked=(0.2, 0.8)), replicates=1, estimators=("corrected",))
+    small = replace(small, scenarios=scenarios(("rational_exposed",), (1.0,), (0.2, 0.8)))
+    found = advise(small, tmp_path / "declared", Inline())
+    assert [world["origin"]["liked"] for world in found.worlds] == [0.2, 0.8]
+    advice = Advice(found)
+    write(advice, tmp_path / "declared", ["unveil", "advise"])
+    assert "declared, not learnt: 20%, 80%" in (tmp_path / "declared" / "README.md").read_text()
+    assert advice.decision.chosen == "naive", "one draw says nothing sure"
+
+
+def test_a_saved_world_is_one_world(log: Path) -> None:
+    with pytest.raises(UnveilError, match="one world"):
+        replace(plan_of(log, world="somewhere"), worlds=2)

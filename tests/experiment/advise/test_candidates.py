@@ -1,0 +1,76 @@
+"""What can be tried on a log."""
+
+import numpy as np
+import pytest
+
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.experiment.advise.candidates import candidates, from_a_log, probe, weights
+from unveil.experiment.advise.scenarios import EFFORTS, Scenario, scenarios
+from unveil.experiment.advise.source import Looks, some_users
+from unveil.experiment.variants import Variant
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
+
+
+def test_every_combination_that_fits_together() -> None:
+    found = candidates(("itps", "ips", "corrected", "itps-shrunk"), ("popularity", "logged"), ("", "5%"))
+    assert found.usable == (
+        "naive",
+        "itps@popularity",
+        "itps@popularity+clip=5%",
+        "itps@logged",
+        "itps@logged+clip=5%",
+        "ips@popularity",
+        "ips@popularity+clip=5%",
+        "corrected@popularity",
+        "itps-shrunk@popularity",
+        "itps-shrunk@logged",
+    ), "logged propensities are temporal, and of the taken item alone; what cuts by itself is not clipped"
+    assert found.ceilings == ("itps@true", "ips@true", "corrected@true", "itps-shrunk@true", "ideal")
+    for arm in found.arms:
+        Variant.of(arm)
+
+
+@pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
+def test_efforts_name_what_there_is(effort: object) -> None:
+    assert hasattr(effort, "estimators")
+    found = candidates(effort.estimators, ("popularity",), effort.clips)
+    assert len(found.usable) > len(effort.estimators)
+    assert len(scenarios(effort.choices, effort.severities)) == len(effort.choices) * len(effort.severities)
+
+
+def test_weights_can_be_clipped_and_offsets_cannot() -> None:
+    assert weights("itps")
+    assert not weights("corrected")
+
+
+def test_a_propensity_is_probed_by_building_it() -> None:
+    log = World.builtin(WorldSpec(users=12, items=10, steps=8), 0).log(np.random.default_rng(0))
+    train = leave_one_out(Sequences.of(log)).train
+    found = probe(from_a_log(), train, log, 20)
+    assert found["popularity-temporal"] == ""
+    assert found["logged"] == "", "a drawn log carries its propensities"
+    assert "learnt exposure" in found["learnt-temporal"]
+    assert "known-temporal" not in found
+
+
+def test_scenarios_draw_apart() -> None:
+    found = scenarios(("rational_exposed", "categorical_exposed"), (1.0, 3.0), (0.25,))
+    assert len({each.seed for each in found}) == 4
+    assert found[0].key == "rational_exposed-p1-l0.25"
+    assert str(Scenario("rational_exposed", 3.0)) == "rational, exposed, p = 3"
+
+
+def test_some_users_of_a_log_and_how_it_looks() -> None:
+    log = World.builtin(WorldSpec(users=30, items=10, steps=8), 0).log(np.random.default_rng(0))
+    some = some_users(log, 5, seed=1)
+    assert len(some.users) == 5
+    assert set(some.users.ids) <= set(log.users.ids)
+    assert np.bincount(some.user).min() >= 3
+    assert some == some_users(log, 5, seed=1)
+    looks = Looks.of(some)
+    assert looks.events == len(some)
+    assert looks.length == pytest.approx(len(some) / 5)
+    count_V = np.sort(np.bincount(some.item))[::-1]
+    assert looks.head == pytest.approx(count_V[0] / len(some), abs=1e-6)
