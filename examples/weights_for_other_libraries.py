@@ -1,6 +1,10 @@
 """Train a model of another library with ITPS weights: they come as a column of the log, a weight for each event.
 
 The log comes from the built-in world; put your own there. `unveil export RUN --weights` does the same.
+
+RecTools is used where it is installed. This was run with RecTools 0.19.0, torch 2.13, NumPy 1.26 and pandas 2.3. It is no
+dependency of this project: it needs NumPy below 2, so give it an environment of its own (`pip install rectools[torch]`).
+Any loss of torch that is a sum over events takes the weights as well; that part needs nothing.
 """
 
 import importlib
@@ -22,10 +26,15 @@ from unveil.experiment.weights import export_weights
 
 def with_rectools(events: pl.DataFrame) -> None:
     """RecTools reads user_id, item_id, weight and datetime; its transformers weight the loss of each event."""
-    dataset, models = (importlib.import_module(f"rectools.{name}") for name in ("dataset", "models"))
-    data = dataset.Dataset.construct(events.rename({"timestamp": "datetime"}).to_pandas())
-    models.BERT4RecModel(session_max_len=20, epochs=1).fit(data)
-    print("a BERT4Rec of RecTools, trained with the weights")
+    pandas, dataset, models = map(importlib.import_module, ("pandas", "rectools.dataset", "rectools.models"))
+    times = events["timestamp"].dt.replace_time_zone(None)
+    columns = events.select("user_id", "item_id", "weight").with_columns(datetime=times)
+    data = dataset.Dataset.construct(pandas.DataFrame({each.name: each.to_numpy() for each in columns}))
+    model = models.BERT4RecModel(session_max_len=20, n_factors=16, n_blocks=1, n_heads=2, epochs=1, deterministic=True)
+    model.fit(data)
+    lists = model.recommend(["u0001", "u0002"], data, k=3, filter_viewed=True)
+    print("a BERT4Rec of RecTools, trained with the weights:")
+    print(lists)
 
 
 def with_torch(events: pl.DataFrame) -> None:
