@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.simulation.rated import rated
 from unveil.errors import UnveilError
@@ -16,9 +17,9 @@ from unveil.simulation.implicit import implicit_worlds, relevance
 FIT = Fit(steps=10, exposure={"width": 2, "sweeps": 4, "burn_in": 2}, real_lengths=True)
 
 
-def cube(factors: Factors) -> np.ndarray:
+def cube(factors: Factors) -> NDArray[np.float32]:
     """logit_UVT, by brute force."""
-    return np.einsum("uk,vk,tk->uvt", factors.P_UK, factors.Q_VK, factors.W_TK)
+    return np.asarray(np.einsum("uk,vk,tk->uvt", factors.P_UK, factors.Q_VK, factors.W_TK))
 
 
 @settings(max_examples=20, deadline=None)
@@ -38,7 +39,7 @@ def test_relevance_and_exposure_add_up_to_what_is_taken() -> None:
     none, whole = implicit_worlds(log, FIT, (0.0, 1.0))
     slots = np.zeros(3, np.int64), np.array([0, 4, 9])
     together = [world.relevance_logits.logits(*slots) + world.exposure_logits.logits(*slots) for world in (none, whole)]
-    np.testing.assert_allclose(*together, atol=1e-4)
+    np.testing.assert_allclose(together[0], together[1], atol=1e-4)
     popularity = [world.exposure_logits.logits(*slots).std() for world in (none, whole)]
     assert popularity[1] != popularity[0]
     assert none.origin["liked"] == 0.0

@@ -24,13 +24,14 @@ from unveil.experiment.grid.inline import Inline
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
 
 
-def plan_of(log: Path, **study: object) -> AdvicePlan:
-    settings = {"users": 40, "steps": 12, "changes": TINY} | study
-    shares = tuple(settings.get("liked", ()))
+STUDY = AdviceStudy(users=40, steps=12, changes=TINY)
+
+
+def plan_of(log: Path, study: AdviceStudy = STUDY) -> AdvicePlan:
     return AdvicePlan(
         LogSource(log=str(log)),
-        AdviceStudy(**settings),
-        scenarios(("rational_exposed",), (1.0, 2.0), shares),
+        study,
+        scenarios(("rational_exposed",), (1.0, 2.0), study.liked),
         worlds=1,
         replicates=2,
         estimators=("itps", "corrected"),
@@ -76,7 +77,7 @@ def test_the_folder_goes_on_where_it_was(made: tuple[Tried, Path, list[str]], lo
     assert said == ["24 trainings are done: nothing is left to do."]
     assert again.cells == found.cells
     with pytest.raises(UnveilError, match="belongs to another run"):
-        advise(plan_of(log, seed=1), folder, Inline())
+        advise(plan_of(log, replace(STUDY, seed=1)), folder, Inline())
 
 
 def test_the_config_trains_as_advised(made: tuple[Tried, Path, list[str]], log: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) ->
     write_log(replace(rated(), rating=None), bare)
     with pytest.raises(UnveilError, match="--implicit"):
         advise(plan_of(bare), tmp_path / "refused", Inline())
-    small = replace(plan_of(bare, liked=(0.2, 0.8)), replicates=1, estimators=("corrected",))
+    small = replace(plan_of(bare, replace(STUDY, liked=(0.2, 0.8))), replicates=1, estimators=("corrected",))
     small = replace(small, scenarios=scenarios(("rational_exposed",), (1.0,), (0.2, 0.8)))
     found = advise(small, tmp_path / "declared", Inline())
     assert [world["origin"]["liked"] for world in found.worlds] == [0.2, 0.8]
@@ -129,4 +130,4 @@ def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) ->
 
 def test_a_saved_world_is_one_world(log: Path) -> None:
     with pytest.raises(UnveilError, match="one world"):
-        replace(plan_of(log, world="somewhere"), worlds=2)
+        replace(plan_of(log, replace(STUDY, world="somewhere")), worlds=2)

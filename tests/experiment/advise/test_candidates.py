@@ -6,7 +6,7 @@ import pytest
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.experiment.advise.candidates import candidates, from_a_log, probe, weights
-from unveil.experiment.advise.scenarios import EFFORTS, Scenario, scenarios
+from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios
 from unveil.experiment.advise.source import Looks, some_users
 from unveil.experiment.variants import Variant
 from unveil.simulation.builtin import WorldSpec
@@ -33,8 +33,7 @@ def test_every_combination_that_fits_together() -> None:
 
 
 @pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
-def test_efforts_name_what_there_is(effort: object) -> None:
-    assert hasattr(effort, "estimators")
+def test_efforts_name_what_there_is(effort: Effort) -> None:
     found = candidates(effort.estimators, ("popularity",), effort.clips)
     assert len(found.usable) > len(effort.estimators)
     assert len(scenarios(effort.choices, effort.severities)) == len(effort.choices) * len(effort.severities)

@@ -1,6 +1,5 @@
 """Gains, regrets and the choice: by hand, against an independent way, and what the rule may never do."""
 
-from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -43,7 +42,7 @@ def test_one_draw_says_nothing_sure() -> None:
     assert found.high == float("inf")
 
 
-def three() -> Mapping[str, Floats]:
+def three() -> dict[str, Floats]:
     """In the first scenario the bold arm wins by far, in the second it loses; the steady one wins a little in both."""
     return {
         "naive": draws((0.40, 0.41), (0.30, 0.31)),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,8 +43,8 @@ def test_what_estimators_are_told_is_said_by_their_arms() -> None:
     assert estimated.arm("ips") is None, "it needs a static one"
 
 
-def plan_of(study: Study, values: dict[str, tuple[object, ...]], *estimators: str, replicates: int = 2) -> Assumptions:
-    return Assumptions(study, BASE, axes(BASE, dict(values)), replicates=replicates, estimators=estimators)
+def plan_of(study: Study, values: Mapping[str, Sequence[object]], *estimators: str, replicates: int = 2) -> Assumptions:
+    return Assumptions(study, BASE, axes(BASE, values), replicates=replicates, estimators=estimators)
 
 
 def test_points_that_axes_share_are_made_once_and_logs_one_after_another() -> None:

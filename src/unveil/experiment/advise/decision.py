@@ -13,7 +13,7 @@ from unveil.experiment.advise.gains import Floats, Gain, gains
 from unveil.experiment.outcome import BASE
 from unveil.experiment.reproduce.ranking import ALPHA
 
-Why = Literal["robust", "mean", "nothing is sure", "naive is robust"]
+Why = Literal["robust", "mean", "nothing is sure", "naive is safer"]
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,18 @@ def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
     """
     found = gains(value, usable)
     robust, best = robust_of(found), max(found.values(), key=lambda each: each.mean.difference)
-    chosen, why = BASE, "nothing is sure"
-    if robust.arm != BASE and surely_above(robust):
-        chosen, why = robust.arm, "robust"
-    elif surely_above(best) and min(best.of_scenario) >= 0:
-        chosen, why = best.arm, "mean"
-    elif robust.arm == BASE and any(map(surely_above, found.values())):
-        why = "naive is robust"
+    chosen, why = _rule(found, robust, best)
     return Decision(chosen, why, found, robust.arm, best.arm, followed(value, usable))
+
+
+def _rule(found: Mapping[str, Gain], robust: Gain, best: Gain) -> tuple[str, Why]:
+    if robust.arm != BASE and surely_above(robust):
+        return robust.arm, "robust"
+    if surely_above(best) and min(best.of_scenario) >= 0:
+        return best.arm, "mean"
+    if any(map(surely_above, found.values())):
+        return BASE, "naive is safer"
+    return BASE, "nothing is sure"
 
 
 def robust_of(found: Mapping[str, Gain]) -> Gain:

@@ -1,6 +1,6 @@
 """The figures of all that was tried, as the decision and the page need them. Shapes: Z scenarios, W, R as there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -70,8 +70,7 @@ class Advice:
     def looks(self, scenario: Scenario) -> Looks:
         """Of the logs drawn in a scenario, on average."""
         cells = self.tried.at(scenario).every(scenario.severity, BASE)
-        names = Looks.__dataclass_fields__
-        return Looks(**{name: float(np.mean([cell["looks"][name] for cell in cells])) for name in names})
+        return Looks(*(float(np.mean([cell["looks"][each.name] for cell in cells])) for each in fields(Looks)))
 
     @cached_property
     def alike(self) -> Scenario:

@@ -15,11 +15,11 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Looks:
-    """A log in a few figures, to compare drawn logs with it."""
+    """A log in a few figures, or several logs in their means: to compare drawn logs with the real one."""
 
-    users: int
-    items: int
-    events: int
+    users: float
+    items: float
+    events: float
     length: float  # events of a user, on average
     gini: float  # of the items' counts: 0 all alike, 1 one has all
     head: float  # share of the events that are of the tenth of the items most taken

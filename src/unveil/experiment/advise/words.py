@@ -61,14 +61,24 @@ def _advice(advice: Advice) -> str:
             f"Use {named(decision.chosen)}. Over {scenarios} it gains {plus(decision.gain)} in {HEADLINE.name} over "
             f"the naive loss{gap}."
         )
-    if decision.why == "naive is robust":
-        return (
-            f"Use the naive loss: over {scenarios} it loses least where it loses most. {named(decision.best)} gains "
-            f"{plus(decision.gains[decision.best])} on average, but is below naive in some scenario."
-        )
+    if decision.why == "naive is safer":
+        return f"Use the naive loss. {_safer(advice, scenarios)}"
     return (
         f"Use the naive loss: over {scenarios} no estimator that this log allows can be told from it. The highest mean "
         f"is that of {named(decision.best)}, {plus(decision.gains[decision.best])} in {HEADLINE.name}."
+    )
+
+
+def _safer(advice: Advice, scenarios: str) -> str:
+    """Why something that gains on average is not advised: it loses somewhere, and what loses least is not sure."""
+    decision = advice.decision
+    sure = [gain for arm, gain in decision.gains.items() if decision.sure(arm)]
+    best = max(sure, key=lambda each: each.mean.difference)
+    low = best.of_scenario[best.worst]
+    robust = "is its own" if decision.robust == BASE else f"is that of {named(decision.robust)}, which is not sure"
+    return (
+        f"Over {scenarios} {named(best.arm)} gains {plus(best)} in {HEADLINE.name} on average, but {signed(low)} where "
+        f"users are {advice.scenarios[best.worst]}; the best worst case {robust}."
     )
 
 

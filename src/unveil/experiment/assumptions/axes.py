@@ -1,6 +1,6 @@
 """The axes along which assumptions are broken, one at a time, from one base point."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,7 +57,7 @@ _WORDS = {
 }
 
 
-def axes(base: Point, values: dict[str, Sequence[Any]]) -> tuple[Axis, ...]:
+def axes(base: Point, values: Mapping[str, Sequence[Any]]) -> tuple[Axis, ...]:
     """An axis for each field of the base point with its values; the base's own value is always among them, first.
 
     On a scale the levels are in order; an axis with the base alone says nothing and is left out.

@@ -60,9 +60,10 @@ def run(
     store = Store(folder, {"question": NAME, "format": FORMAT, "cells": depends})
     store.open()
     with alone_in(folder):
-        jobs = plan.world_jobs(folder), plan.cell_jobs(folder)
+        world_jobs, cell_jobs = plan.world_jobs(folder), plan.cell_jobs(folder)
         if take_from is not None:
-            store.adopt(take_from, [job.key for job in (*jobs[0], *jobs[1].values())])
+            keys = [*(job.key for job in world_jobs), *(job.key for job in cell_jobs.values())]
+            store.adopt(take_from, keys)
             adopt(take_from, folder, plan.worlds)
-        worlds, cells, made = worlds_and_cells(*jobs, store, engine, watch or Silent())
+        worlds, cells, made = worlds_and_cells(world_jobs, cell_jobs, store, engine, watch or Silent())
     return Survey(plan, source, cells, worlds, time.monotonic() - begun, made)

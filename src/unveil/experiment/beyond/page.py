@@ -64,7 +64,9 @@ def _figure(results: Results) -> Figure:
     arms = learnable(results)
     names = list(dict.fromkeys(arm.partition("@")[0] for arm in arms))
     sources = list(dict.fromkeys(arm.partition("@")[2] for arm in arms))
-    columns, aims, spots = [], {}, {}
+    columns: list[Along] = []
+    aims: dict[int, float] = {}
+    spots: dict[tuple[int, int], list[Spot]] = {}
     for figure in figures(results):
         found = {(each.arm, each.severity): each for each in shares(results, figure)}
         for source in sources:
