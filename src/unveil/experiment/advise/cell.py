@@ -16,11 +16,10 @@ from unveil.experiment.advise.candidates import from_a_log, probe
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks, read
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.advise.worlds import ratings_noise
 from unveil.experiment.costs import seconds_of
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.cell import judged
-from unveil.experiment.reproduce.worlds import place
+from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.experiment.trial import Bench
 from unveil.simulation.world import World
 
@@ -62,7 +61,7 @@ class AdviceCell:
 def drawn(
     study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int
 ) -> tuple[World, Interactions]:
-    """A scenario's world, and the log of a replicate, with ratings where the world was fitted to some."""
+    """A scenario's world, and the log of a replicate, with ratings."""
     whole = World.load(place(folder, world)).with_severity(scenario.severity)
     rng = np.random.default_rng(study.log_seed(world, scenario, replicate))
     shown = whole.log(rng, scenario.choice, ratings_noise=ratings_noise(whole)).compact()

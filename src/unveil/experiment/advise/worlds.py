@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unveil.data.interactions import Interactions
 from unveil.data.log_source import LogSource
 from unveil.errors import UnveilError
@@ -68,10 +66,3 @@ def _made(study: AdviceStudy, source: LogSource, draw: int, tell: Tell) -> list[
     if study.liked:
         return implicit_worlds(log, fit, study.liked, lambda n, of: tell(n / of))
     return [fit_world(log, fit, lambda n, of: tell(n / of)).world]
-
-
-def ratings_noise(world: World) -> float | None:
-    """How far ratings are from r̂: the error of the prediction on tuples that were not learnt from. None: no ratings."""
-    if world.origin.get("kind") != "fitted":
-        return None
-    return float(np.sqrt(world.origin["relevance"]["recipe"]["test"]))

@@ -1,7 +1,7 @@
 """A cell: one estimator trained on one replicate's log of one world at one severity, and judged."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce import told
 from unveil.experiment.reproduce.study import Study
-from unveil.experiment.reproduce.worlds import place
+from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.experiment.trial import BASELINES, Bench
 from unveil.experiment.variants import Variant
 from unveil.simulation.truth import favourites_of
@@ -75,7 +75,8 @@ def _training_cost(study: Study, arm: str) -> float:
 def _bench(study: Study, folder: Path, world: int, severity: float, replicate: int) -> Bench:
     """The estimators of a replicate, one after another in the same process, share its bench."""
     whole = World.load(place(folder, world)).with_severity(severity).with_foresight(study.foresight)
-    log = whole.log(np.random.default_rng(study.log_seed(world, replicate)), study.choice)
+    rng = np.random.default_rng(study.log_seed(world, replicate))
+    log = whole.log(rng, study.choice, ratings_noise=ratings_noise(whole))  # for propensities that need them
     shown = log.compact() if study.catalogue == "observed" else log
     return Bench.of(
         whole.aligned_with(shown),
@@ -92,7 +93,7 @@ def _log(bench: Bench) -> dict[str, Any]:
     assert log.step is not None
     best_N = favourites_of(bench.world, log.user, log.step)
     return {
-        "fingerprint": log.fingerprint(),
+        "fingerprint": replace(log, rating=None).fingerprint(),  # what was taken: as before logs had ratings
         "events": len(log),
         "users": len(log.users),
         "items": len(np.unique(log.item)),

@@ -7,6 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
@@ -95,6 +97,16 @@ def make(study: Study, number: int, tell: Tell) -> World:
         return World.load(Path(study.data))
     log = read(study.data)
     return World.fit(log, steps=study.steps, recipe=study.fit, seed=seed, progress=lambda n, of: tell(n / of))
+
+
+def ratings_noise(world: World) -> float:
+    """How far the ratings of a drawn log are from r̂: as far as the fit's prediction was from ratings it had not seen.
+
+    Of a world that was not fitted to ratings, a rating's width.
+    """
+    if world.origin.get("kind") != "fitted":
+        return 1.0
+    return float(np.sqrt(world.origin["relevance"]["recipe"]["test"]))
 
 
 def adopt(other: Path, folder: Path, worlds: int) -> None:
