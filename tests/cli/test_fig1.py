@@ -31,6 +31,7 @@ def test_from_the_papers_files_to_a_page(data: Path, unveil: Command, tmp_path: 
     assert f"open {tmp_path / 'fig1' / 'index.html'}" in done.out
     assert sorted(path.name for path in (tmp_path / "fig1").iterdir()) == [
         "README.md",
+        "figures",
         "index.html",
         "items.csv",
         "results.json",

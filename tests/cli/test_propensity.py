@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.pages import faults
 from tests.propensity.impressions.seen import impressions
 from unveil.cli.main import app
 from unveil.data.sinks import write as write_log
@@ -27,6 +28,7 @@ def test_the_folder_holds_a_model_its_worth_and_a_page(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         "exposure.json",
         "factors.safetensors",
+        "figures",
         "ids.json",
         "index.html",
     }
@@ -35,6 +37,7 @@ def test_the_folder_holds_a_model_its_worth_and_a_page(folder: Path) -> None:
     assert about["fit"]["learning"]["width"] == 2
     assert len(about["curves"]["learnt"]["predicted"]) > 3
     page = (folder / "index.html").read_text()
+    assert faults(page) == []
     assert "calibration" in page.lower()
     assert "unbiased" not in page.lower()
 

@@ -1,13 +1,13 @@
 """A page is well-formed, self-contained, accessible and the same every time."""
 
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from tests.pages import Outline, faults
 from unveil.errors import UnveilError
 from unveil.experiment import result_plots
 from unveil.experiment.report import (
@@ -33,7 +33,6 @@ from unveil.experiment.report import (
     write_page,
 )
 
-VOID = {"meta", "br", "img", "input", "hr", "link"}
 TABLE = Table("Estimators", [Column("name"), Column("NDCG", True, "mean of 5")], [["naive", number(0.5)], ["<b>", "–"]])
 LISTS = Lists("User 7", "History: <x>", [Ranked("naive", [Entry("Heat", "taken 9 times", "taken next")])])
 
@@ -55,46 +54,14 @@ PAGE = Page(
 )
 
 
-class Outline(HTMLParser):
-    """Open and closed tags, ids, references and headings of a page."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: Counter[str] = Counter()
-        self.ids: list[str] = []
-        self.references: set[str] = set()
-        self.links: list[str] = []
-        self.attributes: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.tags[tag] += 1
-        self.attributes.append((tag, found))
-        self.ids += [value for key, value in attrs if key == "id" and value]
-        self.references |= set((found.get("aria-labelledby") or "").split())
-        self.links += [value for key, value in attrs if key in ("href", "src") and value]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
 @pytest.fixture(scope="module")
 def outline() -> Outline:
     return Outline(render(PAGE))
 
 
 def test_every_tag_is_closed_and_every_block_is_there(outline: Outline) -> None:
-    assert outline.open == []
+    assert outline.unclosed == []
+    assert faults(render(PAGE)) == []
     assert outline.tags["figure"] == 3
     assert outline.tags["table"] == 4  # one in the text, one behind each figure
     assert outline.tags["svg"] == 3

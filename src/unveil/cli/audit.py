@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def audit(
     *,
     options: LogOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write; its figures go to a .json beside it.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write; its figures and plots go beside it.")],
     titles: Titles = None,
     title_ids: TitleIds = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of shuffles, samples and negatives.")] = 0,

@@ -24,6 +24,8 @@ BINS = 10
 #: log p is counted in bins of a tenth, down to e^−40; only afterwards are the bins drawn.
 _FINE, _WIDTH = 400, 0.1
 _BATCH = 256
+#: Hits that a bin of the first place is to have on average, and the fewest bins that are made for it.
+_HITS, _FEWEST = 5, 3
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,12 @@ def calibration(
     return Calibration(of_first(sure_C, hit_C), fine.reliability(len(cases)), float(loss_C.mean()), len(cases))
 
 
-def of_first(sure_C: Floats, hit_C: Floats, bins: int = BINS) -> Reliability:
-    """Bins of equally many cases; the expected calibration error, ECE = Σ_g (C_g / C) · |observed_g − predicted_g|."""
+def of_first(sure_C: Floats, hit_C: Floats) -> Reliability:
+    """Bins of equally many cases; the expected calibration error, ECE = Σ_g (C_g / C) · |observed_g − predicted_g|.
+
+    There are three to ten bins, fewer where hits are few: chance would make up the error of bins with hardly a hit.
+    """
+    bins = int(np.clip(hit_C.sum() // _HITS, _FEWEST, BINS))
     order_C = np.argsort(sure_C, kind="stable")
     groups = [group for group in np.array_split(order_C, min(bins, len(order_C))) if len(group)]
     predicted, observed = ([float(value_C[group].mean()) for group in groups] for value_C in (sure_C, hit_C))

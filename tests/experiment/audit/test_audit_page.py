@@ -2,12 +2,12 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from tests.audit.logs import generated
+from tests.pages import faults
 from unveil.audit.run import Audit, audit
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
@@ -34,30 +34,9 @@ def folder(log: Interactions, found: Audit, tmp_path_factory: pytest.TempPathFac
     return folder
 
 
-class Tags(HTMLParser):
-    """What the page links to, and whether its tags are closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
-        if tag not in ("meta", "br", "link", "img", "path", "use", "rect"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self.open:
-            assert self.open.pop() == tag
-
-
 def test_the_page_is_one_file_that_says_everything(folder: Path, found: Audit) -> None:
     html = (folder / "audit.html").read_text()
-    tags = Tags()
-    tags.feed(html)
-    assert tags.open == []
-    assert all(link.startswith("#") for link in tags.links)
+    assert faults(html) == []
     assert found.verdict in html.replace("&#39;", "'")
     for each in found.advice:
         assert each.title in html.replace("&#39;", "'")
@@ -71,9 +50,15 @@ def test_the_page_is_one_file_that_says_everything(folder: Path, found: Audit) -
 
 def test_every_plot_has_a_name_and_a_description(folder: Path) -> None:
     html = (folder / "audit.html").read_text()
-    plots = re.findall(r'class="plot" role="img" aria-label="([^"]*)"', html)
+    plots = re.findall(r'role="img" aria-label="([^"]*)"', html)
     assert len(plots) == html.count("<svg")
     assert all(len(alt) > 20 for alt in plots)
+
+
+def test_every_plot_is_a_file_too(folder: Path) -> None:
+    drawn = {path.name for path in (folder / "audit-figures").iterdir()}
+    assert {"lorenz.svg", "lorenz.png", "heads.svg", "ess0.png"} <= drawn
+    assert len(drawn) == 2 * (folder / "audit.html").read_text().count("<svg")
 
 
 def test_the_json_has_the_documented_fields(folder: Path, log: Interactions, found: Audit) -> None:
@@ -108,4 +93,9 @@ def test_what_is_there_is_not_buried(folder: Path, tmp_path: Path) -> None:
         refuse_unfit(tmp_path / "new.html", overwrite=False)
     with pytest.raises(UnveilError, match="HTML page"):
         refuse_unfit(tmp_path / "audit.pdf", overwrite=False)
+    (tmp_path / "drawn-figures").mkdir()
+    refuse_unfit(tmp_path / "drawn.html", overwrite=False)
+    (tmp_path / "drawn-figures" / "mine.svg").write_text("")
+    with pytest.raises(UnveilError, match="drawn-figures: the output folder is not empty"):
+        refuse_unfit(tmp_path / "drawn.html", overwrite=False)
     assert beside(Path("a/b.html")) == Path("a/b.json")

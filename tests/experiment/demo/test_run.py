@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.experiment.demo.small import tiny_demo
-from tests.experiment.test_report import Outline
+from tests.pages import faults
 from unveil.cli.main import app
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
@@ -36,6 +36,7 @@ def results(folder: Path) -> dict[str, Any]:
 def test_the_demo_writes_page_results_log_and_world(demo: Written) -> None:
     folder, shown = demo
     assert sorted(path.name for path in folder.iterdir()) == [
+        "figures",
         "index.html",
         "log.csv",
         "results.csv",
@@ -47,12 +48,9 @@ def test_the_demo_writes_page_results_log_and_world(demo: Written) -> None:
 
 def test_the_page_is_whole_and_needs_nothing_else(demo: Written) -> None:
     html = (demo[0] / "index.html").read_text(encoding="utf-8")
-    outline = Outline(html)
-    assert outline.open == []
-    assert len(outline.ids) == len(set(outline.ids))
-    assert all(link.startswith("#") for link in outline.links)
-    assert "url(http" not in html
+    assert faults(html) == []
     assert html.count("<svg") == 12
+    assert len(list((demo[0] / "figures").glob("*.png"))) == 12
 
 
 def test_results_have_a_row_for_each_estimator_evaluation_protocol_and_metric(demo: Written) -> None:

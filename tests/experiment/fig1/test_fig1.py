@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from tests.audit.small import drawn, log_of
+from tests.pages import faults
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.titles import named_items
@@ -112,6 +113,7 @@ def test_the_files(found: Fig1, tmp_path: Path) -> None:
     assert row["order_z"][0] == pytest.approx(found.order.z_V[2])
     page = (tmp_path / "index.html").read_text()
     assert page.count("<svg") == 2 * 2 + 1
+    assert faults(page) == []
     assert told["reading"][0] in (tmp_path / "README.md").read_text()
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.experiment.loop.conftest import REPLICATES, ROUNDS, Place, plan_of
+from tests.pages import faults
 from tests.runs import small_log
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -109,6 +110,7 @@ def test_the_files(looped: Place, tmp_path: Path) -> None:
     page = (tmp_path / "index.html").read_text()
     assert page.count("<svg") == len([key for key in outcome.figures if len(outcome.rounds_of(key)) > 1])
     assert "my log.csv" in page
+    assert faults(page) == []
     readme = (tmp_path / "README.md").read_text()
     assert all(paragraph in readme for paragraph in told["reading"])
     assert len(pl.read_csv(tmp_path / "loop.csv")) == REPLICATES * 3 * (ROUNDS + 1)

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from tests.pages import faults
 from tests.runs import write_log
 from unveil.cli.main import app
 from unveil.errors import UnveilError
@@ -117,7 +118,9 @@ def test_the_page_and_the_reading_speak_of_a_proxy_and_never_of_more(done: tuple
         assert "under the popularity proxy" in text
         assert "unbiased" not in text.lower()
         assert "What flips" in text or name == "README.md"
+    assert faults((done[1] / "index.html").read_text()) == []
     assert (done[1] / "figures" / "control.svg").is_file()
+    assert (done[1] / "figures" / "control.png").is_file()
 
 
 def test_a_finished_run_makes_nothing_again_and_keeps_no_checkpoint(done: tuple[RealAnswer, Path], log: Path) -> None:

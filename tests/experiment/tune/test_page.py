@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import faults
 from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
 from unveil.experiment.report import render
@@ -32,6 +33,7 @@ def test_one_trial_is_enough_for_a_page() -> None:
     assert "Every trial through its settings" not in text
     assert "&lt;no&gt; number" in text
     assert "1 trial failed." in text
+    assert faults(text) == []
 
 
 def test_all_parts_of_a_page() -> None:

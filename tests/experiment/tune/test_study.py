@@ -8,6 +8,7 @@ import pytest
 
 from tests.experiment.tune.conftest import Tuned
 from tests.experiment.tune.studies import PACE, space, study
+from tests.pages import faults
 from tests.runs import write_log
 from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
@@ -60,7 +61,7 @@ def test_the_files(tuned: Tuned) -> None:
     page = (tuned.folder / "index.html").read_text()
     for title in ("The best settings", "What mattered", "Every trial through its settings", "How it was made"):
         assert title in page
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http://www.w3.org/1999/xlink", "")
+    assert faults(page) == []
     assert not list(tuned.folder.rglob("checkpoint.safetensors"))
 
 

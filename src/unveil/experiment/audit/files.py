@@ -1,4 +1,4 @@
-"""The audit as files: a page for people, and the same figures as JSON beside it."""
+"""The audit as files: a page for people, the same figures as JSON beside it, and the plots in a folder."""
 
 import shlex
 from collections.abc import Sequence
@@ -11,9 +11,10 @@ from unveil.data.interactions import Interactions
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
 from unveil.experiment.audit.page import audit_page
+from unveil.experiment.drawings import figures_beside
 from unveil.experiment.folder import versions, write_json
 from unveil.experiment.report import write_page
-from unveil.files import refuse_existing
+from unveil.files import refuse_existing, refuse_occupied
 
 
 def refuse_unfit(page: Path, *, overwrite: bool) -> None:
@@ -22,6 +23,7 @@ def refuse_unfit(page: Path, *, overwrite: bool) -> None:
         raise UnveilError("the audit is an HTML page", where=page, found=page.suffix or "no ending", expected=".html")
     for path in (page, beside(page)):
         refuse_existing(path, overwrite=overwrite)
+    refuse_occupied(figures_beside(page), overwrite=overwrite)
 
 
 def beside(page: Path) -> Path:
@@ -32,7 +34,7 @@ def beside(page: Path) -> Path:
 def write(
     found: Audit, log: Interactions, titles: Sequence[str], source: str, page: Path, command: Sequence[str]
 ) -> None:
-    """Both files, each whole or not at all; the page last. Passwords of database URLs are left out."""
+    """Both files and the plots, each whole or not at all; the page last. Passwords of database URLs are left out."""
     told = shlex.join(map(shown, command))
     write_json(beside(page), results(found, log, told))
     write_page(audit_page(found, titles, Path(shown(source)).name, told), page)

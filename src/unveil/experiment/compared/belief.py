@@ -17,7 +17,7 @@ _RELIABILITIES = (
         "The first place: promised and kept",
         "share that was right",
         "right",
-        "Ten bins of equally many cases. On the dashed line what is promised is kept; where nothing was right, below.",
+        "Three to ten bins of equally many cases, fewer where hits are few. On the dashed line promises are kept.",
     ),
     (
         "items",
