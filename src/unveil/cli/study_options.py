@@ -104,10 +104,10 @@ class StudyOptions:
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
 
     def plan(self, severities: tuple[float, ...]) -> "Plan":
-        """What is asked for, checked."""
+        """What is asked for, checked; each severity once, in order."""
         from unveil.experiment.reproduce.plan import Plan
 
-        return Plan(self.study(), severities, self.worlds, self.replicates, self.arms())
+        return Plan(self.study(), tuple(sorted(set(severities))), self.worlds, self.replicates, self.arms())
 
     def study(self) -> "Study":
         """All that cells depend on but their place."""

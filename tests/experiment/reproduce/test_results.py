@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.experiment.reproduce.small import made_up
+from tests.experiment.reproduce.small import cell, made_up
 from unveil.experiment.outcome import STANDARD, TRUE, Estimate
 from unveil.experiment.reproduce.published import METRICS, published
 from unveil.experiment.reproduce.ranking import ladders
-from unveil.experiment.reproduce.results import Figure
+from unveil.experiment.reproduce.results import Figure, Place, Results
 from unveil.experiment.reproduce.rows import rows
 from unveil.experiment.reproduce.verdict import beside, paper_order, same_order
 
@@ -69,6 +69,23 @@ def test_the_gap_closed() -> None:
     assert closed.mean == pytest.approx((itps - naive) / (ideal - naive))
     assert made_up({"naive": THREE["ideal"], "ideal": THREE["naive"]}).gap_closed("ideal", NDCG) is None
     assert made_up({"itps": THREE["itps"]}).gap_closed("itps", NDCG) is None
+
+
+def test_the_gap_over_severities_is_that_of_the_means_where_users_are_the_units() -> None:
+    """A harsher log loses users: there are no pairs between severities, and so there is no interval."""
+    ranks = {
+        1.0: {"naive": [2, 4, 9], "itps": [1, 3, 9], "ideal": [1, 1, 2]},
+        4.0: {"naive": [9, 9], "itps": [5, 9], "ideal": [1, 2]},
+    }
+    cells = {Place(0, p, 0, arm): cell(rank, rank) for p, by_arm in ranks.items() for arm, rank in by_arm.items()}
+    results = Results(cells, (1.0, 4.0), 1, 1, ["naive", "itps", "ideal"])
+    naive, itps, ideal = (sum(ndcg(by_arm[arm]) for by_arm in ranks.values()) for arm in results.arms)
+    both, one = results.gap_closed("itps", NDCG), results.gap_closed("itps", NDCG, [1.0])
+    assert both is not None
+    assert one is not None
+    assert both.mean == pytest.approx((itps - naive) / (ideal - naive))
+    assert (both.low, both.high) == (None, None)
+    assert one.n == 3
 
 
 def test_each_arm_is_tested_against_the_next_best_and_corrected_over_the_table() -> None:

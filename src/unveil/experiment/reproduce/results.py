@@ -144,17 +144,25 @@ class Results:
         return sorted(self.trained, key=lambda arm: -self.estimate(severity, arm, figure).mean)
 
     def gap_closed(self, arm: str, figure: Figure, severities: Sequence[float] | None = None) -> Estimate | None:
-        """Σ_p (arm − naive) / Σ_p (ideal − naive), with Fieller's interval; None without a gap or its two ends."""
+        """Σ_p (arm − naive) / Σ_p (ideal − naive), with Fieller's interval; None without a gap or its two ends.
+
+        No interval where there are no units to pair: users of several severities.
+        """
         if not {BASE, BOUND} <= set(self.arms):
             return None
-        base_N, bound_N, own_N = (
-            sum((self.sample(severity, each, figure) for severity in severities or self.severities), np.zeros(1))
-            for each in (BASE, BOUND, arm)
-        )
+        along = severities or self.severities
+        base_N, bound_N, own_N = (self._sum(along, each, figure) for each in (BASE, BOUND, arm))
         if not (gap := float(np.mean(bound_N - base_N))) > 0:
             return None
         low, high = ratio_interval(own_N - base_N, bound_N - base_N) or (None, None)
         return Estimate(float(np.mean(own_N - base_N)) / gap, low, high, len(own_N))
+
+    def _sum(self, severities: Sequence[float], arm: str, figure: Figure) -> Floats:
+        """Σ_p of an arm, unit by unit. A harsher log may have lost users: those of two severities are no pairs."""
+        every = [self.sample(severity, arm, figure) for severity in severities]
+        if self.units == "users" and len(every) > 1:
+            every = [value_C.mean(keepdims=True) for value_C in every]
+        return np.asarray(np.sum(every, axis=0))
 
 
 def _per_case(cell: Mapping[str, Any], figure: Figure) -> Floats:

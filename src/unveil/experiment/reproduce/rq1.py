@@ -7,6 +7,7 @@ from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.report import Section
 from unveil.experiment.reproduce import rq1_page
+from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.published import METRICS, TABLES
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.ranking import Ladder, ladders
@@ -36,13 +37,10 @@ class RQ1:
         return [sheet(found, found.severities[0], TRUE, protocol) for protocol in reversed(found.protocols)]
 
     def reading(self, answer: Answer) -> list[str]:
-        """Order, differences, gap, nearness to the paper, and the other ranking."""
+        """Order, differences, gap, what else differs, nearness to the paper, and the other ranking."""
         found, severity = answer.results, answer.results.severities[0]
-        return list(
-            filter(
-                None, [_order(found, severity), _arms(found, severity), _near(found, severity), _full(found, severity)]
-            )
-        )
+        said = [_order(found, severity), _arms(found, severity), networks(answer.plan)]
+        return list(filter(None, [*said, _near(found, severity), _full(found, severity)]))
 
     def sections(self, answer: Answer) -> list[Section]:
         """Tables and plots."""

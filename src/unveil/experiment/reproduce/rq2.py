@@ -9,6 +9,7 @@ from unveil.experiment.names import COLOURS, listed, named, signed
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table, Text
 from unveil.experiment.reproduce import blocks, plots
+from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.published import METRICS
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.results import Figure as Judged
@@ -34,9 +35,9 @@ class RQ2:
         return [_sheet(found, figure) for figure in figures]
 
     def reading(self, answer: Answer) -> list[str]:
-        """Who falls fastest, who is best where, what weighting does."""
+        """Who falls fastest, who is best where, what else differs, what weighting does."""
         found = answer.results
-        said = [_slopes(found), _best(found), _arms(found), _sample(found)]
+        said = [_slopes(found), _best(found), _arms(found), networks(answer.plan), _sample(found)]
         return [paragraph for paragraph in said if paragraph]
 
     def sections(self, answer: Answer) -> list[Section]:

@@ -7,6 +7,7 @@ from unveil.experiment.names import COLOURS, listed, named
 from unveil.experiment.outcome import BOUND, STANDARD, TRUE
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table
 from unveil.experiment.reproduce import plots
+from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.published import METRICS, TABLES
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.ranking import ladders
@@ -15,6 +16,7 @@ from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.rq1 import sheet, tested, verdict
 from unveil.experiment.reproduce.rq1_page import arms_table, paper_table, shared_sections, tests_table
 from unveil.experiment.reproduce.run import Answer
+from unveil.experiment.reproduce.turned import turned, turned_words
 from unveil.experiment.reproduce.verdict import beside, paper_order
 
 UP, DOWN, SAME = "↑", "↓", ""
@@ -35,7 +37,8 @@ class RQ3:
     def reading(self, answer: Answer) -> list[str]:
         """What flips, whom the standard evaluation would have us choose, and what the paper saw."""
         found, severity = answer.results, answer.results.severities[0]
-        said = [_flipped(found, severity), _chosen(found, severity), _levels(found, severity), _paper(found, severity)]
+        said = [_flipped(found, severity), turned_words(found, severity), _chosen(found, severity)]
+        said += [_levels(found, severity), networks(answer.plan), _paper(found, severity)]
         return [paragraph for paragraph in said if paragraph]
 
     def sections(self, answer: Answer) -> list[Section]:
@@ -57,6 +60,7 @@ class RQ3:
         """The flips, the verdicts under both evaluations, and the tests."""
         found, severity = answer.results, answer.results.severities[0]
         return {
+            "turned": [pair.plain() for pair in turned(found, severity)],
             "flips": [flip.plain() for protocol in found.protocols for flip in flips(found, severity, protocol)],
             "verdict": {evaluation: verdict(found, severity, evaluation) for evaluation in (TRUE, STANDARD)},
             "tests": [
@@ -212,9 +216,13 @@ def _chosen(results: Results, severity: float) -> str:
     }
     if by[TRUE][0] == by[STANDARD][0]:
         return f"By NDCG@10, of the losses that need no truth both put {named(by[TRUE][0])} first."
+    sure = any(
+        pair.sure for pair in turned(results, severity) if (pair.above, pair.below) == (by[TRUE][0], by[STANDARD][0])
+    )
+    doubt = "" if sure else ", though that may be chance"
     return (
         f"By NDCG@10, of the losses that need no truth the standard evaluation would have us choose "
-        f"{named(by[STANDARD][0])}, and the truth {named(by[TRUE][0])}."
+        f"{named(by[STANDARD][0])}, and the truth {named(by[TRUE][0])}{doubt}."
     )
 
 

@@ -88,8 +88,9 @@ def caution(results: Results) -> str:
     if results.units == "replicates":
         return (
             f"Means over {results.replicates} replicates of one world, each with a log, initial weights, batches, "
-            f"masks and negatives of its own, shared by all arms. Intervals and tests are Student's t over replicates: "
-            f"another world may give other figures; --worlds counts that in."
+            f"masks and negatives of its own. All arms share the log and the negatives, and arms of equal settings the "
+            f"rest. Intervals and tests are Student's t over replicates: another world may give other figures; "
+            f"--worlds counts that in."
         )
     return (
         "One world, one log, one training of each loss. Intervals and tests are over users: they say how much users "
