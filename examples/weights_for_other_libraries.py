@@ -2,8 +2,8 @@
 
 The log comes from the built-in world; put your own there. `unveil export RUN --weights` does the same.
 
-RecTools is used where it is installed. This was run with RecTools 0.19.0, torch 2.13, NumPy 1.26 and pandas 2.3. It is no
-dependency of this project: it needs NumPy below 2, so give it an environment of its own (`pip install rectools[torch]`).
+RecTools is used where it is installed. This was run with RecTools 0.19.0, torch 2.13, NumPy 1.26 and pandas 2.3. It is
+no dependency of this project: it needs NumPy below 2, so give it an environment of its own, with rectools[torch].
 Any loss of torch that is a sum over events takes the weights as well; that part needs nothing.
 """
 

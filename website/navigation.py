@@ -1,22 +1,35 @@
 """A navigation with patterns, and the pages that they stand for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 
 def expanded(entries: Sequence[Any], pages: Sequence[str]) -> list[Any]:
-    """The same navigation with each pattern replaced by the pages that fit it."""
-    return [part for entry in entries for part in _parts(entry, pages)]
+    """The same navigation with each pattern replaced by the pages that fit it and are named nowhere."""
+    named = set(_names(entries))
+    return _expanded(entries, [page for page in pages if page not in named])
 
 
-def _parts(entry: Any, pages: Sequence[str]) -> list[Any]:
+def _names(entries: Any) -> Iterator[str]:
+    if isinstance(entries, str):
+        yield entries
+    else:
+        for entry in entries.values() if isinstance(entries, dict) else entries:
+            yield from _names(entry)
+
+
+def _expanded(entry: Any, pages: Sequence[str]) -> list[Any]:
+    """What stands in the place of an entry, or of a list of them."""
     if isinstance(entry, str):
         return fitting(entry, pages) if "*" in entry else [entry]
-    ((title, inside),) = entry.items()
-    if isinstance(inside, str):
-        return [{title: fitting(inside, pages) if "*" in inside else inside}]
-    return [{title: expanded(inside, pages)}]
+    if isinstance(entry, dict):
+        return [{title: inside if _is_page(inside) else _expanded(inside, pages)} for title, inside in entry.items()]
+    return [part for each in entry for part in _expanded(each, pages)]
+
+
+def _is_page(inside: Any) -> bool:
+    return isinstance(inside, str) and "*" not in inside
 
 
 def fitting(pattern: str, pages: Sequence[str]) -> list[str]:
