@@ -100,9 +100,10 @@ print(comparison.table.filter(protocol="full", metric="NDCG", k=10).select("mode
 def liked(recommender: Recommender) -> NDArray[np.float64]:
     """The mean true relevance of the ten items recommended to each user."""
     gamma_UV = world.relevance(everybody, last)
-    lists = recommender.recommend(list(log.users), k=10).frame
+    lists = recommender.recommend(log.users.ids.to_list(), k=10).frame
     item_UK = log.items.index(lists["item_id"]).reshape(-1, 10)
-    return np.take_along_axis(gamma_UV, item_UK, axis=1).mean(axis=1, dtype=np.float64)
+    mean_U: NDArray[np.float64] = np.take_along_axis(gamma_UV, item_UK, axis=1).mean(axis=1, dtype=np.float64)
+    return mean_U
 
 
 by_log = {name: each.evaluation.value("full", "NDCG", 10) for name, each in runs.items()}

@@ -21,7 +21,7 @@ def test_there_are_examples() -> None:
 
 def test_the_tour_leaves_a_page_with_its_plots(tmp_path: Path) -> None:
     tour = next(script for script in EXAMPLES if script.stem == "tour")
-    command = [sys.executable, tour, "--users", "60", "--epochs", "1"]
+    command = [sys.executable, str(tour), "--users", "60", "--epochs", "1"]
     subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=900)
     page = (tmp_path / "tour" / "index.html").read_text(encoding="utf-8")
     plots = re.findall(r'src="([^"]+)"', page)
