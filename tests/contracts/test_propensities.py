@@ -31,12 +31,16 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _clocked() -> Interactions:
     assert TOY.log.step is not None
-    return replace(TOY.log, time=TOY.log.step.astype(np.int64) * _DAY, exposed=np.ones(len(TOY.log), bool))
+    rating = np.random.default_rng(1).normal(size=len(TOY.log)).astype(np.float32)
+    day = TOY.log.step.astype(np.int64) * _DAY
+    return replace(TOY.log, time=day, exposed=np.ones(len(TOY.log), bool), rating=rating)
 
 
 @pytest.fixture(params=list(PROPENSITIES))
 def model(request: pytest.FixtureRequest, learnt: Path) -> PropensityModel:
-    options = {"path": str(learnt)} if PROPENSITIES[request.param].source == "log" else {}
+    options: dict[str, object] = {"path": str(learnt)} if PROPENSITIES[request.param].source == "log" else {}
+    if "batches" in PROPENSITIES.options(request.param):
+        options = {"batches": 40}
     return build(request.param, options, TOY.train, window=50, log=_clocked(), world=TOY.world)
 
 
@@ -80,6 +84,6 @@ def test_fitting_returns_the_model_itself_and_changes_nothing_the_second_time(mo
 
 def test_it_says_what_it_is(model: PropensityModel) -> None:
     assert model.kind in ("static", "temporal")
-    assert model.source in ("nothing", "logged", "truth", "log")
+    assert model.source in ("nothing", "logged", "truth", "log", "ratings")
     assert type(model).__doc__
     assert PROPENSITIES[model.name] is type(model)

@@ -14,8 +14,9 @@ from unveil.registry import Registry
 #: A static propensity says how likely an item is to be seen at all, a temporal one how likely at a step.
 Kind = Literal["static", "temporal"]
 
-#: What a model is made from, beside the training part it is fitted on; "log": the ids and times of the whole log.
-Source = Literal["nothing", "logged", "truth", "log"]
+#: What a model is made from, beside the training part it is fitted on; "log": the ids and times of the whole log;
+#: "ratings": the log, for its ratings of the training events.
+Source = Literal["nothing", "logged", "truth", "log", "ratings"]
 
 
 class PropensityModel(Protocol):

@@ -35,6 +35,9 @@ def _parts(chosen: type[PropensityModel], log: Interactions | None, world: Expos
         ]
     if chosen.source == "log":
         return [_given(log, chosen, "the log itself, for its ids and times", "Use a popularity propensity.")]
+    if chosen.source == "ratings":
+        rated = None if log is None or log.rating is None else log
+        return [_given(rated, chosen, "a log with ratings", "Use timing or joint-temporal, which need none.")]
     column = None if log is None else log.propensity
     return [_given(column, chosen, "a log with a propensity column", "Use a popularity propensity.")]
 

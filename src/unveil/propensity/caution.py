@@ -1,0 +1,30 @@
+"""What is to be said of a propensity that nobody recorded."""
+
+from unveil.propensity.base import PropensityModel
+from unveil.propensity.popularity import Popularity
+
+BETTER = (
+    "Better where it is to be had: impressions (`unveil propensity fit`), propensities in the log "
+    "(propensity.name=logged), ratings of what was taken (propensity.name=joint-rated-temporal)."
+)
+_PROXY = (
+    "popularity stands in for exposure: gains are under that proxy. Popularity is exposure × relevance: to correct by "
+    f"it takes away what users like as well, and can do worse than naive. {BETTER}"
+)
+
+
+def by_popularity(model: PropensityModel | None) -> bool:
+    """Whether popularity stands in for exposure that nobody recorded."""
+    return isinstance(model, Popularity)
+
+
+def caution(model: PropensityModel | None) -> list[str]:
+    """One plain sentence where exposure was counted or estimated from what was taken; none where it was recorded."""
+    if by_popularity(model):
+        return [_PROXY]
+    assumes = getattr(model, "assumes", "")
+    if model is None or not assumes:
+        return []
+    return [
+        f"nobody recorded exposure: {model.name} estimates it, assuming {assumes}. Gains are under that assumption."
+    ]

@@ -1,0 +1,1 @@
+"""Exposure from choices: what was liked better than what was taken, and was not taken, was not seen."""

@@ -1,0 +1,120 @@
+"""The likelihood of choices against exact enumeration, and the takes it is summed over."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.vocabulary import Vocabulary
+from unveil.errors import UnveilError
+from unveil.propensity.choices.blocks import Blocks
+from unveil.propensity.choices.descent import Descent, surprise
+from unveil.propensity.choices.liking import Rated
+from unveil.propensity.choices.tables import Tables
+from unveil.propensity.choices.takes import Takes
+
+LOGIT = st.floats(-4, 4)
+
+
+def log_of(user: list[int], item: list[int], step: list[int]) -> Interactions:
+    columns = (np.array(column, np.int32) for column in (user, item))
+    users, items = (Vocabulary(str(n) for n in range(max(column) + 1)) for column in (user, item))
+    return Interactions(*columns, users, items, step=np.array(step, np.int32))
+
+
+def probability_by_enumeration(theta: list[float], better: list[bool], own: float, count: int) -> float:
+    """P(own taken, `count` times over): own is seen, and none that is better is."""
+    total = 0.0
+    for seen in product([False, True], repeat=len(theta)):
+        if not any(s and b for s, b in zip(seen, better, strict=True)):
+            total += float(np.prod([t if s else 1 - t for t, s in zip(theta, seen, strict=True)]))
+    return (own * total) ** count
+
+
+@given(st.lists(st.tuples(LOGIT, st.booleans()), min_size=1, max_size=5), LOGIT, st.integers(1, 4))
+def test_with_a_known_order_it_is_the_rational_users_likelihood(
+    others: list[tuple[float, bool]], own: float, count: int
+) -> None:
+    psi, better = (list(column) for column in zip(*others, strict=True))
+    theta = torch.sigmoid(torch.tensor(psi, dtype=torch.float64)).tolist()
+    mine = torch.sigmoid(torch.tensor(own, dtype=torch.float64)).item()
+    expected = -np.log(probability_by_enumeration(theta, better, mine, count))
+    own_B, psi_BS = torch.tensor([own], dtype=torch.float64), torch.tensor([psi], dtype=torch.float64)
+    found = surprise(own_B, psi_BS, torch.tensor([better], dtype=torch.float64), torch.tensor([float(count)]))
+    assert found.item() == pytest.approx(expected, rel=2e-3, abs=2e-3)  # P(better) is cut just below 1
+
+
+def test_an_order_in_doubt_is_averaged_over() -> None:
+    own, other, better, count = 0.3, -0.4, 0.25, 3
+    theta, mine = (1 / (1 + np.exp(-x)) for x in (other, own))
+    likelihood = mine**count * (better * (1 - theta) ** count + (1 - better))
+    columns = (torch.tensor(each, dtype=torch.float64) for each in ([own], [[other]], [[better]], [float(count)]))
+    assert surprise(*columns).item() == pytest.approx(-np.log(likelihood))
+
+
+def test_takes_count_what_was_taken_and_average_its_ratings() -> None:
+    log = log_of([0, 0, 0, 1, 1], [2, 2, 0, 2, 2], [0, 1, 3, 0, 3])
+    train = Sequences.of(log)
+    takes = Takes.of(train, Blocks.of(train, 2), np.array([1.0, 3.0, 5.0, 2.0, 4.0]))
+    rows = zip(takes.user_N, takes.item_N, takes.block_N, takes.count_N, takes.rating_N, takes.scatter_N, strict=True)
+    assert [tuple(map(float, row)) for row in rows] == [
+        (0, 0, 1, 1, 5, 0),
+        (0, 2, 0, 2, 2, 2),
+        (1, 2, 0, 1, 2, 0),
+        (1, 2, 1, 1, 4, 0),
+    ]
+
+
+@given(st.integers(1, 12), st.lists(st.integers(-3, 40), min_size=1))
+def test_blocks_are_in_order_and_hold_every_step(count: int, step: list[int]) -> None:
+    train = Sequences.of(log_of([0] * 20, [0] * 20, list(range(5, 25))))
+    blocks = Blocks.of(train, count)
+    found = blocks.at(np.sort(np.array(step)))
+    assert ((found >= 0) & (found < blocks.count)).all()
+    assert (np.diff(found) >= 0).all()
+    assert np.ptp(np.bincount(blocks.at(np.arange(5, 25)), minlength=blocks.count)) <= 1
+
+
+def test_liking_of_a_pair_is_shrunk_by_the_noise_found() -> None:
+    rng = np.random.default_rng(0)
+    users, items, times = 60, 10, 6
+    liking = rng.normal(size=(users, items))
+    user, item = (index.ravel() for index in np.indices((users, items)))
+    count = np.full(users * items, float(times))
+    ratings = liking.ravel()[:, None] + 0.5 * rng.normal(size=(users * items, times))
+    mean, scatter = ratings.mean(1), ((ratings - ratings.mean(1, keepdims=True)) ** 2).sum(1)
+    rated = Rated.of(Takes(user, item, np.zeros_like(user), count, (users, items, 1), mean, scatter))
+    assert rated.noise == pytest.approx(0.25, rel=0.1)
+    assert rated.own == pytest.approx(1.0, rel=0.25)
+    every = torch.arange(items)
+    for s in range(5):
+        asked = torch.full((items,), s)
+        better = rated.better(asked, every, every).numpy()
+        sure = np.abs(liking[s][None] - liking[s][:, None]) > 1.2
+        assert ((better > 0.5) == (liking[s][None] > liking[s][:, None]))[sure].all()
+        np.testing.assert_allclose(better + better.T, 1, atol=1e-5)
+
+
+def test_factors_of_tables_are_the_tables() -> None:
+    generator = torch.Generator().manual_seed(3)
+    for personal in (True, False):
+        tables = Tables((4, 5, 3), 2, -1.0, personal=personal, generator=generator)
+        with torch.no_grad():
+            for each in (tables.a_U, tables.d_V, tables.W_CK):
+                each.copy_(torch.randn(each.shape, generator=generator) * (personal or each is not tables.a_U))
+        user, block = (torch.from_numpy(index.ravel()) for index in np.indices((4, 3)))
+        among = tables.among(user, block, torch.arange(5)).detach().numpy()
+        np.testing.assert_allclose(tables.factors().logits(user.numpy(), block.numpy()), among, atol=1e-5)
+        own = tables.own(user, torch.full_like(user, 2), block).detach().numpy()
+        np.testing.assert_allclose(own, among[:, 2], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["batches", "batch", "sample"])
+def test_a_pace_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(UnveilError, match=f"{name}: out of range"):
+        Descent(**{name: 0})

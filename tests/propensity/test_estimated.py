@@ -1,0 +1,145 @@
+"""Propensities estimated from a log alone: each is right, more or less, where its assumption holds."""
+
+import numpy as np
+import pytest
+
+from tests.propensity.choices.worlds import ITEMS, STEPS, USERS, Scene, alike, personal, scene, seasons
+from unveil.errors import UnveilError
+from unveil.propensity.build import build
+from unveil.propensity.caution import caution
+from unveil.propensity.damped import DampedStatic
+from unveil.propensity.factors import Factors
+from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
+from unveil.propensity.rated import RatedStatic
+from unveil.propensity.timing import Timing, most_likely
+
+SHOWN_V = np.random.default_rng(7).normal(size=ITEMS)
+
+
+@pytest.fixture(scope="module")
+def seasonal() -> Scene:
+    """Exposure that moves and is the same for all users; tastes that keep still."""
+    rng = np.random.default_rng(2)
+    return scene(personal(rng, sd=1.5), seasons(rng, sd=1.0).biased(item_V=0.7 * SHOWN_V - 1))
+
+
+@pytest.fixture(scope="module")
+def tastes() -> Scene:
+    """Exposure of each user's own, and tastes too."""
+    rng = np.random.default_rng(1)
+    relevance = personal(rng, sd=1.0).biased(item_V=0.5 * rng.normal(size=ITEMS) + 4)
+    return scene(relevance, personal(rng, sd=1.0).biased(item_V=SHOWN_V - 1))
+
+
+def moving(log_theta: np.ndarray) -> np.ndarray:
+    return log_theta - log_theta.mean(1, keepdims=True)
+
+
+class TestDamped:
+    @pytest.mark.parametrize("kind", ["static", "temporal"])
+    @pytest.mark.parametrize("exponent", [0.0, 0.3, 1.0])
+    def test_it_is_popularity_to_that_power(self, seasonal: Scene, kind: str, exponent: float) -> None:
+        plain, _ = seasonal.theta(seasonal.model(f"popularity-{kind}"))
+        damped, _ = seasonal.theta(seasonal.model(f"damped-{kind}", exponent=exponent))
+        np.testing.assert_allclose(damped - damped.max(), exponent * (plain - plain.max()), atol=1e-4)
+
+    def test_the_most_popular_has_one(self, seasonal: Scene) -> None:
+        found, _ = seasonal.theta(seasonal.model("damped-static"))
+        assert found.max() == 0
+
+    def test_an_exponent_below_zero_is_refused(self) -> None:
+        with pytest.raises(UnveilError, match=r"damped-static\.exponent: out of range"):
+            DampedStatic(exponent=-0.1)
+
+
+class TestTiming:
+    def test_it_finds_what_moves(self, seasonal: Scene) -> None:
+        found, true = seasonal.theta(seasonal.model("timing", blocks=8))
+        assert alike(moving(found), moving(true)) > 0.8
+
+    def test_static_popularity_is_not_in_it(self, seasonal: Scene) -> None:
+        found, _ = seasonal.theta(seasonal.model("timing", blocks=8))
+        popular, _ = seasonal.theta(seasonal.model("popularity-static"))
+        assert found.mean((0, 1)).std() < 0.2 * popular.mean((0, 1)).std()
+
+    def test_where_nothing_moves_it_says_nothing(self, tastes: Scene) -> None:
+        model = Timing(blocks=8).fit(tastes.train)
+        found, _ = tastes.theta(model)
+        assert model.precision > 50
+        assert np.ptp(found) < 0.5
+
+    def test_the_precision_is_that_of_the_movement(self) -> None:
+        rng = np.random.default_rng(0)
+        expected = np.full((40, 50), 20.0)
+        for true in (1.0, 10.0):
+            count = rng.poisson(expected * rng.gamma(true, 1 / true, expected.shape)).astype(float)
+            assert most_likely(count, expected) == pytest.approx(true, rel=0.3)
+        assert most_likely(rng.poisson(expected).astype(float), expected) > 1000
+
+
+class TestJoint:
+    def test_exposure_that_is_everyones_is_told_from_tastes_that_keep_still(self, seasonal: Scene) -> None:
+        found, true = seasonal.theta(seasonal.model("joint-temporal", blocks=8, batches=250))
+        popular, _ = seasonal.theta(seasonal.model("popularity-temporal"))
+        assert alike(found, true) > 0.85
+        assert alike(found, true) > alike(popular, true) + 0.1
+        assert np.exp(found).mean() == pytest.approx(np.exp(true).mean(), rel=0.25)
+
+    @pytest.mark.slow
+    def test_with_ratings_both_may_be_personal(self, tastes: Scene) -> None:
+        found, true = tastes.theta(tastes.model("joint-rated-static", batches=600))
+        popular, _ = tastes.theta(tastes.model("popularity-static"))
+        assert alike(found, true) > 0.6
+        assert alike(found, true) > alike(popular, true) + 0.2
+        assert np.exp(found).mean() == pytest.approx(np.exp(true).mean(), rel=0.3)
+
+    def test_with_ratings_it_is_nearer_than_popularity(self, tastes: Scene) -> None:
+        found, true = tastes.theta(tastes.model("joint-rated-static", batches=150))
+        popular, _ = tastes.theta(tastes.model("popularity-static"))
+        assert alike(found, true) > alike(popular, true) + 0.1
+
+
+def test_censored_is_nearer_than_popularity(tastes: Scene) -> None:
+    found, true = tastes.theta(tastes.model("censored-static", batches=150))
+    popular, _ = tastes.theta(tastes.model("popularity-static"))
+    assert alike(found, true) > alike(popular, true) + 0.1
+
+
+class TestRated:
+    def test_popularity_that_is_taste_alone_is_damped_more_than_one_that_is_exposure(self) -> None:
+        rng = np.random.default_rng(3)
+        level = Factors.constant(USERS, ITEMS, STEPS, -1.0)
+        quality = scene(personal(rng, sd=0.7).biased(item_V=rng.normal(size=ITEMS) + 4), level)
+        shown = scene(personal(rng, sd=1.5).biased(item_V=np.full(ITEMS, 4.0)), level.biased(item_V=SHOWN_V))
+        exponents = {}
+        for name, each in (("quality", quality), ("shown", shown)):
+            model = RatedStatic(each.log, batches=200).fit(each.train)
+            exponents[name] = model.exponent
+        found, true = shown.theta(model)
+        assert exponents["shown"] > 0.5
+        assert exponents["quality"] < 0.5 * exponents["shown"]
+        assert alike(found, true) > 0.8
+
+    def test_a_log_without_ratings_is_refused_with_what_to_use(self, seasonal: Scene) -> None:
+        for name in ("rated-static", "censored-temporal", "joint-rated-temporal"):
+            with pytest.raises(UnveilError, match=r"needs a log with ratings.*timing or joint-temporal"):
+                build(name, {}, seasonal.train)
+
+    def test_empty_ratings_are_refused(self, tastes: Scene) -> None:
+        from dataclasses import replace
+
+        rating = np.full(len(tastes.log), np.nan, np.float32)
+        with pytest.raises(UnveilError, match="needs a rating of every event"):
+            build("rated-static", {}, tastes.train, log=replace(tastes.log, rating=rating))
+
+
+def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: Scene) -> None:
+    for proxy in (StaticPopularity(), TemporalPopularity(), DampedStatic()):
+        (told,) = caution(proxy)
+        assert "popularity stands in for exposure" in told
+        assert "worse than naive" in told
+        assert "`unveil propensity fit`" in told
+        assert "ratings" in told
+    (told,) = caution(Timing())
+    assert "timing estimates it, assuming that tastes keep still" in told
+    assert caution(None) == []
