@@ -7,8 +7,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.experiment.demo.small import SPEC, recipe
-from unveil.experiment.trial import Trial, run_trial
+from unveil.experiment.trial import Bench, Trial, run_trial
+from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.training.recipe import Recipe
 
 
 @cache
@@ -72,3 +74,14 @@ def test_favourites_that_nobody_took_are_counted() -> None:
     found = trial("itps")
     target = found.arm("itps").truth.frame["item"].to_numpy()
     assert found.unlearnable == np.mean(~np.isin(target, found.split.train.item_N))
+
+
+def test_a_propensity_is_fitted_once_for_all_arms_that_ask_for_it() -> None:
+    world = World.builtin(WorldSpec(users=30, items=20, steps=10), 0)
+    bench = Bench.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5, by_log=True)
+    asked = Recipe().changed({"estimator.name": "itps", "propensity.name": "popularity-temporal"})
+    found = bench.propensity(asked)
+    assert found is bench.propensity(asked.changed({"estimator.name": "corrected"}))
+    assert found is not bench.propensity(asked.changed({"propensity.add": 1.0}))
+    assert bench.propensity(Recipe()) is None
+    assert bench.jury.validation.evaluator.cases is bench.split.valid, "validated by what was taken"

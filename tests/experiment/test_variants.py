@@ -69,13 +69,13 @@ def test_a_share_of_the_events_becomes_the_quantile_of_their_propensities() -> N
     recipe = Recipe().changed(
         {"estimator.name": "itps", "estimator.clip": "25%", "propensity.name": "popularity-temporal"}
     )
-    found = resolved(recipe, train, log=log)
+    found = resolved(recipe, train, log)
     theta_N = TemporalPopularity(window=recipe.model.length).fit(train)(events(train)).numpy()
     assert found.estimator["clip"] == pytest.approx(np.quantile(theta_N, 0.25), rel=1e-5)
     assert (theta_N < found.estimator["clip"]).mean() <= 0.25
     assert quantile(TemporalPopularity().fit(train), train, 0.5) == pytest.approx(np.median(theta_N), rel=1e-5)
     same = recipe.changed({"estimator.clip": 0.1})
-    assert resolved(same, train, log=log) is same
+    assert resolved(same, train, log) is same
 
 
 @pytest.mark.parametrize("clip", ["5", "x%", "0%", "100%"])

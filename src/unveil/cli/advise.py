@@ -31,7 +31,8 @@ def advise(
         str | None, typer.Option(help="Beside naive; by default as the effort says.", rich_help_panel=_TRIED)
     ] = None,
     propensities: Annotated[
-        str | None, typer.Option(help="By default all that can be had from the log.", rich_help_panel=_TRIED)
+        str | None,
+        typer.Option(help="As far as the log can give them; 'all', or as the effort says.", rich_help_panel=_TRIED),
     ] = None,
     clips: Annotated[
         str | None,
@@ -103,7 +104,7 @@ def advise(
         replicates=default.replicates if replicates is None else replicates,
         estimators=default.estimators if estimators is None else named_in(estimators),
         clips=default.clips if clips is None else clips_in(clips),
-        propensities=() if propensities is None else named_in(propensities),
+        propensities=propensities_in(propensities, default.propensities),
     )
     with until_stopped(output):
         found = tried(plan, output, engine_of(engine, jobs, address), watch=grid_watcher(), tell=_say)
@@ -131,6 +132,20 @@ def steps_of(source: "LogSource", users: int, seed: int, *, given: bool) -> int:
     from unveil.experiment.advise.source import longest, read
 
     return 100 if given else min(100, longest(read(source, users, seed)))
+
+
+def propensities_in(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    """Families of propensities; none: all. A name that nobody has is refused, those of an effort may come later."""
+    from unveil.errors import unknown
+    from unveil.experiment.variants import families
+
+    if text is None:
+        return tuple(name for name in default if name in families())
+    found = () if text == "all" else named_in(text)
+    for name in found:
+        if name not in families():
+            raise unknown("propensity", name, families())
+    return found
 
 
 def clips_in(text: str) -> tuple[str, ...]:

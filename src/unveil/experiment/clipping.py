@@ -3,7 +3,7 @@
 Propensities that were estimated have scales of their own; a share means the same on each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from unveil.errors import UnveilError
 from unveil.estimators.learning import blocks, events
 from unveil.experiment.trial import Bench
 from unveil.propensity.base import PropensityModel
-from unveil.simulation.world import World
 from unveil.training.fit import propensity_of
 from unveil.training.recipe import Recipe
 
@@ -24,16 +23,19 @@ _CLIP = "clip"
 
 def clipped(recipe: Recipe, bench: Bench) -> Recipe:
     """The recipe with its clip as a number, on the training part of a bench."""
-    return resolved(recipe, bench.split.train, log=bench.log, world=bench.world)
+    return _numbered(recipe, bench.split.train, lambda: bench.propensity(recipe))
 
 
-def resolved(recipe: Recipe, train: Sequences, *, log: Interactions, world: World | None = None) -> Recipe:
+def resolved(recipe: Recipe, train: Sequences, log: Interactions) -> Recipe:
     """The recipe with a clip such as 5% as the quantile of θ̂ over the training events; others stay as they are."""
+    return _numbered(recipe, train, lambda: propensity_of(train, recipe, log, None))
+
+
+def _numbered(recipe: Recipe, train: Sequences, fitted: Callable[[], PropensityModel | None]) -> Recipe:
     share = share_of(recipe.estimator)
-    if share is None:
+    propensity = None if share is None else fitted()
+    if share is None or propensity is None:
         return recipe
-    propensity = propensity_of(train, recipe, log, world)
-    assert propensity is not None
     return recipe.changed({f"estimator.{_CLIP}": quantile(propensity, train, share)})
 
 

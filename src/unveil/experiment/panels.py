@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _LOW, _HIGH = -0.6, 1.15
 _ROW_HEIGHT, _COLUMN_WIDTH = 0.95, 2.35
 _LABELS = 1.3  # inches for the names of the rows
+_LETTERS = 26  # of all levels of a column that fit side by side
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,16 @@ def panels(
                 titles |= _draw(grid[r, c], column, spots.get((r, c), ()), COLOURS[r % len(COLOURS)], f"at{r}-{c}-")
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
-            grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels))
+            _levels(grid[-1, c], column.levels)
         return themed(on.figure, slug, titles)
+
+
+def _levels(axes: "Axes", levels: Sequence[str]) -> None:
+    """The levels below the lowest panel, with room on either side; long names lean."""
+    leaning = sum(max(map(len, level.split("\n"))) for level in levels) > _LETTERS
+    style: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
+    axes.set_xticks(range(len(levels)), list(levels), **style)
+    axes.set_xlim(-0.4, len(levels) - 0.6)
 
 
 def _name(axes: "Axes", name: str) -> None:
@@ -78,7 +87,6 @@ def _ground(axes: "Axes", aim: float | None) -> None:
         axes.axhline(aim, color=MUTED, linewidth=0.8, dashes=(4, 3))
     axes.set(ylim=(_LOW, _HIGH), yticks=(0, 0.5, 1))
     axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    axes.margins(x=0.18)
 
 
 def _draw(axes: "Axes", column: Along, spots: Sequence[Spot], colour: Any, gid: str) -> dict[str, list[str]]:

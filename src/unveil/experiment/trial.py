@@ -5,7 +5,7 @@ masked: they differ in the loss alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
+from unveil.estimators.base import estimator
 from unveil.estimators.learning import weights_of
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.evaluator import Evaluator
@@ -22,11 +23,12 @@ from unveil.evaluation.scorer import Scorer
 from unveil.evaluation.truth import judges
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.baselines import Popularity, Random
+from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
 from unveil.training.device import threads
-from unveil.training.fit import prepare, validation_of
+from unveil.training.fit import prepare, propensity_of, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import Recipe
 from unveil.training.trainer import Fitted
@@ -136,6 +138,7 @@ class Bench:
     log: Interactions
     split: Split
     jury: Jury
+    _fitted: dict[str, PropensityModel | None] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -169,6 +172,13 @@ class Bench:
         count_V = np.bincount(self.split.train.item_N, minlength=self.world.n_items)
         return float((count_V[self.jury.truth.cases.item_C] == 0).mean())
 
+    def propensity(self, recipe: Recipe) -> PropensityModel | None:
+        """What the recipe's estimator is given, if anything; fitted once for all arms that ask for the same."""
+        asked = repr((estimator(str(recipe.estimator["name"])).needs, recipe.propensity, recipe.model.length))
+        if asked not in self._fitted:
+            self._fitted[asked] = propensity_of(self.split.train, recipe, self.log, self.world)
+        return self._fitted[asked]
+
     def arm(self, name: str, recipe: Recipe, watch: Watcher | None = None) -> Arm:
         """Train and judge one estimator, by the recipe but for its name; or judge a baseline."""
         with threads(recipe.training.threads):
@@ -180,7 +190,8 @@ class Bench:
 
     def _trained(self, name: str, recipe: Recipe, watch: Watcher | None) -> Arm:
         named = recipe.changed({"estimator.name": name})
-        ready = prepare(self.split.train, named, log=self.log, world=self.world)
+        propensity = self.propensity(named)
+        ready = prepare(self.split.train, named, log=self.log, world=self.world, propensity=propensity)
         fitted = ready.fit(self.jury.validation, watch=watch)
         weights = None
         if ready.weights is not None:

@@ -19,6 +19,7 @@ from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.base import Backbone, TaskName, backbone
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import build as build_propensity
+from unveil.propensity.caution import by_popularity, caution
 from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.settings import plain
@@ -27,8 +28,6 @@ from unveil.training.distributed.team import SOLO, Team
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep, Trainer
-
-_PROXY = "popularity stands in for exposure: gains are under that proxy."
 
 
 class KnownTruth(Exposure, Truth, Protocol):
@@ -48,13 +47,13 @@ class Ready:
 
     @property
     def by_proxy(self) -> bool:
-        """Whether something that was counted stands in for exposure that nobody recorded."""
-        return self.propensity is not None and self.propensity.source == "nothing"
+        """Whether popularity stands in for exposure that nobody recorded."""
+        return by_popularity(self.propensity)
 
     def warnings(self) -> list[str]:
         """Plain sentences where the weights or their source are doubtful."""
         told = [] if self.weights is None else self.weights.warnings()
-        return [*told, _PROXY] if self.by_proxy else told
+        return [*told, *caution(self.propensity)]
 
     def fit(
         self,
@@ -80,13 +79,21 @@ class Ready:
 
 
 def prepare(
-    train: Sequences, recipe: Recipe, *, log: Interactions | None = None, world: KnownTruth | None = None
+    train: Sequences,
+    recipe: Recipe,
+    *,
+    log: Interactions | None = None,
+    world: KnownTruth | None = None,
+    propensity: PropensityModel | None = None,
 ) -> Ready:
-    """Build the parts of a recipe. The log gives logged propensities, a world the true ones and the true relevance."""
+    """Build the parts of a recipe. The log gives logged propensities, a world the true ones and the true relevance.
+
+    A `propensity` that was fitted before (`propensity_of`) is not fitted again.
+    """
     pick_device(recipe.training.device)
     model = new_model(recipe, train.n_items)
     task = _task(train, recipe, model.task)
-    propensity = propensity_of(train, recipe, log, world)
+    propensity = propensity or propensity_of(train, recipe, log, world)
     name, options = _named(recipe.estimator)
     chosen = build_estimator(name, options, propensity=propensity, world=world, train=train)
     return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import faults
 from tests.simulation.rated import rated
 from unveil.data.log_source import LogSource
 from unveil.data.sinks import write as write_log
@@ -36,7 +37,7 @@ def plan_of(log: Path, study: AdviceStudy = STUDY) -> AdvicePlan:
         replicates=2,
         estimators=("itps", "corrected"),
         clips=("5%",),
-        propensities=("popularity",),
+        propensities=("popularity", "learnt"),
     )
 
 
@@ -104,11 +105,12 @@ def test_a_clip_is_a_number_of_the_real_log(made: tuple[Tried, Path, list[str]])
 def test_the_page_says_what_to_use_and_what_it_rests_on(made: tuple[Tried, Path, list[str]]) -> None:
     found, folder, _ = made
     page = (folder / "index.html").read_text()
+    assert faults(page) == []
     for words in ("What to do", "Every candidate", "What knowing the truth would give", "Drawn logs beside yours"):
         assert words in page
     told = " ".join(reading(Advice(found)))
     assert told.startswith("Use ")
-    assert "Propensities that could not be tried" in told
+    assert "Propensities that could not be tried: learnt (" in told
     assert (folder / "figures" / "scenarios.svg").is_file()
     assert tomllib.loads((folder / CONFIG).read_text())["data"]["log"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiment.reproduce.small import cell, tiny_study, tiny_world
+from tests.pages import faults
 from unveil.errors import UnveilError
 from unveil.experiment.assumptions.axes import Point, axes
 from unveil.experiment.assumptions.files import write
@@ -135,6 +136,7 @@ def test_the_files_hold_the_figure_and_every_share(tiny: tuple[Survey, Path]) ->
     assert told["axes"][1]["levels"][1]["standings"][0]["estimator"] == "corrected"
     with (folder / "results.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(told["rows"]) > 0
+    assert faults((folder / "index.html").read_text()) == []
     svg = (folder / "figures" / "assumptions.svg").read_text()
     assert "foresight" in svg
     assert "categorical" in (folder / "README.md").read_text()

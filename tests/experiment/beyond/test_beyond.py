@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.experiment.reproduce.small import made_up, tiny_study, tiny_world
+from tests.pages import faults
 from unveil.evaluation.stats import ratio_interval
 from unveil.experiment.beyond.question import Beyond
 from unveil.experiment.beyond.shares import everywhere, levels, published, shares
@@ -107,7 +108,9 @@ def test_the_files_hold_every_share(run: tuple[Answer, Path]) -> None:
         (arm, p) for arm in ("itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity") for p in (1, 2)
     }
     assert (run[1] / "figures" / "gap-closed.svg").is_file()
-    assert "Share of the gap closed" in (run[1] / "index.html").read_text()
+    page = (run[1] / "index.html").read_text()
+    assert "Share of the gap closed" in page
+    assert faults(page) == []
     assert "beyond" in QUESTIONS
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.log_source import LogSource
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
-from unveil.experiment.advise.candidates import from_a_log, probe
+from unveil.experiment.advise.candidates import probe
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks, read
 from unveil.experiment.advise.study import AdviceStudy
@@ -86,11 +87,12 @@ class Probe:
     source: LogSource
     folder: Path
     scenario: Scenario
+    names: tuple[str, ...]  # in the registry
 
     @property
     def key(self) -> str:
-        """One for all."""
-        return "propensities"
+        """Told by the names that are asked for."""
+        return f"propensities-{sha256(','.join(self.names).encode()).hexdigest()[:8]}"
 
     @property
     def cost(self) -> float:
@@ -112,4 +114,4 @@ class Probe:
 
     def _refusals(self, log: Interactions) -> Mapping[str, str]:
         window = self.study.recipe("naive", 0).model.length
-        return probe(from_a_log(), leave_one_out(Sequences.of(log)).train, log, window)
+        return probe(self.names, leave_one_out(Sequences.of(log)).train, log, window)

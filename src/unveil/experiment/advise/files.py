@@ -67,7 +67,7 @@ def resolved_on_the_log(advice: Advice) -> dict[str, dict[str, Any]]:
     plan = advice.tried.plan
     recipe = plan.study.recipe(advice.decision.chosen, plan.study.seed)
     log = plan.source.load()
-    recipe = resolved(recipe, leave_one_out(Sequences.of(log)).train, log=log)
+    recipe = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
     return {"estimator": recipe.estimator, "propensity": recipe.propensity}
 
 

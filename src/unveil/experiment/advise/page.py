@@ -64,13 +64,10 @@ def ordered(advice: Advice) -> list[Gain]:
 
 
 def _roles(advice: Advice, arm: str) -> str:
+    """What a candidate is best at, and whether it was chosen."""
     decision = advice.decision
-    roles = {decision.chosen: "chosen", decision.robust: "best worst case", decision.best: "highest mean"}
-    said = [role for name, role in roles.items() if name == arm]
-    said += ["best worst case"] if arm == decision.robust and "best worst case" not in said else []
-    said += ["highest mean"] if arm == decision.best and "highest mean" not in said else []
-    said += ["chosen"] if arm == decision.chosen and "chosen" not in said else []
-    return ", ".join(sorted(said))
+    roles = {"chosen": decision.chosen, "best worst case": decision.robust, "highest mean": decision.best}
+    return ", ".join(role for role, name in roles.items() if name == arm)
 
 
 def _candidates(advice: Advice) -> Table:

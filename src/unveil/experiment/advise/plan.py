@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 from unveil.data.log_source import LogSource
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
-from unveil.experiment.advise.candidates import Candidates, candidates, family
+from unveil.experiment.advise.candidates import Candidates, candidates, family, from_a_log
 from unveil.experiment.advise.cell import AdviceCell, Probe
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.worlds import WorldsOfDraw
-from unveil.experiment.variants import families
 from unveil.simulation.choice.base import CHOICES
 
 
@@ -49,9 +48,6 @@ class AdvicePlan:
                 raise unknown("choice model", scenario.choice, CHOICES)
             if not 0 < scenario.severity < float("inf"):
                 raise UnveilError("the severity is out of range", found=scenario.severity, expected="above 0")
-        for name in self.propensities:
-            if name not in families():
-                raise unknown("propensity", name, families())
         for name in self.estimators:
             estimator(name)
 
@@ -60,15 +56,16 @@ class AdvicePlan:
         return [WorldsOfDraw(self.study, self.source, folder, draw) for draw in range(self.worlds)]
 
     def probe(self, folder: Path) -> Probe:
-        """What can be had."""
-        return Probe(self.study, self.source, folder, self.scenarios[0])
+        """What can be had, of what is wanted."""
+        wanted = [name for name in from_a_log() if not self.propensities or family(name) in self.propensities]
+        return Probe(self.study, self.source, folder, self.scenarios[0], tuple(wanted))
 
     def candidates(self, probed: dict[str, Any]) -> Candidates:
         """The arms that can be had from the real log as well as from a drawn one."""
         refused = {name for part in ("real", "drawn") for name, why in probed[part].items() if why}
         able = dict.fromkeys(family(name) for name in probed["real"] if name not in refused)
-        wanted = [name for name in able if not self.propensities or name in self.propensities]
-        return candidates(self.estimators, wanted, self.clips)
+        order = self.propensities or tuple(able)
+        return candidates(self.estimators, sorted(able, key=order.index), self.clips)
 
     def cell_jobs(self, folder: Path, arms: tuple[str, ...], size: tuple[int, int, int]) -> dict[Draw, AdviceCell]:
         """Whole replicates first; within one log by log, so that a process draws few of them."""

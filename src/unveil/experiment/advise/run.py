@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil.data.interactions import Interactions
-from unveil.experiment.advise.candidates import Candidates
+from unveil.experiment.advise.candidates import Candidates, family
 from unveil.experiment.advise.plan import AdvicePlan, Draw
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks, read
@@ -112,9 +112,9 @@ def _worlds(plan: AdvicePlan, store: Store, engine: Engine, watch: Watcher) -> l
 
 
 def _refused(probed: Mapping[str, Any]) -> dict[str, str]:
-    """Why a propensity was not tried: the real log's reason first."""
+    """Why a family of propensities was not tried: the real log's reason first."""
     reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}
-    return {name: why for name, why in reasons.items() if why}
+    return {family(name): why for name, why in reasons.items() if why}
 
 
 def _announced(plan: AdvicePlan, cells: int, cost: float, left: int, workers: int) -> str:

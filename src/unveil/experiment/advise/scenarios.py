@@ -47,6 +47,7 @@ class Effort:
     choices: tuple[str, ...]
     severities: tuple[float, ...]
     estimators: tuple[str, ...]
+    propensities: tuple[str, ...]  # as far as the log can give them; none: all that it can
     clips: tuple[str, ...]  # of the weights, as shares of the events; '' is no clip
 
 
@@ -59,7 +60,8 @@ EFFORTS = {
         choices=("rational_exposed", "categorical_exposed"),
         severities=(1.0, 3.0),
         estimators=("itps", "corrected", "tempered"),
-        clips=("", "5%"),
+        propensities=("logged", "popularity", "damped", "timing", "joint", "joint-rated"),
+        clips=("5%",),
     ),
     "thorough": Effort(
         about="three worlds, three kinds of users, three severities, all estimators: an answer to act on",
@@ -78,6 +80,7 @@ EFFORTS = {
             "tempered",
             "logit-adjustment",
         ),
+        propensities=(),
         clips=("", "2%", "10%"),
     ),
 }

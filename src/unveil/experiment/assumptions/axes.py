@@ -79,5 +79,5 @@ def axes(base: Point, values: Mapping[str, Sequence[Any]]) -> tuple[Axis, ...]:
 def _label(name: str, value: Any) -> str:
     if name == "choice":
         who, _, among = str(value).partition("_")
-        return f"{who},\n{among}"
+        return f"{who}\n({among})"
     return str(value).replace(":", " ") if name == "propensity" else f"{value:g}"

@@ -50,16 +50,13 @@ def figure(survey: Survey) -> Figure:
     spots = {(names.index(line.estimator), axes.index(line.axis)): _spots(line) for line in every}
     return Figure(
         "Share of the gap from naive to ideal that is closed, as one assumption after another is broken",
-        panels([named(name) for name in names], columns, spots, NAME_OF_FIGURE),
+        panels([named(name) for name in names], columns, spots, "assumptions"),
         f"A row for each of {', '.join(map(named, names))}; a column for each of "
         f"{'; '.join(map(said, axes))}. The numbers are in the tables below.",
         f"0 is the naive loss of the same logs, 100% the ideal one; bars are 95% intervals over "
         f"{survey.at(survey.plan.base).units}; an arrow at an edge stands for a share outside the panel. Base point: "
         f"{described(survey.plan.base)}.",
     )
-
-
-NAME_OF_FIGURE = "assumptions"
 
 
 def _spots(line: Line) -> list[Spot]:

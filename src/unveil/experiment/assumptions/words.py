@@ -74,6 +74,8 @@ def _base(survey: Survey) -> str:
         for each in line.standings
         if each.level.point == base and each.gap is not None
     ]
+    if not shares:
+        return f"At the base point ({described(base)}) the ideal loss is not above the naive one: there is no gap."
     return f"At the base point ({described(base)}) the shares of the gap closed are: {', '.join(shares)}."
 
 
