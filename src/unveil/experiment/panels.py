@@ -1,7 +1,7 @@
 """Small multiples: one row of panels for each estimator, one column for each thing that is varied."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from unveil.experiment.plots import canvas
@@ -60,7 +60,12 @@ def panels(
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
             _levels(grid[-1, c], column.levels)
-        return themed(on.figure, slug, titles)
+        return _wide(themed(on.figure, slug, titles))
+
+
+def _wide(drawing: Drawing) -> Drawing:
+    """Over the whole width of its page, and never so narrow that its words cannot be read."""
+    return replace(drawing, svg=drawing.svg.replace("<svg ", '<svg class="wide" ', 1))
 
 
 def _levels(axes: "Axes", levels: Sequence[str]) -> None:
