@@ -13,4 +13,4 @@ def with_equations(markdown: str) -> str:
 def _drawn(tex: str) -> str:
     from latex2mathml.converter import convert
 
-    return f'<div class="equation">{convert(tex, display="block")}</div>'
+    return f'<div class="equation" data-search-exclude>{convert(tex, display="block")}</div>'

@@ -1,4 +1,4 @@
-"""Links from docs to files beside it: on GitHub they lead to the file, on the site to the page that is made of it."""
+"""Links to files that have another place on the site: on GitHub they lead to the file, on the site to its page."""
 
 import posixpath
 import re
@@ -25,4 +25,6 @@ def inward(target: str, here: str) -> str:
 def _page_of(meant: str) -> str | None:
     if meant.startswith("examples/") and meant.endswith(".py"):
         return meant.removesuffix(".py") + ".md"
+    if meant.startswith("docs/results/") and meant.endswith("/index.html"):
+        return meant.removeprefix("docs/").removesuffix("index.html") + "page.html"
     return _PAGES.get(meant)
