@@ -12,7 +12,7 @@ from unveil.experiment.folder import read_config
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 
-QUICK = options({**TINY, "training.epochs": 1})
+QUICK = [*options({**TINY, "training.epochs": 1}), "--no-page"]
 
 
 def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
@@ -25,6 +25,9 @@ def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
     assert "3 epochs, best at" in done.out
     assert f"the run is in {tmp_path / 'run'}" in done.out
     assert (tmp_path / "run" / "metrics.json").read_bytes() == (finished.folder / "metrics.json").read_bytes()
+    assert f"open {tmp_path / 'run' / 'index.html'}" in done.out
+    assert "run: what the run gave" in (tmp_path / "run" / "index.html").read_text()
+    assert (tmp_path / "run" / "figures" / "validation.png").is_file()
 
 
 def test_the_table_fits_a_terminal_and_is_in_order(unveil: Command, finished: Finished, tmp_path: Path) -> None:
@@ -229,7 +232,11 @@ def test_a_world_is_used_and_its_log_is_not_called_a_proxy(unveil: Command, tmp_
     assert "ips, weighted by known-static" in done.out
     assert "proxy" not in done.out
     done = unveil("train", tmp_path / "log.csv", "-o", tmp_path / "p", "-e", "ips", *QUICK)
-    assert "warning: popularity stands in for exposure: gains are under that proxy." in done.out.splitlines()
+    warned = next(
+        line for line in done.out.splitlines() if line.startswith("warning: popularity stands in for exposure")
+    )
+    assert "can do worse than naive" in warned
+    assert "`unveil propensity fit`" in warned
 
 
 def test_degenerate_weights_are_warned_of(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -1,7 +1,12 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from tests.runs import Finished
+from unveil.audit.costs import costs
+from unveil.audit.run import figures
+from unveil.experiment.audited import audited
 from unveil.experiment.card import model_card
 
 
@@ -33,8 +38,46 @@ def test_every_figure_is_on_the_card_with_its_interval(finished: Finished) -> No
 
 def test_a_naive_run_has_no_weights_and_a_true_propensity_no_proxy(finished: Finished) -> None:
     text = card(finished, weights=None, by_proxy=False)
-    assert "Weighted" not in text
+    assert "Weighted by" not in text
+    assert "Not weighted by a propensity" in text
     assert "proxy" not in text
+
+
+def test_the_figures_of_the_audit_are_those_of_the_audit(finished: Finished) -> None:
+    log = finished.run.experiment.data.load()
+    found = figures(log)
+    text, told = card(finished), json.loads((finished.folder / "about.json").read_text())["audit"]
+    head, test = found.concentration.head, found.cold.splits["leave-one-out"]
+    assert f"The most popular 1% of the items hold {head['1%']:.1%} of the events" in text
+    assert f"Gini coefficient {found.concentration.gini:.3f}" in text
+    assert f"Of the test cases {test.items:.1%} ask for an item that training never saw, {test.rare:.1%}" in text
+    assert found.leakage is not None
+    assert f"On average {found.leakage.later:.1%} of the training events are later" in text
+    length = finished.run.experiment.model.length
+    train = finished.run.experiment.data.parts(log).train
+    assert told["ess_share"]["itps"] == costs(train, length).of("itps").ess_share
+    assert f"{told['ess_share']['ips']:.1%} of the training events with IPS" in text
+    assert "nothing but popularity" in text
+
+
+def test_a_large_log_is_only_counted(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unveil.experiment.audited.MOST", 10)
+    split = finished.run.experiment.data.parts(finished.run.experiment.data.load())
+    found = audited(split, 8)
+    assert found["leakage"] is None
+    assert found["ess_share"] is None
+    told = card(finished, audit=found)
+    assert "later than the test case" not in told
+    assert "Gini coefficient" in told
+
+
+def test_what_it_is_for_and_what_it_is_not_for(finished: Finished) -> None:
+    text = card(finished)
+    for part in ("## Data", "## What the log says about its exposure", "## Training", "## Results", "## Intended use"):
+        assert part in text
+    assert "## Limits" in text
+    cases = json.loads((finished.folder / "about.json").read_text())["cases"]
+    assert f"{cases['train']} events to learn from, 40 validation cases and 40 test cases." in text
 
 
 def test_a_password_is_not_on_the_card(finished: Finished) -> None:

@@ -1,5 +1,6 @@
 """`unveil train LOG -o RUN`: a trained, judged and usable recommender from a log."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -44,12 +45,14 @@ def train(
     engine: EngineOption = EngineName.processes,
     address: Address = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Show the run on a page, index.html.")] = True,
 ) -> None:
     """Train a recommender on a log and judge it on what was held out.
 
     Settings come from the preset or the config, then from options, then from --set: the last to name one decides.
     """
     from unveil.cli.results import print_run
+    from unveil.experiment.folder import is_finished
 
     named = {
         "model.name": model,
@@ -59,10 +62,22 @@ def train(
         "training.device": device,
     }
     experiment = experiment_of(preset, config, options, named, assignments or [])
-    start = _starter(workers, engine, address)
+    start, was_finished = _starter(workers, engine, address), is_finished(output)
     finished = _trained(experiment, output, workers, start, resume=resume)
     if finished is not None:
         print_run(finished)
+        if page and not was_finished:
+            _write_page(output)
+
+
+def _write_page(run: Path) -> None:
+    from unveil.experiment.compared.files import write_run_page
+    from unveil.experiment.report import can_be_written
+
+    if can_be_written():
+        typer.echo(f"open {write_run_page(run, ['unveil', *sys.argv[1:]])}")
+    else:
+        typer.echo("no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'")
 
 
 def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":

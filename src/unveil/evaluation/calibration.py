@@ -21,6 +21,8 @@ from unveil.evaluation.seen import seen_cells
 Floats = NDArray[np.float64]
 
 BINS = 10
+#: Cases that are looked at.
+MOST = 20_000
 #: log p is counted in bins of a tenth, down to e^−40; only afterwards are the bins drawn.
 _FINE, _WIDTH = 400, 0.1
 _BATCH = 256
@@ -52,11 +54,19 @@ class Calibration:
 
 
 def calibration(
-    scorer: Scorer, cases: EvalCases, sequences: Sequences, length: int, *, exclude_seen: bool = True
+    scorer: Scorer,
+    cases: EvalCases,
+    sequences: Sequences,
+    length: int,
+    *,
+    exclude_seen: bool = True,
+    most: int = MOST,
+    seed: int = 0,
 ) -> Calibration:
     """p_c(i) = softmax of the scores over the items that compete at case c: as in the full ranking, where seen items
-    may be left out and the target always competes.
+    may be left out and the target always competes. Of more than `most` cases so many are drawn.
     """
+    cases = _some(cases, most, seed)
     sure_C, hit_C, loss_C = (np.zeros(len(cases)) for _ in range(3))
     fine = _Fine()
     with at_rest(scorer):
@@ -108,7 +118,8 @@ class _Fine:
         there_G = pairs_G > 0
         predicted, observed = mass_G[there_G] / pairs_G[there_G], hits_G[there_G] / pairs_G[there_G]
         error = float(np.abs(hits_G - mass_G).sum() / cases)
-        return Reliability(*(tuple(map(float, each)) for each in (predicted, observed, mass_G[there_G])), error)
+        size = mass_G[there_G]
+        return Reliability(tuple(predicted.tolist()), tuple(observed.tolist()), tuple(size.tolist()), error)
 
 
 def _log_shares(
@@ -124,6 +135,13 @@ def _log_shares(
     open_BV = scores_BV.clone()
     open_BV[row_N, seen_N] = -torch.inf
     return open_BV.scatter(1, item_B1, scores_BV.gather(1, item_B1)).log_softmax(dim=1)
+
+
+def _some(cases: EvalCases, most: int, seed: int) -> EvalCases:
+    if len(cases) <= most:
+        return cases
+    drawn = np.sort(np.random.default_rng(seed).choice(len(cases), most, replace=False))
+    return EvalCases(**{name: column_C[drawn] for name, column_C in vars(cases).items()})
 
 
 def _parts(cases: int, n_items: int) -> Iterator[slice]:

@@ -98,7 +98,7 @@ def _scaled(axes: "Axes", scale: Scale) -> None:
     if scale.ticks is not None:
         axes.set_xticks(list(scale.ticks), list(scale.ticks.values()))
     if scale.whole:
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def _named(axes: "Axes", drawn: Mapping[str, Line]) -> None:

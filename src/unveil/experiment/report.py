@@ -7,6 +7,7 @@ and prints. `write_page` also writes every plot as a file of its own. The same p
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
@@ -186,6 +187,11 @@ def plain(value: float) -> Cell:
 def percent(value: float, digits: int = 1) -> Cell:
     """A share: 3.5%."""
     return Cell(f"{value:.{digits}%}", float(value))
+
+
+def can_be_written() -> bool:
+    """Whether what pages are made with is installed."""
+    return all(find_spec(name) is not None for name in ("jinja2", "matplotlib"))
 
 
 def render(page: Page) -> str:

@@ -13,6 +13,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.announce import Tell, tell_data, tell_training
+from unveil.experiment.audited import audited
 from unveil.experiment.card import model_card
 from unveil.experiment.config import Experiment
 from unveil.experiment.folder import (
@@ -188,6 +189,8 @@ def _begin(folder: Path, parts: _Parts, team: Team) -> None:
         "workers": team.size,
         "log": {"fingerprint": parts.fingerprint, **asdict(describe(parts.log))},
         "split": parts.split.rule,
+        "cases": {name: len(getattr(parts.split, name)) for name in ("train", "valid", "test")},
+        "audit": audited(parts.split, parts.experiment.model.length),
         "propensity": None if ready.propensity is None else ready.propensity.name,
         "by_proxy": ready.by_proxy,
         "weights": None if ready.weights is None else asdict(ready.weights),

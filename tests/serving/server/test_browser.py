@@ -1,38 +1,20 @@
 """The page in a real browser: Chromium, driven by Playwright; skipped, with the reason, where there is none."""
 
-import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import polars as pl
 import pytest
 
+from tests.browser import chromium, opened
 from tests.runs import Finished
 from tests.serving.server.conftest import TITLES
 from tests.serving.server.processes import Running, running
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 pytestmark = pytest.mark.slow
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-sync",
-]
-
-
-def chromium() -> str:
-    """Where Chromium is: UNVEIL_TEST_CHROMIUM, or one of the system's."""
-    named = os.environ.get("UNVEIL_TEST_CHROMIUM")
-    found = named or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if found is None or not Path(found).exists():
-        pytest.skip("no Chromium here: install it (apt install chromium) or name it in UNVEIL_TEST_CHROMIUM")
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +30,8 @@ def server(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=chromium(), args=FLAGS, timeout=120_000)
-        yield opened
-        opened.close()
+    with opened() as browser:
+        yield browser
 
 
 @pytest.fixture(params=[1200, 390], ids=["wide", "phone"])

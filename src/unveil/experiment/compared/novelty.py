@@ -9,8 +9,11 @@ from unveil.experiment.svg import Drawing
 _DIAL = (
     "A list that owes less to popularity is more novel, and that can be had without training: the dial takes λ times "
     "the log of an item's popularity from its score. Each line is one run with its dial turned from 0 (the lists of "
-    "the tables above) to 1. A run whose line lies above another's gives more accuracy at the same novelty; a run that "
-    "merely stands further to the right on another's line has found what the dial gives for nothing."
+    "the tables above) to 1."
+)
+_AGAINST = (
+    "A run whose line lies above another's gives more accuracy at the same novelty; a run that merely stands further "
+    "to the right on another's line has found what the dial gives for nothing."
 )
 _NDCG = f"NDCG@{TOP}, full ranking"
 
@@ -22,7 +25,7 @@ def blocks(report: Report) -> list[Block]:
     said = "; ".join(_dial_told(name, point) for name in report.names for point in report.measured[name].dial)
     caption = "From its left end each line shows the dial at 0, 0.2, … 1; the name is at 1."
     return [
-        Text(_DIAL),
+        Text(f"{_DIAL} {_AGAINST}" if report.comparison is not None else _DIAL),
         Figures(
             [
                 Figure("Accuracy and novelty as the dial turns", novelty, said, caption, _dial_table(report)),

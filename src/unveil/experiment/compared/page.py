@@ -27,24 +27,23 @@ _EXAMPLES = (
 _BARRED = " The user had met it before, and lists leave out what was met."
 _MADE = (
     "Accuracy is on the events that were held out for the test; ties go against the target; a user counts once. "
-    "Novelty, slices and calibration are of the same cases. Popularity is counted in the training part. Every figure "
-    "is in results.json, every test in tests.csv, every plot in the folder figures as SVG and PNG."
+    "Novelty, slices and calibration are of the same cases. Popularity is counted in the training part."
 )
 
 
-def report_page(report: Report, command: str) -> Page:
-    """The whole page."""
+def report_page(report: Report, command: str, files: str) -> Page:
+    """The whole page; `files` says what lies beside it."""
     first, *rest = reading(report)
     several = report.comparison is not None
     sections = [
         Section("What came out", [Note(first), *map(Text, rest), *results.blocks(report), Note(caution(report))]),
         *([Section("Which differences are more than chance", results.tests(report))] if several else []),
-        Section("Who gains", results.gains(report)),
+        Section("Who gains" if several else "Who is served", results.gains(report)),
         *([Section("Novelty against accuracy", novelty.blocks(report))] if _dialled(report) else []),
         Section("Can the scores be believed?", belief.blocks(report)),
         Section("How they were trained", training.blocks(report)),
         Section("Lists side by side" if several else "Lists", _lists(report)),
-        Section("How it was made", [Text(_MADE), Code(command)]),
+        Section("How it was made", [Text(f"{_MADE} {files}"), Code(command)]),
     ]
     return Page(_title(report), _lede(report), sections, _key_figures(report))
 
@@ -69,7 +68,8 @@ def _key_figures(report: Report) -> list[KeyFigure]:
     found = [results.row_of(report, place, "full", "NDCG@10") for place in range(len(report.runs))]
     best = sorted(zip(report.names, found, strict=True), key=lambda pair: -pair[1]["mean"])[:_KEYS]
     told = [KeyFigure(f"{row['mean']:.3f}", f"{name}: NDCG@10 among all items") for name, row in best]
-    return [*told, KeyFigure(f"{found[0]['n']:,}", "users in the test, the same for all runs")]
+    same = ", the same for all runs" if len(report.runs) > 1 else ""
+    return [*told, KeyFigure(f"{found[0]['n']:,}", f"users in the test{same}")]
 
 
 def _lists(report: Report) -> list[Block]:

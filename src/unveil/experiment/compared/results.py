@@ -51,9 +51,29 @@ def row_of(report: Report, run: int, protocol: str, name: str) -> dict[str, Any]
 
 
 def blocks(report: Report) -> list[Block]:
-    """Dots, and a table for each protocol."""
+    """Dots, and a table for each protocol; of one run all protocols in one."""
+    if report.comparison is None:
+        return [_protocols_of_one(report), _table(report, LISTS)]
     drawn = [_dots(report, protocol) for protocol in protocols(report)]
     return [Figures(drawn), *(_table(report, protocol) for protocol in (*protocols(report), LISTS))]
+
+
+def _protocols_of_one(report: Report) -> Table:
+    names = [name for name in _FIRST if _has(report, protocols(report)[0], name)]
+    rows: list[list[Cell | str]] = [
+        [kind, *(_cell(report, 0, kind, name) for name in names)] for kind in protocols(report)
+    ]
+    columns = [Column("ranking"), *(Column(name, True) for name in names)]
+    return Table(f"Accuracy; {_means(report)}", columns, rows)
+
+
+def _has(report: Report, protocol: str, name: str) -> bool:
+    summary = report.runs[0].evaluation.summary.filter(pl.col("protocol") == protocol)
+    return name in [label(metric, k) for metric, k in summary.select("metric", "k").iter_rows()]
+
+
+def _means(report: Report) -> str:
+    return f"means over {report.runs[0].evaluation.summary['n'][0]:,} users with 95% intervals"
 
 
 def _dots(report: Report, protocol: str) -> Figure:
@@ -90,10 +110,11 @@ def _table(report: Report, protocol: str) -> Table:
     names = [label(metric, k) for metric, k in rows.select("metric", "k").iter_rows()]
     names = sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
     columns = [Column(name, True, _MEANT.get(name.partition("@")[0], "")) for name in names]
-    body = [[run, *(_cell(report, place, protocol, name) for name in names)] for place, run in enumerate(report.names)]
+    body: list[list[Cell | str]] = [
+        [run, *(_cell(report, place, protocol, name) for name in names)] for place, run in enumerate(report.names)
+    ]
     caption = "What is listed: ten items for each user" if protocol == LISTS else f"{protocol.capitalize()} ranking"
-    users = f"{rows['n'][0]:,} users"
-    return Table(f"{caption}; means over {users} with 95% intervals", [Column("run"), *columns], body)
+    return Table(f"{caption}; {_means(report)}", [Column("run"), *columns], body)
 
 
 def _cell(report: Report, place: int, protocol: str, name: str) -> Cell:
@@ -169,7 +190,9 @@ def _slice_lines(report: Report, of: str, found: Sequence[Slice]) -> Figure:
 
 def _slice_table(report: Report, of: str, found: Sequence[Slice]) -> Table:
     columns = [Column(of), Column("cases", True), *(Column(name, True) for name in report.names)]
-    rows = [[each.name, count(each.cases), *(_span(*estimate) for estimate in each.estimates)] for each in found]
+    rows: list[list[Cell | str]] = [
+        [each.name, count(each.cases), *(_span(*estimate) for estimate in each.estimates)] for each in found
+    ]
     return Table(f"{COLUMN.partition(':')[2]} by {of}", columns, rows)
 
 

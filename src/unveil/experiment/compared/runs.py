@@ -81,8 +81,12 @@ def _refuse_unlike(one: Judged, other: Judged) -> None:
     if one.evaluation.fingerprint != other.evaluation.fingerprint:
         apart = ", ".join(_asked_otherwise(one, other)) or "none of the settings that are kept"
         hint = "Train them with the same split, negatives and evaluation.seed."
-        problem = "these runs were judged on different cases or negatives"
-        raise UnveilError(problem, where=where, found=f"a difference in {apart}", hint=hint)
+        raise UnveilError(
+            "these runs were judged on different cases or negatives",
+            where=where,
+            found=f"a difference in {apart}",
+            hint=hint,
+        )
 
 
 def _asked_otherwise(one: Judged, other: Judged) -> list[str]:

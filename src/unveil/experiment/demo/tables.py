@@ -23,7 +23,6 @@ def results(outcome: Outcome) -> Table:
             [named(arm), *(_figure(outcome.estimate(arm, by, column)) for _, _, by, column in columns)]
             for arm in outcome.arms
         ],
-        sortable=False,
     )
 
 

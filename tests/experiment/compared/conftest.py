@@ -1,0 +1,15 @@
+from pathlib import Path
+
+import pytest
+
+from tests.runs import Finished, experiment_on
+from tests.runs import finished as finished
+from unveil.experiment.run import run
+
+
+@pytest.fixture(scope="session")
+def pair(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A naive and an ITPS run on the same log and cases; not to be changed."""
+    place = tmp_path_factory.mktemp("naive")
+    run(experiment_on(finished.log), place / "naive", tell=lambda _: None)
+    return [place / "naive", finished.folder]
