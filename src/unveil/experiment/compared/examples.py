@@ -16,6 +16,8 @@ from unveil.serving.recommender import Recommender
 
 #: Events of a history that are shown.
 _SHOWN = 8
+#: Cases that users are picked from.
+_LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def examples(runs: Sequence[Judged], recommender: Recommender, users: Sequence[s
     if users:
         picked = {_case_of(user, recommender, frame["user"].to_numpy()): "asked for" for user in users}
     else:
-        picked = _picked(runs, _barred_C(runs[0], recommender))
+        picked = _picked(runs, recommender)
     return [_example(runs, recommender, case, why) for case, why in picked.items()]
 
 
@@ -50,37 +52,40 @@ def shared_C(runs: Sequence[Judged]) -> NDArray[np.float64]:
 
 
 def _overlap(one_CK: NDArray[np.int32], other_CK: NDArray[np.int32]) -> NDArray[np.float64]:
-    same_CKK = (one_CK[:, :, None] == other_CK[:, None, :]) & (one_CK[:, :, None] != NOBODY)
-    return np.asarray(same_CKK.any(axis=2).mean(axis=1))
+    """Place by place, so that nothing larger than the lists is held."""
+    found_C = np.zeros(len(one_CK))
+    for item_C in one_CK.T:
+        found_C += (other_CK == item_C[:, None]).any(axis=1) & (item_C != NOBODY)
+    return found_C / one_CK.shape[1]
 
 
-def _barred_C(run: Judged, recommender: Recommender) -> NDArray[np.bool_]:
-    """The cases whose target can stand in no list, since it was met before."""
-    frame = run.evaluation.frame
-    barred_C = np.zeros(len(frame), np.bool_)
-    if run.experiment.evaluation.exclude_seen:
-        row_N, seen_N = seen_cells(recommender.sequences, frame["user"].to_numpy(), frame["seen"].to_numpy())
-        barred_C[row_N[seen_N == frame["item"].to_numpy()[row_N]]] = True
-    return barred_C
-
-
-def _picked(runs: Sequence[Judged], barred_C: NDArray[np.bool_]) -> dict[int, str]:
-    """Cases whose target may be listed, where there are any."""
+def _picked(runs: Sequence[Judged], recommender: Recommender) -> dict[int, str]:
+    """Three cases whose target may be listed, where there are any; of a large log, out of some that are drawn."""
     if len(runs) > 1:
         value_C = shared_C(runs)
         why = ("the lists differ most", "the lists differ as they do on average", "the lists differ least")
     else:
         value_C = -runs[0].evaluation.frame["full:rank"].to_numpy().astype(float)
         why = ("the item was missed by most", "the item was found as usual", "the item was found best")
-    among = np.flatnonzero(~barred_C) if not barred_C.all() else np.arange(len(barred_C))
-    return dict(zip(_spread(value_C, among), why, strict=False))
+    drawn = np.random.default_rng(0).permutation(len(value_C))[:_LOOKED_AT]
+    listed = drawn[~_barred(runs[0], recommender, drawn)]
+    return dict(zip(_spread(value_C, listed if len(listed) else drawn), why, strict=True))
+
+
+def _barred(run: Judged, recommender: Recommender, cases: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these cases ask for an item that can stand in no list, since it was met before."""
+    barred = np.zeros(len(cases), np.bool_)
+    if run.experiment.evaluation.exclude_seen:
+        user, item, seen = (run.evaluation.frame[name].to_numpy()[cases] for name in ("user", "item", "seen"))
+        row_N, seen_N = seen_cells(recommender.sequences, user, seen)
+        barred[row_N[seen_N == item[row_N]]] = True
+    return barred
 
 
 def _spread(value_C: NDArray[np.float64], among: NDArray[np.int64]) -> list[int]:
-    """The cases of the lowest, the median and the highest value; of equal ones any, but always the same."""
-    mixed_C = np.random.default_rng(0).permutation(among)
-    order_C = mixed_C[np.argsort(value_C[mixed_C], kind="stable")]
-    return [int(order_C[place]) for place in (0, len(order_C) // 2, -1)]
+    """The cases of the lowest, the median and the highest value; of equal ones the first."""
+    order = among[np.argsort(value_C[among], kind="stable")]
+    return [int(order[place]) for place in (0, len(order) // 2, -1)]
 
 
 def _case_of(user: str, recommender: Recommender, user_C: NDArray[np.int32]) -> int:
