@@ -28,14 +28,19 @@ lint: $(READY)  ## ruff and mypy --strict
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+# From the quickest to the longest; about 25 minutes on two quiet cores. benchmarks/README.md says what each tells.
 bench: $(READY)  ## speed and memory, as ratios measured in one run
-	$(BIN)/python -m benchmarks.ingest
 	$(BIN)/python -m benchmarks.world
-	$(BIN)/python -m benchmarks.train
 	$(BIN)/python -m benchmarks.serve
+	$(BIN)/python -m benchmarks.train
+	$(BIN)/python -m benchmarks.workers --turns 1
+	$(BIN)/python -m benchmarks.ingest --rounds 2
+	$(BIN)/python -m benchmarks.out_of_core --events 10000000
+	$(BIN)/python -m benchmarks.ml20m --users 13849 --events 2000000 --batches 40 --cases 3000
+	$(BIN)/python -m benchmarks.slopes --rounds 1
 
 docs: $(READY)  ## the site, in site/: open site/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean:  ## remove the environment and caches
 	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis

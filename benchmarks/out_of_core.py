@@ -1,8 +1,11 @@
-"""A log that need not fit in memory: made file by file, packed, and trained on, with the peak memory of each step.
+"""A log that need not fit in memory: made file by file, packed, trained on, and weighed, with the peak memory of each.
 
-    python -m benchmarks.out_of_core FOLDER [--events 100000000]
+    python -m benchmarks.out_of_core [FOLDER] [--events 100000000] [--steps 20]
 
-Each step is a process of its own; its peak is what the operating system says of it. FOLDER needs 50 bytes an event.
+Each step is a process of its own; its peak is what the operating system says of it. FOLDER needs 50 bytes an event and
+is kept; without it, a temporary one is used. Weighing is what ITPS on a temporal split does beside training: the cuts
+in time, popularity by item and step, the diagnosis of all weights, negatives, and a model's folder with all histories.
+Prints, last, one line: `pack_mib=A train_mib=B weigh_mib=C`.
 """
 
 import argparse
@@ -10,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +23,8 @@ import numpy as np
 import polars as pl
 
 EVENTS, USERS, ITEMS = 100_000_000, 2_000_000, 100_000
+#: Cases that are given negatives: each takes a look at every item.
+CASES = 10_000
 #: Events of one file.
 FILE = 1_000_000
 FIRST_SECOND = 1_600_000_000
@@ -36,12 +42,36 @@ import torch
 log = Interactions.read(Path(sys.argv[1]))
 split = leave_one_out(Sequences.of(log))
 small = {"model.width": 32, "model.blocks": 1, "model.heads": 2, "model.length": 50, "task.batch_size": 64}
-ready = prepare(split.train, Recipe.preset("quick").changed(small), log=log)
+at_once = {"training.warmup": 0.0}  # the first steps of a long epoch would be too small to learn anything
+ready = prepare(split.train, Recipe.preset("quick").changed(small | at_once), log=log)
 learner = Learner(ready.recipe.training, ready.model, ready.estimator, ready.task, torch.device("cpu"))
 torch.manual_seed(0)  # of dropout
 losses = [tally.loss for tally in islice(learner.steps(1), int(sys.argv[2]))]
 sizes = {"users": len(log.users), "items": len(log.items), "events": len(log)}
 print(json.dumps(sizes | {"train": len(split.train), "test": len(split.test), "losses": losses}))
+"""
+
+WEIGH = """
+import json, sys
+from pathlib import Path
+from unveil import Interactions, Sequences, temporal_split
+from unveil.data.splits import EvalCases
+from unveil.evaluation.candidates import Candidates
+from unveil.serving.folder import write
+from unveil.serving.recommender import Recommender
+from unveil.training.fit import prepare
+from unveil.training.recipe import Recipe
+
+log = Interactions.read(Path(sys.argv[1]))
+split = temporal_split(Sequences.of(log))
+small = {"model.width": 32, "model.blocks": 1, "model.heads": 2, "model.length": 50}
+recipe = Recipe.preset("quick").changed({"estimator.name": "itps"}).changed(small | {"estimator.exponent": 0.2})
+ready = prepare(split.train, recipe, log=log)
+some = EvalCases(*(column_C[: int(sys.argv[2])] for column_C in vars(split.test).values()))
+drawn = Candidates.draw(some, split.whole, split.train.count_V, uniform=10, popular=10)
+write(Recommender(ready.model, log.items, log.users, split.whole, 50), Path(sys.argv[3]))
+sizes = {"train": len(split.train), "slots": ready.weights.slots, "spread": ready.weights.spread}
+print(json.dumps(sizes | {"negatives": sum(each.size for each in drawn.negatives.values())}))
 """
 
 
@@ -96,19 +126,36 @@ def trained(log: Path, steps: int) -> Step:
     return measured([sys.executable, "-c", TRAIN, str(log), str(steps)])
 
 
+def weighed(log: Path, cases: int, folder: Path) -> Step:
+    """A temporal split, popularity, weights, the negatives of some cases, and a model's folder, of a packed log."""
+    folder.mkdir()
+    return measured([sys.executable, "-c", WEIGH, str(log), str(cases), str(folder)])
+
+
+def through(folder: Path, events: int, steps: int) -> dict[str, Step]:
+    """Make, pack, train, weigh; one line of JSON for each but the first."""
+    write_log(folder / "log", events=events, users=max(2, events // 50))
+    works = {
+        "pack": lambda: packed(folder / "log", folder / "packed"),
+        "train": lambda: trained(folder / "packed", steps),
+        "weigh": lambda: weighed(folder / "packed", CASES, folder / "model"),
+    }
+    found = {}
+    for name, work in works.items():
+        found[name] = work()
+        print(json.dumps({"step": name, **asdict(found[name])}), flush=True)
+    return found
+
+
 def main() -> None:
-    """Make, pack, train; one line of JSON for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--steps", type=int, default=20)
     given = parser.parse_args()
-    write_log(given.folder / "log", events=given.events, users=max(2, given.events // 50))
-    for name, step in (
-        ("pack", packed(given.folder / "log", given.folder / "packed")),
-        ("train", trained(given.folder / "packed", given.steps)),
-    ):
-        print(json.dumps({"step": name, **asdict(step)}), flush=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        found = through(given.folder or Path(temporary), given.events, given.steps)
+    print(*(f"{name}_mib={step.peak_mib:.0f}" for name, step in found.items()))
 
 
 if __name__ == "__main__":

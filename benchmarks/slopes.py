@@ -191,7 +191,7 @@ def saved(chosen: Mapping[str, Sweep], found: Sequence[Point]) -> dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path("slopes.json"))
+    parser.add_argument("--output", type=Path, help="where the figures are kept")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--jobs", nargs="+", choices=list(SWEEPS), default=list(SWEEPS))
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that all is well")
@@ -200,7 +200,8 @@ def main() -> None:
     chosen = {name: smaller(SWEEPS[name]) if options.small else SWEEPS[name] for name in options.jobs}
     with TemporaryDirectory() as folder:
         found = measure(chosen, options.rounds, Path(folder))
-    options.output.write_text(json.dumps(saved(chosen, found), indent=1) + "\n")
+    if options.output:
+        options.output.write_text(json.dumps(saved(chosen, found), indent=1) + "\n")
     print(*table(growths(chosen, found)), sep="\n")
 
 
