@@ -1,7 +1,10 @@
 """Propensities estimated from a log alone: each is right, more or less, where its assumption holds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.propensity.choices.worlds import ITEMS, STEPS, USERS, Scene, alike, personal, scene, seasons
 from unveil.errors import UnveilError
@@ -31,8 +34,8 @@ def tastes() -> Scene:
     return scene(relevance, personal(rng, sd=1.0).biased(item_V=SHOWN_V - 1))
 
 
-def moving(log_theta: np.ndarray) -> np.ndarray:
-    return log_theta - log_theta.mean(1, keepdims=True)
+def moving(log_theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(log_theta - log_theta.mean(1, keepdims=True))
 
 
 class TestDamped:
@@ -58,9 +61,14 @@ class TestTiming:
         assert alike(moving(found), moving(true)) > 0.8
 
     def test_static_popularity_is_not_in_it(self, seasonal: Scene) -> None:
-        found, _ = seasonal.theta(seasonal.model("timing", blocks=8))
-        popular, _ = seasonal.theta(seasonal.model("popularity-static"))
-        assert found.mean((0, 1)).std() < 0.2 * popular.mean((0, 1)).std()
+        """Over the steps every item has the same mean, however popular it is."""
+        mean_V = {
+            name: np.exp(seasonal.theta(seasonal.model(name))[0]).mean((0, 1))
+            for name in ("timing", "popularity-static")
+        }
+        spread = {name: each.std() / each.mean() for name, each in mean_V.items()}
+        assert spread["popularity-static"] > 0.25
+        assert spread["timing"] < 0.1
 
     def test_where_nothing_moves_it_says_nothing(self, tastes: Scene) -> None:
         model = Timing(blocks=8).fit(tastes.train)
@@ -79,7 +87,7 @@ class TestTiming:
 
 class TestJoint:
     def test_exposure_that_is_everyones_is_told_from_tastes_that_keep_still(self, seasonal: Scene) -> None:
-        found, true = seasonal.theta(seasonal.model("joint-temporal", blocks=8, batches=250))
+        found, true = seasonal.theta(seasonal.model("joint-temporal", blocks=8, batches=150))
         popular, _ = seasonal.theta(seasonal.model("popularity-temporal"))
         assert alike(found, true) > 0.85
         assert alike(found, true) > alike(popular, true) + 0.1
@@ -113,7 +121,7 @@ class TestRated:
         shown = scene(personal(rng, sd=1.5).biased(item_V=np.full(ITEMS, 4.0)), level.biased(item_V=SHOWN_V))
         exponents = {}
         for name, each in (("quality", quality), ("shown", shown)):
-            model = RatedStatic(each.log, batches=200).fit(each.train)
+            model = RatedStatic(each.log, batches=150).fit(each.train)
             exponents[name] = model.exponent
         found, true = shown.theta(model)
         assert exponents["shown"] > 0.5
@@ -126,8 +134,6 @@ class TestRated:
                 build(name, {}, seasonal.train)
 
     def test_empty_ratings_are_refused(self, tastes: Scene) -> None:
-        from dataclasses import replace
-
         rating = np.full(len(tastes.log), np.nan, np.float32)
         with pytest.raises(UnveilError, match="needs a rating of every event"):
             build("rated-static", {}, tastes.train, log=replace(tastes.log, rating=rating))

@@ -1,4 +1,4 @@
-"""`unveil propensity fit|describe`: exposure learnt from impressions."""
+"""`unveil propensity fit|describe|score`: exposure learnt from impressions, and estimates against the truth."""
 
 import sys
 from pathlib import Path
@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.propensity_score import score
 
 if TYPE_CHECKING:
+    from unveil.experiment.report import Table as PageTable
     from unveil.propensity.impressions.fit import ExposureFit
 
-app = typer.Typer(help="Propensities learnt from what was shown, taken or not.", no_args_is_help=True)
+app = typer.Typer(
+    help="Propensities: learnt from what was shown, taken or not; scored against the truth of a world.",
+    no_args_is_help=True,
+)
+
+app.command("score")(score)
 
 
 @app.command("fit")
@@ -73,21 +80,27 @@ def _how(valid_days: int, test_days: int, half_life: float, assignments: list[st
 
 
 def _print(about: dict[str, Any]) -> None:
+    from unveil.experiment.exposure.page import table
+    from unveil.experiment.exposure.words import reading
+
+    print_table(table(about["quality"]), reading(about))
+
+
+def print_table(shown: "PageTable", paragraphs: list[str]) -> None:
+    """A table of a page, and what it says, for a terminal."""
     from rich.console import Console
     from rich.table import Table
 
-    from unveil.experiment.exposure.page import table
-    from unveil.experiment.exposure.words import reading
     from unveil.experiment.report import Cell
 
-    shown, console = table(about["quality"]), Console()
+    console = Console()
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, column in enumerate(shown.columns):
         grid.add_column(column.title, justify="right" if place else "left", no_wrap=True)
     for row in shown.rows:
         grid.add_row(*(cell.text if isinstance(cell, Cell) else cell for cell in row))
     console.print(grid)
-    for paragraph in reading(about):
+    for paragraph in paragraphs:
         console.print()
         console.print(paragraph, highlight=False)
     console.print()

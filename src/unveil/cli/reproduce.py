@@ -10,6 +10,7 @@ from unveil.cli.assumptions import assumptions
 from unveil.cli.beyond import BeyondOptions
 from unveil.cli.fig1 import fig1
 from unveil.cli.grouped import takes
+from unveil.cli.recipe import RecipeOptions
 from unveil.cli.rq4 import rq4
 from unveil.cli.rq5 import rq5
 from unveil.cli.study_options import StudyOptions
@@ -51,6 +52,13 @@ def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
 def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
     """How much of the gap from naive to ideal does each estimator close? The cells are RQ2's: see --from."""
     _run("beyond", options, tuple(severity or ALONG))
+
+
+@app.command("recipe")
+@takes(RecipeOptions)
+def recipe(*, options: RecipeOptions, severity: Severities = None) -> None:
+    """Does what the paper's recipe for real data (popularity^−exponent, popular negatives) reports as a gain hold?"""
+    _run("recipe", options, tuple(severity or ALONG))
 
 
 app.command("assumptions")(assumptions)

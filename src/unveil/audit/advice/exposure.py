@@ -12,6 +12,10 @@ _LOG_IT = (
     "Begin to log what is shown and left, the position, or the probability of showing: "
     "`unveil propensity fit` learns from the first, `propensity.name=logged` reads the last."
 )
+_RATINGS_TELL = (
+    "This log has ratings, and they tell some of it: what was liked better than what was taken, and was not taken, was "
+    "not seen (`propensity.name=joint-rated-temporal`; an estimate, under assumptions of its own)."
+)
 
 
 def exposure_advice(found: Figures) -> Iterator[Advice]:
@@ -31,6 +35,7 @@ def exposure_advice(found: Figures) -> Iterator[Advice]:
 
 
 def _only_popularity(found: Figures) -> Advice:
+    rated = f" {_RATINGS_TELL}" if "rating" in found.exposure.columns else ""
     position = " Positions alone, without what was left, do not tell it either." * ("position" in found.log.columns)
     return Advice(
         "exposure",
@@ -38,8 +43,9 @@ def _only_popularity(found: Figures) -> Advice:
         "none",
         "of the columns tell what was shown and left, or how likely it was to be shown",
         "Popularity is exposure × relevance. Dividing it out removes what users like along with what they were shown, "
-        "and rewards whatever avoids popular items. Gains of IPS and ITPS here are gains under that proxy: set a "
-        f"control beside them that merely avoids popular items (as `unveil reproduce rq4` does).{position} {_LOG_IT}",
+        "rewards whatever avoids popular items, and can do worse than not correcting at all. Gains of IPS and ITPS "
+        "here are gains under that proxy: set a control beside them that merely avoids popular items (as "
+        f"`unveil reproduce rq4` does).{position}{rated} {_LOG_IT}",
         warning=True,
     )
 

@@ -83,7 +83,7 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
         shown,
         study.recipe("naive", study.training_seed(world, replicate)),
         negatives=study.negatives,
-        popular=False,
+        popular=study.popular,
         validation=study.validation,
     )
 

@@ -1,7 +1,7 @@
 """Study: all that the cells of a semi-synthetic question depend on, but their place in the grid."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ _LOG, _TRAINING = 0, 1
 @dataclass(frozen=True)
 class Study:
     """Where worlds come from, how logs are drawn from them, how networks are trained and judged."""
+
+    popular: ClassVar[bool] = False  # whether targets are ranked against negatives drawn by popularity as well
 
     data: str = "ml-100k"  # 'builtin', the folder of a world, or a log with ratings that worlds are fitted to
     preset: str = "paper"

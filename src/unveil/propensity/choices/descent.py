@@ -18,7 +18,7 @@ from unveil.propensity.choices.blocks import Index
 from unveil.propensity.choices.takes import Takes
 
 #: P(better) is cut here from above: with θ near 1 its complement is under a logarithm.
-_SURE = 1 - 1e-4
+_SURE = 1 - 1e-6
 #: The share of all batches in which the rate rises; it falls in the others.
 _RISING = 0.2
 

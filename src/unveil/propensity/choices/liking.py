@@ -60,12 +60,12 @@ class Rated:
             noise, own = _variances(takes, left_N)
             pair_N = left_N * count_N / (count_N + noise / own)
         at = (takes.user_N, takes.item_N)
-        pairs = (sparse.csr_matrix((each_N, at), shape=(users, items)) for each_N in (pair_N, count_N))
-        return cls(*pairs, mean + user_U, item_V, noise, own)
+        mean_UV, count_UV = (sparse.csr_matrix((each_N, at), shape=(users, items)) for each_N in (pair_N, count_N))
+        return cls(mean_UV, count_UV, mean + user_U, item_V, noise, own)
 
     def better(self, user_B: Tensor, item_B: Tensor, item_S: Tensor) -> Tensor:
         """P(f_sj > f_si) of every item j looked at, given the ratings: Φ(difference / its standard deviation)."""
-        user, own, other = (np.array(index) for index in (user_B, item_B, item_S))  # copies: scipy wants its own
+        user, own, other = (index.numpy().copy() for index in (user_B, item_B, item_S))  # scipy wants its own
         f_BS = self.item_V[other] + self.mean_UV[user][:, other].toarray()
         var_BS = self._variance(self.count_UV[user][:, other].toarray())
         f_B = self.item_V[own] + _at(self.mean_UV, user, own)

@@ -3,7 +3,7 @@
 Shapes: N takes (each user, item and block once), E events.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,13 @@ class Takes:
         user_E, item_E, block_E = train.user_N.astype(np.int64), train.item_N.astype(np.int64), blocks.at(train.step_N)
         key_E = (user_E * shape[1] + item_E) * shape[2] + block_E
         _, first_N, nth_E, count_N = np.unique(key_E, return_index=True, return_inverse=True, return_counts=True)
-        sides = (side[first_N] for side in (user_E, item_E, block_E))
+        user_N, item_N, block_N = (side[first_N] for side in (user_E, item_E, block_E))
+        taken = cls(user_N, item_N, block_N, count_N.astype(np.float64), shape)
         if rating_E is None:
-            return cls(*sides, count_N.astype(np.float64), shape)
+            return taken
         mean_N = np.bincount(nth_E, rating_E) / count_N
-        scatter_N = np.bincount(nth_E, (rating_E - mean_N[nth_E]) ** 2)
-        return cls(*sides, count_N.astype(np.float64), shape, mean_N, scatter_N)
+        scatter_N = np.bincount(nth_E, (rating_E - mean_N[nth_E]) ** 2).astype(np.float64)
+        return replace(taken, rating_N=mean_N, scatter_N=scatter_N)
 
     def __len__(self) -> int:
         return len(self.user_N)

@@ -1,0 +1,1 @@
+"""What `unveil propensity score` shows: estimated propensities against the truth of a world."""

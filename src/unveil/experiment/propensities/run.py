@@ -1,0 +1,69 @@
+"""Fitting propensities on a log drawn from a world, and scoring each by what is true there."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.errors import UnveilError
+from unveil.experiment.propensities.score import Score, relevance_of_first, scored
+from unveil.experiment.propensities.truth import Truth
+from unveil.propensity.base import PROPENSITIES
+from unveil.propensity.build import build
+from unveil.settings import parsed
+from unveil.simulation.world import World
+
+#: The most that a propensity without steps can know, for comparison.
+REFERENCE = "known-static"
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A score for each propensity, and what they were scored on."""
+
+    scores: dict[str, Score]
+    slots: int
+    items: int
+    events: int
+    severity: float
+    naive: float  # mean relevance logit of the ten first by P(taken), not corrected
+
+
+def usable(log: Interactions) -> list[str]:
+    """Every propensity that this log, and nothing else, is enough for; then the reference."""
+    sources = {"nothing"} | ({"ratings"} if log.rating is not None else set())
+    return [*(name for name in PROPENSITIES if PROPENSITIES[name].source in sources), REFERENCE]
+
+
+def score_all(
+    world: World,
+    log: Interactions,
+    names: Sequence[str] = (),
+    assignments: Sequence[str] = (),
+    *,
+    slots: int = 2000,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Scores:
+    """Fit each on the training part, as a training would, and score it at training events drawn at random."""
+    part = world.aligned_with(log)
+    train = leave_one_out(Sequences.of(log)).train
+    if not len(train):
+        raise UnveilError("the log has no training events: no user has three or more")
+    truth = Truth.of(part, train, slots, np.random.default_rng(seed))
+    found = {}
+    for name in names or usable(log):
+        tell(name)
+        model = build(name, _options(name, assignments), train, log=log, world=part)
+        found[name] = scored(model, truth)
+    naive = relevance_of_first(truth.log_taken(), truth.logit_MV)
+    return Scores(found, len(truth.slots), part.n_items, len(train), part.severity, naive)
+
+
+def _options(name: str, assignments: Sequence[str]) -> dict[str, object]:
+    """Of NAME:OPTION=VALUE those that are of this propensity."""
+    own = [text.partition(":")[2] for text in assignments if text.partition(":")[0] == name]
+    return dict(map(parsed, own))

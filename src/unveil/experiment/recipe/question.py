@@ -1,0 +1,161 @@
+"""The question: does what the paper's recipe for real data reports as a gain hold on true relevance?"""
+
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from unveil.evaluation.stats import Paired
+from unveil.experiment.names import named, signed
+from unveil.experiment.outcome import STANDARD, TRUE
+from unveil.experiment.recipe.gains import METRICS, Gain, by_popularity, gains
+from unveil.experiment.report import Cell, Column, Section, Table
+from unveil.experiment.reproduce.question import Sheet
+from unveil.experiment.reproduce.ranking import ALPHA
+from unveil.experiment.reproduce.results import Figure, Results
+from unveil.experiment.reproduce.rq1_page import shared_sections
+from unveil.experiment.reproduce.run import Answer
+
+#: Verdicts in words.
+_VERDICTS = {
+    "none reported": "no gain is reported",
+    "may be none": "on true relevance it cannot be told from none",
+    "holds": "it holds",
+    "is a loss": "on true relevance it is a loss",
+}
+WHAT = (
+    "The recipe is the paper's for real data: popularity counted from the log stands in for exposure, a weight is "
+    "popularity^−exponent, and a target that was taken is ranked against negatives drawn by popularity. Popular "
+    "negatives reward whatever ranks popular items low, whether or not it ranks relevant ones high. Here the truth is "
+    "known: true relevance ranks the item that the user would take if they saw everything, among all items."
+)
+
+_WAYS = (
+    "reported: what was taken, {} · taken: among all items · true: true relevance, all items · sampled: {} · "
+    "means over {}"
+)
+
+
+class RecipeQuestion:
+    """Naive, IPS and ITPS by popularity, judged as on real data, and by the truth."""
+
+    name = "recipe"
+    title = "Does what the recipe for real data reports as a gain hold on true relevance?"
+
+    def sheets(self, answer: Answer) -> list[Sheet]:
+        """Levels under each way to judge, and the gains."""
+        found = answer.results
+        return [each for p in found.severities for each in (_levels(found, p), _gains(found, p))]
+
+    def reading(self, answer: Answer) -> list[str]:
+        """What is reported, what holds."""
+        found = answer.results
+        return [*(_read(found, severity) for severity in found.severities), WHAT]
+
+    def sections(self, answer: Answer) -> list[Section]:
+        """The gains, and what all questions share."""
+        found = answer.results
+        tables = [_table(found, severity) for severity in found.severities]
+        return [Section("What is reported, and what holds", tables), *shared_sections(answer)]
+
+    def findings(self, answer: Answer) -> dict[str, Any]:
+        """Every gain with both tests."""
+        found = answer.results
+        return {"gains": [_plain(gain, p) for p in found.severities for gain in gains(found, p)]}
+
+
+def figures(results: Results) -> dict[str, Figure]:
+    """Ways to judge by NDCG@10: as the recipe does, and by the truth."""
+    popular = by_popularity(results)
+    return {
+        "reported": Figure(STANDARD, popular, "NDCG", 10),
+        "taken": Figure(STANDARD, "full", "NDCG", 10),
+        "true": Figure(TRUE, "full", "NDCG", 10),
+        "sampled": Figure(TRUE, results.sampled, "NDCG", 10),
+    }
+
+
+def _levels(results: Results, severity: float) -> Sheet:
+    judged = figures(results)
+    rows = [
+        [named(arm), *(f"{results.estimate(severity, arm, figure).mean:.4f}" for figure in judged.values())]
+        for arm in results.arms
+    ]
+    return Sheet(
+        f"NDCG@10, severity {severity:g}",
+        ["", *judged],
+        rows,
+        _WAYS.format(by_popularity(results), results.sampled, results.units),
+    )
+
+
+def _gains(results: Results, severity: float) -> Sheet:
+    rows = [
+        [named(gain.arm), _metric(gain), *map(_marked, (gain.reported, gain.true)), gain.verdict]
+        for gain in gains(results, severity)
+    ]
+    head = ["less naive", "metric", "reported", "true", "verdict"]
+    return Sheet(f"gains, severity {severity:g}", head, rows, "* p < 0.05 after Holm’s correction over the arms")
+
+
+def _table(results: Results, severity: float) -> Table:
+    columns = [
+        Column("estimator"),
+        Column("metric"),
+        Column("reported", True, "taken, popular negatives"),
+        Column("true", True, "true relevance, all items"),
+        Column("verdict"),
+    ]
+    rows: list[list[Cell | str]] = [
+        [
+            named(gain.arm),
+            _metric(gain),
+            Cell(_told(gain.reported), gain.reported.difference),
+            Cell(_told(gain.true), gain.true.difference),
+            gain.verdict,
+        ]
+        for gain in gains(results, severity)
+    ]
+    return Table(f"Differences from naive at severity {severity:g}", columns, rows)
+
+
+def _read(results: Results, severity: float) -> str:
+    every = gains(results, severity)
+    if not every:
+        return "There is nothing beside naive to compare it with."
+    told = "; ".join(
+        f"{named(gain.arm)}: {signed(gain.reported.difference)} reported, {signed(gain.true.difference)} on true "
+        f"relevance: {_VERDICTS[gain.verdict]}"
+        for gain in every
+        if gain.metric == METRICS[0]
+    )
+    return f"At severity {severity:g}, in NDCG@10 against naive — {told}."
+
+
+def _metric(gain: Gain) -> str:
+    return f"{gain.metric[0]}@{gain.metric[1]}"
+
+
+def _marked(found: Paired) -> str:
+    return f"{signed(found.difference)}{'*' if found.p < ALPHA else ''}"
+
+
+def _told(found: Paired) -> str:
+    p = "p < 0.001" if found.p < 0.001 else f"p {found.p:.3f}" if isfinite(found.p) else "no test"
+    return f"{signed(found.difference)} ({p})"
+
+
+def _plain(gain: Gain, severity: float) -> dict[str, Any]:
+    tests = {
+        name: {key: value if isfinite(value) else None for key, value in asdict(test).items()}
+        for name, test in (("reported", gain.reported), ("true", gain.true))
+    }
+    metric, k = gain.metric
+    return {
+        "estimator": gain.arm,
+        "severity": severity,
+        "metric": metric,
+        "k": k,
+        **tests,
+        "claimed": gain.claimed,
+        "verdict": gain.verdict,
+    }

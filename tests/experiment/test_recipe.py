@@ -1,0 +1,86 @@
+"""The recipe for real data: what it reports is set beside the truth, and called by its name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.experiment.reproduce.small import CHANGES, NEGATIVES, cell, tiny_world
+from tests.pages import faults
+from unveil.cli.recipe import ARMS
+from unveil.experiment.grid.inline import Inline
+from unveil.experiment.outcome import STANDARD, TRUE
+from unveil.experiment.recipe.gains import gains
+from unveil.experiment.recipe.question import RecipeQuestion
+from unveil.experiment.recipe.study import RecipeStudy
+from unveil.experiment.reproduce.files import write
+from unveil.experiment.reproduce.plan import Plan
+from unveil.experiment.reproduce.results import Place, Results
+from unveil.experiment.reproduce.run import answer
+from unveil.experiment.reproduce.study import Study
+from unveil.experiment.variants import Variant
+
+#: The rank of the target of each of ten cases: high, and low.
+HIGH, LOW = [1, 2] * 5, [8, 9] * 5
+
+
+def judged(by_popular: list[int], true: list[int]) -> dict[str, Any]:
+    """A cell whose targets that were taken rank so against popular negatives, and true ones so among all items."""
+    made = cell(true, HIGH)
+    for evaluation in (TRUE, STANDARD):
+        made["ranks"][evaluation]["popular-100"] = by_popular
+    return made
+
+
+def results(**arms: tuple[list[int], list[int]]) -> Results:
+    cells = {Place(0, 1.0, 0, name): judged(*ranks) for name, ranks in arms.items()}
+    return Results(cells, (1.0,), 1, 1, tuple(arms))
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict"),
+    [
+        ((HIGH, HIGH), "holds"),
+        ((HIGH, [6, 7] * 5), "holds"),
+        ((HIGH, [9, 10] * 5), "is a loss"),
+        ((HIGH, [8, 9] * 4 + [9, 8]), "may be none"),
+        ((LOW, HIGH), "none reported"),
+    ],
+)
+def test_a_gain_is_called_what_the_truth_makes_of_it(own: tuple[list[int], list[int]], verdict: str) -> None:
+    found = gains(results(naive=(LOW, LOW), itps=own), 1.0)
+    assert [gain.metric for gain in found] == [("NDCG", 10), ("Recall", 10)]
+    assert found[0].verdict == verdict
+
+
+def test_the_oracle_is_no_gain_of_the_recipe() -> None:
+    found = gains(results(naive=(LOW, LOW), itps=(HIGH, LOW), ideal=(HIGH, HIGH)), 1.0)
+    assert {gain.arm for gain in found} == {"itps"}
+
+
+def test_the_arms_are_known_and_other_studies_stay_as_they_were() -> None:
+    assert [Variant.of(arm).estimator for arm in ARMS.split(",")] == [
+        "naive",
+        "ips",
+        "itps",
+        "ips",
+        "itps",
+        "itps",
+        "ideal",
+    ]
+    assert Study().popular is False
+    assert RecipeStudy().popular is True
+
+
+@pytest.mark.slow
+def test_from_the_plan_to_the_page(tmp_path: Path) -> None:
+    world = tiny_world(tmp_path / "world")
+    study = RecipeStudy(data=str(world), preset="quick", clip=0.0, negatives=NEGATIVES, changes=CHANGES)
+    plan = Plan(study, (1.0,), replicates=2, estimators=("naive", "itps@popularity+exponent=0.2", "ideal"))
+    found = answer(RecipeQuestion(), plan, tmp_path / "run", Inline())
+    write(found, tmp_path / "run", ["unveil", "reproduce", "recipe"])
+    assert f"popular-{NEGATIVES}" in found.results.protocols
+    told = RecipeQuestion().findings(found)["gains"]
+    assert {gain["estimator"] for gain in told} == {"itps@popularity+exponent=0.2"}
+    assert "reported" in RecipeQuestion().reading(found)[0]
+    assert not faults((tmp_path / "run" / "index.html").read_text())
