@@ -98,6 +98,17 @@ def test_what_the_system_says_is_explained(tmp_path: Path, code: int) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_what_a_library_says_in_words_alone_is_explained_too(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UnveilError, match=r"log\.csv: cannot write: the disk is full"),
+        atomic_file(tmp_path / "log.csv"),
+    ):
+        raise OSError("No space left on device (os error 28)")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match="os error 4242"), atomic_file(tmp_path / "log.csv"):
+        raise OSError("something else (os error 4242)")
+
+
 def test_other_errors_pass_through(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="bad descriptor"), atomic_file(tmp_path / "out.txt"):
         raise OSError(errno.EBADF, "bad descriptor")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -95,10 +96,16 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _MEANING and not _is_about(error, path):
+        if _number(error) not in _MEANING and not _is_about(error, path):
             raise
-        problem, hint = _MEANING.get(error.errno or 0, (error.strerror or str(error), "Choose another place."))
+        problem, hint = _MEANING.get(_number(error), (error.strerror or str(error), "Choose another place."))
         raise UnveilError(f"cannot write: {problem}", where=path, hint=hint) from error
+
+
+def _number(error: OSError) -> int:
+    """What went wrong, as the system counts it; libraries written in Rust tell it in words alone."""
+    told = re.search(r"\(os error (\d+)\)", str(error))
+    return error.errno or (int(told[1]) if told else 0)
 
 
 def _is_about(error: OSError, path: Path) -> bool:
