@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from unveil.experiment.recipe.study import RecipeStudy
 
 #: The exponents that the authors tuned for ml-1m, the plain inverse of popularity, and the true propensities.
-ARMS = (
-    "naive,ips@popularity+exponent=0.5,itps@popularity+exponent=0.2,ips@popularity,itps@popularity,"
-    "itps@true+clip=0.02,ideal"
-)
+ARMS = "naive,ips@popularity+exponent=0.5,itps@popularity+exponent=0.2,ips@popularity,itps@popularity,itps@true,ideal"
 
 
 @dataclass(frozen=True)
@@ -27,10 +24,6 @@ class RecipeOptions(StudyOptions):
     estimators: Annotated[
         str, typer.Option(help="Which to train, with commas between.", rich_help_panel="How much")
     ] = ARMS
-    clip: Annotated[
-        float | None,
-        typer.Option(help="Clip θ from below; popularity is not clipped unless asked.", rich_help_panel="Training"),
-    ] = 0.0
 
     def study(self) -> "RecipeStudy":
         """The same study, judged by popular negatives too."""
