@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.runs import TINY, Finished, content, experiment_on, write_log
-from unveil.cli.compare import _short_names
+from unveil.experiment.compared.runs import short_names
 from unveil.experiment.run import run
 
 
@@ -65,7 +65,7 @@ def test_compare_names_runs_apart_and_marks_the_best(
     ],
 )
 def test_the_shortest_names_that_differ(folders: list[str], names: list[str]) -> None:
-    assert _short_names([Path(folder) for folder in folders]) == names
+    assert short_names([Path(folder) for folder in folders]) == names
 
 
 def test_what_cannot_be_compared(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from unveil.evaluation.stats import paired
 from unveil.experiment.compared.examples import shared_C
 from unveil.experiment.compared.files import write, write_run_page
 from unveil.experiment.compared.run import Asked, Report, report
-from unveil.experiment.compared.runs import read_runs, short_names
+from unveil.experiment.compared.runs import read_runs
 from unveil.experiment.compared.words import at_novelty
 from unveil.experiment.run import run
 
@@ -159,8 +159,3 @@ def test_what_is_no_finished_run(pair: list[Path], folder: Path, tmp_path: Path)
 def test_users_that_have_no_list(pair: list[Path]) -> None:
     with pytest.raises(UnveilError, match="no such user in the log: found 'nobody'"):
         report(pair, Asked(users=["nobody"], dial=False))
-
-
-def test_names_are_the_shortest_that_differ() -> None:
-    assert short_names([Path("/a/x/run"), Path("/a/y/run")]) == ["x/run", "y/run"]
-    assert short_names([Path("/a/x"), Path("/a/y")]) == ["x", "y"]

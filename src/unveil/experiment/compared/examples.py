@@ -56,7 +56,8 @@ def _overlap(one_CK: NDArray[np.int32], other_CK: NDArray[np.int32]) -> NDArray[
     found_C = np.zeros(len(one_CK))
     for item_C in one_CK.T:
         found_C += (other_CK == item_C[:, None]).any(axis=1) & (item_C != NOBODY)
-    return found_C / one_CK.shape[1]
+    share_C: NDArray[np.float64] = found_C / one_CK.shape[1]
+    return share_C
 
 
 def _picked(runs: Sequence[Judged], recommender: Recommender) -> dict[int, str]:
