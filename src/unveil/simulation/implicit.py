@@ -30,7 +30,7 @@ def implicit_worlds(
 ) -> list[World]:
     """A world for each declared share; the model of what is taken is fitted once."""
     for share in liked:
-        _refuse_unfit(share)
+        refuse_no_share(share)
     tuples, recipe = taken(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
     for_tasks, for_recipe = np.random.SeedSequence(fit.seed).spawn(2)
     _, task = fit.tasks(tuples, for_tasks)
@@ -61,7 +61,8 @@ def relevance(psi: Factors, liked: float) -> Factors:
     return personal.biased(item_V=liked * ((Q_VK - Q_K) @ (P_K * W_K)))
 
 
-def _refuse_unfit(share: float) -> None:
+def refuse_no_share(share: float) -> None:
+    """Before any work is done: a declared share is one."""
     if not 0 <= share <= 1:
         expected = "a share between 0 and 1 of popularity that is liking"
         raise UnveilError("out of range", where="liked", found=share, expected=expected)

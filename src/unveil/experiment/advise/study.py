@@ -11,6 +11,7 @@ from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.variants import TRUE, Variant, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
+from unveil.simulation.implicit import refuse_no_share
 from unveil.training.recipe import Recipe
 
 #: The same figures everywhere, however many processes there are.
@@ -38,6 +39,8 @@ class AdviceStudy:
                 raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
         if self.fit not in list(RECIPES):
             raise unknown("way to fit a world", self.fit, RECIPES)
+        for share in self.liked:
+            refuse_no_share(share)
         refuse_unfit((), self.changes)
         self.recipe("naive", 0)
 
