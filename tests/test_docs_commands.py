@@ -1,5 +1,6 @@
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ import typer
 
 from tests.docs import DOCS, ROOT, blocks, pages, shown, spans
 from unveil.cli.main import app
+from unveil.errors import UnveilError
+from unveil.experiment.config import Experiment
+from unveil.settings import parsed
 from website.commands import MARK, commands, page_of, table
 
 COMMANDS = commands()
@@ -51,6 +55,31 @@ def _refusal(arguments: list[str]) -> str:
 def test_every_command_line_is_understood(page: Path) -> None:
     refused = {line: said for line in _lines(page) if "…" not in line and (said := _refusal(_arguments(line)))}
     assert not refused
+
+
+def _unknown_settings(line: str) -> str:
+    """What is wrong with the settings of a training that a command line asks for."""
+    words = _arguments(line)
+    given = dict(parsed(value) for option, value in pairwise(words) if option == "--set")
+    named = {"-e": "estimator.name", "--estimator": "estimator.name", "--model": "model.name"}
+    given |= {named[option]: value for option, value in pairwise(words) if option in named}
+    try:
+        Experiment.of("quick", given)
+    except UnveilError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.name != "extending.md"], ids=shown)
+def test_settings_of_trainings_exist(page: Path) -> None:
+    trainings = [line for line in _lines(page) if line.startswith("unveil train ") and "…" not in line]
+    assert not {line: said for line in trainings if (said := _unknown_settings(line))}
+
+
+def test_a_setting_that_does_not_exist_is_seen() -> None:
+    assert "model.wdith" in _unknown_settings("unveil train log.csv -o run --set model.wdith=8")
+    assert "itsp" in _unknown_settings("unveil train log.csv -o run --estimator itsp")
+    assert not _unknown_settings("unveil train log.csv -o run -e itps --set estimator.clip=0.1 --set model.width=8")
 
 
 @pytest.mark.parametrize("line", ["unveil trian log.csv", "unveil train log.csv -o x --oops", "unveil train log.csv"])
