@@ -103,6 +103,7 @@ def test_options_change_the_log_as_they_say(unveil: Command, saved: Path, tmp_pa
         (["--severity", "-1"], "the severity is out of range"),
         (["--severity", "nan"], "the severity is out of range: found nan"),
         (["--foresight", "inf"], "the foresight is out of range: found inf"),
+        (["--severity", "2000"], "nothing was taken in World(builtin: 40 users, 30 items, 15 steps, severity 2000)"),
         (["--choice", "rational_exposd"], "Did you mean 'rational_exposed'?"),
         (["--save-world", "."], "not empty"),
     ],
@@ -121,6 +122,20 @@ def test_what_is_no_world_is_said(unveil: Command, tmp_path: Path) -> None:
     for place in ("log.csv", "nowhere", "."):
         told = unveil("world", "draw", tmp_path / place, "-o", tmp_path / "new.csv").failure()
         assert "not a world: expected a folder with a world.json" in told
+
+
+def test_a_world_that_does_not_say_how_it_was_fitted_is_damaged(unveil: Command, saved: Path, tmp_path: Path) -> None:
+    World.load(saved).save(tmp_path / "world")
+    about = tmp_path / "world" / "world.json"
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"origin": {"kind": "fitted"}}))
+    told = unveil("world", "describe", tmp_path / "world").failure()
+    assert "a damaged world: it does not say how it was fitted ('relevance')" in told
+    assert json.loads(unveil("world", "describe", tmp_path / "world", "--json").out)["origin"] == {"kind": "fitted"}
+
+
+def test_a_world_that_shows_nothing_is_described_in_numbers(unveil: Command, saved: Path) -> None:
+    told = unveil("world", "describe", saved, "--severity", 1e9, "--json").out
+    assert json.loads(told, parse_constant=pytest.fail)["exposure_gini"] == 0
 
 
 def test_the_built_in_world_of_another_seed_can_be_kept(unveil: Command, tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def test_a_missing_part_is_named(folder: Path, name: str) -> None:
         ({"severity": "high"}, "damaged"),
         ({"severity": -2}, r"world\.json: the severity is out of range: found -2"),
         ({"severity": float("nan")}, r"world\.json: the severity is out of range: found nan"),
+        ({"severity": 10**400}, "damaged"),
         ({"origin": None}, "damaged"),
+        ({"origin": {"kind": "builtin", "foresight": "much"}}, "damaged world .*its foresight is not a number"),
     ],
 )
 def test_a_tampered_description_is_refused(folder: Path, changes: dict[str, object], message: str) -> None:
@@ -148,6 +150,12 @@ def test_tables_that_do_not_fit_together_are_refused(folder: Path, name: str, ta
     save_file({**load_file(path), name: table}, path)
     seal(folder)
     with pytest.raises(UnveilError, match="damaged world"):
+        World.load(folder)
+
+
+def test_a_description_without_an_end_is_refused(folder: Path) -> None:
+    (folder / "world.json").write_text("[" * 200_000)
+    with pytest.raises(UnveilError, match=r"world\.json: .*cannot be read"):
         World.load(folder)
 
 

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unveil.errors import UnveilError
+
 if TYPE_CHECKING:
+    from unveil.data.interactions import Interactions
     from unveil.simulation.world import World
 
 _BUILTIN = "builtin"
@@ -78,6 +81,7 @@ def draw(
             stars=stars,
             progress=progress,
         )
+    _refuse_empty(log, source)
     write(log, output)
     typer.echo(f"{output}: {log}, drawn from {source!r}")
     if save_world is not None:
@@ -85,6 +89,12 @@ def draw(
         typer.echo(f"{save_world}: that world; to train on its truth: unveil train {output} --world {save_world}")
     elif _differs(source, saved) or (world == _BUILTIN and seed):
         typer.echo("that world is not saved: to train on its truth, draw with --save-world DIR")
+
+
+def _refuse_empty(log: "Interactions", source: "World") -> None:
+    if not len(log):
+        hint = "Lower --severity: at this one next to nothing is ever exposed."
+        raise UnveilError(f"nothing was taken in {source!r}", hint=hint)
 
 
 def _differs(source: "World", saved: "World") -> bool:

@@ -4,11 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from unveil.errors import UnveilError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
     from unveil.simulation.world import World
 
+_AGAIN = "Fit the world again; --json shows what there is."
 _WHO = {
     "mean": "predicting the mean",
     "bias_only": "biases alone: user + item + step",
@@ -32,13 +35,17 @@ def print_world(world: "World") -> None:
     from unveil.simulation.describe import rows
 
     console = Console(highlight=False)
-    if world.origin.get("kind") == "fitted":
-        console.print(_fit_table(world.origin), "")
+    try:
+        fit = [_fit_table(world.origin), ""] if world.origin.get("kind") == "fitted" else []
+        origin = _origin(world.origin)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnveilError(f"a damaged world: it does not say how it was fitted ({error})", hint=_AGAIN) from error
+    console.print(*fit)
     table = _table("", "")
     for label, value in rows(world.describe()):
         table.add_row(label, value)
     console.print(table)
-    console.print(_origin(world.origin), style="dim", soft_wrap=True)
+    console.print(origin, style="dim", soft_wrap=True)
 
 
 def _fit_table(origin: dict[str, Any]) -> "Table":

@@ -114,10 +114,13 @@ def _shown(log: Interactions, taken: int) -> Shown:
 
 
 def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
-    """Gini coefficient of non-negative counts: Σ_v (2v − V − 1)·c_(v) / (V · Σ c), c sorted upwards, v from 1."""
+    """Gini coefficient of non-negative counts: Σ_v (2v − V − 1)·c_(v) / (V · Σ c), c sorted upwards, v from 1.
+
+    0 where there is nothing to share: counts that are all zero are equal.
+    """
     ordered = np.sort(count_V).astype(float)
-    size = len(ordered)
-    return float(((2 * np.arange(1, size + 1) - size - 1) * ordered).sum() / (size * ordered.sum()))
+    size, total = len(ordered), float(ordered.sum())
+    return float(((2 * np.arange(1, size + 1) - size - 1) * ordered).sum() / (size * total)) if total else 0.0
 
 
 def _skew(count_V: NDArray[np.int64]) -> Skew:

@@ -60,12 +60,12 @@ def load(folder: Path) -> World:
             items=Vocabulary(ids["items"]),
             start_U=tables["start_U"],
             severity=float(about["severity"]),
-            origin=dict(about["origin"]),
+            origin=_origin(about["origin"]),
         )
     except UnveilError as error:
         where = folder / _ABOUT
         raise UnveilError(error.problem, where=where, found=error.found, expected=error.expected, hint=_HINT) from error
-    except (KeyError, ValueError, TypeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
         raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
 
 
@@ -75,6 +75,13 @@ def _refuse_changed(folder: Path, about: dict[str, Any]) -> None:
         digest = sha256((folder / name).read_bytes()).hexdigest()
         if not isinstance(parts, dict) or parts.get(name) != digest:
             raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
+
+
+def _origin(found: Any) -> dict[str, Any]:
+    origin = dict(found)
+    if not isinstance(origin.get("foresight", 0.0), int | float):
+        raise ValueError("its foresight is not a number")
+    return origin
 
 
 def _tables(world: World) -> dict[str, NDArray[Any]]:
@@ -102,7 +109,7 @@ def _read_tables(path: Path) -> dict[str, NDArray[Any]]:
 def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UnveilError(f"a part of the world cannot be read ({error})", where=path, hint=_HINT) from error
     if not isinstance(content, dict):
         raise UnveilError("a part of the world is not as written", where=path, expected="a JSON object", hint=_HINT)

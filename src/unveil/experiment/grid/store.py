@@ -76,12 +76,17 @@ class Store:
         """The cell is to be done again."""
         self._path(key).unlink(missing_ok=True)
 
-    def adopt(self, other: Path, keys: list[str]) -> int:
-        """Take over what is missing here from a folder whose cells depend on the same; how many cells they were."""
+    def related(self, other: Path) -> "Store":
+        """A folder whose cells depend on the same; any other is refused."""
         if not (other / ABOUT).is_file():
             raise UnveilError("there are no cells to take over", where=other, expected=f"a folder with a {ABOUT}")
         source = Store(other, {**_read(other / ABOUT), "cells": self.identity["cells"]})
         source._refuse_other(other / ABOUT)
+        return source
+
+    def adopt(self, other: Path, keys: list[str]) -> int:
+        """Take over what is missing here from a folder whose cells depend on the same; how many cells they were."""
+        source = self.related(other)
         missing = {key: source.result(key) for key in keys if self.result(key) is None}
         found = {key: result for key, result in missing.items() if result is not None}
         for key, result in found.items():

@@ -58,6 +58,8 @@ def answer(
     refuse_more_than_one(plan.study, plan.worlds)
     source = Source.of(plan.study)
     store = Store(folder, identity(question, plan, source))
+    if take_from is not None:
+        store.related(take_from)  # refused before the folder is begun
     store.open()
     with alone_in(folder):
         if take_from is not None:

@@ -10,7 +10,10 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.models.factorization.tuples import Tuples
 
-_WITHOUT = "Name the column with --rating-col, or use a log with ratings; `unveil demo` needs none."
+_WITHOUT = (
+    "Use a log with ratings, or name their column with --rating-col (`unveil world fit` takes it, `unveil reproduce "
+    "--data` that world). The built-in world and `unveil demo` need none."
+)
 
 
 def observed(log: Interactions, steps: int) -> Tuples:
