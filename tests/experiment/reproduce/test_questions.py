@@ -61,6 +61,27 @@ def test_what_may_be_chance_is_not_called_a_difference() -> None:
     assert "ITPS cannot be told from the naive loss" in " ".join(RQ1().reading(answer(RQ1(), made_up(alike))))
 
 
+@pytest.mark.parametrize("question", [RQ1(), RQ3()], ids=lambda question: question.name)
+def test_at_another_severity_the_paper_has_nothing_to_be_set_beside(question: Question) -> None:
+    """The paper's tables are of p = 1."""
+    harsh = answer(question, made_up(CLEAR, BY_LOG, severity=3.0))
+    assert "the paper" not in " ".join(question.reading(harsh)).lower()
+    assert verdict(harsh.results, 3.0, TRUE) | {"cells": []} == {
+        "cells": [],
+        "within_5_percent": 0,
+        "of": 0,
+        "orders": {},
+        "same_order": None,
+    }
+    assert {flip.paper for flip in flips(harsh.results, 3.0, "uniform-100")} == {None}
+
+
+def test_a_share_of_a_gap_that_may_be_chance_says_so() -> None:
+    near = {**CLEAR, "ideal": [[1, 1, 1, 1], [9, 9, 9, 9], [3, 3, 3, 3]]}  # above naive on average, and no more
+    assert "(the gap itself may be chance, so" in " ".join(RQ1().reading(answer(RQ1(), made_up(near))))
+    assert "may be chance" not in " ".join(RQ1().reading(answer(RQ1(), made_up(CLEAR))))
+
+
 def test_the_verdict_counts_and_orders() -> None:
     found = verdict(made_up(CLEAR), 1.0, TRUE)
     assert found["of"] == len(found["cells"]) == 16

@@ -30,11 +30,16 @@ TABLES: Mapping[str, Mapping[str, tuple[float, float, float, float]]] = {
 PROTOCOL, SEVERITY = "uniform-100", 1.0
 
 
+def comparable(protocol: str, severity: float) -> bool:
+    """Whether the tables were made so: at other severities, or against other negatives, they say nothing."""
+    return protocol == PROTOCOL and severity == SEVERITY
+
+
 def published(
     estimator: str, evaluation: str, protocol: str, metric: str, k: int, severity: float = SEVERITY
 ) -> float | None:
     """The paper's figure, where it has one."""
     row = TABLES.get(evaluation, {}).get(estimator)
-    if row is None or protocol != PROTOCOL or severity != SEVERITY or (metric, k) not in METRICS:
+    if row is None or not comparable(protocol, severity) or (metric, k) not in METRICS:
         return None
     return row[METRICS.index((metric, k))]

@@ -8,7 +8,7 @@ from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.report import Section
 from unveil.experiment.reproduce import rq1_page
 from unveil.experiment.reproduce.networks import networks
-from unveil.experiment.reproduce.published import METRICS, TABLES
+from unveil.experiment.reproduce.published import METRICS, TABLES, comparable
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.ranking import Ladder, ladders
 from unveil.experiment.reproduce.results import Figure, Results
@@ -92,9 +92,10 @@ def paper_text(each: Beside) -> str:
 
 
 def verdict(results: Results, severity: float, evaluation: str) -> dict[str, Any]:
-    """Ours against the paper's: cell by cell, and the orders."""
+    """Ours against the paper's: cell by cell, and the orders; nothing at another severity, or other negatives."""
     every = beside(results, severity, evaluation, results.sampled)
-    figures = [Figure(evaluation, results.sampled, *metric) for metric in METRICS]
+    metrics = METRICS if comparable(results.sampled, severity) else ()
+    figures = [Figure(evaluation, results.sampled, *metric) for metric in metrics]
     orders = {
         figure.name: {
             "ours": results.order(severity, figure),
@@ -108,7 +109,7 @@ def verdict(results: Results, severity: float, evaluation: str) -> dict[str, Any
         "within_5_percent": sum(each.near for each in every),
         "of": len(every),
         "orders": orders,
-        "same_order": all(order["same"] for order in orders.values()),
+        "same_order": all(order["same"] for order in orders.values()) if orders else None,
     }
 
 
@@ -127,7 +128,7 @@ def _order(results: Results, severity: float) -> str:
     ours = results.order(severity, first)
     said = f"On true relevance the order of the means by {first.name} is {order_words(ours)}."
     theirs = paper_order(TRUE, ("NDCG", 10), results.trained)
-    if len(theirs) < 2:
+    if len(theirs) < 2 or not comparable(first.protocol, severity):
         return said
     same = [figure.name for figure in figures if same_order(results, severity, figure)]
     told = "under all four metrics" if len(same) == len(figures) else f"under {', '.join(same)}" if same else "nowhere"
@@ -147,7 +148,7 @@ def _closes(results: Results, severity: float, arm: str) -> str:
     figure = headline(results)
     gap = results.gap_closed(arm, figure, [severity])
     table = TABLES[TRUE]
-    if arm not in table or arm not in learnable(results):
+    if arm not in table or arm not in learnable(results) or not comparable(figure.protocol, severity):
         return f"; {gap_words(gap)}"
     place = METRICS.index((figure.metric, figure.k))
     naive, ideal, own = (table[name][place] for name in (BASE, BOUND, arm))

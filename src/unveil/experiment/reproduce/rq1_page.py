@@ -4,7 +4,7 @@ from unveil.experiment.names import COLOURS, named, share
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table, Text
 from unveil.experiment.reproduce import blocks, plots
-from unveil.experiment.reproduce.published import METRICS, PROTOCOL, TABLES, published
+from unveil.experiment.reproduce.published import METRICS, PROTOCOL, TABLES, comparable, published
 from unveil.experiment.reproduce.ranking import Ladder, Step, ladders
 from unveil.experiment.reproduce.results import Figure as Judged
 from unveil.experiment.reproduce.results import Results
@@ -149,7 +149,8 @@ def _gap(results: Results, severity: float) -> Table:
         for metric in METRICS:
             figures = [Judged(TRUE, protocol, *metric) for protocol in results.protocols]
             shares = [blocks.gap_cell(results.gap_closed(arm, figure, [severity])) for figure in figures]
-            rows.append([named(arm), f"{metric[0]}@{metric[1]}", *shares, _paper_gap(arm, METRICS.index(metric))])
+            paper = _paper_gap(arm, METRICS.index(metric)) if comparable(results.sampled, severity) else "–"
+            rows.append([named(arm), f"{metric[0]}@{metric[1]}", *shares, paper])
     columns = [Column("estimator"), Column("metric"), *(Column(protocol, True) for protocol in results.protocols)]
     return Table("Share of the gap from naive to ideal that is closed", [*columns, Column("paper", True)], rows)
 

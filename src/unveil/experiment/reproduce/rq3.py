@@ -8,7 +8,7 @@ from unveil.experiment.outcome import BOUND, STANDARD, TRUE
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table
 from unveil.experiment.reproduce import plots
 from unveil.experiment.reproduce.networks import networks
-from unveil.experiment.reproduce.published import METRICS, TABLES
+from unveil.experiment.reproduce.published import METRICS, TABLES, comparable
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.ranking import ladders
 from unveil.experiment.reproduce.results import Figure as Judged
@@ -116,11 +116,11 @@ def _flip(results: Results, severity: float, protocol: str, arm: str, metric: tu
     true, standard = (
         results.order(severity, Judged(evaluation, protocol, *metric)).index(arm) + 1 for evaluation in (TRUE, STANDARD)
     )
-    return Flip(arm, protocol, metric, true, standard, _paper_arrow(results, protocol, arm, metric))
+    return Flip(arm, protocol, metric, true, standard, _paper_arrow(severity, protocol, arm, metric))
 
 
-def _paper_arrow(results: Results, protocol: str, arm: str, metric: tuple[str, int]) -> str | None:
-    if arm not in TABLES[TRUE] or protocol != results.sampled:
+def _paper_arrow(severity: float, protocol: str, arm: str, metric: tuple[str, int]) -> str | None:
+    if arm not in TABLES[TRUE] or not comparable(protocol, severity):
         return None
     places = [paper_order(evaluation, metric, list(TABLES[TRUE])).index(arm) for evaluation in (TRUE, STANDARD)]
     return _arrow(*places)

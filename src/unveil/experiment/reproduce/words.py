@@ -51,7 +51,8 @@ def gap_words(gap: Estimate | None) -> str:
     if gap is None:
         return "there is no gap to close"
     said = f"{gap_text(gap)} of the gap from naive to ideal is closed"
-    return said if gap.mean > 0 else f"none of the gap is closed: {gap_text(gap)}"
+    doubt = " (the gap itself may be chance, so the share has no interval)" if gap.n > 1 and gap.low is None else ""
+    return f"{said if gap.mean > 0 else f'none of the gap is closed: {gap_text(gap)}'}{doubt}"
 
 
 def gap_text(gap: Estimate) -> str:
