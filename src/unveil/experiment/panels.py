@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _LOW, _HIGH = -0.6, 1.15
 _ROW_HEIGHT, _COLUMN_WIDTH = 0.95, 2.35
 _LABELS = 1.3  # inches for the names of the rows
+_REM_PER_INCH, _NARROWEST = 6.5, 0.7
 _LETTERS = 26  # of all levels of a column that fit side by side
 
 
@@ -60,12 +61,13 @@ def panels(
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
             _levels(grid[-1, c], column.levels)
-        return _wide(themed(on.figure, slug, titles))
+        return _wide(themed(on.figure, slug, titles), size[0])
 
 
-def _wide(drawing: Drawing) -> Drawing:
-    """Over the whole width of its page, and never so narrow that its words cannot be read."""
-    return replace(drawing, svg=drawing.svg.replace("<svg ", '<svg class="wide" ', 1))
+def _wide(drawing: Drawing, inches: float) -> Drawing:
+    """Wider than other drawings where the page is, and never so narrow that its words cannot be read."""
+    style = f"max-width: {_REM_PER_INCH * inches:g}rem; min-width: {_REM_PER_INCH * inches * _NARROWEST:g}rem"
+    return replace(drawing, svg=drawing.svg.replace("<svg ", f'<svg class="wide" style="{style}" ', 1))
 
 
 def _levels(axes: "Axes", levels: Sequence[str]) -> None:
@@ -77,7 +79,7 @@ def _levels(axes: "Axes", levels: Sequence[str]) -> None:
 
 
 def _name(axes: "Axes", name: str) -> None:
-    axes.set_ylabel(name, rotation=0, ha="right", va="center", color=INK)
+    axes.set_ylabel(name, rotation=0, ha="right", va="center", multialignment="right", color=INK)
 
 
 def _ground(axes: "Axes", aim: float | None) -> None:

@@ -78,7 +78,7 @@ def _candidates(advice: Advice) -> Table:
         Column("lowest gain", True, "of a scenario"),
         Column("largest regret", True, "against the best of the scenario"),
         Column("of the gap to ideal", True),
-        Column(""),
+        Column("best at"),
     ]
     return Table(
         f"Candidates that this log allows, by {HEADLINE.name}", columns, [_row(advice, g) for g in ordered(advice)]
@@ -186,10 +186,19 @@ def _look(looks: Looks) -> list[Cell | str]:
 
 def sheets(advice: Advice) -> list[Sheet]:
     """For the terminal and the README."""
-    table = _candidates(advice)
-    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
-    heads = [column.title for column in table.columns]
-    return [Sheet(table.caption, heads, rows, "[95% interval] · regret: what the best of the scenario has more")]
+    rows = [
+        [
+            named(gain.arm),
+            "0" if gain.arm == BASE else plus(gain),
+            "–" if gain.arm == BASE else f"{gain.mean.p:.3f}",
+            signed(gain.of_scenario[gain.worst]),
+            f"{gain.largest_regret:.3f}",
+            _roles(advice, gain.arm),
+        ]
+        for gain in ordered(advice)
+    ]
+    foot = "gain: mean over scenarios, 95% interval · lowest: of a scenario · regret: against the best of a scenario"
+    return [Sheet(f"Gain over naive in {HEADLINE.name}", ["", "gain", "p", "lowest", "regret", ""], rows, foot)]
 
 
 def _made(advice: Advice, command: str) -> list[Block]:
