@@ -155,6 +155,7 @@ def test_a_log_with_ratings_is_the_same_log_with_a_column_more(unveil: Command, 
         assert log.rating is not None
         assert {**log.columns(), "rating": None}.keys() == {*plain.columns(), "rating"}
         assert all(np.array_equal(log.columns()[name], column) for name, column in plain.columns().items())
+    assert stars.rating is not None
     assert set(np.unique(stars.rating)) <= {1, 2, 3, 4, 5}
     refused = ("world", "draw", saved, "-o", tmp_path / "no.csv", "--ratings", "--ratings-noise", -1)
     assert "ratings_noise: out of range" in unveil(*refused).failure()
