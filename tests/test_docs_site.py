@@ -18,13 +18,18 @@ from website.results import reports, with_report
 
 
 def test_patterns_stand_for_pages_that_are_named_nowhere() -> None:
-    pages = ["a.md", "b.md", "in/README.md", "in/z.md", "in/b.md", "in/deep/x.md", "index.md"]
-    entries = [{"Home": "index.md"}, {"Part": [{"First": "b.md"}, "*.md"]}, {"In": "in/*.md"}, {"Deep": ["in/*/*.md"]}]
+    pages = ["a.md", "b.md", "in/README.md", "in/z.md", "in/b.md", "in/deep/README.md", "index.md"]
+    entries = [
+        {"Home": "index.md"},
+        {"Part": [{"First": "b.md"}, "*.md"]},
+        {"In": "in/*.md"},
+        {"Deep": ["in/*/README.md"]},
+    ]
     assert expanded(entries, pages) == [
         {"Home": "index.md"},
         {"Part": [{"First": "b.md"}, "a.md"]},
         {"In": ["in/README.md", "in/b.md", "in/z.md"]},
-        {"Deep": ["in/deep/x.md"]},
+        {"Deep": [{"deep": "in/deep/README.md"}]},
     ]
 
 
@@ -51,8 +56,9 @@ def test_only_the_path_of_a_link_changes() -> None:
 
 
 def test_equations_become_mathml() -> None:
-    page = with_equations("Before\n\n$$\\frac{1}{N}$$\n\ncosts $5 and $6")
+    page = with_equations("Before\n\n$$\\frac{1}{N} \\log x$$\n\ncosts $5 and $6")
     assert "<mfrac>" in page
+    assert "<mi>log</mi><mspace" in page
     assert "$$" not in page
     assert page.endswith("costs $5 and $6")
 

@@ -3,6 +3,7 @@
 import re
 
 _BLOCK = re.compile(r"^\$\$(.+?)\$\$$", re.MULTILINE | re.DOTALL)
+_NAME = re.compile("(<mi>(?:log|exp)</mi>)(?!<mo)")  # a function and its argument stand apart
 
 
 def with_equations(markdown: str) -> str:
@@ -13,4 +14,5 @@ def with_equations(markdown: str) -> str:
 def _drawn(tex: str) -> str:
     from latex2mathml.converter import convert
 
-    return f'<div class="equation" data-search-exclude>{convert(tex, display="block")}</div>'
+    drawn = _NAME.sub(r'\1<mspace width="0.17em"/>', convert(tex, display="block"))
+    return f'<div class="equation" data-search-exclude>{drawn}</div>'

@@ -55,32 +55,47 @@ def by_room(source: Path) -> dict[str, set[Message]]:
 
 def in_text(source: str) -> set[Message]:
     """The messages of one module."""
-    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
-    return {message for call in calls if (message := _message(call)) is not None}
+    nodes = list(ast.walk(ast.parse(source)))
+    said = _Said([node for node in nodes if isinstance(node, ast.Assign)])
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    return {message for call in calls if (message := _message(call, said)) is not None}
 
 
-def _message(call: ast.Call) -> Message | None:
+def _message(call: ast.Call, said: "_Said") -> Message | None:
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name not in ("UnveilError", "unknown") or not call.args:
         return None
-    problem = _text(call.args[0])
-    named = {word.arg: _text(word.value) for word in call.keywords}
-    if problem.strip("… ") == "":
-        return None
+    problem = said.by(call.args[0])
     if name == "unknown":
         return Message(f"unknown {problem}", "one of those it lists", "Take the name it suggests.")
-    return Message(problem, named.get("expected", "").strip("…"), named.get("hint", "").strip("…"))
+    named = {word.arg: said.by(word.value) for word in call.keywords}
+    return Message(problem, named.get("expected", ""), named.get("hint", "")) if problem else None
 
 
-def _text(node: ast.expr) -> str:
-    """A text as far as the source says it; what is filled in later is `…`."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else ""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _text(node.left) + _text(node.right)
-    return "…"
+class _Said:
+    """Texts as far as the source says them; what is filled in later is `…`, and nothing but that is no text."""
+
+    def __init__(self, assignments: list[ast.Assign]) -> None:
+        self._assignments = sorted(assignments, key=lambda each: each.lineno)
+
+    def by(self, node: ast.expr) -> str:
+        text = self._text(node)
+        return text if any(letter.isalpha() for letter in text) else ""
+
+    def _text(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else ""
+        if isinstance(node, ast.JoinedStr):
+            return "".join(self._text(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return self._text(node.left) + self._text(node.right)
+        return self._assigned(node) if isinstance(node, ast.Name) else "…"
+
+    def _assigned(self, name: ast.Name) -> str:
+        """What a name was last given, in the lines above."""
+        above = [each for each in self._assignments if each.lineno < name.lineno]
+        given = [each.value for each in above if any(ast.unparse(target) == name.id for target in each.targets)]
+        return self._text(given[-1]) if given and not isinstance(given[-1], ast.Name) else "…"
 
 
 def _table(found: set[Message]) -> str:

@@ -32,8 +32,12 @@ def _is_page(inside: Any) -> bool:
     return isinstance(inside, str) and "*" not in inside
 
 
-def fitting(pattern: str, pages: Sequence[str]) -> list[str]:
-    """The pages that a pattern stands for: a folder's README first, then by name. A `*` does not reach into folders."""
+def fitting(pattern: str, pages: Sequence[str]) -> list[Any]:
+    """The pages that a pattern stands for: a folder's README first, then by name. A `*` does not reach into folders.
+
+    Where folders fit a `*`, each page goes by the name of its folder.
+    """
     deep = pattern.count("/")
-    found = [page for page in pages if fnmatchcase(page, pattern) and page.count("/") == deep]
-    return sorted(found, key=lambda page: (page.rpartition("/")[0], not page.endswith("README.md"), page))
+    fits = [page for page in pages if fnmatchcase(page, pattern) and page.count("/") == deep]
+    found = sorted(fits, key=lambda page: (page.rpartition("/")[0], not page.endswith("README.md"), page))
+    return [{page.split("/")[-2]: page} for page in found] if "*/" in pattern else found

@@ -14,6 +14,9 @@ C cases, N events.
 
 """
 
+#: A signature longer than this takes a line for each parameter.
+_WIDE = 90
+
 _PARTS: dict[str, tuple[str, ...]] = {
     "Logs": (
         "unveil.data.interactions.Interactions",
@@ -88,11 +91,12 @@ def _methods(thing: type) -> str:
         told = inspect.getdoc(inner) if inspect.isroutine(inner) else None
         if not name.startswith("_") and told:
             shown = name if isinstance(member, property) else _signature(name, inner, shorten=True)
-            rows.append(f"| `{_in_table(shown)}` | {_in_table(_written(told.split(chr(10) * 2)[0]))} |")
-    return "\n".join(["| | |", "|---|---|", *rows]) if rows else ""
+            rows.append(f"- `{shown}`: {_written(told.split(chr(10) * 2)[0])}")
+    return "\n".join(rows)
 
 
 def _signature(name: str, thing: Any, *, shorten: bool = False) -> str:
+    """How it is called; without types where it is to be short, else a line for each parameter if there are many."""
     try:
         signature = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -100,16 +104,19 @@ def _signature(name: str, thing: Any, *, shorten: bool = False) -> str:
     own = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
     if shorten:
         own = [each.replace(annotation=inspect.Parameter.empty) for each in own]
-        signature = signature.replace(return_annotation=inspect.Signature.empty)
-    text = f"{name}{signature.replace(parameters=own)}"
-    return re.sub(r"(?:[a-z_]\w*\.)+(?=[A-Za-z_])|<factory>", "", text)
+        return _plain(f"{name}{inspect.Signature(own)}")
+    whole = _plain(f"{name}{signature.replace(parameters=own)}")
+    lines = "".join(f"    {_plain(str(each))},\n" for each in own)
+    return whole if len(whole) <= _WIDE else f"{name}(\n{lines})"
+
+
+def _plain(signature: str) -> str:
+    """Names without their modules, and arrays by what they hold."""
+    short = re.sub(r"(?:[a-z_]\w*\.)+(?=[A-Za-z_])|<factory>", "", signature)
+    return re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[\1]", short)
 
 
 def _written(docstring: str) -> str:
-    """A docstring as Markdown: equations keep their stars, and examples their prompt."""
+    """A docstring as Markdown: stars and brackets of equations stay what they are, and examples keep their prompt."""
     text = re.sub(r"^(>>> .+(?:\n(?!\n).+)*)", r"```pycon\n\1\n```", docstring, flags=re.MULTILINE)
-    return re.sub(r"(?<![`\\])([*<\[])", r"\\\1", text) if "```" not in text else text
-
-
-def _in_table(text: str) -> str:
-    return text.replace("\n", " ").replace("|", "\\|")
+    return re.sub(r"(```.*?```|`[^`]+`)|([*<\[])", lambda found: found[1] or f"\\{found[2]}", text, flags=re.DOTALL)
