@@ -3,14 +3,14 @@ import os
 import resource
 import signal
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from unveil.errors import UnveilError
-from unveil.files import atomic_file, atomic_folder
+from unveil.files import atomic_file, atomic_folder, refuse_existing, refuse_occupied
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
@@ -135,3 +135,20 @@ def test_what_nobody_thought_of_still_names_the_output(tmp_path: Path) -> None:
 def test_a_file_that_is_only_read_meanwhile_is_not_taken_for_the_output(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"input\.csv"), atomic_file(tmp_path / "log.csv"):
         (tmp_path / "input.csv").read_bytes()
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a file system in which nothing can be made")
+@pytest.mark.parametrize("name", ["out", "folder/out"])
+@pytest.mark.parametrize("refuse", [refuse_existing, refuse_occupied])
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(name: str, refuse: Callable[[Path], None]) -> None:
+    with pytest.raises(UnveilError, match=f"^/proc/{name}: cannot write: "):
+        refuse(Path("/proc") / name)
+
+
+@pytest.mark.parametrize("refuse", [refuse_existing, refuse_occupied])
+def test_trying_a_place_leaves_nothing(tmp_path: Path, refuse: Callable[[Path], None]) -> None:
+    refuse(tmp_path / "new" / "out")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    with pytest.raises(UnveilError, match="a part of the path is a file"):
+        refuse(tmp_path / "file" / "out")

@@ -68,12 +68,25 @@ def refuse_occupied(path: Path, *, overwrite: bool = False, hint: str = "Name an
             raise UnveilError("the output folder is not empty", where=path, hint=hint)
     elif path.exists():
         raise UnveilError("the output is a file, not a folder", where=path, hint="Name another place.")
+    _refuse_unwritable(path)
 
 
 def refuse_existing(path: Path, *, overwrite: bool = False) -> None:
     """Stop early, before any work is done, when a file would be written over."""
     if path.exists() and not overwrite:
         raise UnveilError("the output is there already", where=path, hint="Name another, or pass --overwrite.")
+    _refuse_unwritable(path)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Try it in the nearest folder there is: permissions are not all that can stand in the way."""
+    with explained(path):
+        there = next(each for each in path.absolute().parents if each.exists())
+        try:
+            with tempfile.NamedTemporaryFile(dir=there, prefix=".unveil."):
+                pass
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _swap_in(draft: Path, path: Path) -> None:

@@ -108,7 +108,11 @@ def write_config(folder: Path, experiment: Experiment) -> None:
 
 def versions() -> dict[str, str]:
     """What the run was made with."""
-    found = {"unveil": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    found = {
+        "unveil": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
     for package in ("torch", "numpy", "polars"):
         try:
             found[package] = version(package)

@@ -106,7 +106,7 @@ def test_cells_are_taken_over_from_a_folder_that_depends_on_the_same(tmp_path: P
 def watched(*, terminal: bool) -> tuple[str, object]:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=150, color_system=None)
     watch = grid_watcher(console)
-    watch.start([Toy(1), Toy(3), Toy(5)], total=5)
+    watch.start([Toy(1), Toy(3), Toy(5)], total=5, what="cells")
     for event in (Begun("n1"), Begun("n3"), Advanced("n3", 0.5), Done("n1", {}, 2.0), Failed("n3", "no luck.")):
         watch.event(event)
     watch.stop()
@@ -118,8 +118,8 @@ def test_a_file_gets_a_line_for_each_cell_with_the_time_left() -> None:
     text, watch = watched(terminal=False)
     assert isinstance(watch, Lines)
     first, second = text.splitlines()
-    assert first.startswith("3/5 n1 · done in 2 s · 0 s, about 0 s left")
-    assert second.startswith("4/5 n3 · failed: no luck.")
+    assert first.startswith("3/5 cells: n1 · done in 2 s · 0 s, about 0 s left")
+    assert second.startswith("4/5 cells: n3 · failed: no luck.")
     assert watch.count.done == 2.0 + 4.0
     assert watch.count.whole == 2.0 + 4.0 + 6.0
 

@@ -179,3 +179,15 @@ def test_the_caution_says_what_the_units_are() -> None:
     assert "over users" in caution(made_up({arm: every[:1] for arm, every in CLEAR.items()}))
     both = {arm: [*every, *every] for arm, every in CLEAR.items()}
     assert "2 worlds of 3 replicates each" in caution(made_up(both, worlds=2))
+
+
+def test_a_single_arm_is_set_in_no_order() -> None:
+    alone = along({"naive": {1: 2, 2: 3}})
+    said = " ".join(RQ2().reading(answer(RQ2(), alone)))
+    assert "changes by: naive −" in said
+    assert "most" not in said
+    assert "highest" not in said
+    alone = along({"naive": {1: 2}})
+    first, *others = RQ1().reading(answer(RQ1(), alone))
+    assert first == f"NDCG@10 on true relevance: naive {alone.estimate(1, 'naive', NDCG).mean:.3f}."
+    assert not any("order" in each and "world" not in each for each in others)

@@ -108,7 +108,7 @@ def _worlds(plan: AdvicePlan, store: Store, engine: Engine, watch: Watcher) -> l
         first = job.draw * plan.study.groups
         if not (place(store.folder, first) / "world.json").is_file():
             store.forget(job.key)  # its folder was removed
-    return list(run_grid(jobs, store, engine, watch).values())
+    return list(run_grid(jobs, store, engine, watch, what="worlds").values())
 
 
 def _refused(probed: Mapping[str, Any]) -> dict[str, str]:

@@ -18,8 +18,8 @@ _NAMED = 3
 class Watcher(Protocol):
     """Whoever wants to know how a grid goes."""
 
-    def start(self, left: Sequence[Job], total: int) -> None:
-        """These jobs are to be done, of so many in all."""
+    def start(self, left: Sequence[Job], total: int, what: str) -> None:
+        """These jobs are to be done, of so many in all; `what` they are: cells, worlds."""
 
     def event(self, event: Event) -> None:
         """Something happened."""
@@ -31,7 +31,7 @@ class Watcher(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def start(self, left: Sequence[Job], total: int) -> None:
+    def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """Nothing."""
 
     def event(self, event: Event) -> None:
@@ -56,11 +56,12 @@ class _Count:
     running: dict[str, None] = field(default_factory=dict)  # in the order of their beginning
     total: int = 0
     over: int = 0
+    what: str = "cells"
 
-    def start(self, left: Sequence[Job], total: int) -> None:
+    def start(self, left: Sequence[Job], total: int, what: str) -> None:
         self.cost = {job.key: job.cost for job in left}
         self.share, self.running = {}, {}
-        self.total, self.over = total, total - len(left)
+        self.total, self.over, self.what = total, total - len(left), what
 
     def event(self, event: Event) -> None:
         match event:
@@ -72,6 +73,11 @@ class _Count:
                 self.share[key] = 1.0
                 self.running.pop(key, None)
                 self.over += 1
+
+    @property
+    def title(self) -> str:
+        """3/20 cells."""
+        return f"{self.over}/{self.total} {self.what}"
 
     @property
     def done(self) -> float:
@@ -90,11 +96,11 @@ class Bar:
     console: Console
     count: _Count = field(default_factory=_Count)
 
-    def start(self, left: Sequence[Job], total: int) -> None:
+    def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """Draw the bar."""
-        self.count.start(left, total)
+        self.count.start(left, total, what)
         self.bar = whole_bar(self.console)
-        self.task: TaskID = self.bar.add_task(self._title(), total=self.count.whole, told="")
+        self.task: TaskID = self.bar.add_task(self.count.title, total=self.count.whole, told="")
         self.bar.start()
 
     def event(self, event: Event) -> None:
@@ -103,14 +109,11 @@ class Bar:
         if isinstance(event, Failed):
             self.bar.console.print(f"{event.key}: {event.why}", highlight=False, soft_wrap=True)
         told = ", ".join(list(self.count.running)[:_NAMED])
-        self.bar.update(self.task, description=self._title(), completed=self.count.done, told=told)
+        self.bar.update(self.task, description=self.count.title, completed=self.count.done, told=told)
 
     def stop(self) -> None:
         """Take the bar away."""
         self.bar.stop()
-
-    def _title(self) -> str:
-        return f"{self.count.over}/{self.count.total} cells"
 
 
 @dataclass
@@ -121,9 +124,9 @@ class Lines:
     count: _Count = field(default_factory=_Count)
     begun: float = 0.0
 
-    def start(self, left: Sequence[Job], total: int) -> None:
+    def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """Remember when it began."""
-        self.count.start(left, total)
+        self.count.start(left, total, what)
         self.begun = time.monotonic()
 
     def event(self, event: Event) -> None:
@@ -132,7 +135,7 @@ class Lines:
         if isinstance(event, Done | Failed):
             how = f"done in {spell(event.seconds)}" if isinstance(event, Done) else f"failed: {event.why}"
             passed, share = time.monotonic() - self.begun, self.count.done / self.count.whole
-            told = [f"{self.count.over}/{self.count.total} {event.key}", how, passed_and_left(passed, share)]
+            told = [f"{self.count.title}: {event.key}", how, passed_and_left(passed, share)]
             self.console.print(" · ".join(told), soft_wrap=True, highlight=False)
 
     def stop(self) -> None:

@@ -15,25 +15,27 @@ _TOLD = 3
 class Interrupted(KeyboardInterrupt):
     """The grid was stopped; what is done is kept."""
 
-    def __init__(self, done: int, total: int) -> None:
+    def __init__(self, done: int, total: int, what: str = "cells") -> None:
         self.done, self.total = done, total
-        super().__init__(f"stopped; {done} of {total} cells are done and kept")
+        super().__init__(f"stopped; {done} of {total} {what} are done and kept")
 
 
-def run_grid(jobs: Sequence[Job], store: Store, engine: Engine, watch: Watcher) -> dict[str, dict[str, Any]]:
+def run_grid(
+    jobs: Sequence[Job], store: Store, engine: Engine, watch: Watcher, *, what: str = "cells"
+) -> dict[str, dict[str, Any]]:
     """The results of all jobs by key, in the order of the jobs. What was done before is not done again."""
     there = {job.key: store.result(job.key) for job in jobs}
     left = [job for job in jobs if there[job.key] is None]
     if left:
-        _do(left, len(jobs), store, engine, watch)
+        _do(left, len(jobs), store, engine, watch, what)
     results = {job.key: store.result(job.key) for job in jobs}
     return {key: result for key, result in results.items() if result is not None}
 
 
-def _do(left: Sequence[Job], total: int, store: Store, engine: Engine, watch: Watcher) -> None:
+def _do(left: Sequence[Job], total: int, store: Store, engine: Engine, watch: Watcher, what: str) -> None:
     failures: list[Failed] = []
     done = total - len(left)
-    watch.start(left, total)
+    watch.start(left, total, what)
     events = engine.run(left)
     try:
         for event in events:
@@ -44,12 +46,12 @@ def _do(left: Sequence[Job], total: int, store: Store, engine: Engine, watch: Wa
                 failures.append(event)
             watch.event(event)
     except KeyboardInterrupt:
-        raise Interrupted(done, total) from None
+        raise Interrupted(done, total, what) from None
     finally:
         _close(events)
         watch.stop()
     if failures:
-        raise _failure(failures, total, store)
+        raise _failure(failures, f"{total} {what}", store)
 
 
 def _close(events: object) -> None:
@@ -59,7 +61,7 @@ def _close(events: object) -> None:
         close()
 
 
-def _failure(failures: Sequence[Failed], total: int, store: Store) -> UnveilError:
+def _failure(failures: Sequence[Failed], total: str, store: Store) -> UnveilError:
     """One message for all that failed; those that failed for the same reason are told together."""
     reasons: dict[str, list[str]] = {}
     for each in failures:
@@ -67,7 +69,7 @@ def _failure(failures: Sequence[Failed], total: int, store: Store) -> UnveilErro
     seen = [store.blame(each.key, each.detail) for each in failures if each.detail]
     told = [f"{', '.join(keys[:_TOLD])}{' …' if len(keys) > _TOLD else ''}: {why}" for why, keys in reasons.items()]
     return UnveilError(
-        f"{len(failures)} of {total} cells failed: {'; '.join(told[:_TOLD])}{'; …' if len(told) > _TOLD else ''}",
+        f"{len(failures)} of {total} failed: {'; '.join(told[:_TOLD])}{'; …' if len(told) > _TOLD else ''}",
         where=store.folder,
         hint=f"{f'See {seen[0].parent}. ' if seen else ''}What is done is kept: the same command tries these again.",
     )

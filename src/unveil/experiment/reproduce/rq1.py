@@ -126,6 +126,8 @@ def _order(results: Results, severity: float) -> str:
     figures = [Figure(TRUE, results.sampled, *metric) for metric in METRICS]
     first = headline(results)
     ours = results.order(severity, first)
+    if len(ours) < 2:
+        return f"{first.name} on true relevance: {_means(results, severity, first)}."
     said = f"On true relevance the order of the means by {first.name} is {order_words(ours)}."
     theirs = paper_order(TRUE, ("NDCG", 10), results.trained)
     if len(theirs) < 2 or not comparable(first.protocol, severity):
@@ -172,6 +174,13 @@ def _near(results: Results, severity: float) -> str:
 def _full(results: Results, severity: float) -> str:
     sampled, full = (Figure(TRUE, protocol, "NDCG", 10) for protocol in (results.sampled, "full"))
     one, other = results.order(severity, sampled), results.order(severity, full)
-    means = ", ".join(f"{named(arm)} {results.estimate(severity, arm, full).mean:.3f}" for arm in other)
+    means = _means(results, severity, full)
+    if len(other) < 2:
+        return f"Ranked among all items instead of drawn ones: {means}."
     agree = "the same order" if one == other else "another order"
     return f"Ranked among all items instead of drawn ones, the means of NDCG@10 stand in {agree}: {means}."
+
+
+def _means(results: Results, severity: float, figure: Figure) -> str:
+    order = results.order(severity, figure)
+    return ", ".join(f"{named(arm)} {results.estimate(severity, arm, figure).mean:.3f}" for arm in order)

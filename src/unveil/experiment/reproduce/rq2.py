@@ -111,10 +111,12 @@ def _slopes(results: Results) -> str:
     order = sorted(known, key=lambda arm: known[arm])
     told = ", ".join(f"{named(arm)} {signed(known[arm])}" for arm in order)
     severities = ", ".join(f"{p:g}" for p in results.severities)
-    return (
+    said = (
         f"With each unit of p the mean of {figure.name} on true relevance changes by: {told} (least squares over "
-        f"p = {severities}): {_falling([arm for arm in order if round(known[arm], 3) < 0], order)}."
+        f"p = {severities})"
     )
+    falling = [arm for arm in order if round(known[arm], 3) < 0]
+    return f"{said}: {_falling(falling, order)}." if len(order) > 1 else f"{said}."
 
 
 def _falling(falling: Sequence[str], order: Sequence[str]) -> str:
@@ -128,6 +130,8 @@ def _falling(falling: Sequence[str], order: Sequence[str]) -> str:
 
 def _best(results: Results) -> str:
     figure = headline(results)
+    if len(results.trained) < 2:
+        return ""
     winners = {p: next(arm for arm in results.order(p, figure) if arm != BOUND) for p in results.severities}
     if len(set(winners.values())) == 1:
         return (

@@ -93,7 +93,7 @@ def worlds_and_cells(
     for job in worlds:
         if left and not (place(store.folder, job.number) / "world.json").is_file():
             store.forget(job.key)  # its description was taken over, or its folder removed
-    described = run_grid(worlds, store, engine, watch)
+    described = run_grid(worlds, store, engine, watch, what="worlds")
     done = run_grid(list(each.values()), store, engine, watch)
     return list(described.values()), {at: done[job.key] for at, job in cells.items()}, len(left)
 
