@@ -78,10 +78,21 @@ def test_favourites_that_nobody_took_are_counted() -> None:
 
 def test_a_propensity_is_fitted_once_for_all_arms_that_ask_for_it() -> None:
     world = World.builtin(WorldSpec(users=30, items=20, steps=10), 0)
-    bench = Bench.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5, by_log=True)
+    bench = Bench.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5)
     asked = Recipe().changed({"estimator.name": "itps", "propensity.name": "popularity-temporal"})
     found = bench.propensity(asked)
     assert found is bench.propensity(asked.changed({"estimator.name": "corrected"}))
     assert found is not bench.propensity(asked.changed({"propensity.add": 1.0}))
     assert bench.propensity(Recipe()) is None
-    assert bench.jury.validation.evaluator.cases is bench.split.valid, "validated by what was taken"
+
+
+@pytest.mark.parametrize("by_log", [False, True])
+def test_validation_is_by_the_truth_unless_asked_for_by_the_log(by_log: bool) -> None:
+    world = World.builtin(WorldSpec(users=30, items=20, steps=10), 0)
+    bench = Bench.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5, by_log=by_log)
+    valid, asked = bench.split.valid, bench.jury.validation.evaluator.cases
+    best_C = world.ideal_target(valid.user_C, valid.step_C)
+    assert (best_C != valid.item_C).any()
+    np.testing.assert_array_equal(asked.item_C, valid.item_C if by_log else best_C)
+    default = Bench.of(world, bench.log, Recipe(), negatives=5).jury.validation.evaluator.cases
+    np.testing.assert_array_equal(default.item_C, best_C)

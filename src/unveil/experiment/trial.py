@@ -107,7 +107,7 @@ class Jury:
         """Both sets of cases with their own negatives, drawn from the recipe's seed."""
         seed = recipe.training.seed
         true = replace(split, valid=true_cases(world, split.valid), test=true_cases(world, split.test))
-        by_truth, by_log = (
+        truth, standard = (
             Evaluator.of(
                 cases,
                 split.whole,
@@ -120,10 +120,10 @@ class Jury:
             )
             for cases in (true.test, split.test)
         )
-        by_truth = replace(by_truth, judges=judges(world, true.test, TOP))
+        truth = replace(truth, judges=judges(world, true.test, TOP))
         chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
         chosen = replace(chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH))
-        return cls(chosen, by_truth, by_log)
+        return cls(chosen, truth, standard)
 
     def judged(self, name: str, scorer: Scorer) -> Arm:
         """The verdict on a scorer."""
