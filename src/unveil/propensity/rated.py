@@ -25,7 +25,8 @@ class RatedPopularity(Factored):
     """θ̂_it = σ(centre + exponent · log popularity_it): two numbers, learnt together with liking, as in `joint-rated`.
 
     So the damping is chosen by evidence that needs no truth: a popular item that is liked better than what was taken
-    was not seen there, and speaks against popularity.
+    was not seen there, and speaks against popularity. Where ratings speak against it altogether the exponent is 0:
+    nothing is corrected.
 
     Assumes a user who takes the best of what is seen, and log exposure in a line with log popularity.
     """
@@ -52,7 +53,7 @@ class RatedPopularity(Factored):
         line = Line(log_popularity(takes), START)
         liking = LearntLiking(takes, self.width, self.sharpness, penalty=self.penalty, generator=generator)
         Descent(batches=self.batches, seed=self.seed).run(takes, line, liking)
-        self.exponent = float(line.slope.detach())
+        self.exponent = line.exponent
         return line.factors(train.n_users)
 
 

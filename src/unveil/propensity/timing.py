@@ -16,6 +16,8 @@ from unveil.propensity.factors import Factors
 Counts = NDArray[np.float64]
 #: Of the prior: from movements of any size to none that could be seen.
 _PRECISIONS = np.geomspace(0.1, 1e6, 71)
+#: The largest θ̂: its logit must be finite.
+_BELOW_ONE = 1 - 1e-6
 
 
 @register
@@ -50,10 +52,6 @@ class Timing(Factored):
         theta_CV = moved_CV / moved_CV.max() * _BELOW_ONE
         psi_VC = np.log(theta_CV / (1 - theta_CV)).T
         return Factors.of(np.ones((train.n_users, blocks.count)), psi_VC, np.eye(blocks.count))
-
-
-#: The largest θ̂: its logit must be finite.
-_BELOW_ONE = 1 - 1e-6
 
 
 def most_likely(count_CV: Counts, expected_CV: Counts) -> float:

@@ -5,9 +5,12 @@ from typing import Any
 
 from unveil.experiment.names import share
 from unveil.experiment.propensities.run import REFERENCE
+from unveil.experiment.propensities.score import CLIP
 
 #: Correlations below this are hardly better than none.
 _HARDLY = 0.3
+#: A share of the gap below this is none.
+_SOME = 0.01
 WHAT = (
     "Correlations are of log θ̂ with log θ: what a corrected softmax adds, and what a weight is but for its sign. "
     "Calibration error is the share of all exposure that is promised elsewhere than where it is; mass is what is "
@@ -24,12 +27,12 @@ CLOSED = (
 
 def reading(about: Mapping[str, Any]) -> list[str]:
     """Which is nearest, what popularity does, and what the figures are."""
-    return [_best(about), _popularity(about), CLOSED, WHAT]
+    return [_best(about), _weights(about["scores"]), _popularity(about), CLOSED, WHAT]
 
 
 def _best(about: Mapping[str, Any]) -> str:
     scores = about["scores"]
-    estimated = {name: each for name, each in scores.items() if name != REFERENCE}
+    estimated = {name: each for name, each in scores.items() if name != REFERENCE} or scores
     nearest = max(estimated, key=lambda name: estimated[name]["top"])
     most = max(estimated, key=lambda name: estimated[name]["gap"])
     found = estimated[nearest]["top"]
@@ -37,14 +40,24 @@ def _best(about: Mapping[str, Any]) -> str:
     gap = estimated[most]["gap"]
     closes = (
         f"{most} gives most of what the truth would give, {share(gap)}"
-        if gap > 0
-        else "none of them gives any of what the truth would give"
+        if gap >= _SOME
+        else "none of them gives anything of what the truth would give"
     )
     return (
         f"Among the 30 most relevant items of a slot, {nearest} is nearest to the true exposure: its log correlates "
         f"{found:.2f} with it.{hardly} To a perfect learner {closes}. Figures are over "
         f"{about['slots']:,} training events drawn at random and {about['items']:,} items, at severity "
         f"{about['severity']:g}."
+    )
+
+
+def _weights(scores: Mapping[str, Mapping[str, float]]) -> str:
+    estimated = {name: each for name, each in scores.items() if name != REFERENCE} or scores
+    least = min(estimated, key=lambda name: estimated[name]["misplaced"])
+    known = f"; the true mean over the steps {share(scores[REFERENCE]['misplaced'])}" if REFERENCE in scores else ""
+    return (
+        f"As a weight (1 / θ̂, clipped at {CLIP:g}), {least} puts the least of it in the wrong place: "
+        f"{share(estimated[least]['misplaced'])}{known}."
     )
 
 

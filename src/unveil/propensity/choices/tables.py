@@ -72,7 +72,10 @@ class Tables(nn.Module):
 
 
 class Line(nn.Module):
-    """x_ib = centre + slope · log popularity of item i in block b: two numbers are learnt."""
+    """x_ib = centre + slope · log popularity of item i in block b: two numbers are learnt.
+
+    A slope below 0 says that popularity is no exposure at all: what is found then is 0.
+    """
 
     def __init__(self, log_popularity_CV: Values, centre: float) -> None:
         super().__init__()
@@ -91,10 +94,15 @@ class Line(nn.Module):
         """Of the slope: without evidence it is 0."""
         return self.slope.square() / 2
 
+    @property
+    def exponent(self) -> float:
+        """The slope that was found, or 0."""
+        return max(0.0, float(self.slope.detach()))
+
     def factors(self, users: int) -> Factors:
         """The same numbers as factors: a column for each block."""
         blocks, items = self.x_CV.shape
-        slope_VC = self.x_CV.numpy().T * float(self.slope.detach())
+        slope_VC = self.x_CV.numpy().T * self.exponent
         return Factors.of(np.ones((users, blocks)), slope_VC, np.eye(blocks)).biased(
             item_V=np.full(items, float(self.centre.detach()))
         )
