@@ -6,7 +6,7 @@ import pytest
 from tests.docs import DOCS, ROOT, shown, table_rows
 from website.messages import by_room, in_text, messages
 
-KNOWN = {message.problem for found in by_room(ROOT / "src").values() for message in found}
+KNOWN = {re.sub("…+", "…", message.problem) for found in by_room(ROOT / "src").values() for message in found}
 
 
 def _quoted(text: str) -> list[str]:
