@@ -16,6 +16,6 @@ def test_the_factors_are_the_line_and_never_fall_with_popularity(slope: float, e
     user, block = (index.ravel() for index in np.indices((4, 3)))
     assert line.exponent == pytest.approx(exponent)
     np.testing.assert_allclose(line.factors(4).logits(user, block), -1.5 + exponent * x_CV[block], atol=1e-5)
-    asked = (torch.from_numpy(index.astype(np.int64)) for index in (user, block))
-    among = line.among(*asked, torch.arange(5)).detach().numpy()
+    user_B, block_B = (torch.from_numpy(index.astype(np.int64)) for index in (user, block))
+    among = line.among(user_B, block_B, torch.arange(5)).detach().numpy()
     np.testing.assert_allclose(among, -1.5 + slope * x_CV[block], atol=1e-5)

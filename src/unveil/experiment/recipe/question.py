@@ -54,7 +54,7 @@ class RecipeQuestion:
     def sections(self, answer: Answer) -> list[Section]:
         """The gains, and what all questions share."""
         found = answer.results
-        tables = [_table(found, severity) for severity in found.severities]
+        tables = [each for p in found.severities for each in (_table(found, p), _levels_table(found, p))]
         return [Section("What is reported, and what holds", tables), *shared_sections(answer)]
 
     def findings(self, answer: Answer) -> dict[str, Any]:
@@ -86,6 +86,14 @@ def _levels(results: Results, severity: float) -> Sheet:
         rows,
         _WAYS.format(by_popularity(results), results.sampled, results.units),
     )
+
+
+def _levels_table(results: Results, severity: float) -> Table:
+    told = _levels(results, severity)
+    about = ["", by_popularity(results), "all items", "all items", results.sampled]
+    columns = [Column(name or "estimator", bool(name), way) for name, way in zip(told.head, about, strict=True)]
+    rows: list[list[Cell | str]] = [[row[0], *(Cell(text, float(text)) for text in row[1:])] for row in told.rows]
+    return Table(f"{told.title}: what was taken (reported, taken), and true relevance (true, sampled)", columns, rows)
 
 
 def _gains(results: Results, severity: float) -> Sheet:
@@ -128,7 +136,7 @@ def _read(results: Results, severity: float) -> str:
         for gain in every
         if gain.metric == METRICS[0]
     )
-    return f"At severity {severity:g}, in NDCG@10 against naive — {told}."
+    return f"At severity {severity:g}, in NDCG@10 against naive. {told}."
 
 
 def _metric(gain: Gain) -> str:

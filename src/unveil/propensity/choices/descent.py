@@ -104,8 +104,7 @@ def surprise(own_B: Tensor, other_BS: Tensor, better_BS: Tensor, count_B: Tensor
 
     The likelihood of a rational choice among what happens to be exposed, P(i) = θ_i Π_{j better} (1 − θ_j), n times
     over, where it is only known with which probability b_j each j is better: it is, or is not, at all n times alike.
-    With n = 1 it is that of one choice.
-    `scale` stands for the items that were not looked at.
+    With n = 1 it is that of one choice. `scale` stands for the items that were not looked at.
     """
     unseen_BS = torch.expm1(-count_B[:, None] * softplus(other_BS))
     return count_B * softplus(-own_B) - scale * torch.log1p(better_BS.clamp_max(_SURE) * unseen_BS).sum(1)
@@ -124,8 +123,7 @@ def _loss(takes: Takes, exposure: Logits, liking: Liking, nth_B: Index, item_S: 
         count_B if liking.settled else once_B,
         takes.shape[1] / len(item_S),
     )
-    batch = (told_B if liking.settled else count_B * told_B).sum() + liking.loss(
-        user_B, item_B, torch.from_numpy(nth_B)
-    )
+    chosen = (told_B if liking.settled else count_B * told_B).sum()
+    batch = chosen + liking.loss(user_B, item_B, torch.from_numpy(nth_B))
     everything = batch * (len(takes) / len(nth_B)) + exposure.size() + liking.size()
     return everything / float(takes.count_N.sum())
