@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -135,7 +136,7 @@ def weighed(log: Path, cases: int, folder: Path) -> Step:
 def through(folder: Path, events: int, steps: int) -> dict[str, Step]:
     """Make, pack, train, weigh; one line of JSON for each but the first."""
     write_log(folder / "log", events=events, users=max(2, events // 50))
-    works = {
+    works: dict[str, Callable[[], Step]] = {
         "pack": lambda: packed(folder / "log", folder / "packed"),
         "train": lambda: trained(folder / "packed", steps),
         "weigh": lambda: weighed(folder / "packed", CASES, folder / "model"),
