@@ -137,7 +137,7 @@ def _training(figures: Figures, asked: Asked) -> list[Line]:
 
 def _using(figures: Figures, asked: Asked) -> list[Line]:
     cases = figures.middle["rank"]["users"]
-    pair, case = figures.seconds("rank", "items")[1] / cases, figures.bytes("rank", "users")
+    pair, case = figures.seconds("rank", "items")[1] / cases, figures.bytes("cases", "users")
     request, item, user = (
         figures.seconds("serve", "items")[1],
         figures.bytes("serve", "items"),

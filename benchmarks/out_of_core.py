@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path

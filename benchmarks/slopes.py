@@ -7,7 +7,8 @@ of the rounds counts. Seconds are those of the processor, so that others on the 
 a process held at most beyond what it held before the work. One dimension at a time is varied about a middle shape. The
 slope is that of a straight line through the logarithms (0: does not grow, 1: as fast, 2: as its square); `each` is
 what one more user, item, event of a history or number of width costs, by a straight line through the figures
-themselves. `python -m benchmarks.estimate slopes.json` makes an estimate for other sizes of it.
+themselves. With `--jobs`, figures of other jobs stay in the file as they are. `python -m benchmarks.estimate
+slopes.json` makes an estimate for other sizes of it.
 """
 
 import argparse
@@ -29,6 +30,8 @@ import numpy as np
 from benchmarks import jobs
 from benchmarks.jobs import Cost, Job, Shape
 
+#: Below this slope nothing is said to grow: it is within what measurements differ by.
+FLAT = 0.1
 DIMENSIONS = ("users", "items", "length", "width")
 
 
@@ -53,7 +56,6 @@ LOG, NET = Shape(20_000, 10_000), Shape(4000, 8000)
 ITEMS, LENGTHS, WIDTHS = (2000, 8000, 32_000, 128_000), (25, 50, 100, 200), (32, 64, 128, 256)
 OF_LOG = {"users": (10_000, 20_000, 40_000, 80_000), "items": (2500, 10_000, 40_000, 160_000), "length": LENGTHS}
 OF_NET = {"users": (1000, 4000, 16_000, 64_000), "items": ITEMS, "length": LENGTHS, "width": WIDTHS}
-OF_RANK = {**OF_NET, "users": (500, 1000, 2000, 4000)}
 
 SWEEPS: Mapping[str, Sweep] = {
     "read": Sweep(jobs.read, "read into memory, index, split", LOG, OF_LOG, needs_log=True),
@@ -70,6 +72,7 @@ SWEEPS: Mapping[str, Sweep] = {
         replace(NET, users=1000),
         {**OF_NET, "users": (500, 1000, 2000, 4000)},
     ),
+    "cases": Sweep(jobs.judged, "what is kept of every case", Shape(20_000, 200, 5), {"users": OF_LOG["users"]}),
     "serve": Sweep(jobs.served, "one request", NET, OF_NET),
 }
 
@@ -157,14 +160,17 @@ def table(found: Sequence[Growth]) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for growth in found:
-        (_, second), (_, mib) = growth.line("seconds"), growth.line("mib")
-        grown = [growth.slope(name) for name in ("seconds", "mib")]
-        lines.append(
-            f"| {growth.job} | {growth.dimension} | {growth.sizes[0]:,} … {growth.sizes[-1]:,} "
-            f"| {growth.seconds[0]:.3g} … {growth.seconds[-1]:.3g} | {grown[0]:.2f} | {second * 1e6:.3g} "
-            f"| {growth.mib[0]:.0f} … {growth.mib[-1]:.0f} | {grown[1]:.2f} | {mib * 2**20:,.0f} |"
-        )
+        ends = f"{growth.sizes[0]:,} … {growth.sizes[-1]:,}"
+        seconds = f"{growth.seconds[0]:.3g} … {growth.seconds[-1]:.3g} | {_grown(growth, 'seconds', 1e6)}"
+        memory = f"{growth.mib[0]:.0f} … {growth.mib[-1]:.0f} | {_grown(growth, 'mib', 2.0**20)}"
+        lines.append(f"| {growth.job} | {growth.dimension} | {ends} | {seconds} | {memory} |")
     return lines
+
+
+def _grown(growth: Growth, quantity: str, unit: float) -> str:
+    """Slope, and the cost of each where it grows at all."""
+    slope, each = growth.slope(quantity), unit * growth.line(quantity)[1]
+    return f"{slope:.2f} | " + ("–" if slope < FLAT else f"{each:,.0f}" if each >= 100 else f"{each:.3g}")
 
 
 def smaller(sweep: Sweep) -> Sweep:
@@ -189,6 +195,15 @@ def saved(chosen: Mapping[str, Sweep], found: Sequence[Point]) -> dict[str, Any]
     }
 
 
+def kept(path: Path) -> dict[str, list[Point]]:
+    """The points of an earlier file, by job."""
+    found: dict[str, list[Point]] = {}
+    for point in json.loads(path.read_text())["points"] if path.exists() else []:
+        costs = [Cost(**cost) for cost in point["costs"]]
+        found.setdefault(point["job"], []).append(Point(point["job"], Shape(**point["shape"]), costs))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, help="where the figures are kept")
@@ -201,6 +216,9 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         found = measure(chosen, options.rounds, Path(folder))
     if options.output:
+        earlier = {name: old for name, old in kept(options.output).items() if name not in chosen and name in SWEEPS}
+        chosen = {name: chosen.get(name, sweep) for name, sweep in SWEEPS.items() if name in {*chosen, *earlier}}
+        found = [*found, *(point for old in earlier.values() for point in old)]
         options.output.write_text(json.dumps(saved(chosen, found), indent=1) + "\n")
     print(*table(growths(chosen, found)), sep="\n")
 

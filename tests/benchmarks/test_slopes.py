@@ -50,7 +50,7 @@ def test_figures_become_a_table_and_are_kept() -> None:
         (name, dimension) for name, sweep in SWEEPS.items() for dimension in sweep.sizes
     ]
     (row,) = [line for line in table(told) if line.startswith("| step | items")]
-    assert row == "| step | items | 20 … 40 | 0.02 … 0.04 | 1.00 | 1e+03 | 60 … 60 | 0.00 | 0 |"
+    assert row == "| step | items | 20 … 40 | 0.02 … 0.04 | 1.00 | 1,000 | 60 … 60 | 0.00 | – |"
     kept = json.loads(json.dumps(saved(chosen, found)))
     assert kept["points"][0]["shape"] == asdict(found[0].shape)
     assert len(kept["growths"]) == len(told)
