@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
