@@ -62,6 +62,20 @@ def test_every_drawing_has_values_to_point_at_each_on_a_mark_of_its_own(draw: Ca
     assert all((mark.findtext(f"{SVG}title") or "").strip() for mark in marks)
 
 
+def test_points_without_a_value_are_left_out_and_the_name_stands_at_the_last_that_has_one() -> None:
+    stopped = {"early": np.array([0.1, 0.2, np.nan]), "late": np.array([0.1, 0.3, 0.4]), "never": np.full(3, np.nan)}
+    drawing = result_plots.curves(np.arange(1, 4), stopped, [0, 1, 2], "y", "curves")
+    assert titles(drawing) == [
+        "early, epoch 1: 0.100",
+        "early, epoch 2: 0.200",
+        "late, epoch 1: 0.100",
+        "late, epoch 2: 0.300",
+        "late, epoch 3: 0.400",
+    ]
+    assert "early</text>" in drawing.svg
+    assert "never" not in drawing.svg
+
+
 def test_many_marks_on_one_line_do_not_hide_it() -> None:
     few, many = (result_plots.curves(np.arange(n), {"a": np.arange(n) / n}, [0], "y", "curves") for n in (40, 41))
     assert len(titles(few)) == 40
@@ -149,6 +163,13 @@ def test_names_of_curves_stand_apart_in_the_order_of_the_curves(height: list[flo
     order = np.argsort(height, kind="stable")
     assert (np.diff(placed[order]) > 0.049).all()
     assert placed.mean() == pytest.approx(np.mean(height))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_no_name_stands_below_the_floor(height: list[float]) -> None:
+    placed = lines.apart(np.array(height), 0.05, 0.02)
+    assert placed.min() >= 0.02
+    assert (np.diff(np.sort(placed)) > 0.049).all()
 
 
 def test_names_that_are_apart_stay_where_they_are() -> None:

@@ -50,8 +50,10 @@ def colour_of(place: int | None) -> str:
 
 
 def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Scale | None = None) -> Drawing:
-    """One line for each name, named at its end."""
+    """One line for each name, named at its end. Points without a value are left out."""
     scale = scale or Scale()
+    known = {name: _known(line) for name, line in drawn.items()}
+    drawn = {name: line for name, line in known.items() if line.x}
     with canvas(*axes) as on:
         if scale.diagonal:
             end = max(value for line in drawn.values() for value in (*line.x, *line.y))
@@ -77,6 +79,17 @@ def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> ND
     spread = np.empty_like(placed)
     spread[order] = placed
     return spread
+
+
+def _known(line: Line) -> Line:
+    """The points that have a value."""
+    at = [place for place, value in enumerate(line.y) if np.isfinite(value)]
+
+    def kept(side: Sequence[float] | None) -> list[float] | None:
+        return None if side is None else [side[place] for place in at]
+
+    told = [line.told[place] for place in at]
+    return Line(kept(line.x) or [], kept(line.y) or [], told, line.colour, kept(line.low), kept(line.high))
 
 
 def _line(on: Canvas, line: Line) -> None:

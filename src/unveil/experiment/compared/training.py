@@ -1,10 +1,12 @@
 """How the runs learnt: curves, what their weights leave of the sample, and the settings in which they differ."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from unveil.experiment.compared.run import Report
 from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, percent, plain
+from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, plain
+from unveil.experiment.weight_table import WEIGHT_COLUMNS, weight_cells
 from unveil.propensity.weights import WeightDiagnostics
 
 _WEIGHTS = (
@@ -16,9 +18,11 @@ _WEIGHTS = (
 def blocks(report: Report) -> list[Block]:
     """Curves, weights, and the settings in which runs differ."""
     told: list[Block] = [Figures([figure for figure in (_validation(report), _loss(report)) if figure is not None])]
-    weighted = {run.name: run.about["weights"] for run in report.runs if run.about["weights"] is not None}
+    weights = {run.name: run.about["weights"] for run in report.runs}
+    weighted = {name: WeightDiagnostics(**each) for name, each in weights.items() if each is not None}
     if weighted:
-        told += [Text(_WEIGHTS), *_warnings(weighted), _weights(report, weighted)]
+        warnings = [Note(f"{name}: {line}", True) for name, each in weighted.items() for line in each.warnings()]
+        told += [Text(_WEIGHTS), *warnings, _weights(report, weighted)]
     if len(report.runs) > 1:
         told.append(_settings(report) if report.differing else Note("The runs differ in none of their settings."))
     return told
@@ -59,40 +63,11 @@ def _loss(report: Report) -> Figure:
     )
 
 
-def _warnings(weighted: dict[str, Any]) -> list[Note]:
-    return [
-        Note(f"{name}: {line}", warning=True)
-        for name, weights in weighted.items()
-        for line in WeightDiagnostics(**weights).warnings()
-    ]
-
-
-def _weights(report: Report, weighted: dict[str, Any]) -> Table:
+def _weights(report: Report, weighted: Mapping[str, WeightDiagnostics]) -> Table:
     propensity = {run.name: f"{run.about['propensity']}{' (proxy)' * run.about['by_proxy']}" for run in report.runs}
-    columns = [
-        Column("run"),
-        Column("propensity"),
-        Column("training events", True),
-        Column("worth", True, "(Σw)² / Σw²"),
-        Column("of events", True),
-        Column("largest share", True, "max w / Σw"),
-        Column("spread", True, "max w / min w"),
-        Column("clipped", True, "of events"),
-    ]
-    rows: list[list[Cell | str]] = [
-        [
-            name,
-            propensity[name],
-            count(each["slots"]),
-            count(each["effective_sample_size"]),
-            percent(each["effective_sample_size"] / each["slots"]),
-            percent(each["largest_share"], 2),
-            count(each["spread"]),
-            percent(each["clipped"]),
-        ]
-        for name, each in weighted.items()
-    ]
-    return Table("What weighting leaves of the sample", columns, rows)
+    columns = [Column("run"), Column("propensity"), *WEIGHT_COLUMNS]
+    rows = [[name, propensity[name], *weight_cells(each)] for name, each in weighted.items()]
+    return Table("What weighting leaves of the sample: the training events", columns, rows)
 
 
 def _settings(report: Report) -> Table:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from unveil.experiment import plots, result_plots
 from unveil.experiment.names import COLOURS, named
 from unveil.experiment.outcome import Outcome
-from unveil.experiment.report import Column, Figure, Note, Table, count, number, percent
+from unveil.experiment.report import Column, Figure, Note, Table, count, number
 from unveil.experiment.trial import Weights
+from unveil.experiment.weight_table import WEIGHT_COLUMNS, weight_cells
 
 
 def learning(outcome: Outcome) -> Figure:
@@ -71,27 +72,8 @@ def weights_table(outcome: Outcome) -> Table:
     """The figures that warn."""
     return Table(
         "What weighting leaves of the sample: the training events, weighted by the true propensities",
-        [
-            Column("loss"),
-            Column("events", True),
-            Column("worth", True, "(Σw)² / Σw²"),
-            Column("of events", True),
-            Column("largest share", True, "max w / Σw"),
-            Column("spread", True, "max w / min w"),
-            Column("clipped", True, "of events"),
-        ],
-        [
-            [
-                named(arm),
-                count(each.diagnostics.slots),
-                count(each.diagnostics.effective_sample_size),
-                percent(each.diagnostics.ess_share),
-                percent(each.diagnostics.largest_share, 2),
-                count(each.diagnostics.spread),
-                percent(each.diagnostics.clipped),
-            ]
-            for arm, each in weighted(outcome).items()
-        ],
+        [Column("loss"), *WEIGHT_COLUMNS],
+        [[named(arm), *weight_cells(each.diagnostics)] for arm, each in weighted(outcome).items()],
         sortable=False,
     )
 
