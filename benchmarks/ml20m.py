@@ -48,6 +48,7 @@ class Taken:
     """What the process took; a step that was done in part counts as if it had been done whole."""
 
     seconds: dict[str, float]
+    cpu_seconds: dict[str, float]  # of all threads: others on the machine disturb these less
     peak_mib: dict[str, float]  # up to the end of each step
     events: int  # that an epoch shows to the network
     epochs: int  # of the authors' run
@@ -59,12 +60,14 @@ class Stopwatch:
     """Seconds of each step, and the peak of memory up to its end; told on the way."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
     peak_mib: dict[str, float] = field(default_factory=dict)
 
     def time(self, name: str, work: Callable[[], Result]) -> Result:
-        begun = time.perf_counter()
+        begun, spent = time.perf_counter(), time.process_time()
         result = work()
-        self.seconds[name], self.peak_mib[name] = time.perf_counter() - begun, own_peak_mib()
+        self.seconds[name], self.cpu_seconds[name] = time.perf_counter() - begun, time.process_time() - spent
+        self.peak_mib[name] = own_peak_mib()
         print(f"{name}: {self.seconds[name]:.1f} s, {self.peak_mib[name]:.0f} MiB", file=sys.stderr, flush=True)
         return result
 
@@ -85,8 +88,11 @@ def take(file: Path, batches: int | None, cases: int | None) -> Taken:
     watch.time("rank", lambda: test.evaluate(ready.model, resamples=1))
     ranked = len(some) / len(split.test)
     share = {"epoch": steps / len(ready.task), "negatives": ranked, "rank": ranked}
-    whole = {name: taken / share.get(name, 1.0) for name, taken in watch.seconds.items()}
-    return Taken(whole, watch.peak_mib, len(ready.task.slots), ready.recipe.training.epochs, share)
+    seconds, cpu_seconds = (
+        {name: taken / share.get(name, 1.0) for name, taken in each.items()}
+        for each in (watch.seconds, watch.cpu_seconds)
+    )
+    return Taken(seconds, cpu_seconds, watch.peak_mib, len(ready.task.slots), ready.recipe.training.epochs, share)
 
 
 def recipe() -> Recipe:
@@ -107,7 +113,8 @@ def trained(ready: Ready, steps: int) -> None:
 def told(taken: Taken) -> list[str]:
     """In words, and the line of figures last."""
     lines = [
-        f"{name}: {seconds:,.1f} s{_part(taken.measured.get(name, 1.0))}, peak so far {taken.peak_mib[name]:,.0f} MiB"
+        f"{name}: {seconds:,.1f} s, {taken.cpu_seconds[name]:,.1f} s of CPU{_part(taken.measured.get(name, 1.0))}, "
+        f"peak so far {taken.peak_mib[name]:,.0f} MiB"
         for name, seconds in taken.seconds.items()
     ]
     epoch, rank, peak = taken.seconds["epoch"], taken.seconds["rank"], max(taken.peak_mib.values())

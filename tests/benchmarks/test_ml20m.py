@@ -30,8 +30,9 @@ def test_a_small_log_from_the_file_to_the_ranks() -> None:
 
 def test_what_a_full_run_takes_by_hand() -> None:
     seconds = {"read": 5.0, "epoch": 36.0, "rank": 72.0}
-    lines = told(Taken(seconds, dict.fromkeys(seconds, 1000.0), events=3600, epochs=100, measured={"epoch": 0.5}))
+    cpu, peak = {name: 2 * taken for name, taken in seconds.items()}, dict.fromkeys(seconds, 1000.0)
+    lines = told(Taken(seconds, cpu, peak, events=3600, epochs=100, measured={"epoch": 0.5}))
     # A hundred epochs and validations of 108 s each, then reading and one more ranking.
     assert lines[-1].endswith(f"events_per_s=100 full_run_hours={(10_800 + 77) / 3600:.2f}")
-    assert lines[1] == "epoch: 36.0 s (from the 50.0% that was done), peak so far 1,000 MiB"
-    assert lines[0] == "read: 5.0 s, peak so far 1,000 MiB"
+    assert lines[1] == "epoch: 36.0 s, 72.0 s of CPU (from the 50.0% that was done), peak so far 1,000 MiB"
+    assert lines[0] == "read: 5.0 s, 10.0 s of CPU, peak so far 1,000 MiB"
