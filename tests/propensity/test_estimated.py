@@ -145,7 +145,7 @@ def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: S
         assert "popularity stands in for exposure" in told
         assert "worse than naive" in told
         assert "`unveil propensity fit`" in told
-        assert "ratings" in told
+        assert "Ratings may tell more" in told
     (told,) = caution(Timing())
     assert "timing estimates it, assuming that tastes keep still" in told
     assert caution(None) == []

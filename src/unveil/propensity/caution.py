@@ -3,13 +3,13 @@
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.popularity import Popularity
 
-BETTER = (
-    "Better where it is to be had: impressions (`unveil propensity fit`), propensities in the log "
-    "(propensity.name=logged), ratings of what was taken (propensity.name=joint-rated-temporal)."
+_BETTER = (
+    "Better where they are to be had: impressions (`unveil propensity fit`) or propensities in the log "
+    "(propensity.name=logged). Ratings may tell more than counts do (propensity.name=joint-rated-temporal)."
 )
 _PROXY = (
     "popularity stands in for exposure: gains are under that proxy. Popularity is exposure × relevance: to correct by "
-    f"it takes away what users like as well, and can do worse than naive. {BETTER}"
+    f"it takes away what users like as well, and can do worse than naive. {_BETTER}"
 )
 
 
