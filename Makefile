@@ -28,7 +28,7 @@ lint: $(READY)  ## ruff and mypy --strict
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# From the quickest to the longest; about 25 minutes on two quiet cores. benchmarks/README.md says what each tells.
+# From the quickest to the longest; a quarter of an hour on two quiet cores. benchmarks/README.md says what each tells.
 bench: $(READY)  ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks.world
 	$(BIN)/python -m benchmarks.serve
