@@ -66,7 +66,7 @@ def _loss(report: Report) -> Figure:
 def _weights(report: Report, weighted: Mapping[str, WeightDiagnostics]) -> Table:
     propensity = {run.name: f"{run.about['propensity']}{' (proxy)' * run.about['by_proxy']}" for run in report.runs}
     columns = [Column("run"), Column("propensity"), *WEIGHT_COLUMNS]
-    rows = [[name, propensity[name], *weight_cells(each)] for name, each in weighted.items()]
+    rows: list[list[Cell | str]] = [[name, propensity[name], *weight_cells(each)] for name, each in weighted.items()]
     return Table("What weighting leaves of the sample: the training events", columns, rows)
 
 
