@@ -52,6 +52,7 @@ def reached(state: Path) -> int:
         return -1
 
 
+@pytest.mark.slow
 def test_a_loop_that_was_stopped_goes_on_to_what_it_would_have_been(log: Path, unveil: Command, tmp_path: Path) -> None:
     folder = tmp_path / "loop"
     command = [log, "-o", folder, "--rounds", ROUNDS, *TAIL]

@@ -47,11 +47,14 @@ def test_weights_can_be_clipped_and_offsets_cannot() -> None:
 def test_a_propensity_is_probed_by_building_it() -> None:
     log = World.builtin(WorldSpec(users=12, items=10, steps=8), 0).log(np.random.default_rng(0))
     train = leave_one_out(Sequences.of(log)).train
-    found = probe(from_a_log(), train, log, 20)
-    assert found["popularity-temporal"] == ""
+    names = from_a_log()
+    assert "known-temporal" not in names
+    some = ["popularity-temporal", "timing", "logged", "learnt-temporal"]
+    assert set(some) < set(names)
+    found = probe(some, train, log, 20)
+    assert found["popularity-temporal"] == found["timing"] == ""
     assert found["logged"] == "", "a drawn log carries its propensities"
     assert "learnt exposure" in found["learnt-temporal"]
-    assert "known-temporal" not in found
 
 
 def test_scenarios_draw_apart() -> None:
