@@ -5,7 +5,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -45,7 +45,8 @@ def slope(f_V: Row, theta_V: Row, weight_V: Row) -> Row:
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.integers(0, 10_000), st.sampled_from([0.3, 1.0, 3.0]), st.sampled_from([0.01, 0.3, 0.95]))
+@example(755, 3.0, 0.3)  # the first item is so far behind that it wins only where it is alone
+@given(st.integers(0, 10_000), st.sampled_from([0.3, 1.0, 3.0, 8.0]), st.sampled_from([0.01, 0.3, 0.95]))
 def test_the_integral_is_the_sum_over_all_that_can_be_exposed(seed: int, steepness: float, most: float) -> None:
     rng = np.random.default_rng(seed)
     f_V, theta_V = steepness * rng.normal(size=6), rng.uniform(most / 10, most, 6)

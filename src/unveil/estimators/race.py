@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-#: Places, and the most that may lie between two of them: at 1.25 a sum over a Gumbel bump is right to 0.2%.
-PLACES, WIDEST = 16, 1.25
+#: Places, and the most that may lie between two of them: at 1.25 a sum over a Gumbel bump is right to 0.2%. Where a
+#: target is so far behind that these do not reach, there are more places, up to the most; only then they lie wider.
+PLACES, WIDEST, MOST_PLACES = 16, 1.25, 64
 #: How far, in logarithms of time, before the first finish the places begin, and how far after the target's they end.
 _BEFORE, _AFTER = 5.0, 2.5
 #: A clock this far gone has rung for sure.
@@ -51,15 +52,17 @@ def _places(z_RV: Tensor, z_R1: Tensor, theta_RV: Tensor) -> tuple[Tensor, Tenso
     """
     pace_R1 = (z_RV + theta_RV.log()).logsumexp(1, keepdim=True)
     first_R1 = -torch.maximum(pace_R1, z_R1) - _BEFORE
-    step_R1 = ((_AFTER - z_R1 - first_R1) / (PLACES - 1)).clamp_max(WIDEST)
-    v_RQ = first_R1 + step_R1 * torch.arange(PLACES, dtype=z_RV.dtype, device=z_RV.device)
-    log_step_RQ = step_R1.log().repeat(1, PLACES)
+    span_R1 = _AFTER - z_R1 - first_R1
+    step_R1 = (span_R1 / (PLACES - 1)).clamp_max(WIDEST).maximum(span_R1 / (MOST_PLACES - 1))
+    places = int((span_R1 / step_R1).ceil().nan_to_num(0.0).clamp(PLACES - 1, MOST_PLACES - 1).amax().item()) + 1
+    v_RQ = first_R1 + step_R1 * torch.arange(places, dtype=z_RV.dtype, device=z_RV.device)
+    log_step_RQ = step_R1.log().repeat(1, places)
     log_step_RQ[:, :1] -= torch.log(-torch.expm1(-step_R1))
     return v_RQ, log_step_RQ
 
 
 def _clocks(z_RV: Tensor, v_RQ: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """x_RV and e^(−x_RV) − 1 at one place after the other."""
-    for q in range(PLACES):
+    for q in range(v_RQ.shape[1]):
         x_RV = (z_RV + v_RQ[:, q, None]).exp_().clamp_max_(_RUNG)
         yield x_RV, torch.expm1(-x_RV)
