@@ -1,5 +1,6 @@
 """What propensities that are estimated as factors share: θ = σ(ψ) at a slot. Shapes: M slots, V items."""
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.factors import Factors, sigmoid
 
 
-class Factored:
+class Factored(ABC):
     """θ_sit = σ(ψ_sib), b the block of steps that t is in: of `blocks`, or of one where the propensity is static.
 
     Estimated from the last `window` training events of each user (None: all).
@@ -43,8 +44,9 @@ class Factored:
         user_M, step_M = (index.cpu().numpy() for index in (slots.user_M, slots.step_M))
         return _tensor(self._psi.logits(user_M, self._blocks.at(step_M)), slots)
 
+    @abstractmethod
     def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
-        raise NotImplementedError
+        """ψ from the events of `train`, its steps cut into `blocks`."""
 
 
 def _tensor(psi: NDArray[np.float32], slots: Slots) -> Tensor:
