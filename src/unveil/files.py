@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,8 +61,17 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def refuse_occupied(path: Path, *, overwrite: bool = False, hint: str = "Name another, or pass --overwrite.") -> None:
-    """Stop early, before any work is done, when the output would bury something."""
+def refuse_occupied(
+    path: Path,
+    *,
+    overwrite: bool = False,
+    hint: str = "Name another, or pass --overwrite.",
+    inputs: Iterable[Path | str] = (),
+) -> None:
+    """Stop early, before any work is done, when the output would bury something; what is read is never buried."""
+    for each in map(Path, inputs):
+        if each.exists() and each.resolve().is_relative_to(path.resolve()):
+            raise UnveilError("the output folder holds what is read", where=path, found=str(each), hint="Name another.")
     if path.is_dir():
         if any(path.iterdir()) and not overwrite:
             raise UnveilError("the output folder is not empty", where=path, hint=hint)

@@ -105,3 +105,9 @@ def test_the_papers_loop_knows_whose_settings_it_takes(log: Path, unveil: Comman
     failure = unveil("reproduce", "rq5", log, "-o", tmp_path / "rq5", "--tuned-for", "ml-2m").failure()
     assert "found 'ml-2m', expected one of ml-1m, ml-20m, beauty" in failure
     assert not (tmp_path / "rq5").exists()
+
+
+def test_the_papers_loop_may_be_trained_another_way(log: Path, unveil: Command, tmp_path: Path) -> None:
+    failure = unveil("reproduce", "rq5", log, "-o", tmp_path / "rq5", "--retrain", "daily").failure()
+    assert "no such way to retrain" in failure
+    assert not (tmp_path / "rq5").exists()

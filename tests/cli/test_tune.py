@@ -48,6 +48,7 @@ def test_what_is_wrong_is_said(
     unveil: Command, log: Path, tmp_path: Path, content: str, more: tuple[str, ...], told: str
 ) -> None:
     assert told in unveil(*command(log, write_space(tmp_path, content), "-o", tmp_path / "s", *more)).failure()
+    assert not (tmp_path / "s").exists()  # nothing that would bind the next command to a storage that cannot be used
 
 
 def test_a_space_or_config_that_is_not_there(unveil: Command, log: Path, tmp_path: Path) -> None:
@@ -70,6 +71,16 @@ def test_a_server_that_is_not_there_is_told_soon_and_without_its_password(
     assert "the study's storage cannot be used" in told
     assert "Nothing is lost" in told
     assert "hidden" not in told
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_cluster_that_is_not_there_is_told_before_anything_is_written(
+    unveil: Command, log: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
+    more = ("--engine", "ray", "--jobs", 2, "--address", "127.0.0.1:1", "-o", tmp_path / "s")
+    assert "no Ray cluster answers" in unveil(*command(log, write_space(tmp_path), *more)).failure()
+    assert not (tmp_path / "s").exists()
 
 
 def test_a_study_of_other_settings_is_not_joined(unveil: Command, log: Path, tmp_path: Path) -> None:

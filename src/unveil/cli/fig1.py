@@ -41,7 +41,7 @@ def fig1(
     from unveil.experiment.fig1.run import fig1 as found_in
     from unveil.files import atomic_folder, refuse_occupied
 
-    refuse_occupied(output, overwrite=overwrite)
+    refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
     log = options.source().load()
     found = found_in(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
     with atomic_folder(output, overwrite=overwrite) as draft:

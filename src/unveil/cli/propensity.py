@@ -43,7 +43,7 @@ def fit(
     from unveil.files import refuse_occupied
     from unveil.propensity.impressions.fit import fit as fitted_to
 
-    refuse_occupied(output, overwrite=overwrite)
+    refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
     how = _how(valid_days, test_days, half_life, assignments or [], seed)
     log = options.source().load()
     with bar("learning exposure") as progress:

@@ -36,7 +36,7 @@ def score(
     from unveil.files import refuse_occupied
     from unveil.simulation.world import World
 
-    refuse_occupied(output, overwrite=overwrite)
+    refuse_occupied(output, overwrite=overwrite, inputs=[options.log, world])
     truth, log = World.load(world), options.source().load()
 
     def tell(name: str) -> None:

@@ -117,9 +117,10 @@ def _some(ids: tuple[str, ...]) -> str:
 
 def _measure(run: Path) -> None:
     from unveil.cli.results import print_table
-    from unveil.experiment.dial import measured, write
+    from unveil.experiment.dial import measured
+    from unveil.serving.folder import write_dial
 
     points = measured(run)
     rows = [[f"{point[name]:.4f}" for name in points[0]] for point in points]
     print_table(list(points[0]), rows)
-    typer.echo(f"on the test events, full ranking, lists of 10; {write(run, points)} is shown by `unveil serve`")
+    typer.echo(f"on the test events, full ranking, lists of 10; {write_dial(run, points)} is shown by `unveil serve`")

@@ -34,7 +34,7 @@ def report(
     from unveil.experiment.compared.run import report as compared
     from unveil.files import atomic_folder, refuse_occupied
 
-    refuse_occupied(output, overwrite=overwrite)
+    refuse_occupied(output, overwrite=overwrite, inputs=runs)
     named = [user.strip() for user in (users or "").split(",") if user.strip()]
     asked = Asked(titles, title_ids, named, dial, alpha)
     with bar("asking the models") as progress:

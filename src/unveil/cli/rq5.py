@@ -24,6 +24,9 @@ def rq5(
     ] = "naive,ips,itps",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of feedback; the paper shows rounds 0 to 9.")] = 10,
     replicates: Annotated[int, typer.Option(min=1, help="Repeat everything random; the paper: 5.")] = 5,
+    retrain: Annotated[
+        str, typer.Option(help="scratch (the paper's way), warm, warm:EPOCHS or every:ROUNDS.")
+    ] = "scratch",
     assignments: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of all models, or of one (ips:NAME)."),
@@ -43,6 +46,6 @@ def rq5(
     from unveil.experiment.tuned import TUNED
 
     tuned = tuned_for or (options.log if options.log in TUNED else "ml-1m")
-    config = LoopConfig(rounds, replicates=replicates, seed=seed)
+    config = LoopConfig(rounds, retrain=retrain, replicates=replicates, seed=seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [], tuned)
     run_and_print(plan, options, output, engine_of(engine, jobs, address), resume=resume)

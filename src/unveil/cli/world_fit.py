@@ -49,7 +49,7 @@ def fit(
     from unveil.files import refuse_occupied
     from unveil.simulation.fit import Fit, fit_world
 
-    refuse_occupied(output, overwrite=overwrite)
+    refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
     relevance, exposure = _options(assignments or [])
     wanted = Fit(steps, recipe, relevance, exposure, seed, centre, negatives, redraw, real_lengths, severity)
     log = options.source().load()

@@ -1,6 +1,7 @@
 """Titles of items, from the files that data sets bring along."""
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from unveil.errors import UnveilError
 
 _ID = ("item_id", "itemid", "movieid", "movie_id", "id", "asin", "parent_asin", "product_id", "item")
 _TITLE = ("title", "name", "item_name", "movie_title", "item_title")
+#: What XML 1.0 has no place for.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _EXPECTED = "movies.dat (id::title), u.item (id|title) or a CSV or TSV file with an id and a title column"
 
 
@@ -44,7 +47,12 @@ def titles_of(items: Vocabulary, titles: Mapping[str, str], ids: Mapping[str, st
             expected=f"ids such as {', '.join(list(titles)[:3])}",
             hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
         )
-    return [title or raw for title, raw in zip(found, items.ids, strict=True)]
+    return [printable(title or raw) for title, raw in zip(found, items.ids, strict=True)]
+
+
+def printable(name: str) -> str:
+    """The name with a sign in the place of control characters: no page and no drawing may hold them."""
+    return _CONTROL.sub("�", name)
 
 
 def _pairs(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
@@ -99,5 +107,5 @@ def named_items(items: Vocabulary, titles: Path | None, title_ids: Path | None =
     if titles is None:
         if title_ids is not None:
             raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
-        return items.ids.to_list()
+        return [printable(raw) for raw in items.ids]
     return titles_of(items, read_titles(titles), None if title_ids is None else read_ids(title_ids))

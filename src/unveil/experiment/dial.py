@@ -1,6 +1,5 @@
 """What the novelty dial gives and takes, measured on the test cases of a run: accuracy against coverage."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,7 @@ from unveil.evaluation.candidates import Candidates
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.experiment.folder import NEGATIVES, read_split
-from unveil.files import write_whole
 from unveil.models.baselines import LessPopular
-from unveil.serving.folder import DIAL
 from unveil.serving.recommender import Recommender
 
 TOP = 10
@@ -40,13 +37,6 @@ def measured(run: Path, points: Sequence[float] = POINTS) -> list[Point]:
         _point(at, evaluator.evaluate(LessPopular(recommender.model.scores, count, at), (top,), top=top, resamples=200))
         for at in points
     ]
-
-
-def write(run: Path, points: Sequence[Point]) -> Path:
-    """Keep the curve beside the model."""
-    path = run / DIAL
-    write_whole(path, json.dumps({"top": TOP, "points": list(points)}, indent=1) + "\n")
-    return path
 
 
 def _point(novelty: float, evaluation: Evaluation) -> Point:

@@ -51,7 +51,7 @@ def run_on_ray(
 ) -> Run:
     """A run by `workers` processes: this one, and tasks on whatever machines the cluster has."""
     each = experiment.training.threads or 1
-    with joined(address, workers), threads(each):
+    with joined(address, workers * each), threads(each):
         meeting = f"tcp://{ray.util.get_node_ip_address()}:{_free_port()}"
         tell(f"workers    {workers}, {quantity(each, 'thread')} each, on {quantity(len(_machines()), 'machine')}")
         follower = ray.remote(num_cpus=each, max_retries=0, scheduling_strategy="SPREAD")(_follow)

@@ -1,10 +1,12 @@
 """From a matplotlib figure to an inline SVG that belongs to its page: themed, unique ids, values on hover."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 from xml.etree import ElementTree
 
 from unveil.experiment.palette import LIGHT
@@ -43,6 +45,7 @@ STYLE: dict[Any, Any] = {
     "ytick.labelsize": 9.5,
     "figure.facecolor": "none",
     "lines.solid_capstyle": "round",
+    "text.parse_math": False,  # titles of items may hold dollars
 }
 
 
@@ -59,7 +62,7 @@ class Drawing:
         from matplotlib import rc_context
 
         content = BytesIO()
-        with rc_context(STYLE):
+        with rc_context(STYLE), _any_script():
             self.figure.savefig(content, format="png", dpi=_DOTS_PER_INCH, facecolor=PAPER, metadata={"Software": None})
         return content.getvalue()
 
@@ -70,7 +73,8 @@ def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | No
     An artist that was given `set_gid(g)` is a group of marks; the n-th mark gets the n-th of `titles[g]`.
     """
     text = StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    with _any_script():
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     root = ElementTree.fromstring(text.getvalue())
     for group, lines in (titles or {}).items():
         _add_titles(root, group, lines)
@@ -83,6 +87,14 @@ def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | No
     root.set("focusable", "false")
     ElementTree.register_namespace("", _SVG[1:-1])
     return Drawing(name, ElementTree.tostring(root, encoding="unicode"), figure)
+
+
+@contextmanager
+def _any_script() -> Iterator[None]:
+    """Letters that matplotlib's font lacks are the reader's own font's affair: the SVG holds them as text."""
+    with catch_warnings():
+        filterwarnings("ignore", r"Glyph \d+ .* missing from font", UserWarning)
+        yield
 
 
 def _add_titles(root: ElementTree.Element, group: str, lines: Sequence[str]) -> None:

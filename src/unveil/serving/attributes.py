@@ -67,6 +67,7 @@ class Attributes:
         cell = pl.col(name)
         if not self.frame.schema[name].is_numeric():
             cell = cell.cast(pl.String).cast(pl.Float64, strict=False)
+        cell = cell.cast(pl.Float64).fill_nan(None)  # NaN is no number, and would be the largest of all
         compared = {"<": cell < number, "<=": cell <= number, ">": cell > number, ">=": cell >= number}
         return compared[sign].fill_null(False)
 

@@ -3,7 +3,8 @@
 Shapes: B histories, K places, V items.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -30,6 +31,10 @@ class Choice:
         row_N, item_N = (torch.from_numpy(part) for part in barred)
         top_BK = top_items(scores_BV, self.k, (row_N, item_N))
         return top_BK, scores_BV.gather(1, top_BK.clamp_min(0))
+
+    def unturned(self) -> Self:
+        """Without the dial, which would leave nothing of scores that are popularity."""
+        return replace(self, shift_V=None)
 
 
 def refuse_beyond_catalogue(k: int, n_items: int) -> None:

@@ -5,6 +5,7 @@ told apart from a folder that never was one.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from hashlib import file_digest, sha256
 from io import BytesIO
 from pathlib import Path
@@ -83,6 +84,27 @@ def load(folder: Path) -> Recommender:
         raise UnveilError(f"the folder does not hold together: {error}", where=folder, hint=_AGAIN) from error
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=error.filename or folder) from error
+
+
+def version_of(folder: Path) -> str:
+    """Which weights, ids and histories the folder holds: the beginning of a hash of all of them."""
+    return sha256((folder / MANIFEST).read_bytes()).hexdigest()[:12]
+
+
+def write_dial(folder: Path, points: Sequence[Mapping[str, float]]) -> Path:
+    """Keep what the dial was measured to give and to take, with the model that it was measured on."""
+    path = folder / DIAL
+    write_whole(path, json.dumps({"model": version_of(folder), "points": list(points)}, indent=1) + "\n")
+    return path
+
+
+def read_dial(folder: Path) -> list[dict[str, float]]:
+    """What was measured on this very model: nothing where the folder has been trained on or replaced since."""
+    try:
+        told = json.loads((folder / DIAL).read_text(encoding="utf-8"))
+        return list(told["points"]) if told["model"] == version_of(folder) else []
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -156,8 +156,8 @@ class Recommender:
         return Recommendations(joined(frames), unknown_items=tuple(dict.fromkeys(unknown)))
 
     def popular(self, names: Sequence[str], k: int | Choice = 10) -> pl.DataFrame:
-        """The same list for each name, by log popularity: for those of whom nothing is known."""
-        top_1K, score_1K = self._chosen(k)(self.popularity_1V, no_cells())
+        """The same list for each name, by log popularity, whatever the dial: for those of whom nothing is known."""
+        top_1K, score_1K = self._chosen(k).unturned()(self.popularity_1V, no_cells())
         once = self._frame(pl.Series([""]), top_1K.numpy(), score_1K.numpy()).drop("user_id")
         users = pl.DataFrame({"user_id": list(names)}, schema={"user_id": pl.String})
         return users.join(once, how="cross")

@@ -96,11 +96,11 @@ class Learner:
         """One step of the optimiser, the same for all of the team: risks and gradients are sums over its parts."""
         part = self.team.part(batch)
         signal = self.estimator(part.slots).to(self.device)
-        divisor, total = self.normaliser(signal)
+        divisor, total = self.normaliser(signal, len(batch.slots))
         self.optimiser.zero_grad()
-        (value,) = self.team.sum(self.backward(part.to(self.device), signal, divisor))
+        risk = self.backward(part.to(self.device), signal, divisor)
+        (value,) = self.team.add_up(self.optimiser.parameters, risk)
         _refuse_infinite(value, epoch)
-        self.team.add_up(self.optimiser.parameters)
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimiser.step(tally.lr)
@@ -114,13 +114,13 @@ class Learner:
         torch.autograd.backward(loss)
         return loss.item()
 
-    def normaliser(self, signal: Signal) -> tuple[float, float]:
-        """What this batch's risk is divided by, and its part in the mean over the epoch."""
-        return normaliser(self.estimator, signal, self.task.slots_per_batch, self.mean_weight, self.team)
+    def normaliser(self, signal: Signal, slots: int) -> tuple[float, float]:
+        """What the risk of a batch with so many slots is divided by, and its part in the mean over the epoch."""
+        return normaliser(self.estimator, signal, slots, self.task.slots_per_batch, self.mean_weight, self.team)
 
 
 def normaliser(
-    estimator: Estimator, signal: Signal, expected: float, mean_weight: float = 1.0, team: Team = SOLO
+    estimator: Estimator, signal: Signal, slots: int, expected: float, mean_weight: float = 1.0, team: Team = SOLO
 ) -> tuple[float, float]:
     """What the risk of a batch with `expected` slots is divided by, and its part in the mean over the epoch.
 
@@ -130,13 +130,14 @@ def normaliser(
     scale, where one clip of the gradient means the same to each. A self-normalised estimator divides by the mean
     weight of the batch itself.
 
-    Of a batch that a team shares, the signal is this process's part; counts and weights are those of the whole batch.
+    Of a batch that a team shares, the signal is this process's part; `slots` and the sum of weights are those of the
+    whole batch.
     """
-    count, weight = team.sum(len(signal.weight_M), float(signal.weight_M.sum()))
     if not estimator.self_normalised:
-        return expected * mean_weight, count * mean_weight
+        return expected * mean_weight, slots * mean_weight
+    (weight,) = team.sum(float(signal.weight_M.sum()))
     total = max(weight, torch.finfo(torch.float32).tiny)
-    return total * expected / count, total
+    return total * expected / slots, total
 
 
 def _refuse_infinite(loss: float, epoch: int) -> None:

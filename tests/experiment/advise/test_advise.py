@@ -14,6 +14,7 @@ from unveil.data.sinks import write as write_log
 from unveil.errors import UnveilError
 from unveil.experiment.advise.files import CONFIG, experiment, write
 from unveil.experiment.advise.judged import Advice
+from unveil.experiment.advise.page import figure
 from unveil.experiment.advise.plan import AdvicePlan
 from unveil.experiment.advise.run import Tried, advise
 from unveil.experiment.advise.scenarios import Scenario, scenarios
@@ -128,6 +129,17 @@ def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) ->
     write(advice, tmp_path / "declared", ["unveil", "advise"])
     assert "declared, not learnt: 20%, 80%" in (tmp_path / "declared" / "README.md").read_text()
     assert advice.decision.chosen == "naive", "one draw says nothing sure"
+
+
+def test_the_figure_names_what_its_bars_are_over(made: tuple[Tried, Path, list[str]]) -> None:
+    advice = Advice(made[0])
+    assert "intervals over replicates" in figure(advice).caption
+    assert "true propensities" in figure(advice).caption
+
+
+def test_naive_alone_is_nothing_to_choose_from(log: Path) -> None:
+    with pytest.raises(UnveilError, match="nothing to compare with the naive loss"):
+        replace(plan_of(log), estimators=("naive", "ideal"))
 
 
 def test_a_saved_world_is_one_world(log: Path) -> None:

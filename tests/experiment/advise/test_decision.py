@@ -87,17 +87,27 @@ def test_a_higher_mean_is_no_reason_to_be_below_naive_somewhere() -> None:
         assert found.robust == "wild"
 
 
-def test_the_mean_decides_where_the_robust_choice_is_not_sure_and_nothing_is_lost() -> None:
-    value = {
+def unsure() -> dict[str, Floats]:
+    """The loud arm has the higher mean and the least regret, but nothing of it is sure; the quiet one is."""
+    return {
         "naive": draws((0.40, 0.40), (0.40, 0.40)),
         "loud": draws((0.10, 0.98), (0.10, 0.98)),
         "quiet": draws((0.50, 0.51), (0.50, 0.51)),
     }
-    found = decide(value, ("naive", "loud", "quiet"))
-    assert found.robust == "loud"
+
+
+def test_what_is_sure_and_loses_nowhere_is_taken_where_neither_the_robust_nor_the_highest_mean_is_sure() -> None:
+    found = decide(unsure(), ("naive", "loud", "quiet"))
+    assert found.robust == found.best == "loud"
     assert not found.sure("loud")
-    assert found.best == "loud"
-    assert found.chosen == "naive", "the highest mean is not sure either"
+    assert (found.chosen, found.why) == ("quiet", "mean")
+
+
+def test_what_is_sure_on_average_but_loses_somewhere_is_not_taken() -> None:
+    value = unsure() | {"quiet": draws((0.70, 0.71), (0.39, 0.40))}
+    found = decide(value, ("naive", "loud", "quiet"))
+    assert found.sure("quiet")
+    assert (found.chosen, found.why) == ("naive", "naive is safer")
 
 
 @settings(max_examples=30, deadline=None)

@@ -46,3 +46,14 @@ def test_no_more_boxes_than_can_be_read_and_none_without_events() -> None:
 def test_without_a_wish_the_earliest_and_the_latest() -> None:
     z_V, tested_V = np.array([3.0, -9.0, 0.0, 5.0, -1.0, 99.0]), np.array([True] * 5 + [False])
     assert extremes(z_V, tested_V, 2) == [Group("Earliest", (1, 4)), Group("Latest", (3, 0))]
+
+
+def test_items_that_were_not_tested_are_neither_early_nor_late() -> None:
+    z_V, tested_V = np.array([0.0, 3.0, 0.0, 5.0]), np.array([False, True, False, True])
+    assert extremes(z_V, tested_V, 2) == [Group("Earliest", (1, 3)), Group("Latest", (3, 1))]
+
+
+@pytest.mark.parametrize("asked", ["5", ","])
+def test_items_that_nobody_took_cannot_be_drawn(asked: str) -> None:
+    with pytest.raises(UnveilError, match="--items: nobody took any of these items: found"):
+        groups_of(asked, ITEMS, TITLES, np.array([9, 8, 7, 6, 0]))

@@ -1,5 +1,6 @@
 """A cluster does what processes of one machine do, also when one of its machines is lost."""
 
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,11 @@ def test_an_address_where_nobody_is_is_refused_within_seconds(address: str, mess
 
 def test_engines_by_name() -> None:
     assert engine("processes", 3) == Processes(3)
-    assert engine("ray", 2, "h:1") == OnRay("h:1", 2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert engine("ray", 2, address) == OnRay(address, 2)
+    with pytest.raises(UnveilError, match="no Ray cluster answers"):
+        engine("ray", 2, address)
     with pytest.raises(UnveilError, match="an address is for the engine 'ray'"):
         engine("processes", address="h:1")
 

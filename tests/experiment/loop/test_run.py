@@ -31,8 +31,10 @@ def test_a_row_for_each_replicate_model_and_round(looped: Place) -> None:
 def test_replicates_differ_and_a_model_alone_is_the_same(looped: Place, tmp_path: Path) -> None:
     alone = run_loop(plan_of(models=("itps",), replicates=1), small_log(), tmp_path / "alone", Inline())
     assert alone.outcome.records["itps"][0] == looped.looped.outcome.records["itps"][0]
-    first, second = looped.looped.outcome.records["itps"]
-    assert first[1] != second[1]
+    for model in ("itps", "random"):
+        first, second = looped.looped.outcome.records[model]
+        assert first[0] != second[0]
+        assert first[1] != second[1]
 
 
 def test_means_and_intervals_are_over_replicates(looped: Place) -> None:

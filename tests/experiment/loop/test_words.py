@@ -68,3 +68,15 @@ def test_the_papers_claim_is_set_beside_its_settings_only() -> None:
     assert "On ml-1m the paper says: IPS and ITPS are about equally novel" in said
     assert "Here IPS is above naive in 1, ITPS is above naive in 2, ITPS is above IPS in 2 of 2 rounds" in said
     assert "the paper says" not in " ".join(reading(LoopPlan.of(LoopConfig(rounds=1), three), made))
+
+
+def test_a_model_whose_users_took_nothing_has_no_figure_and_spoils_none() -> None:
+    def loop(relevance: float | None) -> list[dict[str, float | None]]:
+        rest: dict[str, float | None] = dict.fromkeys(("efd", "efd_first", "coverage", "overlap", "log_gini"), 0.5)
+        return [{**rest, "relevance": 0.5, "taken_relevance": relevance if r else None} for r in range(3)]
+
+    made = LoopOutcome({"naive": [loop(0.25)], "itps": [loop(None)]}, rounds=2)
+    plan = LoopPlan.of(LoopConfig(rounds=2), ["naive", "itps"])
+    said = " ".join(reading(plan, made))
+    assert "highest last value first: naive 0.250 → 0.250. Of what" in said
+    assert "nan" not in said

@@ -1,5 +1,6 @@
 """What flips between rankings, on ranks made up by hand."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from unveil.evaluation.stats import paired
 from unveil.experiment.outcome import STANDARD
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.rq4.control import Control
-from unveil.experiment.rq4.flips import Pair, box, pairs
+from unveil.experiment.rq4.flips import TURNED, Pair, box, pairs
+from unveil.experiment.rq4.flips import told as flips_told
 from unveil.experiment.rq4.published import PUBLISHED, published
 from unveil.experiment.rq4.results import RealResults
 
@@ -43,6 +45,28 @@ def test_a_conclusion_that_holds_everywhere_is_called_so() -> None:
     told = box(results(itps=(HIGH, HIGH), control=(HIGH, HIGH)))
     assert len(told) == 1
     assert "ITPS scores above naive" in told[0]
+
+
+def test_means_that_turn_are_told_where_the_tests_are_not_sure() -> None:
+    itps = [([1, 1], [LOW, 2]), ([1, 2], [3, 3]), ([3, 3], [1, 1])]
+    cells = {}
+    for replicate, ranks in enumerate(itps):
+        cells["itps", replicate] = cell(*ranks)
+        cells["naive", replicate] = cells["control", replicate] = cell([2, 2], [2, 2])
+    made = RealResults.of(cells, ["naive", "itps", "control"], 3)
+    pair = next(each for each in pairs(made) if (each.one, each.other) == ("itps", "naive"))
+    assert pair.steady
+    assert pair.tests["full"].difference > 0 > pair.tests["popular-100"].difference
+    told = box(made)
+    assert told[-1].startswith(TURNED)
+    assert f"ITPS less naive +{pair.tests['full'].difference:.4f} against all items, −" in told[-1]
+    assert not any(line.startswith(("Reversed", "Under some")) for line in told)
+
+
+def test_what_programs_are_told_is_json() -> None:
+    sure = results(itps=(HIGH, HIGH), control=(HIGH, HIGH))
+    assert any(not np.isfinite(test.effect) for pair in pairs(sure) for test in pair.tests.values())
+    json.dumps(flips_told(sure), allow_nan=False)
 
 
 def test_every_pair_is_tested_once_under_every_ranking() -> None:

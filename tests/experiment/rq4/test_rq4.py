@@ -157,6 +157,13 @@ def test_a_training_that_was_stopped_goes_on_from_its_last_epoch(log: Path, tmp_
     assert resumed == cell("b").run(lambda share: None)
 
 
+def test_an_arm_may_read_fewer_tokens_than_the_naive_one(log: Path, tmp_path: Path) -> None:
+    changes = (*CHANGES, "training.epochs=1", "itps:model.length=5", "itps:task.mask_probability=0.3")
+    study = replace(study_of(log), changes=changes)
+    found = answer(RealPlan(study, replicates=1, estimators=("naive", "itps")), tmp_path / "run", Inline())
+    assert len(found.results.cell(AS_IT_IS, "itps")["ranks"][STANDARD]["full"]) == 40
+
+
 def test_one_replicate_has_intervals_over_users(log: Path, tmp_path: Path) -> None:
     found = answer(RealPlan(study_of(log), replicates=1, estimators=("naive", "itps")), tmp_path / "run", Inline())
     results = found.results

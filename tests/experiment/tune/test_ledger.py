@@ -30,9 +30,11 @@ class Seen(Watch):
 
 
 def ledger(size: int, study: optuna.Study | None = None) -> tuple[Ledger, Seen]:
+    """As those who join with so many trials have it: they know the settings of no others."""
     spread, watch = distributions(SPACE), Seen()
-    sampler = ByEntry(SETTINGS, spread)
-    return Ledger(study or optuna.create_study(direction="maximize", sampler=sampler), spread, size, watch), watch
+    study = study or optuna.create_study(direction="maximize")
+    study.sampler = ByEntry(SETTINGS[:size], spread)
+    return Ledger(study, spread, size, watch), watch
 
 
 def taken(book: Ledger) -> Claim:

@@ -1,7 +1,9 @@
 import csv
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
 from unveil.experiment.run import run
 from unveil.experiment.tune.plan import Plan, is_valid
+from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.run import Where, tune
 from unveil.experiment.tune.winner import as_toml
+from unveil.locking import alone_in
 
 
 def test_every_trial_has_the_settings_of_its_number_and_the_mean_of_its_replicates(tuned: Tuned) -> None:
@@ -151,6 +155,25 @@ def test_stopping_gives_the_trial_back_and_the_same_call_goes_on(tuned: Tuned, t
     found = tune(tuned.study.experiment, plan, where, tell=lambda _: None)
     assert [each.attempts for each in found.records] == [1, 2]
     assert [each.value for each in found.records] == [each.value for each in tuned.study.records[:2]]
+
+
+def test_who_takes_a_trial_over_waits_until_its_folder_is_free(tuned: Tuned, tmp_path: Path) -> None:
+    """Whoever was given up elsewhere, and does not know it yet, is still at work in it."""
+
+    class Late(Silent):
+        """Lets the other go a while after we have begun."""
+
+        def start(self, records: object, total: int) -> None:
+            Timer(0.3, other.close).start()
+
+    folder, plan = tmp_path / "study", replace(tuned.study.plan, trials=1)
+    (folder / "trials" / "000").mkdir(parents=True)
+    (folder / "study.json").write_text('{"storage": "journal"}')
+    with ExitStack() as other:
+        other.enter_context(alone_in(folder / "trials" / "000"))
+        found = tune(tuned.study.experiment, plan, Where(folder, pace=PACE), watch=Late(), tell=lambda _: None)
+    assert [each.value for each in found.records] == [tuned.study.records[0].value]
+    assert [each.attempts for each in found.records] == [1]
 
 
 def test_guesses_learn_from_what_was_found_and_come_again_for_a_seed(tuned: Tuned, tmp_path: Path) -> None:

@@ -141,6 +141,9 @@ def test_logs_that_tell_nothing_of_exposure_are_refused() -> None:
         fit(log, replace(HOW, test_days=7))
     with pytest.raises(UnveilError, match="above 0"):
         replace(HOW, half_life=0.0)
+    for wrong in ({"lr": -1.0}, {"lr": 0.0}, {"lr": float("nan")}, {"penalty": -1.0}):
+        with pytest.raises(UnveilError, match=f"{next(iter(wrong))}: out of range"):
+            Learning(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ def _sums(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str,
     all_of_us, leader, nobody = (nn.Parameter(torch.zeros(2, 3)) for _ in range(3))
     all_of_us.grad = torch.full((3, 2), 1.0 + team.rank).T  # not contiguous
     leader.grad = torch.ones(2, 3) if team.leads else None
-    team.add_up([all_of_us, leader, nobody])
+    state["added"] = list(team.add_up([all_of_us, leader, nobody], 0.1, float(team.rank)))
     assert all_of_us.grad is not None
     assert leader.grad is not None
     assert nobody.grad is None

@@ -77,6 +77,7 @@ def test_who_differs_is_named_to_all(together: Together) -> None:
 def test_sums_are_over_all_and_gradients_stay_away_where_nobody_has_one(together: Together) -> None:
     for each in together.both:
         assert each.state["sum"] == [2.0, 1.0, 2**41 + 1]
+        assert each.state["added"] == [0.2, 1.0]
         assert each.tensors["everywhere"].tolist() == [[3.0] * 3] * 2
         assert each.tensors["leader"].tolist() == [[1.0] * 3] * 2
 

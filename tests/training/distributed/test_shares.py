@@ -67,7 +67,7 @@ def test_gradients_of_the_parts_add_up(self_normalised: bool) -> None:
         parts = [part_of(batch, rank, 3) for rank in range(3)]
         counts = [len(part.slots) for part in parts]
         empty, unequal = empty + (0 in counts), unequal + (len(set(counts)) > 1)
-        divisor, _ = learner.normaliser(learner.estimator(batch.slots))
+        divisor, _ = learner.normaliser(learner.estimator(batch.slots), len(batch.slots))
         found = [_alone(learner, part, divisor) for part in parts]
         risk, whole = _alone(learner, batch, divisor)
         assert sum(value for value, _ in found) == pytest.approx(risk, rel=1e-5)
@@ -92,6 +92,6 @@ def test_a_step_divides_by_what_the_paper_says() -> None:
         learner = Learner(TRAINING, model, Uneven(self_normalised), task, torch.device("cpu"))
         tally = Tally()
         learner.step(batch, tally, 1)
-        divisor, total = learner.normaliser(signal)
+        divisor, total = learner.normaliser(signal, len(batch.slots))
         assert divisor == pytest.approx(task.slots_per_batch * scale)
         assert tally.total == total == pytest.approx(len(signal.weight_M) * scale)

@@ -27,7 +27,7 @@ def _popularity(found: Figures) -> str:
     head = f"A tenth of the items takes {share(found.concentration.head['10%'])} of the events"
     along = {"with the step": found.histories, "with the calendar": found.calendar}
     moving = [
-        f"{share(motion.rejecting.share)} of the items {name}"
+        f"{share(motion.rejecting.share)} of {motion.rejecting.items:,} tested items {name}"
         for name, motion in along.items()
         if motion is not None and moves(motion)
     ]

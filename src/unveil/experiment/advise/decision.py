@@ -45,22 +45,21 @@ def surely_above(gain: Gain) -> bool:
 def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
     """The robust choice (the least largest regret), where it is surely above naive on average.
 
-    Else the one with the highest mean, if it is surely above naive and on average nowhere below it. Else naive.
+    Else, of those that are surely above naive and on average below it in no scenario, the highest mean. Else naive.
     """
     found = gains(value, usable)
     robust, best = robust_of(found), max(found.values(), key=lambda each: each.mean.difference)
-    chosen, why = _rule(found, robust, best)
+    chosen, why = _rule(found, robust)
     return Decision(chosen, why, found, robust.arm, best.arm, followed(value, usable))
 
 
-def _rule(found: Mapping[str, Gain], robust: Gain, best: Gain) -> tuple[str, Why]:
-    if robust.arm != BASE and surely_above(robust):
+def _rule(found: Mapping[str, Gain], robust: Gain) -> tuple[str, Why]:
+    sure = [each for each in found.values() if surely_above(each)]
+    if robust in sure:
         return robust.arm, "robust"
-    if surely_above(best) and min(best.of_scenario) >= 0:
-        return best.arm, "mean"
-    if any(map(surely_above, found.values())):
-        return BASE, "naive is safer"
-    return BASE, "nothing is sure"
+    if safe := [each for each in sure if min(each.of_scenario) >= 0]:
+        return max(safe, key=lambda each: each.mean.difference).arm, "mean"
+    return BASE, "naive is safer" if sure else "nothing is sure"
 
 
 def robust_of(found: Mapping[str, Gain]) -> Gain:

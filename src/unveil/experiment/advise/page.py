@@ -117,7 +117,8 @@ def drawn_arms(advice: Advice) -> list[str]:
 
 def figure(advice: Advice) -> Figure:
     """Candidates down, kinds of users across, severities along."""
-    arms = drawn_arms(advice)
+    arms, over = drawn_arms(advice), advice.tried.at(advice.scenarios[0]).units
+    known = "" if advice.ceiling()[0] == BOUND else " The last row has the true propensities, which nobody has."
     kinds = list(dict.fromkeys((each.choice, each.liked) for each in advice.scenarios))
     severities = sorted({each.severity for each in advice.scenarios})
     columns = [Along(_kind(*kind), [f"p = {p:g}" for p in severities], joined=True) for kind in kinds]
@@ -130,8 +131,7 @@ def figure(advice: Advice) -> Figure:
         "Share of the gap from naive to ideal that is closed, in each scenario",
         panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "scenarios"),
         f"A row for each of {', '.join(map(named, arms))}; a column for each kind of users. The table has the numbers.",
-        "0 is the naive loss, 100% one that knows the truth; bars are 95% intervals over draws. The last row has the "
-        "true propensities, which nobody has.",
+        f"0 is the naive loss, 100% one that knows the truth; bars are 95% intervals over {over}.{known}",
     )
 
 

@@ -12,6 +12,7 @@ from unveil.experiment.advise.cell import AdviceCell, Probe
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.worlds import WorldsOfDraw
+from unveil.experiment.outcome import BASE, BOUND
 from unveil.simulation.choice.base import CHOICES
 
 
@@ -50,6 +51,8 @@ class AdvicePlan:
                 raise UnveilError("the severity is out of range", found=scenario.severity, expected="above 0")
         for name in self.estimators:
             estimator(name)
+        if set(self.estimators) <= {BASE, BOUND}:
+            raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
 
     def world_jobs(self, folder: Path) -> list[WorldsOfDraw]:
         """A job for each draw from the posterior."""

@@ -11,8 +11,8 @@ TITLE = "Which estimator for this log?"
 
 def reading(advice: Advice) -> list[str]:
     """The advice, what else could be chosen, what is not known, and what knowing it would give."""
-    said = [_advice(advice), _both(advice), _cases(advice), _followed(advice), _ceiling(advice), _alike(advice)]
-    return [*filter(None, said), *_refused(advice)]
+    said = (_advice, _both, _instead, _cases, _followed, _ceiling, _alike)
+    return [*filter(None, (each(advice) for each in said)), *_refused(advice)]
 
 
 def caution(advice: Advice) -> str:
@@ -95,6 +95,18 @@ def _both(advice: Advice) -> str:
         f"The best worst case and the highest mean are not the same arm’s. {named(robust.arm)} loses at most "
         f"{robust.largest_regret:.3f} against having known the scenario and gains {plus(robust)} on average; "
         f"{named(best.arm)} gains {plus(best)} on average and may lose {best.largest_regret:.3f}."
+    )
+
+
+def _instead(advice: Advice) -> str:
+    """Why the best worst case was not followed, where something else is advised."""
+    decision = advice.decision
+    if decision.chosen in (BASE, decision.robust):
+        return ""
+    unsure = "" if decision.robust == BASE else f"{named(decision.robust)} is not surely above the naive loss. "
+    return (
+        f"{unsure}Of what is surely above the naive loss, and on average below it in no scenario, "
+        f"{named(decision.chosen)} has the highest mean: it is advised."
     )
 
 

@@ -1,6 +1,6 @@
 """Does popularity stand still: tests of all items, heads that change, items that move."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from unveil.audit.motion import Motion, Tested
 from unveil.audit.run import Audit
@@ -77,9 +77,9 @@ def _lags(shared: Sequence[float], before: str, colour: int | None) -> Line:
 
 
 def _movers(motion: Motion, name: str, titles: Sequence[str]) -> Figure:
-    drawn = {}
+    drawn: dict[str, Line] = {}
     for place, mover in enumerate(motion.movers):
-        title = titles[mover.item]
+        title = _apart(titles[mover.item], drawn)
         tenths = range(1, motion.periods + 1)
         told = [f"{title}, tenth {n}: {value:.2%} of the events" for n, value in zip(tenths, mover.shares, strict=True)]
         drawn[title] = Line(list(tenths), mover.shares, told, place)
@@ -98,3 +98,9 @@ def _movers(motion: Motion, name: str, titles: Sequence[str]) -> Figure:
         "Of the items that reject standing still, the two furthest to the early side and the two to the late side.",
         table,
     )
+
+
+def _apart(title: str, others: Collection[str]) -> str:
+    """The title, with a number behind it where another item has the same."""
+    same = sum(other == title or other.startswith(f"{title} #") for other in others)
+    return f"{title} #{same + 1}" if same else title

@@ -45,7 +45,7 @@ def key_figures(found: Audit) -> list[KeyFigure]:
     told = [KeyFigure(share(found.concentration.head["10%"]), "of the events on the most popular tenth of the items")]
     for motion, clock in ((found.histories, "step"), (found.calendar, "calendar")):
         if motion is not None:
-            label = f"of the items have a popularity that moves with the {clock}"
+            label = f"of the items with ten events or more have a popularity that moves with the {clock}"
             told.append(KeyFigure(share(motion.rejecting.share), label))
     if found.order is not None:
         told.append(KeyFigure(times(found.order.ratio), "as many recurring transitions as in shuffled histories"))

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 
+from unveil.estimators.base import estimator
 from unveil.experiment.beyond.shares import METRICS, Share, everywhere, levels, published, shares
 from unveil.experiment.names import listed, named, share
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.reproduce.results import Figure, Results
-from unveil.experiment.reproduce.words import gap_text, headline
+from unveil.experiment.reproduce.words import gap_text, headline, learnable
+from unveil.experiment.variants import Variant, propensity_settings
+from unveil.propensity.base import PROPENSITIES
 
 #: What was set out to be closed at every severity: with the study's propensities, and with those an arm has of its own.
 AIM, AIM_ESTIMATED = 0.60, 0.25
@@ -18,19 +21,23 @@ def figures(results: Results) -> list[Figure]:
 
 
 def is_estimated(arm: str) -> bool:
-    """Whether the arm has a propensity of its own in the place of the study's."""
-    return "@" in arm
+    """Whether the arm has a propensity of its own that was estimated: not the truth, and not the truth with noise."""
+    variant = Variant.of(arm)
+    if variant.propensity is None:
+        return False
+    told = propensity_settings(variant.propensity, estimator(variant.estimator).needs, 0)
+    return PROPENSITIES[told["propensity.name"]].source != "truth"
 
 
 def comparable(results: Results) -> bool:
-    """Whether both ends of the gap are there."""
-    return {BASE, BOUND} <= set(results.trained)
+    """Whether both ends of the gap are there, and something between them."""
+    return {BASE, BOUND} <= set(results.trained) and bool(learnable(results))
 
 
 def reading(results: Results, propensity: str) -> list[str]:
     """The aims, who fell below naive, the paper's shares beside, and where the spread comes from."""
     if not comparable(results):
-        return ["The gap has two ends: without naive and ideal there is nothing to say."]
+        return ["The gap has two ends: without naive, ideal and something between them there is nothing to say."]
     every = {figure: shares(results, figure) for figure in figures(results)}
     return [
         *(_aims(figure, found, propensity) for figure, found in every.items()),
@@ -53,8 +60,8 @@ def _aims(figure: Figure, found: Sequence[Share], propensity: str) -> str:
 
 def _aim(figure: Figure, found: Sequence[Share], what: str, aim: float) -> str:
     """Who reaches the aim everywhere, and how the best does at each severity."""
-    if not found:
-        return ""
+    if not any(each.gap for each in found):
+        return f"{figure.name}, {what}: there is no gap to close, as ideal is not above naive." if found else ""
     arms = dict.fromkeys(each.arm for each in found)
     least = {arm: min((e.gap.mean for e in found if e.arm == arm and e.gap is not None), default=-9.0) for arm in arms}
     best = max(arms, key=lambda arm: least[arm])

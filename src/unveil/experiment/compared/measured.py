@@ -1,6 +1,5 @@
 """What has to be asked of the models again: how far their probabilities can be believed, and what the dial gives."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +7,7 @@ from unveil.evaluation.calibration import Calibration, calibration
 from unveil.experiment import dial
 from unveil.experiment.compared.runs import Judged
 from unveil.experiment.folder import read_split
-from unveil.serving.folder import DIAL
+from unveil.serving.folder import read_dial
 from unveil.serving.recommender import Recommender
 
 
@@ -36,9 +35,5 @@ def measured(run: Judged, *, with_dial: bool) -> Measured:
 
 def _kept(run: Judged) -> list[dial.Point]:
     """What `unveil recommend --dial` has left, where it holds all that is drawn."""
-    path = run.folder / DIAL
-    try:
-        points = json.loads(path.read_text(encoding="utf-8"))["points"]
-        return list(points) if all(set(point) >= dial.FIGURES for point in points) else []
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
+    points = read_dial(run.folder)
+    return points if all(set(point) >= dial.FIGURES for point in points) else []

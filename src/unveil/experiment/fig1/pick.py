@@ -36,7 +36,8 @@ def groups_of(patterns: str, items: Vocabulary, titles: Sequence[str], count_V: 
 
 def extremes(z_V: NDArray[Any], tested_V: NDArray[np.bool_], each: int = 4) -> list[Group]:
     """Where nobody named items: those that come earliest and latest, as far from chance as any."""
-    order = np.argsort(np.where(tested_V, z_V, 0.0), kind="stable")
+    tested = np.flatnonzero(tested_V)
+    order = tested[np.argsort(z_V[tested], kind="stable")]
     early, late = order[:each], order[::-1][:each]
     return [Group(name, tuple(map(int, found))) for name, found in (("Earliest", early), ("Latest", late))]
 
@@ -45,6 +46,9 @@ def _group(part: str, items: Vocabulary, titles: Sequence[str], count_V: NDArray
     patterns = [pattern.strip() for pattern in part.split(",") if pattern.strip()]
     found = dict.fromkeys(item for pattern in patterns for item in _matching(pattern, items, titles))
     taken = [item for item in found if count_V[item] > 0]
+    if not taken:
+        hint = "Name others: what was only shown has no place in a history."
+        raise UnveilError("nobody took any of these items", where="--items", found=part.strip(), hint=hint)
     kept = sorted(taken, key=lambda item: -count_V[item])[:MOST]
     return Group(", ".join(patterns), tuple(item for item in taken if item in kept))
 

@@ -8,10 +8,12 @@ ENGINES = ("processes", "ray")
 
 
 def engine(name: str, jobs: int | None = None, address: str | None = None) -> Engine:
-    """Worker processes of this machine, by default one a core; or a Ray cluster."""
+    """Worker processes of this machine, by default one a core; or a Ray cluster, if there is one at the address."""
     if name == "ray":
         from unveil.experiment.grid.on_ray import OnRay
+        from unveil.experiment.grid.ray_library import refuse_silent
 
+        refuse_silent(address)
         return OnRay(address, jobs)
     if name not in ENGINES:
         raise unknown("engine", name, ENGINES)

@@ -27,17 +27,27 @@ _SECONDS_TO_ANSWER = 5.0
 _HINT = "Start one with `ray start --head`, and give what it prints as --address; without --address Ray runs here."
 
 
+def refuse_silent(address: str | None) -> None:
+    """Before anything is read or written: an address where nobody answers."""
+    if (meant := _meant(address)) is not None and not ray.is_initialized():
+        _knock(meant)
+
+
 @contextmanager
 def joined(address: str | None, cores: int | None = None) -> Iterator[None]:
     """Inside, Ray is there: the cluster at an address, one of this machine's own, or the one that was joined before."""
     if ray.is_initialized():
         yield
         return
-    _init(address or os.environ.get("RAY_ADDRESS"), cores)
+    _init(_meant(address), cores)
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _meant(address: str | None) -> str | None:
+    return address or os.environ.get("RAY_ADDRESS")
 
 
 def _init(address: str | None, cores: int | None) -> None:

@@ -65,8 +65,8 @@ class LoopOutcome:
         return self.estimate(model, key, last).mean - self.estimate(model, key, first).mean
 
     def order(self, key: str, round: int | None = None, models: Sequence[str] | None = None) -> list[str]:
-        """Highest mean first."""
-        return sorted(models or self.models, key=lambda model: -self.estimate(model, key, round).mean)
+        """The models that have the figure, highest mean first."""
+        return sorted(models or self.models_of(key), key=lambda model: -self.estimate(model, key, round).mean)
 
     def differences(self, key: str, base: str) -> dict[str, Paired]:
         """The other models less `base` in the last round, replicate by replicate; p after Holm's correction."""

@@ -111,7 +111,9 @@ def table(looped: Looped) -> Table:
     )
 
 
-def _from_to(outcome: LoopOutcome, model: str, key: str) -> Cell:
+def _from_to(outcome: LoopOutcome, model: str, key: str) -> Cell | str:
+    if model not in outcome.models_of(key):
+        return "–"
     first, *_, last = outcome.rounds_of(key)
     start, end = (outcome.estimate(model, key, round).mean for round in (first, last))
     digits = FIGURES[key].digits

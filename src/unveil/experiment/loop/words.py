@@ -155,6 +155,6 @@ def caution(plan: LoopPlan, outcome: LoopOutcome) -> str:
         "One replicate: no intervals, and no tests."
         if outcome.replicates == 1
         else f"Means over {outcome.replicates} replicates; bands are 95% intervals by Student's t. In a replicate all "
-        f"models share initial weights, batches, masks and the luck of the users."
+        f"models share the luck of the users, and models of equal settings initial weights, batches and masks."
     )
     return f"{units}{proxy} {response_in_words(plan)}"

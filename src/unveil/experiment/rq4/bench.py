@@ -55,6 +55,11 @@ class RealBench:
         )
         return cls(log, split, validation, test)
 
+    def of_length(self, length: int) -> Self:
+        """The same questions, put to a model that reads so many tokens."""
+        validation = replace(self.validation, evaluator=replace(self.validation.evaluator, length=length))
+        return replace(self, validation=validation, test=replace(self.test, length=length))
+
 
 @lru_cache(maxsize=1)
 def parts_of(choice: LogChoice) -> tuple[Interactions, Split]:

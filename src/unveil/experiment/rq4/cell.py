@@ -68,7 +68,8 @@ class RealCell:
         return Popularity.fit(bench.split.train)
 
     def _trained(self, bench: RealBench, tell: Tell) -> Mapping[str, Any]:
-        ready = prepare(bench.split.train, self.study.recipe(self.arm, self.replicate), log=bench.log)
+        recipe = self.study.recipe(self.arm, self.replicate)
+        ready, bench = prepare(bench.split.train, recipe, log=bench.log), bench.of_length(recipe.model.length)
         self.training.mkdir(parents=True, exist_ok=True)
         keep = Keep(self.training, resume=True, identity={"log": self.fingerprint})
         fitted = ready.fit(bench.validation, keep=keep, watch=told.Share(tell))

@@ -1,5 +1,6 @@
 """How an answer to RQ4 was made, for those who repeat it."""
 
+from unveil.estimators.base import ESTIMATORS
 from unveil.experiment.names import named
 from unveil.experiment.progress import spell
 from unveil.experiment.report import Block, Cell, Code, Column, Table, Text, plain
@@ -79,9 +80,8 @@ def _setting(arm: str, recipe: Recipe) -> list[Cell | str]:
         task.batch_size,
     )
     rest = (network.dropout, task.mask_probability, recipe.training.epochs)
-    weighted = recipe.propensity["name"].startswith("popularity")
     options = [
-        plain(float(recipe.estimator.get(name, default))) if weighted else "–"
+        plain(float(recipe.estimator.get(name, default))) if name in ESTIMATORS.options(arm) else "–"
         for name, default in (("exponent", 1.0), ("clip", 0.0))
     ]
     return [named(arm), *(plain(value) for value in (*sizes, *rest)), *options]

@@ -135,7 +135,8 @@ def caution(results: RealResults) -> str:
     if results.units == "replicates":
         return (
             f"Means over {results.replicates} replicates of one log, each with initial weights, batches, masks and "
-            f"negatives of its own, shared by all arms. Intervals and tests are Student’s t over replicates "
+            f"negatives of its own. All arms share the negatives, and arms of equal settings the rest. Intervals and "
+            f"tests are Student’s t over replicates "
             f"({quantity(results.replicates - 1, 'degree')} of freedom); the users are the same in all of them."
         )
     return (

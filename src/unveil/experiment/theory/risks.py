@@ -30,7 +30,7 @@ def risk(estimator: Estimator, slots: Slots, laid: LaidOpen, scores: Scores, mas
     if masking is not None:
         signal = replace(signal, weight_M=signal.weight_M * masking.chance(slots))
     expected = len(slots) if estimator.self_normalised else len(laid)
-    divisor, _ = normaliser(estimator, signal, expected)
+    divisor, _ = normaliser(estimator, signal, len(slots), expected)
     return float(cloze_risk(*scores.at(laid.rows(slots)), signal, normaliser=divisor))
 
 

@@ -36,16 +36,21 @@ def refuse_unfit(folder: Path) -> None:
         raise UnveilError("the folder holds something else than a study", where=folder, hint="Name another.")
 
 
+def refuse_elsewhere(folder: Path, storage: str) -> None:
+    """A folder keeps to one storage."""
+    kept = read_json(folder / STUDY)["storage"] if (folder / STUDY).exists() else storage
+    if kept != storage:
+        hint = "Join with the --storage it began with, or name another folder."
+        raise UnveilError(f"the study is kept in {kept}, not in {storage}", where=folder, hint=hint)
+
+
 def begin(folder: Path, study: Study) -> None:
-    """Say what the folder is, before it holds anything else; a folder keeps to one storage."""
+    """Say what the folder is, before it holds anything else."""
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     if not (folder / STUDY).exists():
         write_json(folder / STUDY, _about(study))
-    kept = read_json(folder / STUDY)["storage"]
-    if kept != study.storage:
-        hint = "Join with the --storage it began with, or name another folder."
-        raise UnveilError(f"the study is kept in {kept}, not in {study.storage}", where=folder, hint=hint)
+    refuse_elsewhere(folder, study.storage)
 
 
 def write(folder: Path, study: Study, command: str) -> None:

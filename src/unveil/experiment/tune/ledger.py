@@ -92,17 +92,19 @@ class Ledger:
                 self._again(entry, attempts)
 
     def _again(self, entry: int, attempts: Sequence["FrozenTrial"]) -> None:
-        """Two who do this at once make two trials; `claim` lets the first of them count."""
-        last = attempts[-1]
-        notes = {ENTRY: entry, AGAIN: len(attempts)}
-        known = max(attempts, key=lambda trial: len(trial.params))
+        """Two who do this at once make two trials; `claim` lets the first of them count.
+
+        An attempt that was never claimed says nothing of the settings: it may have been one too many in a smaller study.
+        """
+        claimed = [trial for trial in attempts if ENTRY in trial.user_attrs]
+        known = max(claimed, key=lambda trial: len(trial.params), default=None)
         self.study.add_trial(
             optuna.create_trial(
                 state=_STATE.WAITING,
-                params=known.params,
-                distributions=known.distributions,
-                user_attrs=notes,
-                intermediate_values=last.intermediate_values,
+                params=known.params if known else {},
+                distributions=known.distributions if known else {},
+                user_attrs={ENTRY: entry, AGAIN: len(attempts)},
+                intermediate_values=attempts[-1].intermediate_values,
             )
         )
 

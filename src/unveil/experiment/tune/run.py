@@ -1,6 +1,7 @@
 """Tuning from end to end: everything a user got wrong is found before the study is touched; then work, then results."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from unveil.experiment.grid.job import Engine, Event
 from unveil.experiment.run import world_of
 from unveil.experiment.tune.alive import Pace, Watch
 from unveil.experiment.tune.crew import Hand, overseen
-from unveil.experiment.tune.files import begin, refuse_unfit, write
+from unveil.experiment.tune.files import begin, refuse_elsewhere, refuse_unfit, write
 from unveil.experiment.tune.ledger import Ledger
 from unveil.experiment.tune.library import optuna
 from unveil.experiment.tune.objective import Objective
@@ -22,7 +23,7 @@ from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent, Watcher
 from unveil.experiment.tune.sampler import TPE, ByEntry, distributions
 from unveil.experiment.tune.space import Settings
-from unveil.experiment.tune.storage import join, opened
+from unveil.experiment.tune.storage import join, opened, refuse_silent
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.work import Worker
 
@@ -81,14 +82,15 @@ def tune(
     With a `crew` the trials are done by its workers, and this process looks on.
     """
     refuse_unfit(where.folder)
+    refuse_elsewhere(where.folder, where.shown)
+    refuse_silent(where.storage)
     log = experiment.data.load()
     split = experiment.data.parts(log)
     tell_data(log, split, tell)
     objective = Objective.of(experiment, log, split, world_of(experiment, log), truth=plan.truth)
     settings = _settings(experiment, plan, objective, tell)
     study = Study(where.folder.resolve().name, plan, experiment, log.fingerprint(), where.shown, [])
-    begin(where.folder, study)
-    with opened(where.storage, where.folder) as storage:
+    with _storage(where, study) as storage:
         ledger = _ledger(study, storage, settings, where.pace)
         worker = Worker(
             ledger, objective, plan.replicates, where.folder, study.fingerprint, watch or Silent(), where.pace
@@ -97,6 +99,16 @@ def tune(
     study = replace(study, records=found)
     write(where.folder, study, command)
     return study
+
+
+@contextmanager
+def _storage(where: Where, study: Study) -> Iterator["BaseStorage"]:
+    """The study's storage. A journal lies in the folder; to a database that cannot be used, no folder is bound."""
+    if where.storage is None:
+        begin(where.folder, study)
+    with opened(where.storage, where.folder) as storage:
+        begin(where.folder, study)
+        yield storage
 
 
 def _settings(experiment: Experiment, plan: Plan, objective: Objective, tell: Tell) -> list[Settings]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from unveil.data.sources.database import is_url, shown
@@ -30,9 +31,7 @@ def opened(url: str | None, folder: Path) -> Iterator["BaseStorage"]:
     if url is None:
         yield _journal(folder / JOURNAL)
         return
-    if not is_url(url):
-        expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST/DATABASE"
-        raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
+    _refuse_other_than_url(url)
     with _explained(url):
         storage = _database(url)
         try:
@@ -40,6 +39,33 @@ def opened(url: str | None, folder: Path) -> Iterator["BaseStorage"]:
         finally:
             storage.remove_session()
             storage.engine.dispose()
+
+
+def refuse_silent(url: str | None) -> None:
+    """Before a log is read, which may take minutes: a server that does not answer."""
+    if url is None:
+        return
+    _refuse_other_than_url(url)
+    if url.startswith("sqlite"):  # to connect to a file makes it
+        return
+    with _explained(url):
+        engine = create_engine(_driven(url), connect_args=_waits(url))
+        engine.connect().close()
+        engine.dispose()
+
+
+def _refuse_other_than_url(url: str) -> None:
+    if not is_url(url):
+        expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST/DATABASE"
+        raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
+
+
+def _driven(url: str) -> str:
+    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
+
+
+def _waits(url: str) -> dict[str, int]:
+    return {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SECONDS}
 
 
 def _journal(path: Path) -> "BaseStorage":
@@ -50,11 +76,10 @@ def _journal(path: Path) -> "BaseStorage":
 
 
 def _database(url: str) -> "RDBStorage":
-    driven = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
-    waits = {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SECONDS}
+    options = {"connect_args": _waits(url), "pool_pre_ping": True}
     for attempt in range(_ATTEMPTS):
         try:
-            return optuna.storages.RDBStorage(driven, engine_kwargs={"connect_args": waits, "pool_pre_ping": True})
+            return optuna.storages.RDBStorage(_driven(url), engine_kwargs=options)
         except SQLAlchemyError as error:
             if attempt == _ATTEMPTS - 1 or not _made_at_once(error):
                 raise

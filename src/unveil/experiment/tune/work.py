@@ -2,8 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -65,7 +65,7 @@ class Worker:
         with explained(place):
             place.mkdir(parents=True, exist_ok=True)
         try:
-            with alone_in(place), Beat(claim.trial, self.pace) as beat:
+            with Beat(claim.trial, self.pace) as beat, _once_alone(place, beat):
                 self._train(claim, place, beat)
         except TakenOverError:
             return
@@ -101,6 +101,23 @@ class Worker:
         inside = Inside(share, beat, claim.trial if reports else None)
         keep = Keep(place, resume=True, identity={"log": self.fingerprint})
         return _summary(self.objective(recipe, keep, inside), recipe.training.monitor)
+
+
+@contextmanager
+def _once_alone(place: Path, beat: Beat) -> Iterator[None]:
+    """The folder of a trial, for us alone. Whoever was given up may be in there until it hears of that, or ends."""
+    with ExitStack() as stack:
+        while not _entered(stack, place):
+            if beat.lost.wait(beat.pace.look):
+                raise TakenOverError
+        yield
+
+
+def _entered(stack: ExitStack, place: Path) -> bool:
+    with suppress(UnveilError):
+        stack.enter_context(alone_in(place))
+        return True
+    return False
 
 
 @dataclass

@@ -39,6 +39,10 @@ class Learning:
         for name in ("width", "epochs", "patience", "negatives", "batch"):
             if getattr(self, name) < 1:
                 raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
+        if not 0 < self.lr < float("inf"):
+            raise UnveilError("out of range", where="lr", found=self.lr, expected="above 0")
+        if not 0 <= self.penalty < float("inf"):
+            raise UnveilError("out of range", where="penalty", found=self.penalty, expected="0 or more")
 
 
 class Net(nn.Module):

@@ -18,7 +18,8 @@ ASKED, TOLERANCE = 32, 1e-4
 
 def refuse_difference(exported: Scorer, model: Scorer, sequences: Sequences, length: int) -> float:
     """The largest difference found; a difference that could change a list is an error."""
-    largest = max(_difference(exported, model, token_BL) for token_BL in _questions(sequences, length))
+    differences = [_difference(exported, model, token_BL) for token_BL in _questions(sequences, length)]
+    largest = float(np.max(differences))  # NaN, where any of them is
     if not largest <= TOLERANCE:
         hint = "Nothing was written. Please report it, with the run's config.json."
         raise UnveilError(

@@ -52,7 +52,7 @@ def _lists(desk: Desk) -> APIRouter:
     async def items(
         q: str = Query("", max_length=200, description="Words of a title, or an id.", examples=["star wars"]),
         limit: int = Query(20, ge=1, le=100),
-        model: str | None = None,
+        model: str | None = Query(None, max_length=1_000),
     ) -> Sequence[wire.Found]:
         """The most popular items that have all the words."""
         return await desk.work(lambda: desk.shelf.model(model).search(q, limit))
@@ -120,10 +120,15 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
     """The first thing that is wrong, in one sentence: where, what, and what was found."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
+    place = _shown(".".join(str(part) for part in first["loc"] if part != "body"))
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")
         return JSONResponse({"error": f"not JSON, at character {place}: {reason}"}, 400)
     found = first.get("input")
     shown = f", found {found!r}"[:100] if isinstance(found, str | int | float) else ""
     return JSONResponse({"error": f"{place + ': ' if place else ''}{first['msg']}{shown}"}, 422)
+
+
+def _shown(place: str) -> str:
+    """A name that a client made up: not too long, and with nothing in it that cannot be written."""
+    return place[:100].encode(errors="backslashreplace").decode()

@@ -19,7 +19,7 @@ class AsJson(logging.Formatter):
         line |= {"event": record.getMessage(), **getattr(record, "told", {})}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(line, default=str)  # in ASCII: what a path holds cannot end a line or steer a terminal
 
 
 def start(level: str = "info") -> None:

@@ -114,10 +114,13 @@ class Server(uvicorn.Server):
 
 
 def _patient(seconds: float) -> type[H11Protocol]:
-    """A protocol that waits so long, and no longer, for the head of a request."""
+    """A protocol that waits so long, and no longer, for a head, for the rest of a body that was answered already, and
+    for a client that takes nothing of its answer.
+    """
 
     class Patient(H11Protocol):
         deadline: asyncio.TimerHandle | None = None
+        reading: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -125,14 +128,38 @@ def _patient(seconds: float) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+            if self._waits():
                 self._await_head()
             elif self.deadline is not None:
                 self.deadline.cancel()
                 self.deadline = None
 
+        def _waits(self) -> bool:
+            if self.conn.their_state is h11.IDLE:
+                return bool(self.conn.trailing_data[0])
+            return self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
+
         def _await_head(self) -> None:
             if self.deadline is None:
                 self.deadline = self.loop.call_later(seconds, self.transport.close)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._await_reader(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.reading is not None:
+                self.reading.cancel()
+
+        def _await_reader(self, left: int) -> None:
+            self.reading = self.loop.call_later(seconds, self._look_at_reader, left)
+
+        def _look_at_reader(self, before: int) -> None:
+            left = self.transport.get_write_buffer_size()
+            if left < before:
+                self._await_reader(left)
+            else:
+                self.transport.abort()
 
     return Patient

@@ -158,7 +158,7 @@ class Served:
         self, question: Question, choice: Choice, history: History, unknown: list[str], scores_1V: Tensor
     ) -> Answer:
         seen = (np.zeros(len(history), np.int64), history) if question.filter_seen else no_cells()
-        top_1K, score_1K = choice(scores_1V, seen)
+        top_1K, score_1K = (choice if len(history) else choice.unturned())(scores_1V, seen)
         top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
         why = self._reasons(history, top_K, question.reasons)
         items = [

@@ -4,17 +4,15 @@ A request looks its model up once and keeps it to the end, so that nothing under
 is refused, and the old version stays.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
 from unveil.errors import UnveilError, unknown
 from unveil.serving.embeddings import network_of
 from unveil.serving.export import on_onnx
-from unveil.serving.folder import DIAL, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS
+from unveil.serving.folder import DIAL, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS, read_dial, version_of
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.served import Beside, Served
 
@@ -67,8 +65,9 @@ class Shelf:
         self._seen[old.name] = now  # a folder that is refused is not tried again until it changes again
         try:
             new = load(old.name, old.folder, self.beside)
-        except UnveilError as error:
-            return Outcome(old.name, old.version, refused=str(error))
+        except Exception as error:  # whatever is wrong with a folder, the old version stays, and so do the others
+            told = str(error) if isinstance(error, UnveilError) else repr(error)
+            return Outcome(old.name, old.version, refused=told)
         self.models = {**self.models, old.name: new}
         return Outcome(new.name, new.version, changed=new.version != old.version)
 
@@ -77,8 +76,7 @@ def load(name: str, folder: Path, beside: Beside) -> Served:
     """Read a folder, turn its network into ONNX, hold that against torch, and ask it once."""
     recommender = Recommender.load(folder)
     network = network_of(recommender).name
-    version = sha256((folder / MANIFEST).read_bytes()).hexdigest()[:12]
-    served = Served(name, folder, version, network, on_onnx(recommender), beside, _dial(folder))
+    served = Served(name, folder, version_of(folder), network, on_onnx(recommender), beside, read_dial(folder))
     served.warm()
     return served
 
@@ -94,13 +92,6 @@ def _stat(path: Path) -> tuple[int, int, int]:
     except OSError:
         return (0, 0, 0)
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _dial(folder: Path) -> list[dict[str, float]]:
-    try:
-        return list(json.loads((folder / DIAL).read_text())["points"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

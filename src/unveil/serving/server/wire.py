@@ -20,7 +20,7 @@ class Question(BaseModel):
 
     history: list[Id] | None = Field(default=None, description="Item ids, oldest first. Unknown ones are passed over.")
     user: Id | None = Field(default=None, description="A user of the log that the model was trained on.")
-    model: str | None = Field(default=None, description="Name of a model; the first where not given.")
+    model: Id | None = Field(default=None, description="Name of a model; the first where not given.")
     k: int = Field(default=10, ge=1, description="Items in the list.")
     novelty: float = Field(
         default=0.0, ge=0, le=1, description="Novelty dial: 0, by likelihood; 1, by lift over popularity."

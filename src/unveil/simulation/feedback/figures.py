@@ -109,9 +109,11 @@ def overlap(times_V: NDArray[Any], users: int, places: int) -> float:
 
 
 def _by_user(name: str, top_UK: Index, count_V: NDArray[Any]) -> float:
+    """The mean over the users who have a list; 0 where nobody has one."""
     found = metric(name)
     assert isinstance(found, ListMetric)
-    return float(found(top_UK, count_V).mean())
+    listed_UK = top_UK[(top_UK != NOBODY).any(1)]
+    return float(found(listed_UK, count_V).mean()) if len(listed_UK) else 0.0
 
 
 def _of_all(name: str, items: Index, n_items: int) -> float:

@@ -1,6 +1,6 @@
 """Who recommends in a loop: a network trained with an estimator, or a rule that learns next to nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -126,5 +126,5 @@ class AtRandom:
         return Learnt(Random(sequences.n_items, self.seed))
 
 
-#: Rules by the name under which they stand beside estimators.
-RULES: Mapping[str, type[MostPopular] | type[AtRandom]] = {"popularity": MostPopular, "random": AtRandom}
+#: Rules by the name under which they stand beside estimators, each made from a seed: replicates differ in it.
+RULES: Mapping[str, Callable[[int], Learner]] = {"popularity": lambda seed: MostPopular(), "random": AtRandom}

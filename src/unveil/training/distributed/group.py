@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -24,6 +24,8 @@ from unveil.training.identity import differences
 _LOOK_UP = timedelta(seconds=0.5)
 _LEADER = 0
 
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Group(Team):
@@ -38,18 +40,25 @@ class Group(Team):
 
     def sum(self, *values: float) -> Sequence[float]:
         """In double precision."""
-        total: list[float] = self._summed(torch.tensor(values, dtype=torch.float64)).tolist()
+        total: list[float] = self._summed(_numbers(values)).tolist()
         return total
 
-    def add_up(self, parameters: Sequence[Tensor]) -> None:
-        """A process whose share has no slots formed no gradients: it adds zeros."""
-        used = self.sum(*(parameter.grad is not None for parameter in parameters))
-        moved = [parameter for parameter, count in zip(parameters, used, strict=True) if count]
-        for parameter in moved:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        for bucket in buckets([parameter.grad for parameter in moved if parameter.grad is not None]):
+    def add_up(self, parameters: Sequence[Tensor], *values: float) -> Sequence[float]:
+        """The few numbers are under way while the gradients are: in a small step it is the waiting that takes long.
+
+        A process whose share has no slots formed no gradients: it adds zeros. Who has one is told with the values.
+        """
+        there = [parameter.grad is not None for parameter in parameters]
+        few = _numbers([*values, *there]).to(self.device)
+        finish = self._started(few)
+        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
+        for bucket in buckets(gradients):
             self._sum_bucket(bucket)
+        finish()
+        total: list[float] = few.tolist()
+        for parameter, gradient, count in zip(parameters, gradients, total[len(values) :], strict=True):
+            parameter.grad = gradient if count else None
+        return total[: len(values)]
 
     def _sum_bucket(self, bucket: Sequence[Tensor]) -> None:
         total = self._summed(torch.cat([tensor.reshape(-1) for tensor in bucket]) if bucket[1:] else bucket[0])
@@ -94,8 +103,13 @@ class Group(Team):
     def _summed(self, tensor: Tensor) -> Tensor:
         """The sum over the team, on the device where it was formed; it may be written over the tensor."""
         tensor = tensor.to(self.device).contiguous()
-        self._wait(lambda: dist.all_reduce(tensor, async_op=True))
+        self._started(tensor)()
         return tensor
+
+    def _started(self, tensor: Tensor) -> Callable[[], None]:
+        """Begin to sum a tensor over the team, where it stands; the sum is there once the answer was called."""
+        work = self._told_of_loss(lambda: dist.all_reduce(tensor, async_op=True))
+        return lambda: self._told_of_loss(lambda: self._finished(work))
 
     def _sent(self, message: bytes, source: int) -> bytes:
         """The message of one of the team."""
@@ -108,13 +122,19 @@ class Group(Team):
         return content.cpu().numpy().tobytes()
 
     def _wait(self, start: Callable[[], Any]) -> None:
-        """Until all have taken part. Whatever torch says of a connection means that a worker is gone."""
+        """Until all have taken part."""
+        self._told_of_loss(lambda: self._finished(start()))
+
+    def _told_of_loss(self, action: Callable[[], Result]) -> Result:
+        """Whatever torch says of a connection means that a worker is gone."""
         try:
-            work = start()
-            while not self._done(work):
-                pass
+            return action()
         except RuntimeError as error:
             raise self.lost(error) from error
+
+    def _finished(self, work: Any) -> None:
+        while not self._done(work):
+            pass
 
     def _done(self, work: Any) -> bool:
         if self.device.type == "cuda":  # NCCL works in the order of the stream; nothing is waited for here
@@ -123,3 +143,7 @@ class Group(Team):
             return bool(work.wait(_LOOK_UP))
         except RuntimeError:  # it failed, or merely takes longer
             return bool(work.wait()) if work.is_completed() else False
+
+
+def _numbers(values: Sequence[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)

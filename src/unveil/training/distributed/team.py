@@ -42,8 +42,12 @@ class Team:
         """Each value, summed over the team."""
         return values
 
-    def add_up(self, parameters: Sequence[Tensor]) -> None:
-        """Sum the gradients over the team, in place. A parameter without one anywhere is left without."""
+    def add_up(self, parameters: Sequence[Tensor], *values: float) -> Sequence[float]:
+        """Sum the gradients over the team, in place, and give each value summed.
+
+        A parameter without a gradient anywhere is left without.
+        """
+        return values
 
     def told(self, word: Word) -> Word:
         """What the leader says; what others say does not count."""
