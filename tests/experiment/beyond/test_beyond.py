@@ -11,7 +11,8 @@ from tests.pages import faults
 from unveil.evaluation.stats import ratio_interval
 from unveil.experiment.beyond.question import Beyond
 from unveil.experiment.beyond.shares import everywhere, levels, published, shares
-from unveil.experiment.beyond.words import reading
+from unveil.experiment.beyond.page import sections
+from unveil.experiment.beyond.words import is_estimated, reading
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import TRUE
 from unveil.experiment.reproduce.catalogue import QUESTIONS
@@ -117,3 +118,29 @@ def test_the_files_hold_every_share(run: tuple[Answer, Path]) -> None:
 def test_without_both_ends_there_is_no_gap() -> None:
     alone = made_up({"naive": hits(2, 2), "itps": hits(3, 3)})
     assert "two ends" in reading(alone, "true")[0]
+    ends = made_up({"naive": hits(2, 2), "ideal": hits(3, 3)})
+    assert "something between them" in reading(ends, "true")[0]
+    assert sections(ends) == []
+
+
+def test_without_a_gap_no_share_is_told() -> None:
+    reversed_ = made_up({"naive": hits(8, 8), "itps": hits(3, 3), "ideal": hits(2, 2)})
+    told = reading(reversed_, "true")
+    assert told[0] == "NDCG@10, true propensities: there is no gap to close, as ideal is not above naive."
+    assert not any(": ." in each for each in told)
+
+
+@pytest.mark.parametrize(
+    ("arm", "estimated"),
+    [("itps", False), ("itps+clip=0.1", False), ("itps@true", False), ("itps@noisy:1", False), ("ips@known-static", False),
+     ("itps@popularity+clip=5%", True), ("corrected@timing", True)],
+)
+def test_the_truth_with_noise_is_no_estimate(arm: str, estimated: bool) -> None:
+    assert is_estimated(arm) is estimated
+
+
+def test_the_truth_beside_the_studys_propensities_is_not_taken_for_an_estimate() -> None:
+    found = made_up({"naive": hits(2, 2), "itps@true": hits(7, 7), "corrected@timing": hits(3, 3), "ideal": hits(8, 8)})
+    (aim, *_) = reading(found, "popularity")
+    assert "estimated ones: by the means none closes 25%" in aim
+    assert "itps" not in aim.lower()

@@ -1,5 +1,7 @@
 """Words are chosen by the figures: made-up figures, and what must be said of them."""
 
+from dataclasses import replace
+
 from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.plan import LoopConfig, LoopPlan
 from unveil.experiment.loop.words import caution, reading
@@ -62,11 +64,15 @@ def test_one_model_alone() -> None:
 
 def test_the_papers_claim_is_set_beside_its_settings_only() -> None:
     three = ["naive", "ips", "itps"]
-    plan = LoopPlan.of(LoopConfig(rounds=1), three, "paper", [], "ml-1m")
+    settings = LoopPlan.of(LoopConfig(rounds=1), three, "paper", [], "ml-1m")
+    plan = replace(settings, data="ml-1m")
     made = outcome(("naive", [9.0, 8.0], 0.0), ("ips", [9.1, 7.0], 0.0), ("itps", [9.5, 9.0], 0.0))
     said = " ".join(reading(plan, made))
     assert "On ml-1m the paper says: IPS and ITPS are about equally novel" in said
     assert "Here IPS is above naive in 1, ITPS is above naive in 2, ITPS is above IPS in 2 of 2 rounds" in said
+    other = " ".join(reading(settings, made))
+    assert "the paper says" not in other
+    assert "The paper has no loop on a log of this size" in other
     assert "the paper says" not in " ".join(reading(LoopPlan.of(LoopConfig(rounds=1), three), made))
 
 

@@ -64,7 +64,8 @@ def test_means_that_turn_are_told_where_the_tests_are_not_sure() -> None:
 
 
 def test_what_programs_are_told_is_json() -> None:
-    sure = results(itps=(HIGH, HIGH), control=(HIGH, HIGH))
+    cells = {(arm, r): cell([rank], [rank]) for arm, rank in (("naive", 2), ("itps", 1)) for r in range(2)}
+    sure = RealResults.of(cells, ["naive", "itps"], 2)
     assert any(not np.isfinite(test.effect) for pair in pairs(sure) for test in pair.tests.values())
     json.dumps(flips_told(sure), allow_nan=False)
 

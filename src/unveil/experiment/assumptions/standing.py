@@ -56,14 +56,15 @@ class Line:
 
 
 def lines(survey: Survey) -> list[Line]:
-    """Every estimator between naive and ideal, along every axis; levels at which it has no arm are left out."""
+    """Every estimator between naive and ideal, along every axis on which it has an arm; levels without one are left out."""
     between = [name for name in dict.fromkeys(survey.plan.estimators) if name not in (BASE, BOUND)]
     at = {level: standings(survey, level) for axis in survey.plan.axes for level in axis.levels}
-    return [
+    every = (
         Line(name, axis, tuple(at[level][name] for level in axis.levels if name in at[level]))
         for axis in survey.plan.axes
         for name in between
-    ]
+    )
+    return [line for line in every if line.standings]
 
 
 def standings(survey: Survey, level: Level) -> dict[str, Standing]:

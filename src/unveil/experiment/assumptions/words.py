@@ -95,7 +95,8 @@ def _axis(axis: Axis, found: Sequence[Line]) -> str:
     if known:
         best = max(known, key=lambda each: each.gap.mean if each.gap else 0.0)
         assert best.gap is not None
-        end = f" At the last level {named(best.estimator)} closes most, {gap_text(best.gap)}."
+        most = "closes most" if best.gap.mean > 0 else "does least harm, and none closes any of the gap"
+        end = f" At the last level {named(best.estimator)} {most}: {gap_text(best.gap)}."
     told = [f"{words[0].upper()}{words[1:]}." for words in told]
     return f"Along {said(axis)} (some assume that {axis.breaks}). {' '.join(told)}{end}"
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from unveil.experiment.beyond.shares import METRICS, Share, published, shares
-from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, figures, is_estimated
+from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, figures, has_own, is_estimated
 from unveil.experiment.names import named, share
 from unveil.experiment.outcome import TRUE, Estimate
 from unveil.experiment.panels import Along, Spot, panels
@@ -70,7 +70,8 @@ def _figure(results: Results) -> Figure:
     for figure in figures(results):
         found = {(each.arm, each.severity): each for each in shares(results, figure)}
         for source in sources:
-            aims[len(columns)] = AIM_ESTIMATED if source else AIM
+            if not source or is_estimated(next(arm for arm in arms if arm.partition("@")[2] == source)):
+                aims[len(columns)] = AIM_ESTIMATED if source else AIM
             for row, name in enumerate(names):
                 arm = f"{name}@{source}" if source else name
                 if arm in arms:
@@ -100,7 +101,7 @@ def _table(results: Results, figure: Judged) -> Table:
     rows: list[list[Cell | str]] = [
         [
             named(arm),
-            "own" if is_estimated(arm) else "the study’s",
+            "own" if has_own(arm) else "the study’s",
             *(_gap(each) for each in found if each.arm == arm),
         ]
         for arm in dict.fromkeys(each.arm for each in found)

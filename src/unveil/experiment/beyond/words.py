@@ -20,8 +20,13 @@ def figures(results: Results) -> list[Figure]:
     return [Figure(TRUE, results.sampled, *metric) for metric in METRICS]
 
 
+def has_own(arm: str) -> bool:
+    """Whether the arm has a propensity of its own in the place of the study's."""
+    return "@" in arm
+
+
 def is_estimated(arm: str) -> bool:
-    """Whether the arm has a propensity of its own that was estimated: not the truth, and not the truth with noise."""
+    """Whether that was estimated: it is not the truth, nor the truth with noise."""
     variant = Variant.of(arm)
     if variant.propensity is None:
         return False
@@ -40,7 +45,7 @@ def reading(results: Results, propensity: str) -> list[str]:
         return ["The gap has two ends: without naive, ideal and something between them there is nothing to say."]
     every = {figure: shares(results, figure) for figure in figures(results)}
     return [
-        *(_aims(figure, found, propensity) for figure, found in every.items()),
+        *filter(None, (_aims(figure, found, propensity) for figure, found in every.items())),
         _below([each for found in every.values() for each in found]),
         _paper(every),
         *_levels(results),
@@ -48,13 +53,13 @@ def reading(results: Results, propensity: str) -> list[str]:
 
 
 def _aims(figure: Figure, found: Sequence[Share], propensity: str) -> str:
-    told = [
-        _aim(figure, [each for each in found if is_estimated(each.arm) is estimated], what, aim)
-        for estimated, what, aim in (
-            (False, f"{propensity} propensities", AIM),
-            (True, "estimated ones", AIM_ESTIMATED),
-        )
-    ]
+    """Arms that are told the truth beside another propensity of the study, or the truth with noise, have no aim."""
+    given = [each for each in found if not has_own(each.arm)]
+    estimated = [each for each in found if is_estimated(each.arm)]
+    told = (
+        _aim(figure, given, f"{propensity} propensities", AIM),
+        _aim(figure, estimated, "estimated ones", AIM_ESTIMATED),
+    )
     return " ".join(filter(None, told))
 
 

@@ -18,10 +18,12 @@ def paper_says(plan: LoopPlan, outcome: LoopOutcome) -> str:
     """The claim, and in how many rounds each pair of models is in that order here; nothing where it does not apply."""
     if plan.tuned_for is None or not {"naive", "ips", "itps"} <= set(outcome.models):
         return ""
+    if plan.data is None:
+        return "The paper has no loop on a log of this size: nothing of it is set beside these figures."
     pairs = [("ips", "naive"), ("itps", "naive"), ("itps", "ips")]
     told = ", ".join(f"{named(one)} is above {named(other)} in {above(outcome, one, other)}" for one, other in pairs)
     rounds = f"{outcome.rounds + 1} rounds, round 0 included"
-    return f"On {plan.tuned_for} the paper says: {_CLAIMS[plan.tuned_for]}. Here {told} of {rounds}."
+    return f"On {plan.data} the paper says: {_CLAIMS[plan.data]}. Here {told} of {rounds}."
 
 
 def above(outcome: LoopOutcome, one: str, other: str) -> int:

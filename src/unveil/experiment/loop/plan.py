@@ -45,6 +45,7 @@ class LoopPlan:
     models: dict[str, Recipe | None]
     preset: str = "quick"
     tuned_for: str | None = None  # the data set to which the authors tuned the settings
+    data: str | None = None  # the data set of the paper that the log has the size of
 
     @classmethod
     def of(

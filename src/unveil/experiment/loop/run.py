@@ -1,7 +1,7 @@
 """From a log to the figures of every model's loop. Every round is kept, and none is made twice."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from unveil.experiment.loop.job import LoopJob, loop_of, taken_so_far, write_bas
 from unveil.experiment.loop.logs import grown_log
 from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.plan import LoopPlan
+from unveil.experiment.rq4.published import recognised
 from unveil.files import refuse_occupied
 from unveil.locking import alone_in
 from unveil.simulation.world import World
@@ -35,7 +36,7 @@ class Looped:
     world: World | None
     outcome: LoopOutcome
     seconds: float  # of this run
-    worker_seconds: float  # of all runs
+    worker_seconds: float  # of the run that ended each job; what was stopped before is not in it
 
 
 def run_loop(
@@ -68,7 +69,8 @@ def run_loop(
     if keep_logs:
         _write_logs(plan, log, folder)
     worked = sum(float(result["seconds"]) for result in done.values())
-    return Looped(plan, log, truth, LoopOutcome(records, plan.loop.rounds), time.monotonic() - begun, worked)
+    known, outcome = replace(plan, data=recognised(log)), LoopOutcome(records, plan.loop.rounds)
+    return Looped(known, log, truth, outcome, time.monotonic() - begun, worked)
 
 
 def identity(plan: LoopPlan, log: Interactions, world: World | None) -> dict[str, Any]:
