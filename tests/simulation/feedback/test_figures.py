@@ -52,9 +52,7 @@ def test_a_round_worked_out_by_hand() -> None:
 
 def test_users_who_have_seen_everything_have_no_novelty_to_count() -> None:
     base = sequences_of([[0, 1], [0, 2], [0, 1, 3]], 4)
-    alone, beside = (
-        of_lists(lists_of(top), base, FirstLog.of(base)) for top in ([[2, 3]], [[2, 3], [NOBODY, NOBODY]])
-    )
+    alone, beside = (of_lists(lists_of(top), base, FirstLog.of(base)) for top in ([[2, 3]], [[2, 3], [NOBODY, NOBODY]]))
     assert (beside["efd"], beside["arp"]) == (alone["efd"], alone["arp"])
     assert of_lists(lists_of([[NOBODY, NOBODY]]), base, FirstLog.of(base))["efd"] == 0
 

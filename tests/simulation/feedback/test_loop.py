@@ -15,6 +15,7 @@ from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Random
 from unveil.simulation.feedback.growth import grown
 from unveil.simulation.feedback.learners import AtRandom, Learner, Learnt, MostPopular, Weights
+from unveil.simulation.feedback.lists import recommended
 from unveil.simulation.feedback.loop import Loop, State
 from unveil.simulation.feedback.responses import response_model
 from unveil.simulation.feedback.retraining import Retraining
@@ -90,12 +91,24 @@ def test_luck_belongs_to_user_round_and_replicate_and_not_to_the_model() -> None
 
 
 def test_two_models_with_the_same_lists_are_given_the_same_responses() -> None:
-    a, b = (last(loop_of().go(AtRandom(seed=3))) for _ in range(2))
+    a, b = (last(loop_of(seed=3).go(AtRandom())) for _ in range(2))
     assert np.array_equal(a.taken_RU, b.taken_RU)
-    other = last(loop_of().go(AtRandom(seed=4)))
+    other = last(loop_of(seed=4).go(AtRandom()))
     assert not np.array_equal(a.lists.top_UK, other.lists.top_UK)
-    again = last(loop_of().go(AtRandom(seed=3), replicate=1))
+    again = last(loop_of(seed=3).go(AtRandom(), replicate=1))
     assert not np.array_equal(a.taken_RU, again.taken_RU)
+
+
+def test_a_list_drawn_at_random_is_drawn_anew_in_every_round_and_replicate() -> None:
+    loop = Loop(sequences_of([[0]] * 3, ITEMS), response_model({"name": "uniform"}), rounds=1, k=5)
+    nothing = np.full((1, 3), NOBODY, np.int32)
+    first, other = (next(loop.go(AtRandom(), replicate)) for replicate in (0, 1))
+    assert not np.array_equal(first.lists.top_UK, other.lists.top_UK)
+    seeds = [loop.training_seed(0, round) for round in (0, 1)]
+    lists = [
+        recommended(AtRandom().learn(loop.base, seed, None).scorer, grown(loop.base, nothing), 8, 5) for seed in seeds
+    ]
+    assert not np.array_equal(lists[0].top_UK, lists[1].top_UK)  # of users who took nothing
 
 
 def test_how_and_when_it_is_trained_again() -> None:

@@ -101,7 +101,7 @@ class LoopJob:
 
     def _learner(self, loop: Loop, progress: "_Share") -> Learner:
         if self.recipe is None:
-            return RULES[self.model](loop.training_seed(self.replicate, 0))
+            return RULES[self.model]()
         return Network(self.recipe, loop.world, progress)
 
     def _reached(self, loop: Loop, learner: Learner) -> State | None:

@@ -1,9 +1,10 @@
 """Who recommends in a loop: a network trained with an estimator, or a rule that learns next to nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import torch
 from torch import Tensor, nn
 
 from unveil.data.sequences import Sequences
@@ -19,6 +20,8 @@ from unveil.training.recipe import AUTO, Recipe
 
 Weights = Mapping[str, Tensor]
 
+_SEED = "seed"
+
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
@@ -29,8 +32,10 @@ class Learnt:
 
     @property
     def weights(self) -> dict[str, Tensor]:
-        """What a file must hold to have the scorer again; nothing for a rule."""
+        """What a file must hold to have the scorer again; nothing for a rule that the log alone decides."""
         scorer = self.scorer
+        if isinstance(scorer, Random):
+            return {_SEED: torch.tensor([scorer.seed])}
         return dict(scorer.state_dict()) if isinstance(scorer, nn.Module) else {}
 
 
@@ -112,19 +117,18 @@ class MostPopular:
 
 @dataclass(frozen=True)
 class AtRandom:
-    """Any unseen item: the loop at its widest. What is drawn depends on the seed and on the last events."""
+    """Any unseen item: the loop at its widest. What is drawn depends on the round's seed and on the last events."""
 
-    seed: int = 0
     length: int = 100
 
     def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        """Nothing."""
-        return Learnt(Random(sequences.n_items, self.seed))
+        """Nothing but the seed."""
+        return Learnt(Random(sequences.n_items, seed))
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """Nothing."""
-        return Learnt(Random(sequences.n_items, self.seed))
+        """The same seed."""
+        return Learnt(Random(sequences.n_items, int(weights[_SEED])))
 
 
-#: Rules by the name under which they stand beside estimators, each made from a seed: replicates differ in it.
-RULES: Mapping[str, Callable[[int], Learner]] = {"popularity": lambda seed: MostPopular(), "random": AtRandom}
+#: Rules by the name under which they stand beside estimators.
+RULES: Mapping[str, type[MostPopular] | type[AtRandom]] = {"popularity": MostPopular, "random": AtRandom}
