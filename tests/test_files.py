@@ -152,3 +152,13 @@ def test_trying_a_place_leaves_nothing(tmp_path: Path, refuse: Callable[[Path], 
     (tmp_path / "file").touch()
     with pytest.raises(UnveilError, match="a part of the path is a file"):
         refuse(tmp_path / "file" / "out")
+
+
+def test_what_is_read_is_never_buried(tmp_path: Path) -> None:
+    read, elsewhere = tmp_path / "runs" / "a", tmp_path / "elsewhere"
+    read.mkdir(parents=True)
+    for output in (read, read.parent, read.parent / "b" / ".."):
+        with pytest.raises(UnveilError, match=r"the output folder holds what is read: found .*Name another\.$"):
+            refuse_occupied(output, overwrite=True, inputs=[elsewhere, read])
+    refuse_occupied(read / "report", inputs=[read])
+    refuse_occupied(elsewhere, inputs=[read, "postgresql://nobody/nothing"])

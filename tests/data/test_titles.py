@@ -81,3 +81,8 @@ def test_files_that_are_not_there_or_not_pairs(tmp_path: Path) -> None:
         read_ids(tmp_path / "ids")
     with pytest.raises(UnveilError, match="and no titles"):
         named_items(ITEMS, None, tmp_path / "ids")
+
+
+def test_control_characters_have_no_place_on_a_page() -> None:
+    items = Vocabulary(["a\x00b", "c\x1bd", "ém\u200d\xa0\u3042$"])
+    assert named_items(items, None) == ["a�b", "c�d", "ém\u200d\xa0\u3042$"]

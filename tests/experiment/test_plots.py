@@ -174,3 +174,12 @@ def test_no_name_stands_below_the_floor(height: list[float]) -> None:
 
 def test_names_that_are_apart_stay_where_they_are() -> None:
     assert lines.apart(np.array([0.5, 0.1, 0.9]), 0.2).tolist() == [0.5, 0.1, 0.9]
+
+
+def test_names_are_drawn_as_they_are_written() -> None:
+    """Two dollars are no formula, and a script that matplotlib's font lacks is no reason to complain."""
+    names = ["$9.99 for $1_{", "千と千尋の神隠し"]
+    drawing = result_plots.curves(np.arange(2), dict.fromkeys(names, COUNT[:2]), [0, 1], "y", "curves")
+    for name in names:
+        assert f"{name}</text>" in drawing.svg
+    assert drawing.png().startswith(b"\x89PNG")

@@ -73,3 +73,9 @@ def test_files_that_are_none(name: str, content: bytes | None, message: str, tmp
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UnveilError, match=message):
         Attributes.read(tmp_path / name)
+
+
+def test_what_is_no_number_is_not_the_largest_one() -> None:
+    ids = ["1", "2", "3"]
+    for year in (pl.Series([1990.0, float("nan"), None]), pl.Series(["1990", "NaN", None])):
+        assert Attributes(pl.DataFrame({"item_id": ids, "year": year})).matching(["year>=1980"]) == ["1"]

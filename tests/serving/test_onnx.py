@@ -109,6 +109,21 @@ def test_a_model_that_is_off_is_refused() -> None:
             refuse_difference(Shifted(model, by), model, sequences, LENGTH)
 
 
+class Silent(Shifted):
+    """A scorer that has no number for those without a history, who are asked about last."""
+
+    def scores(self, token_BL: Tensor) -> Tensor:
+        return self.model.scores(token_BL) * (1.0 if token_BL.shape[1] > 1 else float("nan"))
+
+
+def test_what_is_no_number_is_a_difference_wherever_it_is_found() -> None:
+    sequences = random_histories(np.random.default_rng(0))
+    kind = backbone("bert4rec")
+    model = kind(kind.Config(width=8, length=LENGTH), sequences.n_items)
+    with pytest.raises(UnveilError, match="the ONNX model differs from the network: found 'nan'"):
+        refuse_difference(Silent(model, 0.0), model, sequences, LENGTH)
+
+
 def test_a_run_on_onnx_gives_the_lists_of_the_run(finished: Finished) -> None:
     recommender = finished.run.recommender
     content, difference = checked_onnx(recommender)
