@@ -13,6 +13,8 @@ import torch
 
 from tests.cli.conftest import Command
 from tests.runs import TINY, options, write_log
+from unveil.cli.log_options import LogOptions
+from unveil.cli.rq5 import whose
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.experiment.grid.inline import Inline
@@ -111,3 +113,12 @@ def test_the_papers_loop_may_be_trained_another_way(log: Path, unveil: Command, 
     failure = unveil("reproduce", "rq5", log, "-o", tmp_path / "rq5", "--retrain", "daily").failure()
     assert "no such way to retrain" in failure
     assert not (tmp_path / "rq5").exists()
+
+
+def test_settings_are_those_of_the_data_set_that_is_named_and_else_of_ml_1m(log: Path) -> None:
+    assert whose(LogOptions("ml-20m")) == "ml-20m"
+    assert whose(LogOptions(str(log))) == "ml-1m"
+
+
+def test_settings_are_those_of_the_data_set_that_the_log_has_the_size_of(shared_data: Path) -> None:
+    assert whose(LogOptions(str(shared_data / "beauty" / "beauty.txt.gz"))) == "beauty"

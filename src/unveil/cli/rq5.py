@@ -16,7 +16,7 @@ def rq5(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the loop; new, or one to --resume.")],
     tuned_for: Annotated[
         str | None,
-        typer.Option(help="Whose settings: ml-1m, ml-20m or beauty; by default the data set named, else ml-1m."),
+        typer.Option(help="Whose settings: ml-1m, ml-20m or beauty; by default by the log's name or size, else ml-1m."),
     ] = None,
     preset: Annotated[str, typer.Option(help="paper (the authors' settings), converged or quick.")] = "paper",
     estimators: Annotated[
@@ -43,9 +43,17 @@ def rq5(
     from unveil.cli.loop import models_of, run_and_print
     from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+
+    config = LoopConfig(rounds, retrain=retrain, replicates=replicates, seed=seed)
+    plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [], tuned_for or whose(options))
+    run_and_print(plan, options, output, engine_of(engine, jobs, address), resume=resume)
+
+
+def whose(options: LogOptions) -> str:
+    """The data set of the paper that the log is by its name or by its size; else the first one."""
+    from unveil.experiment.rq4.published import recognised
     from unveil.experiment.tuned import TUNED
 
-    tuned = tuned_for or (options.log if options.log in TUNED else "ml-1m")
-    config = LoopConfig(rounds, retrain=retrain, replicates=replicates, seed=seed)
-    plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [], tuned)
-    run_and_print(plan, options, output, engine_of(engine, jobs, address), resume=resume)
+    if options.log in TUNED:
+        return options.log
+    return recognised(options.source().load()) or "ml-1m"
