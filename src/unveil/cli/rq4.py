@@ -11,7 +11,7 @@ from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 
 
 def rq4(
-    data: Annotated[str, typer.Option(help="ml-1m, beauty, ml-20m, or the file of any log.")],
+    data: Annotated[str, typer.Option(help="ml-1m, ml-20m, beauty (a file put in place by hand), or any log.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run: new, or one to go on with.")],
     preset: Annotated[
         str, typer.Option(help="paper (the authors' settings), converged (one backbone for all) or quick.")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from unveil.experiment.rq4.published import recognised
 from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealAnswer, RealPlan, answer
 from unveil.experiment.rq4.study import RealStudy
+from unveil.training.history import read
 
 CHANGES = (
     "model.width=8",
@@ -130,6 +132,17 @@ def test_a_finished_run_makes_nothing_again_and_keeps_no_checkpoint(done: tuple[
     assert len(list(done[1].glob("trainings/*/training.jsonl"))) == 6
 
 
+def test_the_time_of_a_training_that_was_stopped_is_that_of_all_its_epochs(
+    done: tuple[RealAnswer, Path], log: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(done[1], tmp_path / "run")
+    cell = tmp_path / "run" / "cells" / "r0-itps.json"
+    cell.write_text(json.dumps({**json.loads(cell.read_text()), "seconds": 0.0}))  # ended by a run that did hardly any
+    again = answer(RealPlan(study_of(log), replicates=2), tmp_path / "run", Inline())
+    epochs = read(tmp_path / "run" / "trainings" / "r0-itps" / "training.jsonl")
+    assert again.results.cell(AS_IT_IS, "itps")["seconds"] == sum(epoch.seconds for epoch in epochs) > 0
+
+
 def test_a_training_that_was_stopped_goes_on_from_its_last_epoch(log: Path, tmp_path: Path) -> None:
     plan = RealPlan(study_of(log), replicates=1)
 
@@ -231,8 +244,16 @@ def test_logs_are_filtered_as_the_papers_were(tmp_path: Path) -> None:
     assert "rare" not in left.items
     assert "short" not in left.users
     assert len(LogChoice(str(tmp_path / "log.csv"), 0, 0).read()) == len(rows)
-    with pytest.raises(UnveilError, match="BERT4Rec"):
+
+
+def test_beauty_is_read_from_where_it_was_put_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNVEIL_DATA", str(tmp_path))
+    with pytest.raises(UnveilError, match=r"BERT4Rec.*put it at .*beauty\.txt, or name its path"):
         LogChoice("beauty").read()
+    (tmp_path / "beauty").mkdir()
+    lines = [f"{user} {user + n}\n" for user in (1, 2) for n in range(6)]
+    (tmp_path / "beauty" / "beauty.txt").write_text("".join(lines))
+    assert len(LogChoice("beauty", 0, 0).read()) == 12
 
 
 @pytest.mark.parametrize(("data", "file"), [("ml-1m", "ml-1m/ml-1m.txt.gz"), ("beauty", "beauty/beauty.txt.gz")])

@@ -22,7 +22,8 @@ from unveil.models.baselines import Popularity, Random
 from unveil.propensity.weights import diagnose, inverse
 from unveil.training.device import threads
 from unveil.training.fit import Ready, prepare
-from unveil.training.trainer import CHECKPOINT, Keep
+from unveil.training.history import read as read_epochs
+from unveil.training.trainer import CHECKPOINT, EPOCHS, Keep
 
 #: Slots whose propensity is looked up together.
 _BLOCK = 1 << 16
@@ -61,6 +62,12 @@ class RealCell:
             if self.arm in BASELINES:
                 return self._about(_judged(self._baseline(bench), bench.test), None, None)
             return self._trained(bench, tell)
+
+    def seconds(self, done: Mapping[str, Any]) -> float:
+        """What the cell took, at least. The run that ended it knows of itself alone, the epochs of all runs."""
+        epochs = self.training / EPOCHS
+        trained = sum(epoch.seconds for epoch in read_epochs(epochs)) if epochs.exists() else 0.0
+        return max(trained, float(done.get("seconds", 0.0)))
 
     def _baseline(self, bench: RealBench) -> Scorer:
         if self.arm == "random":

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from unveil.data.fetch.places import data_home
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.experiment.rq4.published import recognised
 
-#: Data sets of the paper that `unveil data fetch` does not know.
-_ELSEWHERE = {
-    "beauty": "It is the beauty.txt that is published with BERT4Rec (FeiSun/BERT4Rec, data/beauty.txt): name its path."
-}
+#: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
+_BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,16 @@ class LogChoice:
         return left
 
     def _raw(self) -> Interactions:
-        if self.data in _ELSEWHERE and not Path(self.data).exists():
-            raise UnveilError("this data set cannot be fetched", found=self.data, hint=_ELSEWHERE[self.data])
-        return Interactions.read(self.data)
+        by_hand = self.data == _BY_HAND and not Path(self.data).exists()
+        return Interactions.read(_put_by_hand() if by_hand else self.data)
+
+
+def _put_by_hand() -> Path:
+    """Where somebody has put the published file among the fetched data sets."""
+    places = [data_home() / _BY_HAND / name for name in _FILES]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        published = "It is the beauty.txt that is published with BERT4Rec (FeiSun/BERT4Rec, data/beauty.txt)"
+        hint = f"{published}: put it at {places[0]}, or name its path."
+        raise UnveilError("this data set cannot be fetched", found=_BY_HAND, hint=hint)
+    return found

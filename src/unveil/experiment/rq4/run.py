@@ -104,7 +104,7 @@ def _jobs(plan: RealPlan, folder: Path, log: Interactions) -> list[RealCell]:
 
 def _with_controls(jobs: list[RealCell], done: dict[str, dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
     """The control of a naive cell as a cell of its own, with the training that both share."""
-    cells = {(job.arm, job.replicate): done[job.key] for job in jobs}
+    cells = {(job.arm, job.replicate): {**done[job.key], "seconds": job.seconds(done[job.key])} for job in jobs}
     for (arm, replicate), cell in list(cells.items()):
         if arm == BASE:
             cells[CONTROL, replicate] = {**cell[CONTROL], "training": cell["training"], "weights": None}
