@@ -76,6 +76,17 @@ def test_a_warm_start_goes_on_from_the_weights_at_hand() -> None:
             torch.testing.assert_close(tensor, first[name])
 
 
+def test_a_warm_start_goes_on_at_the_rate_that_training_ended_with() -> None:
+    """The rate is cut to 0 after the first of two epochs: had a warm start the full rate again, weights would move."""
+    cut = {"training.epochs": 2, "training.schedule": "step", "training.step_epoch": 1, "training.step_factor": 0.0}
+    network = Network(recipe("naive", {**cut, "training.warmup": 0.0}), TRUTH)
+    first, *later = (state.learnt.weights for state in loop_of(retrain="warm:1").go(network))
+    assert later
+    for weights in later:
+        for name, tensor in weights.items():
+            torch.testing.assert_close(tensor, first[name], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("how", ["scratch", "warm:1", "every:2"])
 def test_a_saved_network_goes_on_to_the_same_bits(how: str, tmp_path: Path) -> None:
     loop, learner = loop_of(retrain=how), Network(recipe("itps"), TRUTH)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -83,8 +83,7 @@ class Network:
 
     def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
         """Fit the recipe anew, or further."""
-        changes = {"training.seed": seed} | ({} if epochs is None else {"training.epochs": epochs})
-        recipe = self.recipe.changed(changes)
+        recipe = self.recipe.changed({"training.seed": seed} | ({} if before is None else self._further(epochs)))
         truth = self.world if estimator(str(recipe.estimator["name"])).needs == "truth" else None
         ready = prepare(sequences, recipe, world=truth)
         if before is not None:
@@ -92,6 +91,13 @@ class Network:
         fitted = ready.fit(None, watch=self.watch)
         share = 1.0 if ready.weights is None else ready.weights.ess_share
         return Learnt(ready.model, {"loss": fitted.epochs[-1].loss, "ess": share})
+
+    def _further(self, epochs: int | None) -> dict[str, Any]:
+        """A rate that was cut on the way stays cut; rates that fall to 0 rise once more, or nothing would be learnt."""
+        training = self.recipe.training
+        cut = training.schedule == "step" and training.epochs > training.step_epoch
+        count = {} if epochs is None else {"training.epochs": epochs}
+        return count | ({"training.step_epoch": 0} if cut else {})
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
         """The same network with these weights."""
