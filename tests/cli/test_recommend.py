@@ -106,6 +106,17 @@ def test_what_is_wrong_is_one_message_and_nothing_is_written(
     assert content(finished.folder) == before
 
 
+def test_a_file_that_is_there_is_not_buried(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    mine = tmp_path / "ratings.csv"
+    mine.write_text("user_id,item_id\n")
+    for whom in ([], ["--history", "001"]):
+        asked = ["recommend", finished.folder, *whom, "-k", 1, "-o", mine]
+        assert "ratings.csv: the output is there already" in unveil(*asked).failure()
+    assert mine.read_text() == "user_id,item_id\n"
+    assert unveil("recommend", finished.folder, "-k", 1, "-o", mine, "--overwrite").code == 0
+    assert len(pl.read_csv(mine)) == 40
+
+
 def test_a_place_that_cannot_be_written_to(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     message = unveil("recommend", finished.folder, "-k", 1, "-o", tmp_path / "file" / "lists.csv").failure()

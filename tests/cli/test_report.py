@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from tests.cli.conftest import Command
-from tests.runs import Finished
+from tests.runs import Finished, content
 
 
 def test_a_report_of_one_run_and_what_is_refused(unveil: Command, finished: Finished, tmp_path: Path) -> None:
@@ -22,3 +22,11 @@ def test_a_report_of_one_run_and_what_is_refused(unveil: Command, finished: Fini
     assert "not empty" in unveil(*arguments).failure()
     assert "not a run folder" in unveil("report", tmp_path, "-o", tmp_path / "x").failure()
     assert not (tmp_path / "x").exists()
+
+
+def test_a_report_does_not_take_the_place_of_its_runs(unveil: Command, finished: Finished) -> None:
+    before = content(finished.folder)
+    for output in (finished.folder, finished.folder.parent):
+        message = unveil("report", finished.folder, "-o", output, "--overwrite").failure()
+        assert "the output folder holds what is read" in message
+    assert content(finished.folder) == before

@@ -1,4 +1,3 @@
-import json
 import shutil
 from pathlib import Path
 
@@ -7,7 +6,8 @@ import pytest
 
 from tests.runs import Finished
 from unveil.evaluation.result import Evaluation
-from unveil.experiment.dial import measured, write
+from unveil.experiment.dial import measured
+from unveil.serving.folder import read_dial, write_dial
 
 
 def test_at_zero_it_is_the_evaluation_of_the_run_and_turned_up_lists_are_less_popular(
@@ -23,5 +23,8 @@ def test_at_zero_it_is_the_evaluation_of_the_run_and_turned_up_lists_are_less_po
     assert first["coverage"] == pytest.approx(figures["Coverage", 10])
     assert first["recall_low"] <= first["recall"] <= first["recall_high"]
     assert last["popularity"] < first["popularity"]
-    path = write(run, points)
-    assert json.loads(path.read_text())["points"] == points
+    write_dial(run, points)
+    assert read_dial(run) == points
+    manifest = run / "manifest.json"
+    manifest.write_text(manifest.read_text() + " ")  # as another model's would be
+    assert read_dial(run) == []

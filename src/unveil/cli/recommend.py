@@ -57,6 +57,7 @@ def recommend(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write: .csv, .jsonl or .parquet.")
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     form: Annotated[As, typer.Option("--as", help="How to print, where no file is written.")] = As.table,
     dial: Annotated[
         bool, typer.Option("--dial", help="Measure what the novelty dial gives and takes; list nothing.")
@@ -68,6 +69,7 @@ def recommend(
     as they are made, whatever their number.
     """
     from unveil.cli.results import print_lists, write_lists
+    from unveil.files import refuse_existing
     from unveil.serving.lists import Asked, lists_for, write_all
     from unveil.serving.streaming import refuse_unknown_kind
 
@@ -76,6 +78,7 @@ def recommend(
         return
     if output is not None:
         refuse_unknown_kind(output)
+        refuse_existing(output, overwrite=overwrite)
     asked = Asked(
         history=history,
         users=users,

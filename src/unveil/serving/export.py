@@ -45,6 +45,13 @@ def on_onnx(recommender: Recommender) -> Recommender:
     return replace(recommender, model=OnnxScorer.of(checked_onnx(recommender)[0]))
 
 
+def servable(recommender: Recommender) -> Recommender:
+    """On ONNX Runtime; a network of another package, for which there is no such form, as it is, in torch."""
+    from unveil.serving.onnx.model import has_form
+
+    return on_onnx(recommender) if has_form(network_of(recommender)) else recommender
+
+
 def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> list[Written]:
     """Write the vectors of items and the queries of users."""
     items, queries = folder / ITEM_VECTORS, folder / QUERY_VECTORS

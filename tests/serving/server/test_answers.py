@@ -41,7 +41,7 @@ def test_unknown_ids_are_reported_and_passed_over(client: Client) -> None:
     assert ids(answer) == ids(ask(client, history=["001"], k=3))
 
 
-@pytest.mark.parametrize("question", [{"history": ["x", "y"]}, {"history": []}, {}, {"user": "nobody"}])
+@pytest.mark.parametrize("question", [{"history": ["x", "y"]}, {"history": []}, {}, {"user": "nobody"}, {"novelty": 1}])
 def test_where_nothing_is_known_popularity_answers_and_says_so(
     question: dict[str, Any], client: Client, shelf: Shelf
 ) -> None:

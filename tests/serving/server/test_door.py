@@ -14,7 +14,7 @@ import pytest
 from tests.serving.server.conftest import Client, asking
 from unveil.errors import UnveilError
 from unveil.serving.server.limits import Limits
-from unveil.serving.server.process import Settings
+from unveil.serving.server.process import Settings, desk_of
 from unveil.serving.server.shelf import Shelf
 
 JSON = {"content-type": "application/json"}
@@ -51,6 +51,38 @@ def test_what_is_not_json(body: bytes, client: Client) -> None:
     answer = client.post("/v1/recommend", content=body, headers=JSON)
     assert answer.status_code == 400
     assert answer.json()["error"]
+
+
+def test_names_that_a_client_made_up_are_told_in_short(client: Client) -> None:
+    answer = client.post("/v1/recommend", content=b'{"\\ud800": 1}', headers=JSON)
+    assert answer.status_code == 422
+    assert "found '\\ud800'" in answer.json()["error"]
+    long = client.post("/v1/recommend", json={"x" * 10_000: 1}).json()["error"]
+    assert len(long) < 200
+
+
+@pytest.mark.parametrize("path", ["/", "/health"])
+def test_what_is_open_to_all_takes_no_body(path: str, shelf: Shelf) -> None:
+    """Else anybody could fill the memory, without a token and beyond the limit of requests at once."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        raise AssertionError("the body was asked for")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    desk = desk_of(shelf, Settings(watch=None, token="sesame"))
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "headers": [],
+        "query_string": b"",
+        "client": None,
+    }
+    asyncio.run(desk.guard(scope, receive, send))
+    assert sent[0]["status"] == 200
 
 
 def test_a_body_that_is_too_large(client: Client) -> None:
@@ -133,6 +165,17 @@ def test_requests_are_logged_as_json_without_what_was_asked(client: Client, capl
     assert (line["event"], line["path"], line["status"], line["level"]) == ("request", "/v1/recommend", 200, "info")
     assert line["ms"] > 0
     assert "001" not in json.dumps({name: value for name, value in line.items() if name not in ("time", "id", "ms")})
+
+
+def test_no_path_ends_a_line_of_the_log_or_steers_a_terminal(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    from unveil.serving.server.logs import AsJson
+
+    with caplog.at_level("INFO", "unveil.server"):
+        client.get("/%0A%1B%5B2J%C2%9B2J%E2%80%A8")
+    line = AsJson().format(caplog.records[-1])
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["path"] == "/\n\x1b[2J\x9b2J\u2028"
 
 
 def test_openapi_describes_the_paths_with_examples(client: Client) -> None:

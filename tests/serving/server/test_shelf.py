@@ -10,6 +10,8 @@ from tests.runs import Finished
 from tests.serving.server.conftest import asking
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
+from unveil.serving.folder import write_dial
+from unveil.serving.onnx.model import _WRITERS
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.process import Settings
 from unveil.serving.server.shelf import Shelf, _names, signature
@@ -54,7 +56,9 @@ def test_a_new_model_takes_over_and_the_old_one_still_answers_who_holds_it(model
     assert first.items != second.items
 
 
-@pytest.mark.parametrize("damage", ["weights cut", "manifest gone", "folder gone", "not JSON", "one file of another"])
+@pytest.mark.parametrize(
+    "damage", ["weights cut", "manifest gone", "folder gone", "not JSON", "one file of another", "no file"]
+)
 def test_a_bad_model_is_refused_and_the_old_one_stays(damage: str, model_copy: Path) -> None:
     shelf = shelf_of(model_copy)
     old, weights = shelf.model(None), model_copy / "model.safetensors"
@@ -66,6 +70,9 @@ def test_a_bad_model_is_refused_and_the_old_one_stays(damage: str, model_copy: P
         shutil.rmtree(model_copy)
     elif damage == "not JSON":
         (model_copy / "manifest.json").write_text("{")
+    elif damage == "no file":
+        (model_copy / "manifest.json").unlink()
+        (model_copy / "manifest.json").mkdir()
     else:
         weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
     (outcome,) = shelf.reload()
@@ -73,6 +80,19 @@ def test_a_bad_model_is_refused_and_the_old_one_stays(damage: str, model_copy: P
     assert shelf.model(None) is old
     assert old.answer([Question(history=["001"])])[0].items
     assert not shelf.reload()[0].refused, "what was refused is not tried again until it changes"
+
+
+def test_a_dial_is_shown_with_the_model_it_was_measured_on_alone(model_copy: Path) -> None:
+    shelf, points = shelf_of(model_copy), [{"novelty": 0.0, "recall": 0.5, "coverage": 0.1}]
+    assert shelf.model(None).dial == []
+    write_dial(model_copy, points)
+    assert not shelf.reload()[0].changed
+    assert shelf.model(None).dial == points
+    kept, new = (model_copy / "dial.json").read_bytes(), another(model_copy)
+    new.save(model_copy, overwrite=True)
+    (model_copy / "dial.json").write_bytes(kept)
+    assert shelf.reload()[0].changed
+    assert shelf.model(None).dial == []
 
 
 def test_a_folder_that_is_mended_is_taken_up(model_copy: Path) -> None:
@@ -113,6 +133,16 @@ def test_two_models_are_told_apart(model_copy: Path, finished: Finished) -> None
         questions = [{"model": "run"}, {"model": "model"}, {"model": "run"}]
         answers = client.post("/v1/recommend/batch", json={"questions": questions}).json()["answers"]
         assert [answer["model"] for answer in answers] == ["run", "model", "run"]
+
+
+def test_a_network_of_another_package_is_served_in_torch(model_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = Question(history=["001", "002"], k=5)
+    (expected,) = shelf_of(model_copy).model(None).answer([question])
+    monkeypatch.delitem(_WRITERS, "bert4rec")
+    served = shelf_of(model_copy).model(None)
+    assert isinstance(served.recommender.model, Backbone)
+    (answer,) = served.answer([question])
+    assert [item.item_id for item in answer.items] == [item.item_id for item in expected.items]
 
 
 def test_names_of_folders() -> None:

@@ -41,8 +41,8 @@ def pack(
     the users and items, not with the events.
     """
     options, filters = ReadOptions(columns=dict(columns or {}), time_unit=time_unit), filters or Filters()
-    refuse_occupied(folder, overwrite=overwrite)
     parts = Parts.of(sources, options.columns)
+    refuse_occupied(folder, overwrite=overwrite, inputs=(part.path for part in parts.files))
     filters.refuse_unfit(rated="rating" in parts.kinds)
     filtered = filters != Filters()
     progress = Progress(tell, ["judge", "ingest", *(["leave out"] if filtered else []), "lay out", "hash"])

@@ -20,6 +20,11 @@ INPUT, OUTPUT = "token_BL", "scores_BV"
 _WRITERS: dict[str, Callable[[Graph, Any, Value], Value]] = {"bert4rec": bert4rec, "sasrec": sasrec, "gru4rec": gru4rec}
 
 
+def has_form(model: Backbone) -> bool:
+    """Whether it is known how to write this network; those of other packages are not."""
+    return model.name in _WRITERS
+
+
 def as_bytes(model: Backbone, length: int) -> bytes:
     """The model in ONNX's own format. The same weights give the same bytes."""
     proto = _model(model, length)
@@ -42,7 +47,7 @@ def _model(model: Backbone, length: int) -> Any:
 
 
 def _graph(model: Backbone) -> Any:
-    if model.name not in _WRITERS:
+    if not has_form(model):
         known = f"one of {', '.join(_WRITERS)}"
         raise UnveilError("this network has no ONNX form", found=model.name, expected=known)
     graph = Graph()

@@ -120,15 +120,10 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
     """The first thing that is wrong, in one sentence: where, what, and what was found."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    place = _shown(".".join(str(part) for part in first["loc"] if part != "body"))
+    place = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")
         return JSONResponse({"error": f"not JSON, at character {place}: {reason}"}, 400)
     found = first.get("input")
     shown = f", found {found!r}"[:100] if isinstance(found, str | int | float) else ""
     return JSONResponse({"error": f"{place + ': ' if place else ''}{first['msg']}{shown}"}, 422)
-
-
-def _shown(place: str) -> str:
-    """A name that a client made up: not too long, and with nothing in it that cannot be written."""
-    return place[:100].encode(errors="backslashreplace").decode()

@@ -78,7 +78,9 @@ class Guard:
         if self.token is None:
             return
         scheme, _, token = given.partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip(" \t").encode("latin-1"), self.token.encode()):
+        if scheme.lower() != "bearer" or not hmac.compare_digest(
+            token.strip(" \t").encode("latin-1"), self.token.encode()
+        ):
             problem = "the token is wrong" if given else "a token is needed"
             raise RefusalError(
                 401, f"{problem}: send the header Authorization: Bearer …", {"www-authenticate": "Bearer"}

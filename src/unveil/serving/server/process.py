@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-import h11
 import torch
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unveil.errors import UnveilError
 from unveil.serving.server.app import create_app
@@ -21,6 +19,7 @@ from unveil.serving.server.limits import Limits
 from unveil.serving.server.logs import start as start_logs
 from unveil.serving.server.logs import tell
 from unveil.serving.server.metrics import Metrics
+from unveil.serving.server.patience import patient
 from unveil.serving.server.served import Beside
 from unveil.serving.server.shelf import Shelf
 
@@ -81,7 +80,7 @@ async def _nothing(scope: object, receive: object, send: object) -> None:
 def _config(desk: Desk, settings: Settings) -> "uvicorn.Config":
     return uvicorn.Config(
         desk.guard,
-        http=_patient(settings.limits.seconds),
+        http=patient(settings.limits.seconds),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -111,55 +110,3 @@ class Server(uvicorn.Server):
 
     def _close(self) -> None:
         self.should_exit = True
-
-
-def _patient(seconds: float) -> type[H11Protocol]:
-    """A protocol that waits so long, and no longer, for a head, for the rest of a body that was answered already, and
-    for a client that takes nothing of its answer.
-    """
-
-    class Patient(H11Protocol):
-        deadline: asyncio.TimerHandle | None = None
-        reading: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._await_head()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self._waits():
-                self._await_head()
-            elif self.deadline is not None:
-                self.deadline.cancel()
-                self.deadline = None
-
-        def _waits(self) -> bool:
-            if self.conn.their_state is h11.IDLE:
-                return bool(self.conn.trailing_data[0])
-            return self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE
-
-        def _await_head(self) -> None:
-            if self.deadline is None:
-                self.deadline = self.loop.call_later(seconds, self.transport.close)
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._await_reader(self.transport.get_write_buffer_size())
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            if self.reading is not None:
-                self.reading.cancel()
-
-        def _await_reader(self, left: int) -> None:
-            self.reading = self.loop.call_later(seconds, self._look_at_reader, left)
-
-        def _look_at_reader(self, before: int) -> None:
-            left = self.transport.get_write_buffer_size()
-            if left < before:
-                self._await_reader(left)
-            else:
-                self.transport.abort()
-
-    return Patient

@@ -11,7 +11,7 @@ from threading import Lock
 
 from unveil.errors import UnveilError, unknown
 from unveil.serving.embeddings import network_of
-from unveil.serving.export import on_onnx
+from unveil.serving.export import servable
 from unveil.serving.folder import DIAL, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS, read_dial, version_of
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.served import Beside, Served
@@ -73,10 +73,10 @@ class Shelf:
 
 
 def load(name: str, folder: Path, beside: Beside) -> Served:
-    """Read a folder, turn its network into ONNX, hold that against torch, and ask it once."""
+    """Read a folder, turn its network into ONNX where it can be, hold that against torch, and ask it once."""
     recommender = Recommender.load(folder)
     network = network_of(recommender).name
-    served = Served(name, folder, version_of(folder), network, on_onnx(recommender), beside, read_dial(folder))
+    served = Served(name, folder, version_of(folder), network, servable(recommender), beside, read_dial(folder))
     served.warm()
     return served
 
