@@ -31,6 +31,14 @@ def test_there_and_back(raw: list[str]) -> None:
     assert len(vocabulary) == len(set(raw))
 
 
+@given(ids, st.text(max_size=6))
+def test_one_is_found_where_many_are(raw: list[str], other: str) -> None:
+    vocabulary = Vocabulary(raw)
+    asked = [*raw, other]
+    assert [vocabulary.find(each) for each in asked] == vocabulary.index(asked).tolist()
+    assert (other in vocabulary) == (other in raw)
+
+
 def test_subset_takes_series_and_indices() -> None:
     vocabulary = Vocabulary(pl.Series(["c", "a", "b"]))
     assert list(vocabulary.subset(np.array([2, 0], np.int32)).ids) == ["a", "c"]

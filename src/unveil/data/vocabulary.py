@@ -39,7 +39,7 @@ class Vocabulary:
         return str(self.ids[index])
 
     def __contains__(self, raw: object) -> bool:
-        return isinstance(raw, str) and self.index([raw])[0] != UNKNOWN
+        return isinstance(raw, str) and self.find(raw) != UNKNOWN
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocabulary) and self.ids.equals(other.ids)
@@ -55,6 +55,11 @@ class Vocabulary:
         asked = pl.DataFrame({"id": raw}, schema={"id": pl.String})
         found = asked.join(self._places, on="id", how="left", maintain_order="left")["place"]
         return found.fill_null(UNKNOWN).to_numpy().astype(np.int32)
+
+    def find(self, raw: str) -> int:
+        """The dense index of one id, by halving: `index` goes through the whole vocabulary every time."""
+        place = int(self.ids.search_sorted(raw))
+        return place if place < len(self) and self.ids[place] == raw else UNKNOWN
 
     def raw(self, index: Index) -> pl.Series:
         """Raw ids of dense indices."""

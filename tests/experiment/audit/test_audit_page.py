@@ -2,16 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.audit.logs import generated
 from tests.pages import faults
+from unveil.audit.motion import Mover
 from unveil.audit.run import Audit, audit
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.experiment.audit.files import beside, refuse_unfit, write
+from unveil.experiment.audit.movement import _movers
 from unveil.experiment.audit.page import key_figures
 
 
@@ -75,6 +78,27 @@ def test_the_json_has_the_documented_fields(folder: Path, log: Interactions, fou
 def test_five_figures_whatever_the_log_has(found: Audit) -> None:
     assert len(key_figures(found)) == 5
     assert len(key_figures(audit(generated(clock=False, users=60)))) == 5
+
+
+def test_shares_of_items_say_of_which_items(found: Audit) -> None:
+    """Those that were tested: of a long tail most are not."""
+    motion = found.histories
+    assert motion is not None
+    assert 0 < motion.rejecting.items < found.log.items
+    labels = [figure.label for figure in key_figures(found) if "moves" in figure.label]
+    assert labels
+    assert all("items with ten events or more" in label for label in labels)
+    if motion.rejecting.holm:
+        assert f"of {motion.rejecting.items} tested items with the step" in found.verdict
+
+
+def test_movers_of_one_title_are_all_drawn(found: Audit) -> None:
+    assert found.histories is not None
+    shares = tuple(n / 55 for n in range(1, 11))
+    movers = tuple(Mover(item, 10, 1.0, shares) for item in range(4))
+    figure = _movers(replace(found.histories, movers=movers), "histories", ["Emma", "Emma", "Emma", "Othello"])
+    assert figure.data is not None
+    assert [column.title for column in figure.data.columns[1:]] == ["Emma", "Emma #2", "Emma #3", "Othello"]
 
 
 def test_the_same_log_gives_the_same_bytes(folder: Path, log: Interactions, found: Audit, tmp_path: Path) -> None:

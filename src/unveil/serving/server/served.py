@@ -112,8 +112,8 @@ class Served:
     def _history(self, question: Question) -> tuple[History, list[str]]:
         """Indices of the items that are known, and the ids that are not."""
         if question.user is not None:
-            (user,) = self.recommender.users.index([question.user])
-            known = self.recommender.sequences.history(int(user)) if user != UNKNOWN else np.zeros(0)
+            user = self.recommender.users.find(question.user)
+            known = self.recommender.sequences.history(user) if user != UNKNOWN else np.zeros(0)
             return known.astype(np.int64), []
         given = question.history or []
         places = [self.place.get(raw, UNKNOWN) for raw in given]
