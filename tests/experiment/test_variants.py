@@ -1,5 +1,7 @@
 """Arms in one word, taken apart; clips that are shares of the events."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from unveil.estimators.learning import events
 from unveil.experiment.clipping import quantile, resolved, share_of
 from unveil.experiment.names import named
 from unveil.experiment.reproduce.study import Study
-from unveil.experiment.variants import Variant, estimators_of, families, propensity_settings
+from unveil.experiment.variants import Variant, estimators_of, families, propensity_settings, with_propensity
 from unveil.propensity.popularity import TemporalPopularity
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -61,6 +63,30 @@ def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> Non
     assert own.estimator == {"name": "itps", "exponent": 0.5}
     assert study.recipe("itps", 3).estimator["clip"] == 0.02, "the preset's clip is for true propensities"
     assert study.recipe("itps@true+clip=0.1", 3).estimator["clip"] == 0.1
+    for estimated in ("popularity", "estimated"):
+        told = replace(study, propensity=estimated)
+        assert "clip" not in told.recipe("itps", 3).estimator, "0.02 is above all popularities: nothing would be left"
+        assert told.recipe("itps@true", 3).estimator["clip"] == 0.02
+
+
+@pytest.mark.parametrize(
+    ("arm", "propensity", "expected"),
+    [
+        ("itps", "timing", "itps@timing"),
+        ("itps+clip=5%+exponent=0.5", "popularity", "itps@popularity+clip=5%+exponent=0.5"),
+        ("ips", "timing", None),
+        ("ips", "noisy:1", "ips@noisy:1"),
+        ("itps@true", "timing", None),
+        ("naive", "timing", None),
+    ],
+)
+def test_an_arm_told_another_propensity(arm: str, propensity: str, expected: str | None) -> None:
+    assert with_propensity(arm, propensity) == expected
+
+
+def test_a_propensity_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UnveilError, match="Did you mean 'timing'"):
+        with_propensity("ips", "timming")
 
 
 def test_a_share_of_the_events_becomes_the_quantile_of_their_propensities() -> None:

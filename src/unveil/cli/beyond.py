@@ -33,9 +33,9 @@ class BeyondOptions(StudyOptions):
     ] = "popularity"
 
     def arms(self) -> tuple[str, ...]:
-        """The estimators, and those that need a propensity once more with each that is estimated."""
-        from unveil.estimators.base import estimator
+        """The estimators, and those that need a propensity once more with each that is estimated and of its kind."""
+        from unveil.experiment.variants import with_propensity
 
         names, sources = named_in(self.estimators), named_in(self.estimated)
-        told = [name for name in names if "@" not in name and estimator(name).needs in ("static", "temporal")]
-        return (*names, *(f"{name}@{source}" for source in sources for name in told))
+        told = (with_propensity(name, source) for source in sources for name in names)
+        return (*names, *(arm for arm in told if arm is not None))

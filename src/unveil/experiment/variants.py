@@ -47,6 +47,30 @@ class Variant:
         return dict(self.options)
 
 
+def with_propensity(arm: str, propensity: str) -> str | None:
+    """The same arm told another propensity; None where it has one of its own, uses none, or there is none of its kind.
+
+    A propensity that nobody knows is refused.
+    """
+    variant = Variant.of(arm)
+    needs = estimator(variant.estimator).needs
+    if variant.propensity is not None or needs not in ("static", "temporal"):
+        return None
+    kinds = {kind for kind in ("static", "temporal") if _is_had(propensity, kind)}
+    if not kinds:
+        propensity_settings(propensity, needs, 0)
+    name, plus, options = arm.partition("+")
+    return f"{name}@{propensity}{plus}{options}" if needs in kinds else None
+
+
+def _is_had(propensity: str, kind: str) -> bool:
+    try:
+        propensity_settings(propensity, kind, 0)
+    except UnveilError:
+        return False
+    return True
+
+
 def _option(name: str, text: str) -> tuple[str, Any]:
     setting, value = parsed(text)
     if "." in setting:

@@ -13,11 +13,13 @@ from tests.pages import faults
 from unveil.errors import UnveilError
 from unveil.experiment.assumptions.axes import Point, axes
 from unveil.experiment.assumptions.files import write
+from unveil.experiment.assumptions.page import page
 from unveil.experiment.assumptions.plan import Assumptions, Spot
 from unveil.experiment.assumptions.run import Survey, run
 from unveil.experiment.assumptions.standing import Line, lines
 from unveil.experiment.assumptions.words import reading
 from unveil.experiment.grid.inline import Inline
+from unveil.experiment.report import Table
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source
 
@@ -42,6 +44,8 @@ def test_what_estimators_are_told_is_said_by_their_arms() -> None:
     assert noisy.arm("ideal") == "ideal"
     assert estimated.arm("itps") == "itps@popularity-temporal"
     assert estimated.arm("ips") is None, "it needs a static one"
+    with pytest.raises(UnveilError, match="Did you mean 'popularity'"):
+        replace(BASE, propensity="popularty").arm("itps")
 
 
 def plan_of(study: Study, values: Mapping[str, Sequence[object]], *estimators: str, replicates: int = 2) -> Assumptions:
@@ -98,6 +102,38 @@ def test_who_holds_who_fades_and_who_breaks(made_up: Survey) -> None:
     low = line(made_up, "corrected").lowest
     assert low is not None
     assert low.level.label == "2"
+
+
+def told_of(base: Point, hit: Mapping[str, int], values: Mapping[str, Sequence[object]]) -> Survey:
+    """A study whose estimators hit the same number of ten cases everywhere."""
+    plan = Assumptions(
+        Study(data="builtin", preset="quick"), base, axes(base, values), replicates=2, estimators=tuple(hit)
+    )
+    cells = {spot: hits(hit[spot.estimator]) for spot in plan.cell_jobs(Path("nowhere"))}
+    return Survey(plan, Source("builtin", "builtin", "made up"), cells, [], 0.0, 0)
+
+
+def test_what_was_not_tried_does_not_hold() -> None:
+    """There is no static timing, so that IPS has an arm at one point alone."""
+    base, values = replace(BASE, propensity="timing"), {"severity": (2.0,), "propensity": ("popularity",)}
+    found = told_of(base, {"naive": 2, "ips": 7, "itps": 7, "ideal": 8}, values)
+    told = reading(found)
+    assert told[0].startswith("Surely above naive at every level of every axis: ITPS.")
+    along = {part.partition(":")[0].removeprefix("Along "): part for part in told[2:]}
+    assert "IPS (not tried at timing)" in along["propensities"]
+    assert "naive at every level: ITPS." in along["severity p"]
+    made = page(found, "unveil")
+    counts = {each.label: each.value for each in made.key_figures}
+    assert counts["points where IPS beats naive"] == "1 of 1"
+    assert counts["points where ITPS beats naive"] == "3 of 3", "the base point is on both axes, and counts once"
+    verdicts = made.sections[0].blocks[1]
+    assert isinstance(verdicts, Table)
+    assert next(row for row in verdicts.rows if row[0] == "IPS")[1] == "–", "nothing is known along severity"
+
+
+def test_where_all_lose_none_closes_most() -> None:
+    found = told_of(BASE, {"naive": 4, "ips": 1, "itps": 2, "ideal": 8}, {"severity": (2.0,)})
+    assert "At the last level ITPS does least harm, and none closes any of the gap: −" in reading(found)[-1]
 
 
 def test_the_reading_is_chosen_by_the_figures(made_up: Survey) -> None:

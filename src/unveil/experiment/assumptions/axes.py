@@ -6,7 +6,7 @@ from typing import Any
 
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
-from unveil.experiment.variants import TRUE, propensity_settings
+from unveil.experiment.variants import TRUE, with_propensity
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,9 @@ class Point:
 
     def arm(self, name: str) -> str | None:
         """The arm of an estimator here; None where there is no such propensity of the kind it needs."""
-        needs = estimator(name).needs
-        if self.propensity == TRUE or needs not in ("static", "temporal"):
+        if self.propensity == TRUE or estimator(name).needs not in ("static", "temporal"):
             return name
-        try:
-            propensity_settings(self.propensity, needs, 0)
-        except UnveilError:
-            return None
-        return f"{name}@{self.propensity}"
+        return with_propensity(name, self.propensity)
 
 
 @dataclass(frozen=True)

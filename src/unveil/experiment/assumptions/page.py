@@ -32,12 +32,17 @@ def page(survey: Survey, command: str) -> Page:
 
 
 def _key_figures(survey: Survey) -> list[KeyFigure]:
-    """How many levels each estimator is surely above naive at."""
+    """At how many points each estimator is surely above naive."""
     every = lines(survey)
     names = dict.fromkeys(line.estimator for line in every)
-    counted = {name: [each for line in every if line.estimator == name for each in line.standings] for name in names}
+    counted = {
+        name: {each.level.point: each for line in every if line.estimator == name for each in line.standings}
+        for name in names
+    }  # the base point is on every axis, and counts once
     return [
-        KeyFigure(f"{sum(each.above for each in own)} of {len(own)}", f"levels at which {named(name)} beats naive")
+        KeyFigure(
+            f"{sum(each.above for each in own.values())} of {len(own)}", f"points where {named(name)} beats naive"
+        )
         for name, own in counted.items()
     ]
 
@@ -73,23 +78,23 @@ def _spot(each: Standing | None) -> Spot:
 
 
 def _verdicts(survey: Survey) -> Table:
-    every = lines(survey)
+    found = {(line.estimator, line.axis.name): line for line in lines(survey)}
     rows: list[list[Cell | str]] = [
-        [named(name), *(_verdict(line) for line in every if line.estimator == name)]
-        for name in dict.fromkeys(line.estimator for line in every)
+        [named(name), *(_verdict(found.get((name, axis.name))) for axis in survey.plan.axes)]
+        for name in dict.fromkeys(name for name, _ in found)
     ]
     return Table(
-        "holds: surely above naive at every level; breaks: surely below it at some; fades: neither. With the lowest "
-        "share of the gap and where it is",
+        "holds: surely above naive at every level it was tried at; breaks: surely below it at some; fades: neither. "
+        "With the lowest share of the gap and where it is",
         [Column("estimator"), *(Column(axis.title, False, f"{axis.breaks}?") for axis in survey.plan.axes)],
         rows,
         sortable=False,
     )
 
 
-def _verdict(line: Line) -> Cell | str:
-    low = line.lowest
-    if low is None or low.gap is None:
+def _verdict(line: Line | None) -> Cell | str:
+    low = None if line is None else line.lowest
+    if line is None or low is None or low.gap is None:
         return "–"
     return Cell(f"{line.verdict}: {share(low.gap.mean)} at {low.level.label.replace(chr(10), ' ')}", low.gap.mean)
 

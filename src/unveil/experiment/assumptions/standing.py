@@ -43,10 +43,16 @@ class Line:
 
     @property
     def verdict(self) -> Verdict:
-        """holds: surely above naive at every level; breaks: surely below it at some; fades: neither."""
+        """holds: surely above naive at every level it was tried at; breaks: surely below at some; fades: neither."""
         if any(each.below for each in self.standings):
             return "breaks"
         return "holds" if all(each.above for each in self.standings) else "fades"
+
+    @property
+    def untried(self) -> tuple[Level, ...]:
+        """The levels at which it has no arm."""
+        known = [each.level for each in self.standings]
+        return tuple(level for level in self.axis.levels if level not in known)
 
     @property
     def lowest(self) -> Standing | None:
@@ -56,7 +62,10 @@ class Line:
 
 
 def lines(survey: Survey) -> list[Line]:
-    """Every estimator between naive and ideal, along every axis on which it has an arm; levels without one are left out."""
+    """Every estimator between naive and ideal, along every axis; levels at which it has no arm are left out.
+
+    Where it has none along the whole axis there is no line: nothing is known of it there.
+    """
     between = [name for name in dict.fromkeys(survey.plan.estimators) if name not in (BASE, BOUND)]
     at = {level: standings(survey, level) for axis in survey.plan.axes for level in axis.levels}
     every = (

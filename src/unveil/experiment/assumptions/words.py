@@ -1,8 +1,8 @@
 """What the figure says, chosen by the figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from unveil.experiment.assumptions.axes import Axis, Point
+from unveil.experiment.assumptions.axes import Axis, Level, Point
 from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.assumptions.standing import Line, Standing, lines
 from unveil.experiment.names import listed, named, share
@@ -16,7 +16,7 @@ _HOLDS = {"holds": "surely above naive at every level", "breaks": "surely below 
 def reading(survey: Survey) -> list[str]:
     """The base point, each axis, and who holds everywhere."""
     found = lines(survey)
-    return [_overall(found), _base(survey), *(_axis(axis, found) for axis in survey.plan.axes)]
+    return [_overall(found, len(survey.plan.axes)), _base(survey), *(_axis(axis, found) for axis in survey.plan.axes)]
 
 
 def remarks(survey: Survey) -> str:
@@ -35,10 +35,12 @@ def described(point: Point) -> str:
     )
 
 
-def _overall(found: Sequence[Line]) -> str:
+def _overall(found: Sequence[Line], axes: int) -> str:
+    """Nothing holds everywhere that was not tried everywhere."""
     names = list(dict.fromkeys(line.estimator for line in found))
     verdicts = {name: [line.verdict for line in found if line.estimator == name] for name in names}
-    hold = [name for name in names if set(verdicts[name]) == {"holds"}]
+    whole = {name: [line for line in found if line.estimator == name and not line.untried] for name in names}
+    hold = [name for name in names if len(whole[name]) == axes and set(verdicts[name]) == {"holds"}]
     broken = [name for name in names if "breaks" in verdicts[name]]
     best, worst = _best_worst_case(found)
     told = [
@@ -83,7 +85,7 @@ def _axis(axis: Axis, found: Sequence[Line]) -> str:
     """Who holds, fades and breaks along the axis, and the best at its last level."""
     rows = [line for line in found if line.axis is axis]
     told = [
-        f"{words}: {listed(line.estimator for line in rows if line.verdict == verdict)}"
+        f"{words}: {', '.join(_tried(line) for line in rows if line.verdict == verdict)}"
         for verdict, words in _HOLDS.items()
         if any(line.verdict == verdict for line in rows)
     ]
@@ -103,10 +105,18 @@ def _axis(axis: Axis, found: Sequence[Line]) -> str:
 
 def said(axis: Axis) -> str:
     """severity p: 1, 2, 4."""
-    return f"{axis.title}: {', '.join(level.label.replace(chr(10), ' ') for level in axis.levels)}"
+    return f"{axis.title}: {_levels(axis.levels)}"
 
 
 def _fades(line: Line) -> str:
     """ITPS (at noisy 1, popularity)."""
-    where = [each.level.label.replace("\n", " ") for each in line.standings if not each.above]
-    return f"{named(line.estimator)} (at {', '.join(where)})"
+    return f"{_tried(line)} (at {_levels(each.level for each in line.standings if not each.above)})"
+
+
+def _tried(line: Line) -> str:
+    """IPS, or IPS (not tried at timing)."""
+    return f"{named(line.estimator)} (not tried at {_levels(line.untried)})" if line.untried else named(line.estimator)
+
+
+def _levels(levels: Iterable[Level]) -> str:
+    return ", ".join(level.label.replace("\n", " ") for level in levels)

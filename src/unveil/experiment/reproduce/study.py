@@ -77,9 +77,9 @@ class Study:
         return Recipe().changed({"estimator.name": name}).changed(changes)
 
     def _preset_of(self, variant: Variant) -> dict[str, Any]:
-        """The preset's clips are on the scale of true propensities: an arm with others of its own has none of them."""
+        """The preset's clips are on the scale of true propensities: an arm that is told others has none of them."""
         settings = self.training.settings(variant.estimator)
-        if (variant.propensity or TRUE).partition(":")[0] not in (TRUE, "noisy"):
+        if (variant.propensity or self.propensity).partition(":")[0] not in (TRUE, "noisy"):
             settings.pop("estimator.clip", None)
         return settings
 
