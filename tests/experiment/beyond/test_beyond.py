@@ -9,9 +9,9 @@ import pytest
 from tests.experiment.reproduce.small import made_up, tiny_study, tiny_world
 from tests.pages import faults
 from unveil.evaluation.stats import ratio_interval
+from unveil.experiment.beyond.page import sections
 from unveil.experiment.beyond.question import Beyond
 from unveil.experiment.beyond.shares import everywhere, levels, published, shares
-from unveil.experiment.beyond.page import sections
 from unveil.experiment.beyond.words import is_estimated, reading
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import TRUE
@@ -132,8 +132,15 @@ def test_without_a_gap_no_share_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("arm", "estimated"),
-    [("itps", False), ("itps+clip=0.1", False), ("itps@true", False), ("itps@noisy:1", False), ("ips@known-static", False),
-     ("itps@popularity+clip=5%", True), ("corrected@timing", True)],
+    [
+        ("itps", False),
+        ("itps+clip=0.1", False),
+        ("itps@true", False),
+        ("itps@noisy:1", False),
+        ("ips@known-static", False),
+        ("itps@popularity+clip=5%", True),
+        ("corrected@timing", True),
+    ],
 )
 def test_the_truth_with_noise_is_no_estimate(arm: str, estimated: bool) -> None:
     assert is_estimated(arm) is estimated
