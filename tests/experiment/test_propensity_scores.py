@@ -14,7 +14,10 @@ from tests.pages import faults
 from unveil.cli.main import app
 from unveil.data.sinks import write as write_log
 from unveil.data.slots import Slots
-from unveil.experiment.propensities.run import usable
+from unveil.errors import UnveilError
+from unveil.experiment.names import share
+from unveil.experiment.propensities.page import page as page_of
+from unveil.experiment.propensities.run import score_all, usable
 from unveil.experiment.propensities.score import correlation, relevance_of_first, scored
 from unveil.experiment.propensities.truth import Truth
 from unveil.propensity.build import build
@@ -71,6 +74,11 @@ def test_ratings_are_used_where_there_are_some() -> None:
     assert {"joint-rated-static", "popularity-static", "timing", "known-static"} <= set(usable(rated))
 
 
+def test_an_option_of_a_propensity_that_is_not_scored_is_refused() -> None:
+    with pytest.raises(UnveilError, match="unknown propensity that is scored"):
+        score_all(TOY.world, TOY.log, ["damped-static"], ["damped:exponent=1"])
+
+
 def test_as_it_is_typed(tmp_path: Path) -> None:
     TOY.world.save(tmp_path / "world")
     write_log(TOY.log, tmp_path / "log.csv")
@@ -87,5 +95,8 @@ def test_as_it_is_typed(tmp_path: Path) -> None:
     page = (tmp_path / "scores" / "index.html").read_text()
     assert "What each estimate assumes" in page
     assert not faults(page)
+    closed = max(about["scores"][name]["gap"] for name in ("damped-temporal", "popularity-static"))
+    assert closed < about["scores"]["known-static"]["gap"], "the reference is the truth, and no estimate"
+    assert page_of(about).key_figures[1].value == share(closed)
     again = CliRunner().invoke(app, [*asked, *options])
     assert "not empty" in str(again.exception)

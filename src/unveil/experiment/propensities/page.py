@@ -44,7 +44,7 @@ def page(about: Mapping[str, Any]) -> Page:
         [
             KeyFigure(f"{scores[best]['top']:.2f}", f"correlation among the 30 most relevant, {best}"),
             KeyFigure(
-                share(max(each["gap"] for each in scores.values())), "of the gap closed at most, were choices known"
+                share(max(each["gap"] for each in estimated.values())), "of the gap closed at most, were choices known"
             ),
             KeyFigure(number(about["naive"], 2).text, "mean relevance logit of the ten first without any correction"),
         ],

@@ -8,7 +8,7 @@ import numpy as np
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, unknown
 from unveil.experiment.propensities.score import Score, relevance_of_first, scored
 from unveil.experiment.propensities.truth import Truth
 from unveil.propensity.base import PROPENSITIES
@@ -49,18 +49,27 @@ def score_all(
     tell: Callable[[str], None] = lambda _: None,
 ) -> Scores:
     """Fit each on the training part, as a training would, and score it at training events drawn at random."""
+    asked = list(names or usable(log))
+    refuse_stray(assignments, asked)
     part = world.aligned_with(log)
     train = leave_one_out(Sequences.of(log)).train
     if not len(train):
         raise UnveilError("the log has no training events: no user has three or more")
     truth = Truth.of(part, train, slots, np.random.default_rng(seed))
     found = {}
-    for name in names or usable(log):
+    for name in asked:
         tell(name)
         model = build(name, _options(name, assignments), train, log=log, world=part)
         found[name] = scored(model, truth)
     naive = relevance_of_first(truth.log_taken(), truth.logit_MV)
     return Scores(found, len(truth.slots), part.n_items, len(train), part.severity, naive)
+
+
+def refuse_stray(assignments: Sequence[str], names: Sequence[str]) -> None:
+    """An option of a propensity that is not scored would say nothing."""
+    for text in assignments:
+        if (name := text.partition(":")[0]) not in names:
+            raise unknown("propensity that is scored", name, names)
 
 
 def _options(name: str, assignments: Sequence[str]) -> dict[str, object]:
