@@ -5,10 +5,12 @@ import pytest
 
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
-from unveil.experiment.advise.candidates import candidates, from_a_log, probe, weights
+from unveil.experiment.advise.candidates import candidates, family, from_a_log, probe, weights
+from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios
 from unveil.experiment.advise.source import Looks, some_users
 from unveil.experiment.variants import Variant
+from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 
@@ -37,6 +39,20 @@ def test_efforts_name_what_there_is(effort: Effort) -> None:
     found = candidates(effort.estimators, ("popularity",), effort.clips)
     assert len(found.usable) > len(effort.estimators)
     assert len(scenarios(effort.choices, effort.severities)) == len(effort.choices) * len(effort.severities)
+
+
+@pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
+def test_an_effort_can_be_sure_of_something(effort: Effort) -> None:
+    """A gain of five standard deviations of its units stands out from all candidates that a rated log allows."""
+    every = dict.fromkeys(family(name) for name in from_a_log() if PROPENSITIES[name].source in ("nothing", "ratings"))
+    tried = candidates(effort.estimators, effort.propensities or tuple(every), effort.clips).usable
+    shape = len(effort.choices) * len(effort.severities), effort.worlds, effort.replicates
+    noise_ZWR = np.random.default_rng(0).normal(size=shape)
+    found = mean_over_strata(noise_ZWR)
+    deviation = found.difference / found.effect
+    p = mean_over_strata(noise_ZWR - found.difference + 5 * deviation).p
+    assert len(tried) > 10
+    assert p * (len(tried) - 1) < 0.05
 
 
 def test_weights_can_be_clipped_and_offsets_cannot() -> None:

@@ -64,10 +64,10 @@ EFFORTS = {
         clips=("5%",),
     ),
     "thorough": Effort(
-        about="three worlds, three kinds of users, three severities, all estimators: an answer to act on",
+        about="six worlds, three kinds of users, three severities, all estimators: an answer to act on",
         users=2000,
-        worlds=3,
-        replicates=2,
+        worlds=6,  # they are the units: with three, corrected for a hundred candidates, nothing could ever be sure
+        replicates=1,
         choices=("rational_exposed", "categorical_exposed", "rational_all"),
         severities=(1.0, 2.0, 4.0),
         estimators=(
