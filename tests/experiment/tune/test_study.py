@@ -1,5 +1,6 @@
 import csv
 import json
+import shutil
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +113,15 @@ def test_a_folder_of_something_else_is_left_alone(tuned: Tuned, tmp_path: Path) 
         study(tuned.study.experiment, tuned.study.plan, tmp_path)
     with pytest.raises(UnveilError, match="is a file"):
         study(tuned.study.experiment, tuned.study.plan, tmp_path / "letter.txt")
+
+
+def test_a_damaged_journal_is_told(tuned: Tuned, tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(tuned.folder, folder)
+    lines = (folder / "journal.log").read_text().splitlines(keepends=True)
+    (folder / "journal.log").write_text("".join([*lines[:5], lines[5][:20], *lines[6:]]))
+    with pytest.raises(UnveilError, match="the study's journal is damaged"):
+        study(tuned.study.experiment, tuned.study.plan, folder)
 
 
 def test_settings_that_cannot_be_trained_are_a_result(tuned: Tuned, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Ledger:
     def _again(self, entry: int, attempts: Sequence["FrozenTrial"]) -> None:
         """Two who do this at once make two trials; `claim` lets the first of them count.
 
-        An attempt that was never claimed says nothing of the settings: it may have been one too many in a smaller study.
+        An attempt that nobody claimed says nothing of the settings: it may have been one too many in a smaller study.
         """
         claimed = [trial for trial in attempts if ENTRY in trial.user_attrs]
         known = max(claimed, key=lambda trial: len(trial.params), default=None)

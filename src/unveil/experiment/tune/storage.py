@@ -72,7 +72,11 @@ def _journal(path: Path) -> "BaseStorage":
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     name = str(path.resolve())  # the same whatever folder the process works in
-    return optuna.storages.JournalStorage(JournalFileBackend(name, JournalFileOpenLock(name)))
+    try:
+        return optuna.storages.JournalStorage(JournalFileBackend(name, JournalFileOpenLock(name)))
+    except (ValueError, LookupError) as error:  # as after a disk was full: half a line, and others behind it
+        hint = "Restore it from a copy, or name another folder."
+        raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
 
 
 def _database(url: str) -> "RDBStorage":
