@@ -13,8 +13,8 @@ from unveil.training.recipe import Recipe
 _CASES = (
     "The last event of a history is its test case, the one before it the validation case; the context of a case is all "
     "that comes before it. What a user has met does not compete; equal scores count against the target. Negatives are "
-    "drawn once for each replicate and shared by all arms; a user's validation and test case meet the same draw, but for "
-    "the two targets and what was met between them. θ̂ is counted in the training events that the models see."
+    "drawn once for each replicate and shared by all arms; a user’s validation and test case meet the same draw, but "
+    "for the two targets and what was met between them. θ̂ is counted in the training events that the models see."
 )
 
 
