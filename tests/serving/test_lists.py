@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -104,3 +105,34 @@ def test_novelty_lists_what_is_less_popular(finished: Finished) -> None:
         return float(recommender.count_V[recommender.items.index(frame["item_id"])].mean())
 
     assert popularity(0.0) > popularity(0.5) > popularity(1.0)
+
+
+def test_a_file_of_histories_gives_a_list_for_each_of_them(finished: Finished, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.csv"
+    path.write_text(
+        "user_id,item_id,timestamp\nnew,002,2\nnew,001,1\n0003,005,1\nnew,stranger,3\nghost,stranger,1\n0003,006,2\n"
+    )
+    recommender = Recommender.load(finished.folder)
+    expected = recommender.recommend_for([["005", "006"], ["001", "002"]], recommender.choice(3, novelty=0.4)).frame
+    asked = Asked(histories=path, k=3, novelty=0.4, reasons=1)
+    lists = lists_for(finished.folder, asked)
+    assert lists.frame["user_id"].to_list() == ["0003"] * 3 + ["new"] * 3
+    assert_frame_equal(lists.frame.select("item_id", "score", "rank"), expected.drop("user_id"))
+    assert (lists.unknown_items, lists.unknown_users) == (("stranger",), ("ghost",))
+    share = recommender.count_V / recommender.count_V.sum()
+    assert lists.frame["popularity"].to_list() == [share[int(item)] for item in lists.frame["item_id"]]
+    assert set(lists.frame["reasons"].str.slice(0, 3)) <= {"001", "002", "005", "006"}
+    both = lists_for(finished.folder, replace(asked, fallback=True))
+    assert both.fallback_users == ("ghost",)
+    assert both.frame["user_id"].to_list()[-3:] == ["ghost"] * 3
+
+
+def test_a_file_of_histories_that_nobody_knows(finished: Finished, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.csv"
+    path.write_text("user_id,item_id,timestamp\na,x,1\nb,y,2\n")
+    with pytest.raises(UnveilError, match="no item of the histories is known: found 'x, y'"):
+        lists_for(finished.folder, Asked(histories=path))
+    lists = lists_for(finished.folder, Asked(histories=path, k=1, fallback=True))
+    assert (lists.frame["user_id"].to_list(), lists.fallback_users) == (["a", "b"], ("a", "b"))
+    with pytest.raises(UnveilError, match="a history or users as well"):
+        Asked(histories=path, history="001")

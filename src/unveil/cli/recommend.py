@@ -37,6 +37,9 @@ def recommend(
     history: Annotated[
         str | None, typer.Option(help="Item ids with commas between them, oldest first.", metavar="A,B,C")
     ] = None,
+    histories: Annotated[
+        Path | None, typer.Option(help="Log of histories, of new users too: any that `unveil data describe` takes.")
+    ] = None,
     users: Annotated[Path | None, typer.Option(help="File with one user id a line; all users where not given.")] = None,
     k: Annotated[int, typer.Option("-k", help="Items in a list.")] = 10,
     keep_seen: Annotated[bool, typer.Option("--keep-seen", help="List items of the history too.")] = False,
@@ -81,6 +84,7 @@ def recommend(
         refuse_existing(output, overwrite=overwrite)
     asked = Asked(
         history=history,
+        histories=histories,
         users=users,
         k=k,
         filter_seen=not keep_seen,
@@ -92,7 +96,7 @@ def recommend(
         reasons=reasons,
         fallback=fallback is Fallback.popularity,
     )
-    if output is not None and history is None and users is None:
+    if output is not None and history is None and histories is None and users is None:
         typer.echo(f"{output}: {quantity(write_all(run, asked, output), 'row')}")
         return
     lists = lists_for(run, asked)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
@@ -22,11 +23,13 @@ from unveil.serving.streaming import write_frames
 class Asked:
     """Whom lists are for, and what they are to be like.
 
-    A history is text with commas between ids; files of users, candidates and exclusions have one id a line. Without a
-    history or a file of users, everybody in the log is meant. Conditions are about the attributes in the file `items`.
+    A history is text with commas between ids; histories are a log of their own, of new users or old ones; files of
+    users, candidates and exclusions have one id a line. Without any of them, everybody in the log is meant. Conditions
+    are about the attributes in the file `items`.
     """
 
     history: str | None = None
+    histories: Path | None = None
     users: Path | None = None
     k: int = 10
     filter_seen: bool = True
@@ -41,6 +44,8 @@ class Asked:
     def __post_init__(self) -> None:
         if self.history is not None and self.users is not None:
             raise UnveilError("a history and a file of users were both given", expected="one of them")
+        if self.histories is not None and (self.history is not None or self.users is not None):
+            raise UnveilError("histories were given, and a history or users as well", expected="one of them")
         if self.where and self.items is None:
             raise UnveilError("conditions need attributes of items", hint="Name their file with --items.")
 
@@ -60,10 +65,27 @@ def lists_for(folder: Path, asked: Asked) -> Recommendations:
     choice = asked.choice(recommender)
     if asked.history is not None:
         return _after(recommender, asked, choice)
-    users = None if asked.users is None else read_ids(asked.users, "user")
+    if asked.histories is not None:
+        return _of_log(recommender, Interactions.read(asked.histories), asked, choice)
+    return _of(recommender, None if asked.users is None else read_ids(asked.users, "user"), asked, choice)
+
+
+def _of_log(recommender: Recommender, log: Interactions, asked: Asked, choice: Choice) -> Recommendations:
+    """The lists of everybody in another log, after the histories that it holds."""
+    users, is_known = log.users.ids.to_list(), recommender.items.index(log.items.ids) != UNKNOWN
+    unknown = tuple(log.items.ids.filter(~pl.Series(is_known)))
+    if asked.fallback and not is_known.any():
+        cold = _cold(recommender, users, choice, asked)
+        return Recommendations(cold, unknown_items=unknown, fallback_users=tuple(users))
+    return replace(_of(recommender.with_histories(log), users, asked, choice), unknown_items=unknown)
+
+
+def _of(recommender: Recommender, users: list[str] | None, asked: Asked, choice: Choice) -> Recommendations:
+    """The lists of these users, or of all; strangers get what is popular, where that was asked for."""
     strangers = [] if users is None else _strangers(recommender, users)
     if strangers and asked.fallback:
-        known = [user for user in users or [] if user not in set(strangers)]
+        cold = set(strangers)
+        known = [user for user in users or [] if user not in cold]
         lists = recommender.recommend(known, choice, filter_seen=asked.filter_seen)
         return Recommendations(
             joined([_explained(recommender, lists.frame, asked), _cold(recommender, strangers, choice, asked)]),

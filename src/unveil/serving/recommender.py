@@ -4,7 +4,7 @@ Shapes: B users of a batch, K places, V items.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -154,6 +154,23 @@ class Recommender:
         )
         unknown = [raw for given, found in zip(histories, index, strict=True) for raw in _unknown(given, found)]
         return Recommendations(joined(frames), unknown_items=tuple(dict.fromkeys(unknown)))
+
+    def with_histories(self, log: Interactions) -> Self:
+        """The same model, asked about the histories of another log: those of new users, or what came since.
+
+        Events with items that nobody knows are passed over, and so are users who have no others. Popularity stays that
+        of the log that was learnt from.
+        """
+        taken, place_V = log.interacted(), self.items.index(log.items.ids)
+        known = taken.where(place_V[taken.item] != UNKNOWN).compact()
+        if not len(known):
+            hint = "Give ids as they are written in the log that the model was trained on."
+            raise UnveilError("no item of the histories is known", found=", ".join(log.items.ids.head(5)), hint=hint)
+        sequences = Sequences.of(known)
+        item_N = self.items.index(known.items.ids)[sequences.item_N]
+        other = replace(self, users=known.users, sequences=replace(sequences, item_N=item_N, n_items=len(self.items)))
+        vars(other)["count_V"] = self.count_V
+        return other
 
     def popular(self, names: Sequence[str], k: int | Choice = 10) -> pl.DataFrame:
         """The same list for each name, by log popularity, whatever the dial: for those of whom nothing is known."""
