@@ -7,6 +7,8 @@ import pytest
 
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
+from unveil.estimators.base import ESTIMATORS, estimator
+from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.learning import events
 from unveil.experiment.clipping import quantile, resolved, share_of
 from unveil.experiment.names import named
@@ -67,6 +69,16 @@ def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> Non
         told = replace(study, propensity=estimated)
         assert "clip" not in told.recipe("itps", 3).estimator, "0.02 is above all popularities: nothing would be left"
         assert told.recipe("itps@true", 3).estimator["clip"] == 0.02
+
+
+@pytest.mark.parametrize("preset", ["quick", "converged"])
+def test_all_that_weigh_by_the_inverse_have_one_clip(preset: str) -> None:
+    """Or one of them would win or lose by its clip alone."""
+    study = Study(data="builtin", preset=preset)
+    by_inverse = [n for n in ESTIMATORS if issubclass(estimator(n), InversePropensity) and n != "itps-shrunk"]
+    assert set(by_inverse) == {"ips", "itps", "doubly-robust"}
+    assert {study.recipe(name, 0).estimator["clip"] for name in by_inverse} == {0.02}
+    assert "clip" not in study.recipe("doubly-robust@popularity", 0).estimator
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,9 @@ _CLIP = {"estimator.clip": 0.2}
 #: clipping the 2 to 4% least visible of the events leaves 27% or more at p = 1 … 4.
 _SMALL_CLIP = {"estimator.clip": 0.02}
 
+#: For all that weigh events by the inverse of a propensity, and do not cut their weights by themselves.
+_CLIPPED = {"ips": _SMALL_CLIP, "itps": _SMALL_CLIP, "doubly-robust": _SMALL_CLIP}
+
 PAPER = Preset(
     "the authors' settings, tuned for each estimator apart",
     PAPER_TRAINING,
@@ -78,7 +81,7 @@ CONVERGED = Preset(
         "training.weight_decay": 0.01,
         "training.validate_every": 3,
     },
-    {"ips": _SMALL_CLIP, "itps": _SMALL_CLIP},
+    _CLIPPED,
 )
 
 QUICK = Preset(
@@ -93,7 +96,7 @@ QUICK = Preset(
         "training.schedule": "linear",
         "training.validate_every": 3,
     },
-    {"ips": _SMALL_CLIP, "itps": _SMALL_CLIP},
+    _CLIPPED,
 )
 
 PRESETS: Mapping[str, Preset] = {"paper": PAPER, "converged": CONVERGED, "quick": QUICK}
