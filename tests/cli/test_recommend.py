@@ -128,7 +128,7 @@ def test_reasons_novelty_and_conditions(unveil: Command, finished: Finished, tmp
     asked = ["recommend", finished.folder, "--history", "001,002", "-k", 3, "--novelty", 0.5, "--reasons", 1]
     done = unveil(*asked, "--items", tmp_path / "items.csv", "--where", "kind=b", "--as", "csv")
     frame = pl.read_csv(StringIO(done.out), infer_schema=False)
-    assert frame.columns == ["item_id", "score", "rank", "popularity", "reasons"]
+    assert frame.columns == ["item_id", "score", "rank", "popularity", "propensity", "propensity_source", "reasons"]
     assert all(int(item) % 2 for item in frame["item_id"])
     assert set(frame["reasons"].str.slice(0, 3)) <= {"001", "002"}
 

@@ -9,6 +9,7 @@ import torch
 
 from tests.estimators.toys import Toy, random_world
 from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.base import PROPENSITIES, PropensityModel
@@ -16,6 +17,7 @@ from unveil.propensity.build import build
 from unveil.propensity.impressions import storage
 from unveil.propensity.impressions.fit import ExposureFit, fit
 from unveil.propensity.impressions.learn import Learning
+from unveil.serving.exposure import exposure_table
 
 TOY = Toy.drawn(random_world(users=30))
 _DAY = 86_400_000_000
@@ -80,6 +82,15 @@ def test_fitting_returns_the_model_itself_and_changes_nothing_the_second_time(mo
     before = model(TOY.slots)
     assert model.fit(TOY.train) is model
     assert torch.equal(model(TOY.slots), before)
+
+
+def test_those_who_serve_get_a_value_for_every_item(model: PropensityModel) -> None:
+    table = exposure_table(model, Sequences.of(_clocked()), TOY.train)
+    assert table is not None
+    assert table.source.startswith(model.name)
+    known = ~np.isnan(table.theta_SV)
+    assert known.all() or model.source == "logged"
+    assert ((table.theta_SV[known] > 0) & (table.theta_SV[known] <= 1)).all()
 
 
 def test_it_says_what_it_is(model: PropensityModel) -> None:

@@ -18,7 +18,7 @@ from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.serving import folder
 from unveil.serving.recommender import Recommender
 
-PARTS = ["model.safetensors", "items.parquet", "users.parquet", "histories.safetensors"]
+PARTS = ["model.safetensors", "items.parquet", "users.parquet", "histories.safetensors", "exposure.safetensors"]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from polars.testing import assert_frame_equal
 
 from tests.runs import Finished
 from unveil.errors import UnveilError
+from unveil.serving.explained import COLUMNS
 from unveil.serving.lists import Asked, lists_for, write_all
 from unveil.serving.recommender import Recommender
 
@@ -53,7 +54,7 @@ def test_the_lists_of_everybody_are_written_as_they_are_made(finished: Finished,
     assert write_all(finished.folder, Asked(k=3, reasons=2), path) == 3 * 40
     whole = lists_for(finished.folder, Asked(k=3, reasons=2)).frame
     assert_frame_equal(pl.read_parquet(path), whole)
-    assert whole.columns == ["user_id", "item_id", "score", "rank", "popularity", "reasons"]
+    assert whole.columns == ["user_id", "item_id", "score", "rank", *COLUMNS]
     assert whole["reasons"].str.count_matches(r"0\d\d [×÷] \d").to_list() == [2] * len(whole)
 
 

@@ -78,7 +78,9 @@ def print_lists(frame: "pl.DataFrame", form: str) -> None:
 
 
 def _shown(value: object) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.4f}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}"  # a propensity may be tiny
 
 
 def write_lists(frame: "pl.DataFrame", path: Path) -> None:

@@ -6,6 +6,7 @@ about.json               versions, the log's fingerprint and figures, propensity
 training.jsonl           a line an epoch
 checkpoint.safetensors   what --resume goes on from
 model.safetensors, items.parquet, users.parquet, histories.safetensors, manifest.json: the recommender
+exposure.safetensors     what its propensity says of every item, where it was trained with one
 cases.safetensors, negatives.safetensors: what is asked, and against what
 metrics.json, cases.parquet: the results in summary, and case by case
 README.md                the model card

@@ -35,6 +35,7 @@ from unveil.experiment.negatives import with_negatives
 from unveil.files import explained, write_whole
 from unveil.locking import alone_in, refuse_busy
 from unveil.serving import folder as model_folder
+from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
 from unveil.training.distributed.team import SOLO, Team
@@ -97,7 +98,8 @@ def run(
         fitted = ready.fit(parts.validation, keep=keep, watch=watch, team=team)
         evaluation = parts.evaluator.evaluate(ready.model)
         log, whole = parts.log, parts.split.whole
-        recommender = Recommender(ready.model, log.items, log.users, whole, experiment.model.length)
+        exposure = exposure_table(ready.propensity, whole, parts.split.train)
+        recommender = Recommender(ready.model, log.items, log.users, whole, experiment.model.length, exposure)
         _finish(folder, experiment, recommender, parts.evaluator, evaluation, fitted)
     return Run(folder, experiment, fitted, recommender, evaluation)
 

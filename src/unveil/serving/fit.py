@@ -8,6 +8,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilWarning
+from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
 from unveil.training.fit import prepare, validation_of
@@ -34,4 +35,5 @@ def fit(
     for doubt in ready.warnings():
         warn(doubt, UnveilWarning, stacklevel=3)
     ready.fit(validation_of(split, recipe), watch=watch)
-    return Recommender(ready.model, log.items, log.users, split.whole, recipe.model.length)
+    exposure = exposure_table(ready.propensity, split.whole, split.train)
+    return Recommender(ready.model, log.items, log.users, split.whole, recipe.model.length, exposure)

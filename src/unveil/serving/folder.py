@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file as load_weights
 from safetensors.torch import save as weight_bytes
@@ -24,16 +24,18 @@ from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.files import atomic_folder, write_whole
 from unveil.models.base import Backbone, backbone
+from unveil.serving.exposure import ExposureTable
 from unveil.serving.recommender import Recommender
 from unveil.settings import built, plain
 
 FORMAT = "unveil recommender 1"
-MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES = (
+MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE = (
     "manifest.json",
     "model.safetensors",
     "items.parquet",
     "users.parquet",
     "histories.safetensors",
+    "exposure.safetensors",
 )
 #: What the novelty dial was measured to give and to take, where it was; beside the model, and no part of it.
 DIAL = "dial.json"
@@ -62,6 +64,10 @@ def write(recommender: Recommender, folder: Path) -> None:
         write_whole(folder / name, part)
     hashes = {name: sha256(part).hexdigest() for name, part in content.items()}
     hashes[HISTORIES] = write_arrays(folder / HISTORIES, {name: _column(sequences, name) for name in _ARRAYS})
+    if recommender.exposure is None:
+        (folder / EXPOSURE).unlink(missing_ok=True)
+    else:
+        hashes[EXPOSURE] = _write_exposure(folder / EXPOSURE, recommender.exposure)
     manifest = {
         "format": FORMAT,
         "unveil": __version__,
@@ -77,7 +83,7 @@ def load(folder: Path) -> Recommender:
     """Read what `write` wrote, and refuse anything else."""
     manifest = _manifest(folder)
     try:
-        for name in (WEIGHTS, ITEMS, USERS, HISTORIES):
+        for name in (WEIGHTS, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
             _check(folder / name, manifest["sha256"][name])
         return _assembled(folder, manifest)
     except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -130,7 +136,22 @@ def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
     model.load_state_dict(load_weights(folder / WEIGHTS))
     arrays = load_arrays(folder / HISTORIES)
     sequences = Sequences(clock=None, n_items=len(items), n_steps=int(manifest["n_steps"]), **arrays)
-    return Recommender(model.eval(), items, users, sequences, int(manifest["length"]))
+    exposure = _read_exposure(folder / EXPOSURE, len(items)) if EXPOSURE in manifest["sha256"] else None
+    return Recommender(model.eval(), items, users, sequences, int(manifest["length"]), exposure)
+
+
+def _write_exposure(path: Path, table: ExposureTable) -> str:
+    arrays = {name: Streamed.of(getattr(table, name)) for name in ("step_S", "theta_SV")}
+    return write_arrays(path, arrays, {"about": json.dumps({"name": table.name, "over": table.over})})
+
+
+def _read_exposure(path: Path, n_items: int) -> ExposureTable:
+    with safe_open(path, framework="numpy") as file:
+        about = json.loads((file.metadata() or {})["about"])
+        step_S, theta_SV = file.get_tensor("step_S"), file.get_tensor("theta_SV")
+    if theta_SV.shape != (len(step_S), n_items) or not len(step_S):
+        raise ValueError(f"{EXPOSURE} is of other items")
+    return ExposureTable(str(about["name"]), str(about["over"]), step_S, theta_SV)
 
 
 def _check(path: Path, expected: str) -> None:

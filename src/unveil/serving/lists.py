@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import UNKNOWN
@@ -15,6 +14,7 @@ from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
 from unveil.serving.choice import Choice
 from unveil.serving.explained import explained, explained_schema
+from unveil.serving.exposure import next_steps
 from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, joined
 from unveil.serving.streaming import write_frames
 
@@ -119,13 +119,11 @@ def _after(recommender: Recommender, asked: Asked, choice: Choice) -> Recommenda
 def _explained(recommender: Recommender, frame: pl.DataFrame, asked: Asked) -> pl.DataFrame:
     if not asked.reasons:
         return frame
-    return explained(recommender, frame, _histories(recommender, frame["user_id"]), asked.reasons)
-
-
-def _histories(recommender: Recommender, users: pl.Series) -> Mapping[str, NDArray[Any]]:
-    names = users.unique(maintain_order=True)
-    index = recommender.users.index(names)
-    return {name: recommender.sequences.history(int(user)) for name, user in zip(names, index, strict=True)}
+    names = frame["user_id"].unique(maintain_order=True)
+    user_B, sequences = recommender.users.index(names), recommender.sequences
+    histories = {name: sequences.history(int(user)) for name, user in zip(names, user_B, strict=True)}
+    steps = dict(zip(names, next_steps(sequences, user_B).tolist(), strict=True))
+    return explained(recommender, frame, histories, asked.reasons, steps)
 
 
 def _cold(recommender: Recommender, users: Sequence[str], choice: Choice, asked: Asked) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import Cells, no_cells, seen_cells
 from unveil.models.baselines import log_share
 from unveil.serving.choice import Choice, refuse_beyond_catalogue
+from unveil.serving.exposure import ExposureTable
 from unveil.serving.novelty import popularity, shift
 from unveil.wording import quantity
 
@@ -62,6 +63,7 @@ class Recommender:
     users: Vocabulary
     sequences: Sequences
     length: int
+    exposure: ExposureTable | None = None  # of the propensity that it was trained with, where there was one
 
     @classmethod
     def fit(
@@ -168,7 +170,9 @@ class Recommender:
             raise UnveilError("no item of the histories is known", found=", ".join(log.items.ids.head(5)), hint=hint)
         sequences = Sequences.of(known)
         item_N = self.items.index(known.items.ids)[sequences.item_N]
-        other = replace(self, users=known.users, sequences=replace(sequences, item_N=item_N, n_items=len(self.items)))
+        asked_of = replace(sequences, item_N=item_N, n_items=len(self.items))
+        exposure = None if self.exposure is None else self.exposure.now()
+        other = replace(self, users=known.users, sequences=asked_of, exposure=exposure)
         vars(other)["count_V"] = self.count_V
         return other
 
@@ -196,6 +200,11 @@ class Recommender:
     def count_V(self) -> NDArray[np.int64]:
         """How often each item was taken."""
         return popularity(self.sequences)
+
+    @cached_property
+    def share_V(self) -> NDArray[np.float64]:
+        """Popularity of each item, as a share of all interactions."""
+        return np.asarray(self.count_V / max(1, int(self.count_V.sum())))
 
     @property
     def popularity_1V(self) -> Tensor:

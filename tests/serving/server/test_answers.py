@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -6,7 +7,9 @@ import pytest
 
 from tests.runs import Finished
 from tests.serving.server.conftest import TITLES, Client
+from unveil.serving.exposure import ExposureTable, next_steps
 from unveil.serving.server.shelf import Shelf
+from unveil.serving.server.wire import Question
 
 
 def ask(client: Client, **question: object) -> dict[str, Any]:
@@ -72,6 +75,31 @@ def test_the_dial_lists_what_is_less_popular(client: Client) -> None:
 
     assert popularity(0) >= popularity(0.5) >= popularity(1)
     assert popularity(0) > popularity(1)
+
+
+def test_items_come_with_the_propensity_of_training(client: Client, finished: Finished) -> None:
+    recommender = finished.run.recommender
+    assert recommender.exposure is not None
+    questions: list[dict[str, object]] = [{"history": ["001"]}, {"user": "0003"}, {"history": []}]
+    for question in questions:
+        for item in ask(client, **question, k=3)["items"]:
+            theta = recommender.exposure.at(None)[recommender.items.find(item["item_id"])]
+            assert item["propensity"] == pytest.approx(float(theta), rel=1e-6)
+            assert item["propensity_source"] == "popularity-temporal"
+    assert client.get("/v1/models").json()[0]["propensity"] == "popularity-temporal"
+
+
+def test_a_known_user_is_given_the_propensity_of_the_next_step(shelf: Shelf) -> None:
+    old = shelf.model(None)
+    theta_SV = np.full((2, 30), 0.25, np.float32)
+    theta_SV[1] = 0.5
+    sequences = replace(old.recommender.sequences, n_steps=50)
+    step = int(next_steps(sequences, np.array([3]))[0])
+    table = ExposureTable("mine", "users", np.array([step, 49]), theta_SV)
+    served = replace(old, recommender=replace(old.recommender, sequences=sequences, exposure=table))
+    known, stranger = served.answer([Question(user="0003", k=1), Question(history=["001"], k=1)])
+    assert (known.items[0].propensity, stranger.items[0].propensity) == (0.25, 0.5)
+    assert known.items[0].propensity_source == "mine, mean over users"
 
 
 def test_reasons_are_what_leaving_one_out_does(client: Client, finished: Finished) -> None:

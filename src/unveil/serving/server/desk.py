@@ -77,6 +77,7 @@ class Desk:
             items=len(recommender.items),
             users=len(recommender.users),
             length=recommender.length,
+            propensity=served.propensity,
             dial=[dict(point) for point in served.dial],
         )
 

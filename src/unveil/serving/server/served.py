@@ -21,6 +21,7 @@ from unveil.evaluation.scorer import at_rest
 from unveil.evaluation.seen import no_cells
 from unveil.serving.attributes import Attributes
 from unveil.serving.choice import Choice
+from unveil.serving.exposure import POPULARITY, exposed, next_steps
 from unveil.serving.reasons import effects
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.wire import Answer, Found, Listed, Question, Reason
@@ -65,11 +66,16 @@ class Served:
         """What to call each item: its title, or its id."""
         return [self.beside.titles.get(raw, raw) for raw in self.ids]
 
-    @cached_property
+    @property
     def share_V(self) -> NDArray[np.float64]:
         """Popularity of each item, as a share of all interactions."""
-        count_V = self.recommender.count_V
-        return np.asarray(count_V / max(1, count_V.sum()))
+        return self.recommender.share_V
+
+    @property
+    def propensity(self) -> str:
+        """Whose word on exposure is given with the items."""
+        exposure = self.recommender.exposure
+        return POPULARITY if exposure is None else exposure.source
 
     @cached_property
     def fallback_1V(self) -> Tensor:
@@ -161,6 +167,7 @@ class Served:
         top_1K, score_1K = (choice if len(history) else choice.unturned())(scores_1V, seen)
         top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
         why = self._reasons(history, top_K, question.reasons)
+        shown = exposed(self.recommender.exposure, self.share_V, top_K, self._step(question))
         items = [
             Listed(
                 item_id=self.ids[item],
@@ -168,9 +175,13 @@ class Served:
                 rank=rank,
                 score=score,
                 popularity=float(self.share_V[item]),
+                propensity=exposure.propensity,
+                propensity_source=exposure.source,
                 reasons=reasons,
             )
-            for rank, (item, score, reasons) in enumerate(zip(top_K, score_1K[0].tolist(), why, strict=False), 1)
+            for rank, (item, score, exposure, reasons) in enumerate(
+                zip(top_K, score_1K[0].tolist(), shown, why, strict=False), 1
+            )
         ]
         return Answer(
             model=self.name,
@@ -179,6 +190,11 @@ class Served:
             unknown_items=unknown,
             fallback=None if len(history) else "popularity",
         )
+
+    def _step(self, question: Question) -> int | None:
+        """The step that comes next for a known user; None for anybody else."""
+        user = UNKNOWN if question.user is None else self.recommender.users.find(question.user)
+        return None if user == UNKNOWN else int(next_steps(self.recommender.sequences, np.array([user]))[0])
 
     def _reasons(self, history: History, top_K: list[int], count: int) -> list[list[Reason]]:
         if not count or not len(history) or not top_K:

@@ -12,7 +12,7 @@ from threading import Lock
 from unveil.errors import UnveilError, unknown
 from unveil.serving.embeddings import network_of
 from unveil.serving.export import servable
-from unveil.serving.folder import DIAL, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS, read_dial, version_of
+from unveil.serving.folder import DIAL, EXPOSURE, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS, read_dial, version_of
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.served import Beside, Served
 
@@ -83,7 +83,7 @@ def load(name: str, folder: Path, beside: Beside) -> Served:
 
 def signature(folder: Path) -> Signature:
     """When the files of a model were last changed, how large they are, and which files they are."""
-    return tuple(_stat(folder / name) for name in (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, DIAL))
+    return tuple(_stat(folder / name) for name in (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE, DIAL))
 
 
 def _stat(path: Path) -> tuple[int, int, int]:

@@ -60,6 +60,10 @@ class Listed(BaseModel):
     rank: int
     score: float
     popularity: float = Field(description="Share of all interactions: a proxy of how often it was shown.")
+    propensity: float = Field(description="How likely the item is to be shown, by the source; at a user's next step.")
+    propensity_source: str = Field(
+        description="The propensity that the model was trained with; popularity where it knows none of the item."
+    )
     reasons: list[Reason] = []
 
 
@@ -98,6 +102,7 @@ class Model(BaseModel):
     items: int
     users: int
     length: int = Field(description="Events of a history that are read, plus one.")
+    propensity: str = Field(description="Source of the items' propensities, or popularity where there is none.")
     dial: list[dict[str, float]] = Field(
         default=[], description="What the novelty dial was measured to give and to take."
     )

@@ -129,8 +129,10 @@ function listed(item, elsewhere) {
   const entry = element("li");
   const name = element("span", titled(item), "name");
   if (elsewhere && !elsewhere.has(item.item_id)) name.append(element("span", "only here", "only"));
-  const share = element("span", percent(item.popularity), "share");
-  share.title = "Share of all interactions, a proxy of how often it was shown";
+  const share = element("span", percent(item.propensity), "share");
+  share.title = item.propensity_source === "popularity"
+    ? "Share of all interactions, a proxy of how often it was shown"
+    : `How likely it is to be shown: ${item.propensity_source}`;
   entry.append(element("span", String(item.rank), "rank"), name, share);
   if (item.reasons.length) {
     const reasons = element("ul", undefined, "why");
@@ -182,7 +184,7 @@ function showLists(answers) {
     part.querySelector("h2").textContent = answer.model;
     part.querySelector(".about").textContent = answer.fallback
       ? "The most popular items: nothing is known yet."
-      : `${model.network}, ${model.items.toLocaleString("en")} items`;
+      : `${model.network}, ${model.items.toLocaleString("en")} items; on the right: ${model.propensity}`;
     part.querySelector("ol").append(...answer.items.map((item) => listed(item, answers.length > 1 ? ids[1 - n] : null)));
     part.querySelector(".measured").replaceChildren(...measured(model));
     return part;
