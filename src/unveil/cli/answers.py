@@ -12,6 +12,9 @@ from unveil.cli.engine_options import OF_NO_CONSEQUENCE
 if TYPE_CHECKING:
     from unveil.experiment.reproduce.question import Sheet
 
+#: Columns of a table that goes to a file, where nothing has to be cut off.
+_WIDE = 160
+
 
 @contextmanager
 def until_stopped(output: Path) -> Iterator[None]:
@@ -40,14 +43,16 @@ def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: P
     from rich.table import Table
 
     console = Console()
+    wide = console if console.is_terminal else Console(width=_WIDE)
     for sheet in sheets:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for place, title in enumerate(sheet.head):
             table.add_column(title, justify="right" if place else "left", no_wrap=True)
         for row in sheet.rows:
             table.add_row(*row)
-        for part in (sheet.title, table, sheet.foot, ""):
-            console.print(part, highlight=False)
+        console.print(sheet.title, highlight=False)
+        wide.print(table, highlight=False)
+        console.print(f"{sheet.foot}\n", highlight=False)
     for paragraph in paragraphs:
         console.print(paragraph, highlight=False)
         console.print()
