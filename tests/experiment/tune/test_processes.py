@@ -81,6 +81,22 @@ def test_two_processes_share_a_study_and_find_what_one_finds(tuned: Tuned, tmp_p
     assert len({str(each.settings) for each in found.records}) == 6
 
 
+@pytest.mark.slow
+def test_two_processes_finish_thirty_trials_once_each(tuned: Tuned, tmp_path: Path) -> None:
+    """Begun at the same time, so that both want the same trials, the last one too."""
+    rates = ", ".join(f"{nth / 1000}" for nth in range(1, 31))
+    where, folder = write_space(tmp_path, f'"training.lr" = [{rates}]'), tmp_path / "study"
+    arguments = command(tuned.log, where, "--trials", 30, "--replicates", 1, "-o", folder)
+    with worker(arguments) as one, worker(arguments) as two:
+        for each in (one, two):
+            out, err = each.communicate(timeout=600)
+            assert each.returncode == 0, err
+            assert "30 trials complete" in out
+        assert finished_once(trials_of(folder), 30) == {one.pid, two.pid}
+    complete = [trial for trial in trials_of(folder) if trial.state == COMPLETE]
+    assert len({trial.params["training.lr"] for trial in complete}) == 30
+
+
 def test_the_trial_of_a_killed_worker_is_gone_on_with(tuned: Tuned, tmp_path: Path) -> None:
     class Listener:
         """Remembers how much of a trial was done when it was taken up."""
