@@ -1,6 +1,6 @@
 """Two workers against one process with as many threads, on MovieLens 1M; seconds an epoch, validation apart.
 
-    python -m benchmarks.workers [LOG] [--epochs 3] [--workers 2] [--turns 3]
+    python -m benchmarks.workers [LOG] [--epochs 3] [--workers 2] [--turns 3] [--batch 64]
 
 Without a log, or UNVEIL_TEST_DATA to find one in, a generated log of the same shape is used. Each is run by itself,
 since both want all cores, and they take turns: on a machine that others use too the figures mean little. The first
@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=64)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -58,6 +59,7 @@ def main() -> None:
             "training.validate_every": asked.epochs,
             "training.device": "cpu",
             "model.width": 64,
+            "task.batch_size": asked.batch,
         }
         experiment = Experiment.of("quick", changes)
         ratios = [turn(experiment, asked.workers, folder / str(nth)) for nth in range(asked.turns)]
