@@ -50,7 +50,7 @@ def rq4(
     from unveil.experiment.rq4.run import RealPlan, answer
     from unveil.experiment.rq4.study import RealStudy
     from unveil.experiment.rq4.tables import sheets
-    from unveil.experiment.rq4.words import caution, reading
+    from unveil.experiment.rq4.words import in_words
 
     with until_stopped(output):
         choice = LogChoice(data, min_item, min_user)
@@ -60,4 +60,4 @@ def rq4(
         plan = RealPlan(study, replicates, names)
         found = answer(plan, output, engine_of(engine, jobs, address), watch=grid_watcher())
         write(found, output, command_of(sys.argv[1:]))
-    print_answer(sheets(found), [*reading(found), caution(found.results)], output)
+    print_answer(sheets(found), in_words(found), output)

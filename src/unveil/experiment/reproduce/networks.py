@@ -1,8 +1,29 @@
 """What tells arms apart beside their losses: under some presets each has a network of its own."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from unveil.experiment.names import named
-from unveil.experiment.reproduce.plan import Plan
 from unveil.training.recipe import Recipe
+
+
+class Study(Protocol):
+    """What knows how each arm is trained."""
+
+    def recipe(self, name: str, replicate: int) -> Recipe:
+        """How an arm is trained in a replicate."""
+
+
+class Plan(Protocol):
+    """A study, and the arms of it that are asked for."""
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+
+    @property
+    def estimators(self) -> Sequence[str]:
+        """Its arms that are trained."""
 
 
 def networks(plan: Plan) -> str:
@@ -13,7 +34,7 @@ def networks(plan: Plan) -> str:
     told = "; ".join(f"{named(arm)}: {_network(recipe)}" for arm, recipe in recipes.items())
     return (
         f"The arms differ in more than the loss: each has a network and batches of its own ({told}). What tells two "
-        f"of them apart, and the gap closed, is of loss and network together; --preset converged gives all the same."
+        f"of them apart is of loss and network together; --preset converged gives all the same."
     )
 
 

@@ -18,7 +18,7 @@ from unveil.experiment.rq4.page import TITLE, page
 from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.tables import beside, rows, sheets
-from unveil.experiment.rq4.words import PROXY, caution, reading
+from unveil.experiment.rq4.words import PROXY, in_words
 from unveil.files import write_whole
 from unveil.settings import plain
 
@@ -30,9 +30,8 @@ def write(answer: RealAnswer, folder: Path, command: Sequence[str]) -> None:
     write_whole(folder / "results.csv", as_csv(found["rows"]))
     shown = page(answer, typed)
     write_page(shown, folder / "index.html")
-    paragraphs = [*reading(answer), caution(answer.results)]
     write_whole(
-        folder / "README.md", markdown(f"RQ4: {TITLE}", paragraphs, sheets(answer), typed, made_in_words(answer))
+        folder / "README.md", markdown(f"RQ4: {TITLE}", in_words(answer), sheets(answer), typed, made_in_words(answer))
     )
     write_json(folder / "about.json", _about(answer, typed))
     write_json(folder / "results.json", found)

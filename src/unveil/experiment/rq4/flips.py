@@ -15,6 +15,7 @@ from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 
 Verdict = Literal["above", "below", "level"]
+_SURE: tuple[Verdict, ...] = ("above", "below")
 #: Few replicates make few tests sure: that is no agreement between rankings.
 TURNED = "The sign turns in the means, more than the tests are sure of"
 
@@ -55,15 +56,15 @@ class Pair:
         return f"{named(self.one)} less {named(self.other)} {', '.join(told)}"
 
     def __str__(self) -> str:
-        """ITPS scores above naive against 100 popular items, and below it against all items."""
+        """ITPS scores above naive against 100 popular items, below it against all items."""
         one, other = named(self.one), named(self.other)
         if self.steady:
             return _said(one, other, next(iter(self.verdicts.values())))
-        told = [
-            f"{_said(one, other, verdict)} against {_listed(self._under(verdict))}"
-            for verdict in dict.fromkeys(self.verdicts.values())
-        ]
-        return "; ".join(told)
+        first, *rest = (verdict for verdict in _SURE if verdict in self.verdicts.values())
+        told = [f"{_said(one, other, first)} against {_listed(self._under(first))}"]
+        told += [f"{verdict} it against {_listed(self._under(verdict))}" for verdict in rest]
+        told += [f"cannot be told from it against {_listed(level)}"] if (level := self._under("level")) else []
+        return ", ".join(told)
 
     def _under(self, verdict: Verdict) -> list[str]:
         return [against(protocol) for protocol, each in self.verdicts.items() if each == verdict]

@@ -19,6 +19,7 @@ from unveil.experiment.rq4.training_page import training_section, weights_sectio
 from unveil.experiment.rq4.words import caution, headline, reading
 
 TITLE = "How well does each estimator rank real interactions?"
+_STEADY = "No conclusion by NDCG@10 that a test is sure of depends on the ranking."
 
 
 def page(answer: RealAnswer, command: str) -> Page:
@@ -55,9 +56,8 @@ def _key_figures(results: RealResults) -> list[KeyFigure]:
 def _flips(results: RealResults) -> list[Block]:
     told = box(results)
     flipped = [line for line in told if not line.startswith(("The same", TURNED))]
-    first = "No conclusion by NDCG@10 that a test is sure of depends on the ranking."
-    first = " ".join(flipped) or first
-    return [Note(first, warning=bool(flipped)), *(Text(line) for line in told if line not in flipped), _pairs(results)]
+    notes = [Note(line, warning=True) for line in flipped] or [Note(_STEADY)]
+    return [*notes, *(Text(line) for line in told if line not in flipped), _pairs(results)]
 
 
 def _pairs(results: RealResults) -> Table:

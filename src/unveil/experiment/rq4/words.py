@@ -6,6 +6,7 @@ import numpy as np
 
 from unveil.experiment.names import listed, named
 from unveil.experiment.outcome import BASE, STANDARD
+from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.words import against_base, difference
 from unveil.experiment.rq4.control import CONTROL
@@ -24,10 +25,15 @@ PROXY = (
 
 
 def reading(answer: RealAnswer) -> list[str]:
-    """Order, differences, nearness to the paper, the control, the other rankings, the weights."""
+    """Order, differences, what else tells arms apart, nearness to the paper, the control, the weights."""
     results = answer.results
-    said = [_order(answer), _arms(results), _near(answer), control(results), " ".join(box(results)), _weights(results)]
+    said = [_order(answer), _arms(results), networks(answer.plan), _near(answer), control(results), _weights(results)]
     return [*(paragraph for paragraph in said if paragraph), PROXY]
+
+
+def in_words(answer: RealAnswer) -> list[str]:
+    """The reading, what flips, and what the intervals are over: all that a page says in sections of its own."""
+    return [*reading(answer), *box(answer.results), caution(answer.results)]
 
 
 def headline(results: RealResults) -> Figure:
@@ -69,10 +75,11 @@ def _near(answer: RealAnswer) -> str:
     if not every:
         return "The paper has no figures for a log of this size."
     near = sum(each.near for each in every)
-    low, high = min(each.deviation for each in every), max(each.deviation for each in every)
+    ends = min(each.deviation for each in every), max(each.deviation for each in every)
+    low, high = (f"{end:+.0%}".replace("-", "−") for end in ends)
     return (
         f"{near} of the {len(every)} figures of the paper’s table for {answer.data} lie within 5% of ours; ours are "
-        f"{low:+.0%} to {high:+.0%} from them.".replace("-", "−")
+        f"{low} to {high} from them."
     )
 
 
