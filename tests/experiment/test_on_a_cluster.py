@@ -101,6 +101,14 @@ def test_workers_of_a_cluster_train_as_one_process(cluster: Any, tmp_path: Path)
     assert len(curves[0]) == 3
 
 
+def test_a_worker_of_several_threads_finds_its_cores_here(tmp_path: Path) -> None:
+    """Without an address: a cluster of this machine alone, with as many cores as its workers ask for."""
+    experiment = experiment_on(write_log(tmp_path / "log.csv"), {"training.threads": 3, "training.epochs": 1})
+    said: list[str] = []
+    run_on_ray(experiment, tmp_path / "run", 2, tell=said.append)
+    assert "workers    2, 3 threads each, on 1 machine" in said
+
+
 def test_a_run_whose_worker_is_lost_goes_on_from_its_checkpoint(cluster: Any, tmp_path: Path) -> None:
     changes = {"model.dropout": 0.0, "training.epochs": 60, "training.patience": None}
     experiment = experiment_on(write_log(tmp_path / "log.csv"), changes)
