@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 from unveil.experiment.tune.alive import Watch
 from unveil.experiment.tune.draws import random_settings
 from unveil.experiment.tune.entries import by_entry
-from unveil.experiment.tune.ledger import Claim, Ledger
+from unveil.experiment.tune.ledger import DEATHS, Claim, Ledger
 from unveil.experiment.tune.sampler import ByEntry, distributions
 from unveil.experiment.tune.space import Choice, Space
 
@@ -54,6 +54,28 @@ def test_entries_are_taken_in_order_with_their_settings() -> None:
     assert book.finished()
 
 
+def test_an_entry_that_kills_every_worker_is_given_up() -> None:
+    book, watch = ledger(2)
+    for _ in range(DEATHS):
+        claim = taken(book)
+        assert claim.entry == 0
+        watch.dead.add(claim.trial.number)
+    assert taken(book).entry == 1  # the study goes on
+    last = book.owners()[0]
+    assert last.state == TrialState.FAIL
+    assert f"died {DEATHS} times" in last.user_attrs["why"]
+    assert last.params == SETTINGS[0]
+
+
+def test_an_entry_that_is_stopped_often_is_not_given_up() -> None:
+    book, _ = ledger(1)
+    for _ in range(2 * DEATHS):
+        claim = taken(book)
+        assert claim.entry == 0
+        book.give_back(claim.trial)
+    assert book.done(taken(book), 1.0)
+
+
 def test_what_is_given_back_is_taken_next_with_the_same_settings() -> None:
     book, _ = ledger(2)
     first, second = taken(book), taken(book)
@@ -85,8 +107,8 @@ def test_two_who_mend_at_once_do_not_make_two_of_one() -> None:
     first = taken(book)
     book._tell(first.trial.number, TrialState.FAIL)
     attempts = by_entry(book.trials())[0]
-    book._again(0, attempts)
-    book._again(0, attempts)
+    book._again(0, attempts, died=False)
+    book._again(0, attempts, died=False)
     again = taken(book)
     assert again.entry == 0
     assert book.claim() is None

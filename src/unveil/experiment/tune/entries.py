@@ -13,8 +13,9 @@ from unveil.experiment.tune.library import optuna
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-#: Notes on a trial: its entry; which attempt at it this is, where not the first; why it failed for good.
-ENTRY, AGAIN, WHY = "entry", "again", "why"
+#: Notes on a trial: its entry; which attempt at it this is, where not the first; how many workers have died of it
+#: before; why it failed for good.
+ENTRY, AGAIN, DIED, WHY = "entry", "again", "died", "why"
 
 
 def entry_of(trial: "FrozenTrial", trials: Iterable["FrozenTrial"]) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from unveil.experiment.tune.alive import WORKER, Watch, this_worker
-from unveil.experiment.tune.entries import AGAIN, ENTRY, WHY, by_entry, entry_of, opened, owner
+from unveil.experiment.tune.entries import AGAIN, DIED, ENTRY, WHY, by_entry, entry_of, opened, owner
 from unveil.experiment.tune.library import optuna
 
 if TYPE_CHECKING:
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 _STATE = optuna.trial.TrialState
+#: Workers that an entry may cost. One that runs out of memory does so every time, and would take all workers with it.
+DEATHS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,26 +86,29 @@ class Ledger:
 
     def mend(self) -> None:
         """Give up the trials whose process is gone, and put every entry that nobody is at up for taking again."""
+        gone = set()
         for trial in self.trials():
-            if trial.state == _STATE.RUNNING and self.watch.is_dead(trial):
-                self._tell(trial.number, _STATE.FAIL)
+            if trial.state == _STATE.RUNNING and self.watch.is_dead(trial) and self._tell(trial.number, _STATE.FAIL):
+                gone.add(trial.number)
         for entry, attempts in by_entry(self.trials()).items():
             if entry < self.size and owner(attempts) is None:
-                self._again(entry, attempts)
+                self._again(entry, attempts, died=any(trial.number in gone for trial in attempts))
 
-    def _again(self, entry: int, attempts: Sequence["FrozenTrial"]) -> None:
+    def _again(self, entry: int, attempts: Sequence["FrozenTrial"], *, died: bool) -> None:
         """Two who do this at once make two trials; `claim` lets the first of them count.
 
         An attempt that nobody claimed says nothing of the settings: it may have been one too many in a smaller study.
         """
         claimed = [trial for trial in attempts if ENTRY in trial.user_attrs]
         known = max(claimed, key=lambda trial: len(trial.params), default=None)
+        deaths = max((int(trial.user_attrs.get(DIED, 0)) for trial in attempts), default=0) + died
+        why = {WHY: f"its worker died {deaths} times; out of memory, perhaps"} if deaths >= DEATHS else {}
         self.study.add_trial(
             optuna.create_trial(
-                state=_STATE.WAITING,
+                state=_STATE.FAIL if why else _STATE.WAITING,
                 params=known.params if known else {},
                 distributions=known.distributions if known else {},
-                user_attrs={ENTRY: entry, AGAIN: len(attempts)},
+                user_attrs={ENTRY: entry, AGAIN: len(attempts), DIED: deaths, **why},
                 intermediate_values=attempts[-1].intermediate_values,
             )
         )
