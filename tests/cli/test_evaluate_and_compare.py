@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Command
+from tests.pages import faults
 from tests.runs import TINY, Finished, content, experiment_on, write_log
 from unveil.experiment.compared.runs import short_names
 from unveil.experiment.run import run
@@ -22,7 +23,7 @@ def other(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_evaluate_gives_what_train_gave(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished.folder, tmp_path / "copy"))
     before = content(copy)
-    done = unveil("evaluate", copy)
+    done = unveil("evaluate", copy, "--no-page")
     assert done.code == 0, done.err
     assert content(copy) == before
     figure = finished.run.evaluation.value("full", "NDCG", 10)
@@ -31,8 +32,50 @@ def test_evaluate_gives_what_train_gave(unveil: Command, finished: Finished, tmp
 
 
 def test_evaluate_as_json(unveil: Command, finished: Finished) -> None:
-    rows = json.loads(unveil("evaluate", finished.folder, "--json").out)
+    rows = json.loads(unveil("evaluate", finished.folder, "--json", "--no-page").out)
     assert rows == finished.run.evaluation.summary.to_dicts()
+
+
+def test_evaluate_shows_the_run_on_its_page(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished.folder, tmp_path / "copy"))
+    done = unveil("evaluate", copy, "--json")
+    assert json.loads(done.out) == finished.run.evaluation.summary.to_dicts()
+    assert done.err == f"open {copy / 'index.html'}\n"
+    page = (copy / "index.html").read_text()
+    assert faults(page) == []
+    assert f"unveil evaluate {copy}" in page
+    assert f"{finished.run.evaluation.value('full', 'NDCG', 10):.3f}" in page
+
+
+def test_a_comparison_as_a_page(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
+    page = tmp_path / "compare.html"
+    asked = ["compare", finished.folder, other, "-o", page]
+    done = unveil(*asked)
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1] == f"open {page}"
+    text = page.read_text()
+    assert faults(text) == []
+    for words in ("2 runs compared", "best", "compare.csv", "Holm"):
+        assert words in text
+    tests = pl.read_csv(tmp_path / "compare.csv")
+    assert f"{len(tests):,} tests" in text
+    assert {path.name for path in (tmp_path / "compare-figures").iterdir()} >= {"ndcg-full.svg", "ndcg-full.png"}
+    before = text
+    page.write_text("precious")
+    assert "the output is there already" in unveil(*asked).failure()
+    assert page.read_text() == "precious"
+    assert unveil(*asked, "--overwrite").code == 0
+    assert page.read_text() == before.replace("compare.html", "compare.html --overwrite")
+
+
+def test_tests_are_not_written_over_a_file(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
+    (tmp_path / "tests.csv").write_text("precious")
+    asked = ["compare", finished.folder, other, "-o", tmp_path / "tests.csv"]
+    assert "the output is there already" in unveil(*asked).failure()
+    assert (tmp_path / "tests.csv").read_text() == "precious"
+    assert unveil(*asked, "--overwrite").code == 0
+    assert "p_holm" in (tmp_path / "tests.csv").read_text()
+    assert "expected .html or .csv" in unveil(*asked[:-1], tmp_path / "tests.txt").failure()
 
 
 def test_compare_names_runs_apart_and_marks_the_best(

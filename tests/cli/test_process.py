@@ -145,7 +145,7 @@ def test_from_a_log_to_lists(log: Path, tmp_path: Path) -> None:
     trained = run("train", log, "-o", tmp_path / "run", "-e", "itps", *options())
     assert trained.returncode == 0, trained.stderr
     before = (tmp_path / "run" / "metrics.json").read_bytes()
-    judged = run("evaluate", tmp_path / "run")
+    judged = run("evaluate", tmp_path / "run", "--no-page")
     assert judged.returncode == 0, judged.stderr
     assert judged.stdout.strip() in trained.stdout
     assert (tmp_path / "run" / "metrics.json").read_bytes() == before
@@ -160,7 +160,7 @@ def test_from_a_log_to_lists(log: Path, tmp_path: Path) -> None:
 def test_a_reader_that_turns_away_is_no_error(command: str, finished: Finished, tmp_path: Path) -> None:
     arguments: dict[str, list[object]] = {
         "recommend": [finished.folder, "--as", "csv", "-k", 30],
-        "evaluate": [finished.folder],
+        "evaluate": [finished.folder, "--no-page"],
         "data describe": [finished.log],
         "train": [finished.log, "-o", tmp_path / "run", *LONG],
     }

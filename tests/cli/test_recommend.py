@@ -1,4 +1,5 @@
 import json
+import shutil
 from io import StringIO
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.cli.conftest import Command
+from tests.pages import faults
 from tests.runs import Finished, content
 from unveil.serving.recommender import SCHEMA
 
@@ -141,3 +143,21 @@ def test_those_of_whom_nothing_is_known(unveil: Command, finished: Finished, tmp
     assert pl.read_csv(StringIO(done.out), infer_schema=False)["user_id"].to_list() == ["0003", "ghost"]
     done = unveil(*asked, "--history", "x")
     assert done.err == "unknown items passed over (1): x\nby popularity: nothing of the history is known\n"
+
+
+def test_what_the_dial_gives_is_a_page_too(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished.folder, tmp_path / "run"))
+    done = unveil("recommend", run, "--dial")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1] == f"open {run / 'dial.html'}"
+    page, points = (run / "dial.html").read_text(), json.loads((run / "dial.json").read_text())["points"]
+    assert faults(page) == []
+    assert f"{points[0]['recall']:.3f} → {points[-1]['recall']:.3f}" in page
+    assert {path.suffix for path in (run / "dial-figures").iterdir()} == {".svg", ".png"}
+    (tmp_path / "mine.html").write_text("precious")
+    named = ["recommend", run, "--dial", "-o", tmp_path / "mine.html"]
+    assert "the output is there already" in unveil(*named).failure()
+    assert "expected .html" in unveil(*named[:-1], tmp_path / "dial.csv").failure()
+    assert (tmp_path / "mine.html").read_text() == "precious"
+    assert unveil(*named, "--overwrite").code == 0
+    assert faults((tmp_path / "mine.html").read_text()) == []

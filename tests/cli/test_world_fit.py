@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from tests.pages import faults
 from tests.simulation.rated import rated
 from unveil.data.sinks import write
 from unveil.simulation.world import World
@@ -23,6 +24,11 @@ def test_a_world_is_fitted_described_and_drawn(unveil: Command, log: Path, tmp_p
     for words in ("MSE of ratings", "AUC of exposure", "predicting the mean", "biases alone", "recipe 'posterior'"):
         assert words in done.out
     world = World.load(tmp_path / "world")
+    page = (tmp_path / "world" / "index.html").read_text()
+    assert faults(page) == []
+    for task in ("relevance", "exposure"):
+        assert f"{world.origin[task]['world']['test']:.4f}" in page
+    assert {path.stem for path in (tmp_path / "world" / "figures").iterdir()} == {"by-step", "exposure-shares"}
     assert [world.origin["settings"][task]["width"] for task in ("relevance", "exposure")] == [3, 2]
     described = unveil("world", "describe", tmp_path / "world")
     assert described.out.strip() in done.out

@@ -1,5 +1,6 @@
 """`unveil recommend RUN`: lists for a history, for some users, or for all."""
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +59,8 @@ def recommend(
     reasons: Annotated[int, typer.Option(min=0, help="Name so many items of the history as reasons.")] = 0,
     fallback: Annotated[Fallback, typer.Option(help="For those of whom nothing is known.")] = Fallback.none,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write: .csv, .jsonl or .parquet.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write: .csv, .jsonl or .parquet; with --dial, the .html page."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
     form: Annotated[As, typer.Option("--as", help="How to print, where no file is written.")] = As.table,
@@ -77,7 +79,7 @@ def recommend(
     from unveil.serving.streaming import refuse_unknown_kind
 
     if dial:
-        _measure(run)
+        _measure(run, output, overwrite=overwrite)
         return
     if output is not None:
         refuse_unknown_kind(output)
@@ -122,12 +124,20 @@ def _some(ids: tuple[str, ...]) -> str:
     return ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
 
 
-def _measure(run: Path) -> None:
+def _measure(run: Path, output: Path | None, *, overwrite: bool) -> None:
+    """The table, dial.json in the run, and the page: in the run as well, where no other place is named."""
+    from unveil.cli.pages import write_where_possible
     from unveil.cli.results import print_table
     from unveil.experiment.dial import measured
+    from unveil.experiment.dial_page import NAME, write_dial_page
+    from unveil.experiment.drawings import refuse_unfit_page
     from unveil.serving.folder import write_dial
 
+    if output is not None:
+        refuse_unfit_page(output, what="what the dial gives", overwrite=overwrite)
     points = measured(run)
     rows = [[f"{point[name]:.4f}" for name in points[0]] for point in points]
     print_table(list(points[0]), rows)
     typer.echo(f"on the test events, full ranking, lists of 10; {write_dial(run, points)} is shown by `unveil serve`")
+    page, command = output or run / NAME, ["unveil", *sys.argv[1:]]
+    write_where_possible(lambda: write_dial_page(run.resolve().name, points, page, command))

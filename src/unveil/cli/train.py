@@ -71,13 +71,10 @@ def train(
 
 
 def _write_page(run: Path) -> None:
+    from unveil.cli.pages import write_where_possible
     from unveil.experiment.compared.files import write_run_page
-    from unveil.experiment.report import can_be_written
 
-    if can_be_written():
-        typer.echo(f"open {write_run_page(run, ['unveil', *sys.argv[1:]])}")
-    else:
-        typer.echo("no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'")
+    write_where_possible(lambda: write_run_page(run, ["unveil", *sys.argv[1:]]))
 
 
 def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":

@@ -1,5 +1,6 @@
 """`unveil world fit LOG -o WORLD`: the world behind a log with ratings."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,8 +45,10 @@ def fit(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
 ) -> None:
     """Learn relevance from ratings and exposure from what was interacted with; write them as a world."""
+    from unveil.cli.pages import write_where_possible
     from unveil.cli.progress import bar
     from unveil.cli.world_table import print_world
+    from unveil.experiment.world_page import write_world_page
     from unveil.files import refuse_occupied
     from unveil.simulation.fit import Fit, fit_world
 
@@ -60,6 +63,7 @@ def fit(
     fitted.world.save(output, overwrite=overwrite)
     print_world(fitted.world)
     typer.echo(f"the world is in {output}; next: unveil world draw {output} -o log.csv")
+    write_where_possible(lambda: write_world_page(fitted.world, output / "index.html", ["unveil", *sys.argv[1:]]))
 
 
 def _options(assignments: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:

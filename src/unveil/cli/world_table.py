@@ -12,12 +12,6 @@ if TYPE_CHECKING:
     from unveil.simulation.world import World
 
 _AGAIN = "Fit the world again; --json shows what there is."
-_WHO = {
-    "mean": "predicting the mean",
-    "bias_only": "biases alone: user + item + step",
-    "recipe": "the recipe {recipe!r}",
-    "world": "the factors of this world",
-}
 
 
 def print_json(world: "World") -> None:
@@ -50,11 +44,13 @@ def print_world(world: "World") -> None:
 
 def _fit_table(origin: dict[str, Any]) -> "Table":
     """A row for each predictor, on tuples that were not learnt from."""
-    table = _table("held-out tuples: test (validation)", "MSE of ratings", "AUC of exposure")
-    for who, label in _WHO.items():
-        scores = (origin["relevance"][who], origin["exposure"][who])
-        cells = [f"{score['test']:.4f} ({score['valid']:.4f})" for score in scores]
-        table.add_row(label.format(recipe=origin["recipe"]), *cells)
+    from unveil.experiment.report import Cell
+    from unveil.experiment.world_page import fit_table
+
+    shown = fit_table(origin)
+    table = _table(*(column.title for column in shown.columns))
+    for row in shown.rows:
+        table.add_row(*(cell.text if isinstance(cell, Cell) else cell for cell in row))
     return table
 
 

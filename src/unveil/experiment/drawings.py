@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from unveil.errors import UnveilError
 from unveil.experiment.palette import stylesheet
 from unveil.experiment.svg import Drawing
-from unveil.files import explained, write_whole
+from unveil.files import explained, refuse_existing, refuse_occupied, write_whole
 
 _FONT = "text { font-family: sans-serif; }"
 _KINDS = (".svg", ".png")
@@ -16,6 +17,15 @@ _KINDS = (".svg", ".png")
 def figures_beside(page: Path) -> Path:
     """The folder of a page's plots: `figures` beside index.html, `audit-figures` beside audit.html."""
     return page.with_name("figures" if page.stem == "index" else f"{page.stem}-figures")
+
+
+def refuse_unfit_page(page: Path, beside: Iterable[Path] = (), *, what: str, overwrite: bool) -> None:
+    """Before any work is done: an HTML file is to be written, and nothing is buried by it or by what goes beside it."""
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise UnveilError(f"{what} is an HTML page", where=page, found=page.suffix or "no ending", expected=".html")
+    for path in (page, *beside):
+        refuse_existing(path, overwrite=overwrite)
+    refuse_occupied(figures_beside(page), overwrite=overwrite)
 
 
 def write_drawings(described: Iterable[tuple[Drawing, str, str]], folder: Path) -> None:

@@ -9,21 +9,15 @@ from typing import Any
 from unveil.audit.run import Audit
 from unveil.data.interactions import Interactions
 from unveil.data.sources.database import shown
-from unveil.errors import UnveilError
 from unveil.experiment.audit.page import audit_page
-from unveil.experiment.drawings import figures_beside
+from unveil.experiment.drawings import refuse_unfit_page
 from unveil.experiment.folder import versions, write_json
 from unveil.experiment.report import write_page
-from unveil.files import refuse_existing, refuse_occupied
 
 
 def refuse_unfit(page: Path, *, overwrite: bool) -> None:
     """Before any work is done: an HTML file is to be written, and nothing is to be buried."""
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise UnveilError("the audit is an HTML page", where=page, found=page.suffix or "no ending", expected=".html")
-    for path in (page, beside(page)):
-        refuse_existing(path, overwrite=overwrite)
-    refuse_occupied(figures_beside(page), overwrite=overwrite)
+    refuse_unfit_page(page, [beside(page)], what="the audit", overwrite=overwrite)
 
 
 def beside(page: Path) -> Path:

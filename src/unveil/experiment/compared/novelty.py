@@ -1,6 +1,7 @@
 """Novelty against accuracy: each run with its dial turned."""
 
-from unveil.experiment.compared.run import Report
+from collections.abc import Mapping, Sequence
+
 from unveil.experiment.dial import TOP, Point
 from unveil.experiment.lines import Line, Scale, lines
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Table, Text, number, percent
@@ -8,8 +9,8 @@ from unveil.experiment.svg import Drawing
 
 _DIAL = (
     "A list that owes less to popularity is more novel, and that can be had without training: the dial takes λ times "
-    "the log of an item's popularity from its score. Each line is one run with its dial turned from 0 (the lists of "
-    "the tables above) to 1."
+    "the log of an item's popularity from its score. Each line is one run with its dial turned from 0 (the lists as "
+    "the model gives them) to 1."
 )
 _AGAINST = (
     "A run whose line lies above another's gives more accuracy at the same novelty; a run that merely stands further "
@@ -17,18 +18,20 @@ _AGAINST = (
 )
 _NDCG = f"NDCG@{TOP}, full ranking"
 
+Dials = Mapping[str, Sequence[Point]]
 
-def blocks(report: Report) -> list[Block]:
+
+def blocks(dials: Dials) -> list[Block]:
     """Accuracy against novelty and against coverage, as the dial turns."""
-    novelty = _turning(report, "surprise", (f"EFD@{TOP}: how surprising a listed item is, bits", _NDCG), Scale())
-    coverage = _turning(report, "coverage", ("items that stand in any list", _NDCG), Scale((True, False)))
-    said = "; ".join(_dial_told(name, point) for name in report.names for point in report.measured[name].dial)
+    novelty = _turning(dials, "surprise", (f"EFD@{TOP}: how surprising a listed item is, bits", _NDCG), Scale())
+    coverage = _turning(dials, "coverage", ("items that stand in any list", _NDCG), Scale((True, False)))
+    said = "; ".join(_dial_told(name, point) for name, points in dials.items() for point in points)
     caption = "From its left end each line shows the dial at 0, 0.2, … 1; the name is at 1."
     return [
-        Text(f"{_DIAL} {_AGAINST}" if report.comparison is not None else _DIAL),
+        Text(f"{_DIAL} {_AGAINST}" if len(dials) > 1 else _DIAL),
         Figures(
             [
-                Figure("Accuracy and novelty as the dial turns", novelty, said, caption, _dial_table(report)),
+                Figure("Accuracy and novelty as the dial turns", novelty, said, caption, dial_table(dials)),
                 Figure(
                     "Accuracy and coverage as the dial turns", coverage, said, "The name is where the dial is at 1."
                 ),
@@ -37,16 +40,16 @@ def blocks(report: Report) -> list[Block]:
     ]
 
 
-def _turning(report: Report, figure: str, axes: tuple[str, str], scale: Scale) -> Drawing:
+def _turning(dials: Dials, figure: str, axes: tuple[str, str], scale: Scale) -> Drawing:
     drawn = {}
-    for place, name in enumerate(report.names):
-        points = report.measured[name].dial
+    for place, (name, points) in enumerate(dials.items()):
         told = [_dial_told(name, point) for point in points]
         drawn[name] = Line([point[figure] for point in points], [point["ndcg"] for point in points], told, place)
     return lines(drawn, axes, f"dial-{figure}", scale)
 
 
-def _dial_table(report: Report) -> Table:
+def dial_table(dials: Dials) -> Table:
+    """Every position of every dial."""
     columns = [
         Column("run"),
         Column("dial", True),
@@ -66,8 +69,8 @@ def _dial_table(report: Report) -> Table:
             percent(point["coverage"]),
             number(point["popularity"], 1),
         ]
-        for name in report.names
-        for point in report.measured[name].dial
+        for name, points in dials.items()
+        for point in points
     ]
     return Table("The dial in figures, on the test cases", columns, rows)
 

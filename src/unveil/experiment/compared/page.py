@@ -37,9 +37,13 @@ def report_page(report: Report, command: str, files: str) -> Page:
     several = report.comparison is not None
     sections = [
         Section("What came out", [Note(first), *map(Text, rest), *results.blocks(report), Note(caution(report))]),
-        *([Section("Which differences are more than chance", results.tests(report))] if several else []),
+        *([Section("Which differences are more than chance", results.tests(report, "tests.csv"))] if several else []),
         Section("Who gains" if several else "Who is served", results.gains(report)),
-        *([Section("Novelty against accuracy", novelty.blocks(report))] if _dialled(report) else []),
+        *(
+            [Section("Novelty against accuracy", novelty.blocks(_dials(report)))]
+            if all(_dials(report).values())
+            else []
+        ),
         Section("Can the scores be believed?", belief.blocks(report)),
         Section("How they were trained", training.blocks(report)),
         Section("Lists side by side" if several else "Lists", _lists(report)),
@@ -48,8 +52,8 @@ def report_page(report: Report, command: str, files: str) -> Page:
     return Page(_title(report), _lede(report), sections, _key_figures(report))
 
 
-def _dialled(report: Report) -> bool:
-    return all(found.dial for found in report.measured.values())
+def _dials(report: Report) -> novelty.Dials:
+    return {name: found.dial for name, found in report.measured.items()}
 
 
 def _title(report: Report) -> str:

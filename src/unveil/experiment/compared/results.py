@@ -6,8 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from unveil.evaluation.result import label
+from unveil.evaluation.result import Evaluation, label
 from unveil.experiment.compared.run import Report
+from unveil.experiment.compared.side import Side
 from unveil.experiment.compared.slices import COLUMN, Slice
 from unveil.experiment.lines import Line, Scale, lines
 from unveil.experiment.names import signed
@@ -29,7 +30,7 @@ _BEST = "best"
 _TESTED = (
     "Each user counts once in every pair of runs (paired t-test). The p-values are corrected by Holm's method for all "
     "{tests:,} tests between these runs, every protocol and metric together; those of the headlines are shown, and all "
-    "of them are in tests.csv."
+    "of them are in {file}."
 )
 _SLICES = (
     "A mean can hide who pays for it. The test cases in thirds, by how often the item that was taken stands in the "
@@ -37,47 +38,49 @@ _SLICES = (
 )
 
 
-def protocols(report: Report) -> list[str]:
+def protocols(side: Side) -> list[str]:
     """Full ranking first; the lists have no target and stand apart."""
-    found = report.runs[0].evaluation.summary["protocol"].unique(maintain_order=True).to_list()
+    found = side.evaluations[0].summary["protocol"].unique(maintain_order=True).to_list()
     return [name for name in found if name != LISTS]
 
 
-def row_of(report: Report, run: int, protocol: str, name: str) -> dict[str, Any]:
+def row_of(side: Side, run: int, protocol: str, name: str) -> dict[str, Any]:
     """One figure of a run's summary, by a label such as NDCG@10."""
     metric, _, k = name.partition("@")
     asked = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == int(k or 0))
-    return report.runs[run].evaluation.summary.filter(asked).row(0, named=True)
+    return side.evaluations[run].summary.filter(asked).row(0, named=True)
 
 
-def blocks(report: Report) -> list[Block]:
+def blocks(side: Side) -> list[Block]:
     """Dots, and a table for each protocol; of one run all protocols in one."""
-    if report.comparison is None:
-        return [_protocols_of_one(report), _table(report, LISTS)]
-    drawn = [_dots(report, protocol) for protocol in protocols(report)]
-    return [Figures(drawn), *(_table(report, protocol) for protocol in (*protocols(report), LISTS))]
+    if side.comparison is None:
+        return [_protocols_of_one(side), _table(side, LISTS)]
+    drawn = [_dots(side, protocol) for protocol in protocols(side)]
+    return [Figures(drawn), *(_table(side, protocol) for protocol in (*protocols(side), LISTS))]
 
 
-def _protocols_of_one(report: Report) -> Table:
-    names = [name for name in _FIRST if _has(report, protocols(report)[0], name)]
-    rows: list[list[Cell | str]] = [
-        [kind, *(_cell(report, 0, kind, name) for name in names)] for kind in protocols(report)
-    ]
+def _protocols_of_one(side: Side) -> Table:
+    names = [name for name in _FIRST if _has(side.evaluations[0], protocols(side)[0], name)]
+    rows: list[list[Cell | str]] = [[kind, *(_cell(side, 0, kind, name) for name in names)] for kind in protocols(side)]
     columns = [Column("ranking"), *(Column(name, True) for name in names)]
-    return Table(f"Accuracy; {_means(report)}", columns, rows)
+    return Table(f"Accuracy; {_means(side)}", columns, rows)
 
 
-def _has(report: Report, protocol: str, name: str) -> bool:
-    summary = report.runs[0].evaluation.summary.filter(pl.col("protocol") == protocol)
-    return name in [label(metric, k) for metric, k in summary.select("metric", "k").iter_rows()]
+def _has(evaluation: Evaluation, protocol: str, name: str) -> bool:
+    return name in _names(evaluation, protocol)
 
 
-def _means(report: Report) -> str:
-    return f"means over {report.runs[0].evaluation.summary['n'][0]:,} users with 95% intervals"
+def _names(evaluation: Evaluation, protocol: str) -> list[str]:
+    summary = evaluation.summary.filter(pl.col("protocol") == protocol)
+    return [label(metric, k) for metric, k in summary.select("metric", "k").iter_rows()]
 
 
-def _dots(report: Report, protocol: str) -> Figure:
-    found = [row_of(report, place, protocol, "NDCG@10") for place in range(len(report.runs))]
+def _means(side: Side) -> str:
+    return f"means over {side.evaluations[0].summary['n'][0]:,} users with 95% intervals"
+
+
+def _dots(side: Side, protocol: str) -> Figure:
+    found = [row_of(side, place, protocol, "NDCG@10") for place in range(len(side.names))]
     dots = [
         Dot(
             name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}",
@@ -87,7 +90,7 @@ def _dots(report: Report, protocol: str) -> Figure:
             place,
             f"{name}: {row['mean']:.4f}, {row['low']:.4f} to {row['high']:.4f}",
         )
-        for place, (name, row) in enumerate(zip(report.names, found, strict=True))
+        for place, (name, row) in enumerate(zip(side.names, found, strict=True))
     ]
     return Figure(
         f"{protocol.capitalize()}: NDCG@10",
@@ -105,37 +108,37 @@ def _asked(protocol: str) -> str:
     return f"The same item among {size} that were {how}: an easier question, not to be compared with the others."
 
 
-def _table(report: Report, protocol: str) -> Table:
-    rows = report.runs[0].evaluation.summary.filter(pl.col("protocol") == protocol)
-    names = [label(metric, k) for metric, k in rows.select("metric", "k").iter_rows()]
+def _table(side: Side, protocol: str) -> Table:
+    found = _names(side.evaluations[0], protocol)
+    names = [name for name in found if all(_has(each, protocol, name) for each in side.evaluations)]
     names = sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
     columns = [Column(name, True, _MEANT.get(name.partition("@")[0], "")) for name in names]
     body: list[list[Cell | str]] = [
-        [run, *(_cell(report, place, protocol, name) for name in names)] for place, run in enumerate(report.names)
+        [run, *(_cell(side, place, protocol, name) for name in names)] for place, run in enumerate(side.names)
     ]
     caption = "What is listed: ten items for each user" if protocol == LISTS else f"{protocol.capitalize()} ranking"
-    return Table(f"{caption}; {_means(report)}", [Column("run"), *columns], body)
+    return Table(f"{caption}; {_means(side)}", [Column("run"), *columns], body)
 
 
-def _cell(report: Report, place: int, protocol: str, name: str) -> Cell:
-    row = row_of(report, place, protocol, name)
+def _cell(side: Side, place: int, protocol: str, name: str) -> Cell:
+    row = row_of(side, place, protocol, name)
     digits = 3 if row["mean"] < 10 else 1
     span = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
-    mark = "" if protocol == LISTS else _mark(report, place, protocol, row)
+    mark = "" if protocol == LISTS else _mark(side, place, protocol, row)
     return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], mark, soft=mark == _BEST)
 
 
-def _mark(report: Report, place: int, protocol: str, row: dict[str, Any]) -> str:
-    if report.comparison is None:
+def _mark(side: Side, place: int, protocol: str, row: dict[str, Any]) -> str:
+    if side.comparison is None:
         return ""
     asked = (pl.col("protocol") == protocol) & (pl.col("metric") == row["metric"]) & (pl.col("k") == row["k"])
-    found = report.comparison.table.filter(asked & (pl.col("model") == report.names[place])).row(0, named=True)
+    found = side.comparison.table.filter(asked & (pl.col("model") == side.names[place])).row(0, named=True)
     return "surely best" if found["significant"] else _BEST if found["place"] == 1 else ""
 
 
-def tests(report: Report) -> list[Block]:
-    """The pairs under the headlines of every protocol, and of the lists."""
-    comparison = report.comparison
+def tests(side: Side, file: str) -> list[Block]:
+    """The pairs under the headlines of every protocol, and of the lists; all of them are in the file."""
+    comparison = side.comparison
     assert comparison is not None
     headline = pl.concat_str("metric", pl.lit("@"), "k").is_in(_HEADLINES) | (pl.col("protocol") == LISTS)
     shown = comparison.tests.filter(headline).iter_rows(named=True)
@@ -148,7 +151,8 @@ def tests(report: Report) -> list[Block]:
         Column("p", True, "Holm-corrected"),
     ]
     caption = f"Pairs of runs over {comparison.tests['n'][0]:,} users"
-    return [Text(_TESTED.format(tests=len(comparison.tests))), Table(caption, columns, [_test(row) for row in shown])]
+    told = Text(_TESTED.format(tests=len(comparison.tests), file=file))
+    return [told, Table(caption, columns, [_test(row) for row in shown])]
 
 
 def _test(row: dict[str, Any]) -> list[Cell | str]:

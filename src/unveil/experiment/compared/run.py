@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unveil.data.titles import named_items
 from unveil.evaluation.compare import Comparison, compare
+from unveil.evaluation.result import Evaluation
 from unveil.experiment.compared.examples import Example, examples, shared_C
 from unveil.experiment.compared.measured import Measured, measured
 from unveil.experiment.compared.runs import Judged, read_runs
@@ -50,6 +51,11 @@ class Report:
     def names(self) -> list[str]:
         """What the runs are called."""
         return [run.name for run in self.runs]
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """How each was judged."""
+        return [run.evaluation for run in self.runs]
 
 
 def report(folders: Sequence[Path], asked: Asked | None = None, progress: Progress | None = None) -> Report:

@@ -6,67 +6,73 @@ import numpy as np
 
 from unveil.experiment.compared.results import protocols, row_of
 from unveil.experiment.compared.run import Report
+from unveil.experiment.compared.side import Side
 from unveil.experiment.dial import Point
 
 _FULL = "full"
+CAUTION = (
+    "The targets are what users took, and to be taken an item had to be shown: a run that corrects for exposure may "
+    "lose here and still be nearer to what users would like. Intervals are over users; another seed would give other "
+    "models."
+)
 
 
 def reading(report: Report) -> list[str]:
     """The conclusions, each a paragraph."""
-    paragraphs = [_accuracy(report), _protocols(report), _novelty(report), _alike(report), _belief(report)]
+    paragraphs = [*standing(report), _novelty(report), _alike(report), _belief(report)]
     return [paragraph for paragraph in paragraphs if paragraph]
+
+
+def standing(side: Side) -> list[str]:
+    """Who is best among all items, and whether every protocol says so."""
+    return [_accuracy(side), _protocols(side)]
 
 
 def caution(report: Report) -> str:
     """What the figures do not say."""
     proxy = [run.name for run in report.runs if run.about["by_proxy"]]
-    told = (
-        "The targets are what users took, and to be taken an item had to be shown: a run that corrects for exposure "
-        "may lose here and still be nearer to what users would like. Intervals are over users; another seed would "
-        "give other models."
-    )
-    return f"{told} In {', '.join(proxy)} popularity stands in for exposure." if proxy else told
+    return f"{CAUTION} In {', '.join(proxy)} popularity stands in for exposure." if proxy else CAUTION
 
 
-def _ranking(report: Report, protocol: str) -> list[int]:
+def _ranking(side: Side, protocol: str) -> list[int]:
     """Places of the runs, best NDCG@10 first."""
-    return sorted(range(len(report.runs)), key=lambda place: -row_of(report, place, protocol, "NDCG@10")["mean"])
+    return sorted(range(len(side.names)), key=lambda place: -row_of(side, place, protocol, "NDCG@10")["mean"])
 
 
-def _accuracy(report: Report) -> str:
-    best, *others = _ranking(report, _FULL)
-    row = row_of(report, best, _FULL, "NDCG@10")
+def _accuracy(side: Side) -> str:
+    best, *others = _ranking(side, _FULL)
+    row = row_of(side, best, _FULL, "NDCG@10")
     span = f"{row['mean']:.3f} (95% interval {row['low']:.3f} to {row['high']:.3f}, {row['n']:,} users)"
     if not others:
-        return f"Among all items, {report.names[best]} has an NDCG@10 of {span}."
-    second = row_of(report, others[0], _FULL, "NDCG@10")
+        return f"Among all items, {side.names[best]} has an NDCG@10 of {span}."
+    second = row_of(side, others[0], _FULL, "NDCG@10")
     return (
-        f"Among all items, {report.names[best]} has the highest NDCG@10, {span}; {report.names[others[0]]} comes next "
-        f"with {second['mean']:.3f}, and {_difference(report, best, others[0])}."
+        f"Among all items, {side.names[best]} has the highest NDCG@10, {span}; {side.names[others[0]]} comes next "
+        f"with {second['mean']:.3f}, and {_difference(side, best, others[0])}."
     )
 
 
-def _difference(report: Report, one: int, other: int) -> str:
-    assert report.comparison is not None
-    pair = {report.names[one], report.names[other]}
-    rows = report.comparison.tests.iter_rows(named=True)
+def _difference(side: Side, one: int, other: int) -> str:
+    assert side.comparison is not None
+    pair = {side.names[one], side.names[other]}
+    rows = side.comparison.tests.iter_rows(named=True)
     p = next(
         row["p_holm"]
         for row in rows
         if (row["protocol"], row["metric"], row["k"]) == (_FULL, "NDCG", 10) and {row["a"], row["b"]} == pair
     )
     size = "below 0.001" if p < 0.001 else f"{p:.3f}"
-    return f"the difference is {'more than' if p < report.comparison.alpha else 'within'} chance (p {size}, corrected)"
+    return f"the difference is {'more than' if p < side.comparison.alpha else 'within'} chance (p {size}, corrected)"
 
 
-def _protocols(report: Report) -> str:
-    order = {protocol: _ranking(report, protocol) for protocol in protocols(report)}
+def _protocols(side: Side) -> str:
+    order = {protocol: _ranking(side, protocol) for protocol in protocols(side)}
     other = [protocol for protocol, found in order.items() if found != order[_FULL]]
-    if len(report.runs) < 2 or len(order) < 2:
+    if len(side.names) < 2 or len(order) < 2:
         return ""
     if not other:
         return "Every protocol puts the runs in the same order."
-    told = "; ".join(f"{name}: {', '.join(report.names[place] for place in order[name])}" for name in (_FULL, *other))
+    told = "; ".join(f"{name}: {', '.join(side.names[place] for place in order[name])}" for name in (_FULL, *other))
     return f"The order of the runs hangs on the protocol ({told}). Full ranking asks what a user would see."
 
 
