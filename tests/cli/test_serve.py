@@ -10,6 +10,16 @@ def test_what_is_wrong_is_found_before_anything_is_served(unveil: Command, finis
     assert "cannot be read" in unveil("serve", finished.folder, "--titles", tmp_path / "gone").failure()
     assert "cannot be read" in unveil("serve", finished.folder, "--items", tmp_path / "gone.csv").failure()
     assert "cannot be read" in unveil("serve", finished.folder, "--token-file", tmp_path / "gone").failure()
+    (tmp_path / "titles.csv").write_text("id,title\nx1,Heat\nx2,Ran\n")
+    message = unveil("serve", finished.folder, "--titles", tmp_path / "titles.csv").failure()
+    assert (
+        "none of the models' items has a title: found 'items such as 000, 001, 002', expected ids such as x1" in message
+    )
+    (tmp_path / "pairs.txt").write_text("001 y1\n")
+    ids = ["--title-ids", tmp_path / "pairs.txt"]
+    message = unveil("serve", finished.folder, "--titles", tmp_path / "titles.csv", *ids).failure()
+    assert "none of the pairs of ids leads to a title" in message
+    assert "pairs of ids were given, and no titles" in unveil("serve", finished.folder, *ids).failure()
     (tmp_path / "token").write_text("\n")
     assert "the file is empty" in unveil("serve", finished.folder, "--token-file", tmp_path / "token").failure()
 

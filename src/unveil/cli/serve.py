@@ -24,6 +24,10 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(help="File with the bearer token to ask for; or set UNVEIL_TOKEN.")
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name that the server may be called, by a proxy say, where no token is asked for."),
+    ] = None,
     watch: Annotated[float, typer.Option(min=0, help="Seconds between looks at the folders; 0: only /reload.")] = 2.0,
     workers: Annotated[int, typer.Option(min=1, help="Threads that score.")] = 2,
     drain: Annotated[float, typer.Option(min=0, help="Seconds of goodbye after SIGTERM, still answering.")] = 1.0,
@@ -31,6 +35,9 @@ def serve(
     max_history: Annotated[int, typer.Option(min=1, help="Items of a history.", rich_help_panel=_LIMITS)] = 10_000,
     max_k: Annotated[int, typer.Option(min=1, help="Items of a list.", rich_help_panel=_LIMITS)] = 1_000,
     max_batch: Annotated[int, typer.Option(min=1, help="Lists of one request.", rich_help_panel=_LIMITS)] = 256,
+    max_passes: Annotated[
+        int, typer.Option(min=1, help="Passes of the model for the reasons of a request.", rich_help_panel=_LIMITS)
+    ] = 10_000,
     max_concurrent: Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_LIMITS)] = 256,
     max_seconds: Annotated[
         float, typer.Option(min=0.01, help="Until a request has arrived.", rich_help_panel=_LIMITS)
@@ -43,10 +50,12 @@ def serve(
     from unveil.serving.server.limits import Limits
     from unveil.serving.server.process import Settings
     from unveil.serving.server.process import serve as run
+    from unveil.serving.server.visitors import is_loopback
 
-    limits = Limits(max_body, max_history, max_k, max_batch, max_concurrent, max_seconds)
-    settings = Settings(host, port, _token(token_file), workers, watch or None, drain, limits=limits)
-    if host not in ("127.0.0.1", "::1", "localhost") and settings.token is None:
+    limits = Limits(max_body, max_history, max_k, max_batch, max_passes, max_concurrent, max_seconds)
+    token = _token(token_file)
+    settings = Settings(host, port, token, workers, watch or None, drain, limits=limits, hosts=allow_host or ())
+    if not is_loopback(host) and token is None:
         typer.echo(f"unveil: {host} can be reached by others, and no token is asked for.", err=True)
     run(runs, settings, _beside(titles, title_ids, items))
 
@@ -68,7 +77,11 @@ def _beside(titles: Path | None, title_ids: Path | None, items: Path | None) -> 
     from unveil.serving.attributes import Attributes
     from unveil.serving.server.served import Beside
 
+    if titles is None and title_ids is not None:
+        raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
     named = {} if titles is None else read_titles(titles)
     if title_ids is not None:
         named = {raw: named[other] for raw, other in read_ids(title_ids).items() if other in named}
+        if not named:
+            raise UnveilError("none of the pairs of ids leads to a title", where=title_ids)
     return Beside(named, None if items is None else Attributes.read(items))

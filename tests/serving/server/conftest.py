@@ -52,7 +52,7 @@ def asking(shelf: Shelf, settings: Settings) -> Iterator[Client]:
     desk = desk_of(shelf, settings)
     transport = httpx.ASGITransport(desk.guard)
     with asyncio.Runner() as runner:
-        opened, http = desk.open(None), httpx.AsyncClient(transport=transport, base_url="http://server")
+        opened, http = desk.open(None), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         runner.run(opened.__aenter__())
         try:
             yield Client(runner, http)

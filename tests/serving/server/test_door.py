@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serving.server.conftest import Client, asking
+from tests.runs import Finished
+from tests.serving.server.conftest import Client, asking, beside
 from unveil.errors import UnveilError
 from unveil.serving.server.limits import Limits
 from unveil.serving.server.process import Settings, desk_of
@@ -102,6 +103,51 @@ def test_too_many_questions_at_once(client: Client) -> None:
     assert answer.status_code == 422
     assert answer.json()["error"] == "questions: too many: found '9', expected at most 8."
     assert client.post("/v1/recommend/batch", json={"questions": []}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"candidates": ["x"]}, "questions.2: no item is left to recommend."),
+        ({"where": ["year>=soon"]}, "questions.2: year>=soon: not a number: found 'soon'"),
+        ({"k": 21}, "questions.2: k: too many: found '21', expected at most 20."),
+        ({"model": "rum"}, "questions.2: unknown model: found 'rum'"),
+        ({"history": ["001"], "user": "0001"}, "questions.2: a user and a history were both given"),
+        ({"k": -1}, "questions.2.k: Input should be greater than or equal to 1"),
+    ],
+)
+def test_a_bad_question_of_a_batch_is_told_by_its_place(bad: dict[str, Any], message: str, client: Client) -> None:
+    answer = client.post("/v1/recommend/batch", json={"questions": [{"user": "0001"}, {}, bad, {"history": ["001"]}]})
+    assert answer.status_code == 422
+    assert message in answer.json()["error"]
+
+
+def test_the_place_is_that_in_the_batch_and_not_among_those_of_its_model(finished: Finished) -> None:
+    shelf = Shelf(beside())
+    shelf.add([finished.folder, finished.folder])
+    questions = [{"model": "run"}, {"model": "run-2"}, {"model": "run"}, {"model": "run-2", "candidates": ["x"]}]
+    with asking(shelf, Settings(watch=None)) as client:
+        answer = client.post("/v1/recommend/batch", json={"questions": questions})
+    assert answer.json()["error"].startswith("questions.3: no item is left")
+
+
+def test_the_work_of_one_request_is_bounded(shelf: Shelf) -> None:
+    """Histories of three known items, one of them twice: four passes a list; the model reads seven events."""
+    history, long = ["001", "002", "x", "003", "001"], [f"0{n:02d}" for n in range(30)]
+    with asking(shelf, Settings(watch=None, limits=Limits(passes=8))) as client:
+
+        def status(*questions: dict[str, Any]) -> int:
+            return client.post("/v1/recommend/batch", json={"questions": questions}).status_code
+
+        asked: dict[str, Any] = {"history": history, "reasons": 2, "k": 1}
+        assert status(asked, asked) == 200
+        assert status(*[{**asked, "reasons": 0}] * 20) == 200
+        assert status({"history": long, "reasons": 1, "k": 1, "filter_seen": False}) == 200  # 1 + 7
+        assert status(asked, asked, {"history": [], "reasons": 5}) == 200
+        refused = client.post("/v1/recommend/batch", json={"questions": [asked, asked, {**asked, "history": ["001"]}]})
+    assert refused.status_code == 422
+    assert "asked too often for one request: found '10 times', expected at most 8." in refused.json()["error"]
+    assert "--max-passes" in refused.json()["error"]
 
 
 def test_other_paths_and_methods(client: Client) -> None:
@@ -220,7 +266,7 @@ def test_what_is_not_installed_is_named_with_the_command(missing: str, monkeypat
         importlib.reload(importlib.import_module(f"unveil.serving.{room}.library"))
 
 
-@pytest.mark.parametrize("limit", ["body", "history", "k", "batch", "concurrent", "seconds"])
+@pytest.mark.parametrize("limit", ["body", "history", "k", "batch", "passes", "concurrent", "seconds"])
 def test_limits_are_above_nothing(limit: str) -> None:
     with pytest.raises(UnveilError, match=f"limit {limit}: out of range: found 0"):
         nothing: dict[str, Any] = {limit: 0}

@@ -66,7 +66,7 @@ async def gone(server: "uvicorn.Server") -> bool:
 
 def test_a_client_that_takes_nothing_of_its_answer_is_hung_up_on() -> None:
     async def use(client: socket.socket, server: "uvicorn.Server") -> None:
-        await ask(client, b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+        await ask(client, b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert await gone(server)
         assert 0 < await received(client, len(LONG)) < len(LONG)
 
@@ -75,7 +75,7 @@ def test_a_client_that_takes_nothing_of_its_answer_is_hung_up_on() -> None:
 
 def test_one_that_takes_it_slowly_gets_all() -> None:
     async def use(client: socket.socket, server: "uvicorn.Server") -> None:
-        await ask(client, b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+        await ask(client, b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
         began = time.monotonic()
         assert await received(client, len(LONG), pause=0.005) >= len(LONG)
         assert time.monotonic() - began > SECONDS
@@ -85,7 +85,7 @@ def test_one_that_takes_it_slowly_gets_all() -> None:
 
 def test_a_body_that_nobody_reads_any_more_does_not_drip_in_for_ever() -> None:
     async def use(client: socket.socket, server: "uvicorn.Server") -> None:
-        await ask(client, b"POST /short HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{")
+        await ask(client, b"POST /short HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
         assert await received(client, 1)
         for _ in range(40):
             if not server.server_state.connections:

@@ -70,8 +70,8 @@ def test_what_is_no_http_is_told_so(server: Running) -> None:
     ("sent", "answered"),
     [
         (b"", b""),
-        (b"POST /v1/recommend HTTP/1.1\r\nHost: x\r\nX-Slow:", b""),
-        (b"POST /v1/recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", b"HTTP/1.1 408"),
+        (b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nX-Slow:", b""),
+        (b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", b"HTTP/1.1 408"),
     ],
     ids=["nothing", "half a head", "half a body"],
 )

@@ -16,7 +16,7 @@ from unveil.serving.server.desk import Desk
 from unveil.serving.server.page import page_router
 
 _ABOUT = "Lists of items for histories or known users. Raw ids in, raw ids out; unknown ids are reported."
-_BAD = wire.refusals(400, 401, 408, 413, 422, 429)
+_BAD = wire.refusals(400, 401, 403, 408, 413, 422, 429)
 
 
 def create_app(desk: Desk) -> FastAPI:
@@ -46,7 +46,7 @@ def _lists(desk: Desk) -> APIRouter:
     @router.post("/recommend/batch", response_model=wire.Answers, summary="Many lists")
     async def recommend_batch(batch: wire.Batch) -> Response:
         """One list for each question, in order."""
-        return _json(wire.Answers(answers=await desk.answer(batch.questions)))
+        return _json(wire.Answers(answers=await desk.answer(batch.questions, batch=True)))
 
     @router.get("/items", response_model=list[wire.Found], summary="Search items")
     async def items(
@@ -84,7 +84,7 @@ def _upkeep(desk: Desk) -> APIRouter:
         """Text in the format of Prometheus."""
         return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @router.post("/reload", summary="Look at the model folders again", responses=wire.refusals(401, 409))
+    @router.post("/reload", summary="Look at the model folders again", responses=wire.refusals(401, 403, 409))
     async def reload() -> Response:
         """Load every folder again. What is refused leaves the old version in place, and gives 409."""
         outcomes = await desk.reload(force=True)

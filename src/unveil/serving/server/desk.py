@@ -1,9 +1,9 @@
 """The desk: takes questions from the app to the models, on threads of its own, and looks after the models."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from logging import ERROR, WARNING
 from typing import TypeVar
@@ -14,7 +14,7 @@ from unveil.serving.server.guard import Guard
 from unveil.serving.server.limits import Limits
 from unveil.serving.server.logs import tell
 from unveil.serving.server.metrics import Metrics
-from unveil.serving.server.served import Served
+from unveil.serving.server.served import BadQuestionError, Served
 from unveil.serving.server.shelf import Outcome, Shelf
 
 T = TypeVar("T")
@@ -52,20 +52,37 @@ class Desk:
         """Run a task on one of the scoring threads."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
-    async def answer(self, questions: Sequence[wire.Question]) -> list[wire.Answer]:
-        """One answer for each question; those to the same model are scored together."""
-        self._refuse_beyond(questions)
+    async def answer(self, questions: Sequence[wire.Question], *, batch: bool = False) -> list[wire.Answer]:
+        """One answer for each question; those to the same model are scored together.
+
+        What is wrong with a question of a batch is told with its place, from 0.
+        """
+        _refuse_more(len(questions), self.limits.batch, "questions")
+        models = []
+        for place, question in enumerate(questions):
+            with _told_of(place, batch=batch):
+                self._refuse_beyond(question)
+                models.append(self.shelf.model(question.model))
+        self._refuse_work(models, questions)
         by_model: dict[str, list[int]] = {}
-        models = [self.shelf.model(question.model) for question in questions]
         for place, served in enumerate(models):
             by_model.setdefault(served.name, []).append(place)
         answers: dict[int, wire.Answer] = {}
         for places in by_model.values():
-            served, asked = models[places[0]], [questions[place] for place in places]
-            answers.update(zip(places, await self.work(lambda: served.answer(asked)), strict=True))  # noqa: B023
+            answers.update(await self._answers(models[places[0]], questions, places, batch=batch))
         given = [answers[place] for place in range(len(questions))]
         self.metrics.count(given)
         return given
+
+    async def _answers(
+        self, served: Served, questions: Sequence[wire.Question], places: Sequence[int], *, batch: bool
+    ) -> dict[int, wire.Answer]:
+        asked = [questions[place] for place in places]
+        try:
+            return dict(zip(places, await self.work(lambda: served.answer(asked)), strict=True))
+        except BadQuestionError as bad:
+            with _told_of(places[bad.place], batch=batch):
+                raise
 
     def describe(self, served: Served) -> wire.Model:
         """What is served under a name."""
@@ -99,14 +116,37 @@ class Desk:
             except Exception as error:  # a watcher that dies would go unnoticed
                 tell("watching failed", {"error": repr(error)}, level=ERROR)
 
-    def _refuse_beyond(self, questions: Sequence[wire.Question]) -> None:
-        _refuse_more(len(questions), self.limits.batch, "questions")
-        for question in questions:
-            if question.user is not None and question.history is not None:
-                raise UnveilError("a user and a history were both given", expected="one of them")
-            _refuse_more(question.k, self.limits.k, "k")
-            for name in ("history", "candidates", "exclude"):
-                _refuse_more(len(getattr(question, name) or ()), self.limits.history, name)
+    def _refuse_beyond(self, question: wire.Question) -> None:
+        if question.user is not None and question.history is not None:
+            raise UnveilError("a user and a history were both given", expected="one of them")
+        _refuse_more(question.k, self.limits.k, "k")
+        for name in ("history", "candidates", "exclude"):
+            _refuse_more(len(getattr(question, name) or ()), self.limits.history, name)
+
+    def _refuse_work(self, models: Sequence[Served], questions: Sequence[wire.Question]) -> None:
+        """Reasons are had by asking again without each item of the history: they cost most of all."""
+        passes = sum(served.passes(question) for served, question in zip(models, questions, strict=True))
+        if passes > self.limits.passes:
+            raise UnveilError(
+                "reasons: the model would have to be asked too often for one request",
+                found=f"{passes:,} times",
+                expected=f"at most {self.limits.passes:,}",
+                hint="Ask for reasons of fewer lists at once; or start the server with a higher --max-passes.",
+            )
+
+
+@contextmanager
+def _told_of(place: int, *, batch: bool) -> Iterator[None]:
+    """Inside, what is wrong is told with the place of the question in its batch."""
+    try:
+        yield
+    except UnveilError as error:
+        if not batch:
+            raise
+        where = f"questions.{place}" + ("" if error.where is None else f": {error.where}")
+        raise UnveilError(
+            error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint
+        ) from error
 
 
 def _refuse_more(found: int, limit: int, name: str) -> None:

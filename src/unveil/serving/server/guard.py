@@ -1,6 +1,7 @@
 """The door: every request passes here before anything is parsed, and its answer on the way out.
 
-A request is refused for a wrong token, for its size, for arriving too slowly, and while too many others are under way.
+A request is refused for a wrong token or, where none is needed, for coming from elsewhere; for its size, for arriving
+too slowly, and while too many others are under way.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from unveil.serving.server.limits import Limits
 from unveil.serving.server.logs import tell
 from unveil.serving.server.metrics import Metrics
+from unveil.serving.server.visitors import StrangerError, Visitors
 
 #: Open to all, token or not: what is alive, and a page that holds no data.
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
@@ -44,6 +46,7 @@ class Guard:
     token: str | None = None
     draining: bool = False
     under_way: int = 0
+    visitors: Visitors = field(default_factory=Visitors)
     paths: frozenset[str] = field(default_factory=frozenset)  # those that are counted by name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,6 +69,7 @@ class Guard:
     async def _pass(self, visit: "Visit", receive: Receive) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in visit.scope["headers"]}
         visit.name(headers.get("x-request-id", ""))
+        self._check_visitor(visit.scope, headers)
         if visit.scope["path"] in OPEN:  # no body is looked at: nobody may fill the memory without a token and a limit
             await self.app(visit.scope, receive, visit.send)
             return
@@ -73,6 +77,14 @@ class Guard:
         self._check_room()
         body = await self._body(headers, receive)
         await self.app(visit.scope, _replayed(body, receive), visit.send)
+
+    def _check_visitor(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        if self.token is not None:
+            return
+        try:
+            self.visitors.check(scope["method"], scope["path"], headers)
+        except StrangerError as error:
+            raise RefusalError(403, str(error)) from None
 
     def _check_token(self, given: str) -> None:
         if self.token is None:

@@ -13,6 +13,7 @@ class Limits:
     history: int = 10_000  # items of a history; also of candidates and exclusions
     k: int = 1_000  # items of a list
     batch: int = 256  # histories of one request
+    passes: int = 10_000  # of the model, for the reasons of one request: one for each item that is left out in turn
     concurrent: int = 256  # requests under way or waiting at once
     seconds: float = 10.0  # until a request has arrived, its head and its body each
 

@@ -22,6 +22,7 @@ from unveil.serving.server.metrics import Metrics
 from unveil.serving.server.patience import patient
 from unveil.serving.server.served import Beside
 from unveil.serving.server.shelf import Shelf
+from unveil.serving.server.visitors import Visitors
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Settings:
     drain: float = 1.0  # seconds in which requests are still taken on after being told to stop, clients sent away
     patience: float = 30.0  # seconds that requests under way are then given
     limits: Limits = field(default_factory=Limits)
+    hosts: Sequence[str] = ()  # names that the server may be called, beside those of this machine
 
 
 def serve(folders: Sequence[Path], settings: Settings, beside: Beside | None = None) -> None:
@@ -43,6 +45,7 @@ def serve(folders: Sequence[Path], settings: Settings, beside: Beside | None = N
     torch.set_num_threads(1)
     shelf = Shelf(beside or Beside())
     shelf.add(folders)
+    shelf.refuse_untitled()
     with _listening(settings.host, settings.port) as listener:
         start_logs()
         desk = desk_of(shelf, settings)
@@ -66,7 +69,8 @@ def _listening(host: str, port: int) -> socket.socket:
 def desk_of(shelf: Shelf, settings: Settings) -> Desk:
     """The desk with its app behind the door."""
     metrics = Metrics()
-    guard = Guard(_nothing, settings.limits, metrics, settings.token)
+    visitors = Visitors.of(settings.host, settings.hosts)
+    guard = Guard(_nothing, settings.limits, metrics, settings.token, visitors=visitors)
     desk = Desk(shelf, settings.limits, metrics, guard, settings.workers, settings.watch)
     guard.app = app = create_app(desk)
     guard.paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})

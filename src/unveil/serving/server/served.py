@@ -31,6 +31,14 @@ CELLS = 2**22
 History = NDArray[np.int64]
 
 
+class BadQuestionError(UnveilError):
+    """What is wrong with one of several questions; `place` counts from 0."""
+
+    def __init__(self, place: int, error: UnveilError) -> None:
+        super().__init__(error.problem, where=error.where, found=error.found, expected=error.expected, hint=error.hint)
+        self.place = place
+
+
 @dataclass(frozen=True, eq=False)
 class Beside:
     """What is known of items beside the log."""
@@ -90,12 +98,17 @@ class Served:
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer for each question; all histories are scored together."""
         asked = [self._history(question) for question in questions]
-        choices = [self._choice(question) for question in questions]
+        choices = [self._choice_of(place, question) for place, question in enumerate(questions)]
         scores = self._scores([history for history, _ in asked])
         return [
             self._answer(question, choice, history, unknown, scores_1V)
             for question, choice, (history, unknown), scores_1V in zip(questions, choices, asked, scores, strict=True)
         ]
+
+    def passes(self, question: Question) -> int:
+        """How often the model is asked for the reasons of one list."""
+        history, _ = self._history(question) if question.reasons else (np.zeros(0, np.int64), [])
+        return 1 + len(np.unique(history[1 - self.recommender.length :])) if len(history) else 0
 
     def search(self, text: str, limit: int) -> list[Found]:
         """The most popular items whose title or id has all the words."""
@@ -125,6 +138,12 @@ class Served:
         places = [self.place.get(raw, UNKNOWN) for raw in given]
         unknown = [raw for raw, place in zip(given, places, strict=True) if place == UNKNOWN]
         return np.array([place for place in places if place != UNKNOWN], np.int64), list(dict.fromkeys(unknown))
+
+    def _choice_of(self, place: int, question: Question) -> Choice:
+        try:
+            return self._choice(question)
+        except UnveilError as error:
+            raise BadQuestionError(place, error) from error
 
     def _choice(self, question: Question) -> Choice:
         candidates = question.candidates

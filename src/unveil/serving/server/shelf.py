@@ -44,6 +44,18 @@ class Shelf:
             self._seen[name] = signature(folder)
             self.models = {**self.models, name: load(name, folder, self.beside)}
 
+    def refuse_untitled(self) -> None:
+        """Titles of which none is an item's are of another log, or of other ids."""
+        titles = self.beside.titles
+        if titles and not any(raw in titles for served in self.models.values() for raw in served.ids):
+            ids = next(iter(self.models.values())).ids
+            raise UnveilError(
+                "none of the models' items has a title",
+                found=f"items such as {', '.join(ids[:3])}",
+                expected=f"ids such as {', '.join(list(titles)[:3])}",
+                hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
+            )
+
     def model(self, name: str | None) -> Served:
         """The model of that name, or the first."""
         models = self.models

@@ -119,6 +119,7 @@ def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
     meaning = {
         400: "not JSON",
         401: "a token is needed",
+        403: "asked under another name, or by a page from elsewhere",
         408: "the request did not arrive in time",
         409: "a new model was refused; the old one stays",
         413: "the request is too large",
