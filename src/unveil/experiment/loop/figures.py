@@ -76,6 +76,15 @@ FIGURES: Mapping[str, Shown] = {
     "taken_relevance": Shown(
         "Relevance of what was taken", "Mean true relevance γ of the items taken in the round.", "truth"
     ),
+    "standing": Shown(
+        "Standing of the lists",
+        "Of the items a user has not met, the share that is truly less relevant than a recommended one, on average: "
+        "1 the best there is, 0.5 chance.",
+        "truth",
+    ),
+    "taken_standing": Shown(
+        "Standing of what was taken", "The same of the items taken in the round, among all not met before it.", "truth"
+    ),
     "short": Shown("Short lists", "Share of users with fewer than {k} unseen items left.", "log"),
     "events": Shown("Events", "Events of the log that the round's model is trained on.", "log", 0),
     "loss": Shown("Loss", "Risk of the last epoch of the round's training, as its estimator weighs it.", "training"),

@@ -134,8 +134,18 @@ def _truth(plan: LoopPlan, outcome: LoopOutcome) -> str:
     return (
         f"True relevance γ of what users took, from the first round of feedback to the last, highest last value first: "
         f"{told}. Of what is recommended in the last round the order is {_ordered(outcome, 'relevance', None)}"
-        f"{'' if len(shown) == 1 else ', highest first'}. Nothing is shown twice, so what pleases most runs out: "
-        f"compare the models, not the rounds."
+        f"{'' if len(shown) == 1 else ', highest first'}.{_standing(outcome)} Nothing is shown twice, so what pleases "
+        f"most runs out: compare the models, not the rounds."
+    )
+
+
+def _standing(outcome: LoopOutcome) -> str:
+    """Relevance may be near 1 all over a world; where an item stands among the unmet ones is then what tells."""
+    if "taken_standing" not in outcome.figures:
+        return ""
+    return (
+        f" What was taken in the last round is truly better than this share of all that the user had not met: "
+        f"{_ordered(outcome, 'taken_standing', None)}; by chance it would be 0.5."
     )
 
 

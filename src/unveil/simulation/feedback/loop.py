@@ -20,6 +20,7 @@ from unveil.simulation.feedback.learners import Learner, Learnt
 from unveil.simulation.feedback.lists import Lists, recommended
 from unveil.simulation.feedback.responses import Offer, Response, taken
 from unveil.simulation.feedback.retraining import Retraining
+from unveil.simulation.feedback.standing import standing
 from unveil.simulation.world import World
 
 _TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
@@ -100,7 +101,7 @@ class Loop:
         taken_U = taken(offer, self.response, self.luck(replicate, round))
         taken_RU = np.concatenate([state.taken_RU, taken_U[None]])
         sequences = grown(self.base, taken_RU)
-        consumed = of_taken(taken_U, offer.count_V) | self._pleasure(taken_U, before.n_steps)
+        consumed = of_taken(taken_U, offer.count_V) | self._truth(taken_U[:, None], before, "taken_")
         learnt = self._retrained(learner, replicate, round, sequences, state.learnt)
         return self._judged(learner, learnt, taken_RU, sequences, state.records, consumed)
 
@@ -125,12 +126,15 @@ class Loop:
         consumed: Record,
     ) -> State:
         lists = recommended(learnt.scorer, sequences, learner.length, self.k)
-        shown = {"relevance": _mean(self._relevance(lists.top_UK, sequences.n_steps), lists.top_UK)}
-        record = of_lists(lists, sequences, self.first) | shown | consumed | dict(learnt.figures)
+        shown = of_lists(lists, sequences, self.first) | self._truth(lists.top_UK, sequences)
+        record = shown | consumed | dict(learnt.figures)
         return State(taken_RU, lists, learnt, (*records, record))
 
-    def _pleasure(self, taken_U: Index, step: int) -> Record:
-        return {"taken_relevance": _mean(self._relevance(taken_U[:, None], step), taken_U[:, None])}
+    def _truth(self, item_UK: Index, before: Sequences, of: str = "") -> Record:
+        """How relevant these items are, and how they stand among all that was not met before; None without a world."""
+        gamma_UK = self._relevance(item_UK, before.n_steps)
+        standing_UK = None if self.world is None else standing(self.world, item_UK, before)
+        return {f"{of}relevance": _mean(gamma_UK, item_UK), f"{of}standing": _mean(standing_UK, item_UK)}
 
     def _relevance(self, item_UK: Index, step: int) -> NDArray[np.float64] | None:
         """γ of these items of every user at a step; 0 in empty places. None without a world."""
@@ -143,8 +147,8 @@ class Loop:
         return gamma_UK
 
 
-def _mean(gamma_UK: NDArray[np.float64] | None, item_UK: Index) -> float | None:
+def _mean(value_UK: NDArray[np.float64] | None, item_UK: Index) -> float | None:
     """Over the places that hold an item."""
-    if gamma_UK is None or not (item_UK != NOBODY).any():
+    if value_UK is None or not (item_UK != NOBODY).any():
         return None
-    return float(gamma_UK[item_UK != NOBODY].mean())
+    return float(value_UK[item_UK != NOBODY].mean())
