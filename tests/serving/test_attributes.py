@@ -34,6 +34,36 @@ def test_conditions(conditions: list[str], expected: list[str], films: Attribute
     assert films.matching(conditions) == expected
 
 
+SEVERAL = "item_id,genre,year\n1,Drama,1990\n2,Drama,2001\n1,Crime,1990\n3,Crime,\n2,Horror,1980\n4,,2005\n"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (["genre!=Drama"], ["3", "4"]),  # 1 and 2 have other rows too, and are dramas all the same
+        (["genre!=Drama", "genre!=Crime"], ["4"]),
+        (["genre=Drama"], ["1", "2"]),
+        (["genre=Drama", "genre=Crime"], ["1"]),  # in different rows, as in one cell Crime|Drama
+        (["genre=Drama", "genre!=Horror"], ["1"]),
+        (["year>=2000"], ["2", "4"]),
+        (["year>=2000", "year<2000"], ["2"]),
+        (["year!=1990"], ["2", "3", "4"]),
+        ([], ["1", "2", "3", "4"]),
+    ],
+)
+def test_an_item_is_all_its_rows(conditions: list[str], expected: list[str], tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text(SEVERAL)
+    assert Attributes.read(tmp_path / "items.csv").matching(conditions) == expected
+
+
+def test_rows_of_lists_are_taken_together(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"item_id": ["a", "a", "b"], "tags": [["x"], ["y", "z"], ["x"]], "price": [1.0, 5.0, None]})
+    items = Attributes(frame)
+    assert items.matching(["tags!=z"]) == ["b"]
+    assert items.matching(["tags=x", "tags=z"]) == ["a"]
+    assert items.matching(["price!=5"]) == ["b"]
+
+
 def test_parquet_keeps_its_types(tmp_path: Path) -> None:
     frame = pl.DataFrame({"item_id": [7, 8], "tags": [["a", "b"], ["c"]], "price": [1.5, None]})
     frame.write_parquet(tmp_path / "items.parquet")

@@ -1,7 +1,9 @@
 """What is known of items beside the log, and the conditions that it can be asked for.
 
 A condition is `name=value`, `name!=value`, or a comparison of numbers with <, <=, > or >=. A cell may hold several
-values: a list, or text with | between them; one of them has to fit (none, for !=).
+values: a list, or text with | between them; and an item may have several rows. All that its rows hold is taken
+together: a condition holds for an item where one of the values fits, != where none of them is the value. Two conditions
+need not be met by the same row.
 """
 
 import re
@@ -36,10 +38,12 @@ class Attributes:
 
     def matching(self, conditions: list[str]) -> list[str]:
         """The ids of the items for which all conditions hold."""
-        holds = [pl.lit(True), *map(self._holds, conditions)]
-        return self.frame.filter(pl.all_horizontal(holds))["item_id"].to_list()
+        holds = {f"holds {nth}": self._holds(condition) for nth, condition in enumerate(conditions)}
+        items = self.frame.group_by("item_id", maintain_order=True).agg(**holds)
+        return items.filter(pl.all_horizontal(pl.lit(True), *holds))["item_id"].to_list()
 
     def _holds(self, condition: str) -> pl.Expr:
+        """Whether the condition holds for an item, over its rows."""
         parts = _CONDITION.fullmatch(condition)
         if parts is None:
             expected = "an attribute, a sign and a value, e.g. genre=Drama or year>=1990"
@@ -59,8 +63,8 @@ class Attributes:
             same = texts.list.contains(value)
         else:
             same = pl.col(name).cast(pl.String).str.split("|").list.contains(value)
-        same = same.fill_null(False)
-        return same if sign == "=" else ~same
+        any_same = same.fill_null(False).any()
+        return any_same if sign == "=" else ~any_same
 
     def _compares(self, name: str, value: str, sign: str, condition: str) -> pl.Expr:
         number = _number(value, condition)
@@ -69,7 +73,7 @@ class Attributes:
             cell = cell.cast(pl.String).cast(pl.Float64, strict=False)
         cell = cell.cast(pl.Float64).fill_nan(None)  # NaN is no number, and would be the largest of all
         compared = {"<": cell < number, "<=": cell <= number, ">": cell > number, ">=": cell >= number}
-        return compared[sign].fill_null(False)
+        return compared[sign].fill_null(False).any()
 
 
 def _number(text: str, condition: str) -> float:
