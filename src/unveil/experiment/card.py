@@ -1,6 +1,7 @@
 """The model card of a run: what it is, what it learnt from, how good it is, what it is for and what it is not for."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from unveil.data.sources.database import shown
@@ -68,7 +69,7 @@ def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Eva
         version=about["versions"]["unveil"],
         estimator=name,
         network=plain(experiment.model)["name"],
-        source=shown(experiment.data.log),
+        source=Path(shown(experiment.data.log)).name,
         users=quantity(log["users"], "user"),
         items=quantity(log["items"], "item"),
         interactions=quantity(log["interactions"], "interaction"),

@@ -66,6 +66,11 @@ def test_the_files_for_programs(folder: Path, found: Report) -> None:
     assert told["runs"]["naive"]["weights"] is None
     assert told["examples"][0]["user"] == "0007"
     assert set(told["examples"][0]["lists"]) == {"naive", "run"}
+    (example,) = found.examples
+    expected = [{"item_id": found.ids[item], "title": found.titles[item]} for item in example.lists[1]]
+    assert told["examples"][0]["lists"]["run"] == expected
+    assert told["examples"][0]["target"]["item_id"] == f"0{example.target:02d}"
+    assert [each["item_id"] for each in told["examples"][0]["history"]] == [f"0{item:02d}" for item in example.history]
     assert len(told["reading"]) >= 5
     tests = pl.read_csv(folder / "tests.csv")
     full = tests.filter(pl.col("protocol") == "full", pl.col("metric") == "NDCG", pl.col("k") == 10)

@@ -44,7 +44,10 @@ def table(found: Report) -> pl.DataFrame:
 
 def results(found: Report, command: str) -> dict[str, Any]:
     """All that was found."""
-    ids = found.titles
+
+    def named(item: int) -> dict[str, str]:
+        return {"item_id": found.ids[item], "title": found.titles[item]}
+
     return {
         "report": 1,
         "command": command,
@@ -59,9 +62,9 @@ def results(found: Report, command: str) -> dict[str, Any]:
         "examples": [
             {
                 **asdict(each),
-                "history": [ids[item] for item in each.history],
-                "target": ids[each.target],
-                "lists": {name: [ids[i] for i in found] for name, found in zip(found.names, each.lists, strict=True)},
+                "history": [named(item) for item in each.history],
+                "target": named(each.target),
+                "lists": {name: list(map(named, items)) for name, items in zip(found.names, each.lists, strict=True)},
             }
             for each in found.examples
         ],

@@ -45,6 +45,7 @@ class Report:
     examples: Sequence[Example]
     shared: float | None  # how much of two runs' lists is the same, mean over cases and pairs
     titles: Sequence[str]
+    ids: Sequence[str]
     count_V: NDArray[np.int64]  # training events of each item
 
     @property
@@ -81,5 +82,6 @@ def report(folders: Sequence[Path], asked: Asked | None = None, progress: Progre
         shown,
         float(shared_C(runs).mean()) if several else None,
         titles,
+        recommender.items.ids.to_list(),
         count_V,
     )
