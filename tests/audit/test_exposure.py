@@ -8,7 +8,9 @@ from scipy import stats
 
 from tests.audit.logs import generated
 from tests.audit.small import log_of
+from unveil.audit.advice.exposure import exposure_advice
 from unveil.audit.exposure import exposure
+from unveil.audit.run import figures
 
 
 def test_a_log_of_what_was_taken_knows_nothing() -> None:
@@ -55,4 +57,26 @@ def test_logged_propensities_and_random_rows() -> None:
     assert found.logged_ess == pytest.approx(12**2 / (4 + 4 + 16 + 16) / 4)
     assert found.randomised == 0.25
     assert not found.only_popularity
-    assert exposure(replace(log, propensity=np.zeros(4))).logged_ess is None
+    assert (found.logged_smallest, found.logged_rare) == (0.25, 0.0)
+    none = exposure(replace(log, propensity=np.zeros(4)))
+    assert (none.logged_ess, none.logged_smallest, none.logged_rare) == (None, None, None)
+
+
+@pytest.mark.parametrize(("rare", "warns"), [(0, None), (1, False), (3, True)])
+def test_how_far_what_was_taken_overlaps_with_what_was_shown(rare: int, warns: bool | None) -> None:
+    """Of fifty events taken some had less than one chance in a hundred; what was left does not count."""
+    log = log_of([[n % 5 for n in range(60)]], 5)
+    theta_N = np.full(60, 0.5)
+    theta_N[:rare] = 0.002
+    theta_N[50:] = 0.0001
+    log = replace(log, propensity=theta_N, clicked=np.arange(60) < 50)
+    found = figures(log)
+    assert found.exposure.logged_smallest == (0.002 if rare else 0.5)
+    assert found.exposure.logged_rare == rare / 50
+    advice = {each.title: each for each in exposure_advice(found)}
+    logged = advice["Use the logged propensities, not popularity"]
+    assert f"the largest weight is {500 if rare else 2}." in logged.reason
+    overlap = advice.get("Some events had less than a 1% chance of being shown: clip their weights")
+    assert (None if overlap is None else overlap.warning) is warns
+    if overlap is not None:
+        assert overlap.of == "of what was taken has a logged propensity below 0.01; the smallest is 0.002"

@@ -10,6 +10,8 @@ from unveil.propensity.weights import diagnose
 
 #: Positions of a list that are told one by one.
 PLACES = 10
+#: A propensity below this has a weight above 100: what was taken hardly overlaps there with what was shown.
+RARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Exposure:
     impressions: Impressions | None
     randomised: float | None  # share of the rows that a random policy showed
     logged_ess: float | None  # effective sample size of 1 / logged propensity over what was taken, as a share
+    logged_smallest: float | None  # the smallest logged propensity of what was taken
+    logged_rare: float | None  # share of what was taken whose logged propensity is below `RARE`
 
     @property
     def only_popularity(self) -> bool:
@@ -46,11 +50,14 @@ TELLING = ("clicked", "exposed", "propensity", "position", "randomised", "rating
 def exposure(log: Interactions) -> Exposure:
     """Look at every optional column that tells of exposure."""
     columns = tuple(name for name in TELLING if name in log.optional())
+    propensity_N = _propensities(log)
     return Exposure(
         columns,
         None if log.clicked is None or log.clicked.all() else _impressions(log, log.clicked),
         None if log.randomised is None else float(log.randomised.mean()),
-        _logged_ess(log.interacted().propensity),
+        None if propensity_N is None else _ess(propensity_N),
+        None if propensity_N is None else float(propensity_N.min()),
+        None if propensity_N is None else float((propensity_N < RARE).mean()),
     )
 
 
@@ -89,9 +96,15 @@ def _by_position(position_N: NDArray[np.int32], clicked_N: NDArray[np.bool_]) ->
     return tuple((rate_P / np.maximum(shown_P, 1)).tolist())
 
 
-def _logged_ess(propensity_N: NDArray[np.float64] | None) -> float | None:
-    import torch
-
+def _propensities(log: Interactions) -> NDArray[np.float64] | None:
+    """Those of what was taken; None where there are none, or where some are no propensities."""
+    propensity_N = log.interacted().propensity
     if propensity_N is None or not len(propensity_N) or not (propensity_N > 0).all():
         return None
+    return np.asarray(propensity_N, np.float64)
+
+
+def _ess(propensity_N: NDArray[np.float64]) -> float:
+    import torch
+
     return diagnose(torch.from_numpy(1 / propensity_N)).ess_share

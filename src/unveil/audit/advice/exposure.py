@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 
 from unveil.audit.advice.base import Advice, share
-from unveil.audit.exposure import Exposure, Impressions
+from unveil.audit.exposure import RARE, Exposure, Impressions
 from unveil.audit.figures import Figures
 
 #: A log of random exposure below this share is too thin to point to.
 _SOME = 0.001
+#: More events than this with next to no chance of being shown, and weights by it are not to be trusted as they are.
+_THIN = 0.05
 _LOG_IT = (
     "Begin to log what is shown and left, the position, or the probability of showing: "
     "`unveil propensity fit` learns from the first, `propensity.name=logged` reads the last."
@@ -23,8 +25,10 @@ def exposure_advice(found: Figures) -> Iterator[Advice]:
     known = found.exposure
     if known.only_popularity:
         yield _only_popularity(found)
-    if known.logged_ess is not None:
-        yield _logged(known.logged_ess)
+    if known.logged_ess is not None and known.logged_smallest is not None and known.logged_rare is not None:
+        yield _logged(known.logged_ess, known.logged_smallest)
+        if known.logged_rare:
+            yield _overlap(known.logged_rare, known.logged_smallest)
     if known.impressions is not None:
         yield _impressions(known.impressions)
         yield from _positions(known)
@@ -50,14 +54,29 @@ def _only_popularity(found: Figures) -> Advice:
     )
 
 
-def _logged(ess: float) -> Advice:
+def _logged(ess: float, smallest: float) -> Advice:
     return Advice(
         "exposure",
         "Use the logged propensities, not popularity",
         share(ess),
         "of the events are left, in effect, when each is weighted by 1 / its logged propensity",
         "The log says how likely each row was to be shown: `--set propensity.name=logged`. Nothing that is estimated "
-        "can be better, as long as every item had some chance.",
+        f"can be better, as long as every item had some chance. The smallest propensity of what was taken is "
+        f"{smallest:.2g}: the largest weight is {1 / smallest:,.3g}.",
+    )
+
+
+def _overlap(rare: float, smallest: float) -> Advice:
+    """Poor overlap: few events stand for much that was hardly ever shown."""
+    return Advice(
+        "exposure",
+        f"Some events had less than a {RARE:.0%} chance of being shown: clip their weights",
+        share(rare),
+        f"of what was taken has a logged propensity below {RARE:g}; the smallest is {smallest:.2g}",
+        f"Each of them weighs more than {1 / RARE:g} events that were sure to be shown, and a few decide the result: "
+        "`--set estimator.clip=0.01` bounds the weights, at the price of some bias. What was taken says nothing of "
+        "items that could not be shown at all: no weight brings them back.",
+        warning=rare > _THIN,
     )
 
 
