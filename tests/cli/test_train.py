@@ -8,7 +8,9 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.runs import TINY, Finished, content, options, write_log
+from unveil.experiment import published
 from unveil.experiment.folder import read_config
+from unveil.experiment.rq4.published import Published
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 
@@ -28,6 +30,17 @@ def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
     assert f"open {tmp_path / 'run' / 'index.html'}" in done.out
     assert "run: what the run gave" in (tmp_path / "run" / "index.html").read_text()
     assert (tmp_path / "run" / "figures" / "validation.png").is_file()
+
+
+def test_what_others_published_of_the_same_data_is_one_line_and_else_none(
+    unveil: Command, finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\npublished " not in unveil("train", finished.log, "-o", tmp_path / "a", *QUICK).out
+    size = (40, 30, len(finished.run.recommender.sequences))
+    monkeypatch.setattr(published, "PUBLISHED", {"beauty": Published(size, {})})
+    told = unveil("train", finished.log, "-o", tmp_path / "b", *QUICK).out.splitlines()
+    (line,) = [line for line in told if line.startswith("published")]
+    assert "bert4rec on beauty, full ranking, leave-one-out, Recall@10 / NDCG@10: 0.0434 / 0.0242 (RecTools)" in line
 
 
 def test_the_table_fits_a_terminal_and_is_in_order(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ _LISTS = "lists"
 
 
 def print_run(run: "Run") -> None:
-    """How training ended, how good the model is, and where it is."""
+    """How training ended, how good the model is, what others published of the same data, and where it is."""
+    from unveil.experiment.published import beside_published
+
     fitted, monitor = run.fitted, run.experiment.training.monitor
     best = (
         "" if fitted.best is None else f", best at {fitted.best.epoch} (validation {monitor} {fitted.best.value:.4f})"
@@ -29,6 +31,8 @@ def print_run(run: "Run") -> None:
     early = " (stopped early)" if fitted.stopped_early else ""
     typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{early}{best}")
     print_evaluation(run.evaluation)
+    if (line := beside_published(run)) is not None:
+        typer.echo(line)
     typer.echo(f"the run is in {run.folder}; next: unveil recommend {run.folder}")
 
 

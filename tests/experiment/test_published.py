@@ -1,0 +1,46 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.runs import Finished
+from unveil.experiment import published
+from unveil.experiment.published import FULL_RANKING, beside_published
+from unveil.experiment.rq4.published import PUBLISHED, Published
+
+
+@pytest.fixture
+def known(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the small log were the one that others have published figures of."""
+    size = (40, 30, len(finished.run.recommender.sequences))
+    monkeypatch.setattr(published, "PUBLISHED", {"ml-1m": Published(size, {})})
+
+
+def test_a_log_that_nobody_published_of_is_told_nothing(finished: Finished) -> None:
+    assert beside_published(finished.run) is None
+
+
+@pytest.mark.usefixtures("known")
+def test_others_figures_stand_beside_ones_own_with_source_and_protocol(finished: Finished) -> None:
+    line = beside_published(finished.run)
+    assert line is not None
+    recall, ndcg = (finished.run.evaluation.value("full", metric, 10) for metric in ("Recall", "NDCG"))
+    assert line.startswith("published  bert4rec on ml-1m, full ranking, leave-one-out, Recall@10 / NDCG@10: 0.2921 / ")
+    assert "0.2821 / 0.1516 (A. Petrov and C. Macdonald 2022, Hugging Face version)" in line
+    assert line.endswith(f"this run, itps: {recall:.4f} / {ndcg:.4f}")
+    assert len(line.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("change", ["temporal", "seen too"])
+def test_another_protocol_is_not_held_beside_them(change: str, finished: Finished) -> None:
+    made = finished.run.experiment
+    other = (
+        replace(made, data=replace(made.data, split="temporal"))
+        if change == "temporal"
+        else replace(made, evaluation=replace(made.evaluation, exclude_seen=False))
+    )
+    assert beside_published(replace(finished.run, experiment=other)) is None
+
+
+def test_every_data_set_with_figures_is_one_that_can_be_recognised() -> None:
+    assert {data for data, _ in FULL_RANKING} <= set(PUBLISHED)
