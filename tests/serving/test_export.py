@@ -8,7 +8,9 @@ from tests.runs import Finished
 from tests.serving.test_recommender import by_hand
 from unveil.errors import UnveilError
 from unveil.models.base import backbone
-from unveil.serving.export import export_embeddings, export_onnx
+from unveil.serving.embeddings import network_of
+from unveil.serving.export import export_embeddings, export_onnx, servable
+from unveil.serving.onnx import model as onnx_model
 from unveil.serving.recommender import Recommender
 
 
@@ -38,6 +40,22 @@ def test_files_are_not_written_over(finished: Finished, tmp_path: Path) -> None:
     before = (tmp_path / "model.onnx").read_bytes()
     export_onnx(recommender, tmp_path / "model.onnx", overwrite=True)
     assert (tmp_path / "model.onnx").read_bytes() == before
+
+
+def test_a_network_that_no_onnx_file_can_hold_is_told_and_served_by_torch(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recommender = finished.run.recommender
+    weights = sum(tensor.nbytes for tensor in network_of(recommender).state_dict().values())
+    monkeypatch.setattr(onnx_model, "LARGEST", weights // 2)
+    with pytest.raises(
+        UnveilError, match=r"too large for an ONNX file: found '0\.00 GiB of weights', expected less than"
+    ):
+        export_onnx(recommender, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+    assert servable(recommender).model is recommender.model
+    monkeypatch.undo()
+    assert servable(recommender).model is not recommender.model
 
 
 def test_what_is_no_network_is_not_exported(tmp_path: Path) -> None:

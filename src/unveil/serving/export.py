@@ -46,7 +46,7 @@ def on_onnx(recommender: Recommender) -> Recommender:
 
 
 def servable(recommender: Recommender) -> Recommender:
-    """On ONNX Runtime; a network of another package, for which there is no such form, as it is, in torch."""
+    """On ONNX Runtime; in torch, as it is, where there is no such form of it: of another package, or too large."""
     from unveil.serving.onnx.model import has_form
 
     return on_onnx(recommender) if has_form(network_of(recommender)) else recommender

@@ -15,14 +15,16 @@ from unveil.serving.onnx.transformer import bert4rec, sasrec
 from unveil.settings import plain
 
 INPUT, OUTPUT = "token_BL", "scores_BV"
+#: Bytes of weights: a message of protobuf, which an ONNX file is, has less than 2 GiB; 16 MiB are left for the rest.
+LARGEST = 2**31 - 2**24
 
 #: Network → what writes its nodes.
 _WRITERS: dict[str, Callable[[Graph, Any, Value], Value]] = {"bert4rec": bert4rec, "sasrec": sasrec, "gru4rec": gru4rec}
 
 
 def has_form(model: Backbone) -> bool:
-    """Whether it is known how to write this network; those of other packages are not."""
-    return model.name in _WRITERS
+    """Whether it is known how to write this network, as those of other packages are not, and one file can hold it."""
+    return model.name in _WRITERS and _size(_written(model)) <= LARGEST
 
 
 def as_bytes(model: Backbone, length: int) -> bytes:
@@ -47,12 +49,11 @@ def _model(model: Backbone, length: int) -> Any:
 
 
 def _graph(model: Backbone) -> Any:
-    if not has_form(model):
+    if model.name not in _WRITERS:
         known = f"one of {', '.join(_WRITERS)}"
         raise UnveilError("this network has no ONNX form", found=model.name, expected=known)
-    graph = Graph()
-    graph.op("Identity", _WRITERS[model.name](graph, model, INPUT))
-    graph.nodes[-1].output[0] = OUTPUT
+    graph = _written(model)
+    _refuse_larger(_size(graph))
     tensor = onnx.helper.make_tensor_value_info
     return onnx.helper.make_graph(
         graph.nodes,
@@ -61,6 +62,29 @@ def _graph(model: Backbone) -> Any:
         [tensor(OUTPUT, onnx.TensorProto.FLOAT, ["B", model.n_items])],
         [onnx.numpy_helper.from_array(array, name) for name, array in graph.weights.items()],
     )
+
+
+def _written(model: Backbone) -> Graph:
+    """Nodes, and weights where they lie: nothing is copied."""
+    graph = Graph()
+    graph.op("Identity", _WRITERS[model.name](graph, model, INPUT))
+    graph.nodes[-1].output[0] = OUTPUT
+    return graph
+
+
+def _size(graph: Graph) -> int:
+    """Bytes of its weights."""
+    return sum(array.nbytes for array in graph.weights.values())
+
+
+def _refuse_larger(size: int) -> None:
+    if size > LARGEST:
+        raise UnveilError(
+            "the network is too large for an ONNX file",
+            found=f"{size / 2**30:.2f} GiB of weights",
+            expected="less than 2 GiB, what its format can hold",
+            hint="Export its vectors (--embeddings); or train with a smaller model.width.",
+        )
 
 
 def _about(model: Backbone, length: int) -> dict[str, str]:
