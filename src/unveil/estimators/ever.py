@@ -1,0 +1,64 @@
+"""Whether a user ever takes an item, and not how often: all from the log."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import torch
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+from unveil.errors import UnveilError
+from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.taken_sets import TakenSets
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Ever:
+    """P(i | s) ∝ exp(F_si / temperature) is what is to be predicted at every slot of s, F_si that s ever takes i.
+
+    How often s took i tells as much of exposure as of liking; whether s ever did, less of exposure: 1 − (1 − θ)^N is
+    nearer to 1 for all than θ is. And that s never did says little where few items are shown. F, learnt from the sets
+    of what users took (`TakenSets`), says both. `trust` below 1 leaves the rest to the item of the log (eq. of
+    L_Cloze).
+
+    Right in order where everybody sees, at some step, all that they would take: the sets are free of θ then.
+    Elsewhere θ is in them still, and the more the rarer exposure is.
+    """
+
+    unseen: float = 0.03  # the weight of an item that s never took, against 1 for one that s took
+    width: int = 16
+    penalty: float = 1.0
+    temperature: float = 0.1
+    trust: float = 1.0  # 0: naive
+    seed: int = 0
+
+    name: ClassVar[str] = "ever"
+    needs: ClassVar[Need] = "nothing"
+    self_normalised: ClassVar[bool] = False
+    sets: TakenSets = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check(f"{self.name}.unseen", self.unseen, 0 < self.unseen <= 1, "above 0, at most 1")
+        _check(f"{self.name}.width", self.width, self.width >= 1, "at least 1")
+        _check(f"{self.name}.trust", self.trust, 0 <= self.trust <= 1, "between 0 and 1")
+        for name in ("penalty", "temperature"):
+            value = getattr(self, name)
+            _check(f"{self.name}.{name}", value, 0 < value < float("inf"), "above 0")
+
+    def fit(self, train: Sequences) -> Self:
+        """Learn the sets."""
+        sets = TakenSets.of(train, unseen=self.unseen, width=self.width, penalty=self.penalty, seed=self.seed)
+        object.__setattr__(self, "sets", sets)
+        return self
+
+    def __call__(self, slots: Slots) -> Signal:
+        """What the slot's user would ever take and, as far as that is not trusted, the item of the log."""
+        m_MV = torch.softmax(self.sets(slots.user_M) / self.temperature, 1).mul_(self.trust)
+        rest_M = torch.full((len(slots),), 1 - self.trust, device=slots.item_M.device)
+        return Signal(slots.item_M, rest_M, imputed_MV=m_MV)
+
+
+def _check(where: str, found: object, valid: bool, expected: str) -> None:
+    if not valid:
+        raise UnveilError("out of range", where=where, found=found, expected=expected)
