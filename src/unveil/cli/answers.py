@@ -10,6 +10,8 @@ import typer
 from unveil.cli.engine_options import OF_NO_CONSEQUENCE
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from unveil.experiment.reproduce.question import Sheet
 
 #: Columns of a table that goes to a file, where nothing has to be cut off.
@@ -37,13 +39,19 @@ def command_of(words: list[str]) -> list[str]:
     return ["unveil", *(word for word in kept if not word.startswith(joined))]
 
 
+def wide_enough(console: "Console") -> "Console":
+    """For tables: a terminal has the width it has, a file any."""
+    from rich.console import Console
+
+    return console if console.is_terminal else Console(width=_WIDE)
+
+
 def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: Path) -> None:
     """Tables, then what they say, then where the page is."""
     from rich.console import Console
     from rich.table import Table
 
     console = Console()
-    wide = console if console.is_terminal else Console(width=_WIDE)
     for sheet in sheets:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for place, title in enumerate(sheet.head):
@@ -51,7 +59,7 @@ def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: P
         for row in sheet.rows:
             table.add_row(*row)
         console.print(sheet.title, highlight=False)
-        wide.print(table, highlight=False)
+        wide_enough(console).print(table, highlight=False)
         console.print(f"{sheet.foot}\n", highlight=False)
     for paragraph in paragraphs:
         console.print(paragraph, highlight=False)

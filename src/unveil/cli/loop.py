@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unveil.cli.answers import command_of, wide_enough
 from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 from unveil.cli.log_options import LogOptions, takes_log
 
@@ -95,7 +96,7 @@ def run_and_print(
         with asked_to_stop():
             log, truth = options.source().load(), _world(world)
             looped = run_loop(plan, log, output, engine, world=truth, resume=resume, keep_logs=keep_logs, watch=watch)
-            write(looped, output, ["unveil", *sys.argv[1:]])
+            write(looped, output, command_of([word for word in sys.argv[1:] if word != "--resume"]))
     except KeyboardInterrupt as stop:
         told = f"{str(stop) or 'stopped'} in {output}; the rounds that are over are kept"
         typer.echo(f"unveil: {told}. Go on with the same command and --resume.", err=True)
@@ -128,7 +129,7 @@ def _print(looped: "Looped", output: Path) -> None:
         cells = [cell.text if isinstance(cell, Cell) else cell for cell in row]
         grid.add_row(*(cell.split("→")[-1].strip() if narrow else cell for cell in cells))
     console.print(f"Round {looped.outcome.rounds}" if narrow else shown.caption, highlight=False)
-    console.print(grid)
+    wide_enough(console).print(grid)
     for paragraph in (*reading(looped.plan, looped.outcome), caution(looped.plan, looped.outcome)):
         console.print()
         console.print(paragraph, highlight=False)
