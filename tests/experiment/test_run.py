@@ -28,6 +28,7 @@ FILES = {
     "cases.safetensors",
     "checkpoint.safetensors",
     "config.json",
+    "exposure.safetensors",
     "histories.safetensors",
     "items.parquet",
     "manifest.json",
