@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from torch import Tensor
 
 from tests.estimators.toys import Toy, random_world
 from tests.evaluation.small import histories_of
 from tests.runs import Finished, content, experiment_on, small_frame, write_log
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.experiment.run import run
 from unveil.propensity.known import KnownStatic, KnownTemporal
@@ -92,6 +94,32 @@ def test_what_the_log_recorded_is_the_mean_over_the_items_events() -> None:
     assert table is not None
     assert table.source == "logged, mean over events"
     np.testing.assert_allclose(table.at(5), [0.4, 0.75, np.nan], rtol=1e-6)
+
+
+class Unwilling(StaticPopularity):
+    """A propensity of another package that does only what training asks of it."""
+
+    def of_all(self, slots: Slots) -> Tensor:
+        raise NotImplementedError
+
+    def __call__(self, slots: Slots) -> Tensor:
+        if len(slots) > self.most:
+            raise UnveilError("only a few at a time")
+        return super().__call__(slots)
+
+    most = 10**9
+
+
+def test_a_propensity_of_events_alone_is_asked_about_them_and_one_of_nothing_else_has_no_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Unwilling().fit(TOY.train)
+    table = exposure_table(model, WHOLE, TOY.train)
+    assert table is not None
+    taken = TOY.train.count_V > 0
+    np.testing.assert_allclose(table.at(None)[taken], TOY.train.count_V[taken] / len(TOY.train), rtol=1e-5)
+    monkeypatch.setattr(Unwilling, "most", 3)
+    assert exposure_table(model, WHOLE, TOY.train) is None
 
 
 def test_without_a_propensity_there_is_no_table() -> None:

@@ -5,6 +5,7 @@ U users, B users of a batch, V items, K items asked about, N events.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -86,13 +87,15 @@ def next_steps(sequences: Sequences, user_B: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def exposure_table(propensity: PropensityModel | None, whole: Sequences, train: Sequences) -> ExposureTable | None:
-    """What a propensity says of every item at the steps that come next in `whole`; None without a propensity."""
-    if propensity is None:
-        return None
-    try:
-        return _of_steps(propensity, whole)
-    except UnveilError:  # one that is known for events alone, as a log records it
-        return _of_events(propensity, train)
+    """What a propensity says of every item at the steps that come next in `whole`.
+
+    Where it is known for events alone, as a log records it, what it says of those of `train`; None where it says
+    nothing beyond the slots of training, or there is none: no training is to be lost for want of a table.
+    """
+    for ask, sequences in ((_of_steps, whole), (_of_events, train)):
+        with suppress(UnveilError, NotImplementedError):
+            return None if propensity is None else ask(propensity, sequences)
+    return None
 
 
 def _of_steps(propensity: PropensityModel, whole: Sequences) -> ExposureTable:

@@ -1,5 +1,6 @@
 """The page in a real browser: Chromium, driven by Playwright; skipped, with the reason, where there is none."""
 
+import re
 import shutil
 from collections.abc import Iterator
 
@@ -64,6 +65,10 @@ def test_from_nothing_to_lists_with_reasons_by_keyboard(page: Page) -> None:
         search.press("Enter")
     expect(page.locator("#history li")).to_have_count(2)
     expect(page.locator("article .why").first).to_contain_text("Film number 1")
+    expect(page.locator("article .about").first).to_contain_text("on the right: popularity-temporal")
+    expect(page.locator("article .share").first).to_have_attribute(
+        "title", re.compile("a proxy.*: popularity-temporal")
+    )
     expect(page.locator("article").first.locator("ol > li")).to_have_count(10)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 

@@ -130,8 +130,8 @@ function listed(item, elsewhere) {
   const name = element("span", titled(item), "name");
   if (elsewhere && !elsewhere.has(item.item_id)) name.append(element("span", "only here", "only"));
   const share = element("span", percent(item.propensity), "share");
-  share.title = item.propensity_source === "popularity"
-    ? "Share of all interactions, a proxy of how often it was shown"
+  share.title = item.propensity_source.startsWith("popularity")
+    ? `A share of all interactions, a proxy of how often it was shown: ${item.propensity_source}`
     : `How likely it is to be shown: ${item.propensity_source}`;
   entry.append(element("span", String(item.rank), "rank"), name, share);
   if (item.reasons.length) {
