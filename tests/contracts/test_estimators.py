@@ -17,7 +17,7 @@ def estimator(request: pytest.FixtureRequest) -> Estimator:
     needs = ESTIMATORS[request.param].needs
     known = {"static": "known-static", "temporal": "known-temporal"}.get(needs)
     theta = propensity(known, {}, TOY.train, world=TOY.world) if known else None
-    return build(request.param, {}, propensity=theta, world=TOY.world, train=TOY.train)
+    return build(request.param, {}, propensity=theta, world=TOY.world, train=TOY.train, log=TOY.log)
 
 
 def rows(slots: Slots, order: torch.Tensor) -> Slots:
@@ -70,6 +70,6 @@ def test_it_can_be_trained_with(estimator: Estimator) -> None:
 
 def test_it_says_what_it_is(estimator: Estimator) -> None:
     assert isinstance(estimator.self_normalised, bool)
-    assert estimator.needs in ("nothing", "static", "temporal", "truth")
+    assert estimator.needs in ("nothing", "static", "temporal", "ratings", "truth")
     assert any(mark in (type(estimator).__doc__ or "") for mark in ("eq. of", "∝"))  # its equation
     assert ESTIMATORS[estimator.name] is type(estimator)

@@ -38,7 +38,7 @@ def random_world(users: int = 12, items: int = 7, steps: int = 9, *, seed: int =
 
 @dataclass(frozen=True)
 class Toy:
-    """A world, a log of it, the training part, and all its slots."""
+    """A world, a rated log of it, the training part, and all its slots."""
 
     world: World
     log: Interactions
@@ -47,6 +47,6 @@ class Toy:
 
     @classmethod
     def drawn(cls, world: World, seed: int = 0) -> "Toy":
-        log = world.log(np.random.default_rng(seed))
+        log = world.log(np.random.default_rng(seed), ratings_noise=1.0)
         train = leave_one_out(Sequences.of(log)).train
         return cls(world, log, train, ClozeTask(train, 100, 4, 0.5).slots)

@@ -17,8 +17,8 @@ from unveil.estimators.sample import Sample, sampled_loss
 from unveil.propensity.base import PropensityModel
 from unveil.registry import Registry
 
-#: What an estimator asks for beside the log: a propensity of one kind, or the truth of a world.
-Need = Literal["nothing", "static", "temporal", "truth"]
+#: What an estimator asks for beside the log: a propensity of one kind, ratings in it, or the truth of a world.
+Need = Literal["nothing", "static", "temporal", "ratings", "truth"]
 
 
 @dataclass(frozen=True, eq=False)

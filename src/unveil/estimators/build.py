@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
@@ -19,9 +20,10 @@ def build(
     propensity: PropensityModel | None = None,
     world: Truth | None = None,
     train: Sequences | None = None,
+    log: Interactions | None = None,
 ) -> Estimator:
-    """The estimator `name` with its options, given the propensity, the world or the training part that it needs."""
-    made = ESTIMATORS.build(name, options, *_parts(name, propensity, world))
+    """The estimator `name` with its options, given the propensity, world, training part or log that it needs."""
+    made = ESTIMATORS.build(name, options, *_parts(name, propensity, world, log))
     if not isinstance(made, Learns):
         return made
     if train is None:
@@ -40,10 +42,15 @@ def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics 
     return diagnose_parts(parts, getattr(estimator, "ceiling", float("inf")))
 
 
-def _parts(name: str, propensity: PropensityModel | None, world: Truth | None) -> list[object]:
+def _parts(
+    name: str, propensity: PropensityModel | None, world: Truth | None, log: Interactions | None
+) -> list[object]:
     needs = ESTIMATORS[name].needs
     if needs == "nothing":
         return []
+    if needs == "ratings":
+        rated = None if log is None or log.rating is None else log
+        return [_given(rated, name, "a log with ratings", "Use 'ever', which needs none.")]
     if needs == "truth":
         what, hint = (
             "a world whose truth is known",

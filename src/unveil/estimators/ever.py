@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import torch
+from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
@@ -13,14 +14,14 @@ from unveil.estimators.taken_sets import TakenSets
 
 
 @register
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Ever:
-    """P(i | s) ∝ exp(F_si / temperature) is what is to be predicted at every slot of s, F_si that s ever takes i.
+    """P(i | s) ∝ exp(F_si / temperature), F_si that s ever takes i, is to be predicted beside the item of the log.
 
     How often s took i tells as much of exposure as of liking; whether s ever did, less of exposure: 1 − (1 − θ)^N is
     nearer to 1 for all than θ is. And that s never did says little where few items are shown. F, learnt from the sets
-    of what users took (`TakenSets`), says both. `trust` below 1 leaves the rest to the item of the log (eq. of
-    L_Cloze).
+    of what users took (`TakenSets`), says both. The item of the log (eq. of L_Cloze) counts by 1 − `trust`: it alone
+    tells of the step.
 
     Right in order where everybody sees, at some step, all that they would take: the sets are free of θ then.
     Elsewhere θ is in them still, and the more the rarer exposure is.
@@ -30,7 +31,7 @@ class Ever:
     width: int = 16
     penalty: float = 1.0
     temperature: float = 0.1
-    trust: float = 1.0  # 0: naive
+    trust: float = 0.5  # 0: naive
     seed: int = 0
 
     name: ClassVar[str] = "ever"
@@ -54,9 +55,13 @@ class Ever:
 
     def __call__(self, slots: Slots) -> Signal:
         """What the slot's user would ever take and, as far as that is not trusted, the item of the log."""
-        m_MV = torch.softmax(self.sets(slots.user_M) / self.temperature, 1).mul_(self.trust)
+        m_MV = torch.softmax(self.scores(slots) / self.temperature, 1).mul_(self.trust)
         rest_M = torch.full((len(slots),), 1 - self.trust, device=slots.item_M.device)
         return Signal(slots.item_M, rest_M, imputed_MV=m_MV)
+
+    def scores(self, slots: Slots) -> Tensor:
+        """F_MV."""
+        return self.sets(slots.user_M)
 
 
 def _check(where: str, found: object, valid: bool, expected: str) -> None:

@@ -95,7 +95,7 @@ def prepare(
     task = _task(train, recipe, model.task)
     propensity = propensity or propensity_of(train, recipe, log, world)
     name, options = _named(recipe.estimator)
-    chosen = build_estimator(name, options, propensity=propensity, world=world, train=train)
+    chosen = build_estimator(name, options, propensity=propensity, world=world, train=train, log=log)
     return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))
 
 
@@ -155,7 +155,7 @@ def propensity_of(
 ) -> PropensityModel | None:
     """The one that was asked for, or what the estimator needs: true where there is a world, else popularity."""
     needs = estimator(str(recipe.estimator["name"])).needs
-    if needs in ("nothing", "truth"):
+    if needs not in ("static", "temporal"):
         return None
     name, options = _named(recipe.propensity)
     if name == AUTO:
