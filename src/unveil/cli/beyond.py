@@ -8,7 +8,10 @@ import typer
 from unveil.cli.study_options import StudyOptions, named_in
 
 #: All that need no sampling, from the log at its word to the truth.
-ESTIMATORS = "naive,ips,itps,itps-shrunk,doubly-robust,corrected,rational,consideration,tempered,logit-adjustment,ideal"
+ESTIMATORS = (
+    "naive,ips,itps,itps-shrunk,doubly-robust,corrected,rational,consideration,tempered,logit-adjustment,"
+    "ever,ever-rated,ideal"
+)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from unveil.evaluation.stats import ratio_interval
 from unveil.experiment.beyond.page import sections
 from unveil.experiment.beyond.question import Beyond
 from unveil.experiment.beyond.shares import everywhere, levels, published, shares
-from unveil.experiment.beyond.words import is_estimated, reading
+from unveil.experiment.beyond.words import NOWHERE, STUDY, is_estimated, reading, source_of
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import TRUE
 from unveil.experiment.reproduce.catalogue import QUESTIONS
@@ -140,6 +140,8 @@ def test_without_a_gap_no_share_is_told() -> None:
         ("ips@known-static", False),
         ("itps@popularity+clip=5%", True),
         ("corrected@timing", True),
+        ("ever", True),
+        ("ever-rated+trust=1", True),
     ],
 )
 def test_the_truth_with_noise_is_no_estimate(arm: str, estimated: bool) -> None:
@@ -149,5 +151,15 @@ def test_the_truth_with_noise_is_no_estimate(arm: str, estimated: bool) -> None:
 def test_the_truth_beside_the_studys_propensities_is_not_taken_for_an_estimate() -> None:
     found = made_up({"naive": hits(2, 2), "itps@true": hits(7, 7), "corrected@timing": hits(3, 3), "ideal": hits(8, 8)})
     (aim, *_) = reading(found, "popularity")
-    assert "estimated ones: by the means none closes 25%" in aim
+    assert "estimated ones or none: by the means none closes 25%" in aim
     assert "itps" not in aim.lower()
+
+
+def test_what_needs_no_propensity_has_the_aim_of_estimates() -> None:
+    found = made_up({"naive": hits(2, 2), "itps": hits(3, 3), "ever": hits(6, 6), "ideal": hits(8, 8)})
+    (aim, *_) = reading(found, "true")
+    assert "true propensities: by the means none closes 60% at every p; the one with the best worst case is ITPS" in aim
+    assert "estimated ones or none: by the means at least 25% is closed at every p by ever" in aim
+    assert source_of("ever") == NOWHERE
+    assert source_of("itps+clip=0.1") == STUDY
+    assert source_of("itps@popularity+clip=5%") == "popularity+clip=5%"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from unveil.experiment.beyond.shares import METRICS, Share, published, shares
-from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, figures, has_own, is_estimated
+from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, STUDY, comparable, figures, is_estimated, source_of
 from unveil.experiment.names import named, share
 from unveil.experiment.outcome import TRUE, Estimate
 from unveil.experiment.panels import Along, Spot, panels
@@ -62,30 +62,29 @@ def _text(each: Share) -> str:
 def _figure(results: Results) -> Figure:
     """A row for each estimator, a column for each figure and source of propensities."""
     arms = learnable(results)
-    names = list(dict.fromkeys(arm.partition("@")[0] for arm in arms))
-    sources = list(dict.fromkeys(arm.partition("@")[2] for arm in arms))
+    places = {(arm.partition("@")[0], source_of(arm)): arm for arm in arms}
+    names, sources = (list(dict.fromkeys(each)) for each in zip(*places, strict=True))
     columns: list[Along] = []
     aims: dict[int, float] = {}
     spots: dict[tuple[int, int], list[Spot]] = {}
     for figure in figures(results):
         found = {(each.arm, each.severity): each for each in shares(results, figure)}
         for source in sources:
-            if not source or is_estimated(next(arm for arm in arms if arm.partition("@")[2] == source)):
-                aims[len(columns)] = AIM_ESTIMATED if source else AIM
-            for row, name in enumerate(names):
-                arm = f"{name}@{source}" if source else name
-                if arm in arms:
-                    spots[row, len(columns)] = [_spot(found[arm, p]) for p in results.severities]
+            own = {name: arm for (name, each), arm in places.items() if each == source}
+            if source == STUDY or all(map(is_estimated, own.values())):
+                aims[len(columns)] = AIM if source == STUDY else AIM_ESTIMATED
+            for name, arm in own.items():
+                spots[names.index(name), len(columns)] = [_spot(found[arm, p]) for p in results.severities]
             ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(results.severities)]
-            columns.append(Along(f"{figure.name}, {source or 'as the study says'}", ticks, joined=True))
+            columns.append(Along(f"{figure.name}, {source}", ticks, joined=True))
     return Figure(
         "Which estimator closes how much of the gap",
         panels([named(name) for name in names], columns, spots, "gap-closed", aims),
         f"Share of the gap from naive to ideal that each estimator closes along p: {', '.join(map(named, arms))}. "
         f"The numbers are in the tables below.",
         f"0 is the naive loss, 100% the ideal one; bars are 95% intervals over {results.units}. Dashed: the aim, "
-        f"{share(AIM)} with the study’s propensities and {share(AIM_ESTIMATED)} with estimated ones. An arrow at an "
-        f"edge stands for a share outside the panel.",
+        f"{share(AIM)} with the study’s propensities and {share(AIM_ESTIMATED)} with estimated ones or none. An arrow "
+        f"at an edge stands for a share outside the panel.",
     )
 
 
@@ -101,7 +100,7 @@ def _table(results: Results, figure: Judged) -> Table:
     rows: list[list[Cell | str]] = [
         [
             named(arm),
-            "own" if has_own(arm) else "the study’s",
+            source_of(arm),
             *(_gap(each) for each in found if each.arm == arm),
         ]
         for arm in dict.fromkeys(each.arm for each in found)

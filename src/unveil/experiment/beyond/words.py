@@ -11,8 +11,10 @@ from unveil.experiment.reproduce.words import gap_text, headline, learnable
 from unveil.experiment.variants import Variant, propensity_settings
 from unveil.propensity.base import PROPENSITIES
 
-#: What was set out to be closed at every severity: with the study's propensities, and with those an arm has of its own.
+#: What was set out to be closed at every severity: with the study's propensities, and with what the log tells.
 AIM, AIM_ESTIMATED = 0.60, 0.25
+#: Where an arm has its exposure from, if not from a propensity that its name tells.
+STUDY, NOWHERE = "the study’s", "none"
 
 
 def figures(results: Results) -> list[Figure]:
@@ -20,16 +22,19 @@ def figures(results: Results) -> list[Figure]:
     return [Figure(TRUE, results.sampled, *metric) for metric in METRICS]
 
 
-def has_own(arm: str) -> bool:
-    """Whether the arm has a propensity of its own in the place of the study's."""
-    return "@" in arm
+def source_of(arm: str) -> str:
+    """The propensity of its own that an arm has, the study's, or none: some losses learn from the log alone."""
+    _, has_own, own = arm.partition("@")
+    if has_own:
+        return own
+    return STUDY if estimator(Variant.of(arm).estimator).needs in ("static", "temporal") else NOWHERE
 
 
 def is_estimated(arm: str) -> bool:
-    """Whether that was estimated: it is not the truth, nor the truth with noise."""
+    """Whether exposure is known from the log only: no propensity at all, or none that is the truth, noisy or not."""
     variant = Variant.of(arm)
     if variant.propensity is None:
-        return False
+        return source_of(arm) == NOWHERE
     told = propensity_settings(variant.propensity, estimator(variant.estimator).needs, 0)
     return PROPENSITIES[told["propensity.name"]].source != "truth"
 
@@ -54,11 +59,11 @@ def reading(results: Results, propensity: str) -> list[str]:
 
 def _aims(figure: Figure, found: Sequence[Share], propensity: str) -> str:
     """Arms that are told the truth beside another propensity of the study, or the truth with noise, have no aim."""
-    given = [each for each in found if not has_own(each.arm)]
+    given = [each for each in found if source_of(each.arm) == STUDY]
     estimated = [each for each in found if is_estimated(each.arm)]
     told = (
         _aim(figure, given, f"{propensity} propensities", AIM),
-        _aim(figure, estimated, "estimated ones", AIM_ESTIMATED),
+        _aim(figure, estimated, "estimated ones or none", AIM_ESTIMATED),
     )
     return " ".join(filter(None, told))
 
