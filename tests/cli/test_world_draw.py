@@ -129,7 +129,7 @@ def test_a_world_that_does_not_say_how_it_was_fitted_is_damaged(unveil: Command,
     about = tmp_path / "world" / "world.json"
     about.write_text(json.dumps(json.loads(about.read_text()) | {"origin": {"kind": "fitted"}}))
     told = unveil("world", "describe", tmp_path / "world").failure()
-    assert "a damaged world: it does not say how it was fitted ('relevance')" in told
+    assert "a damaged world: it does not say how it was fitted ('recipe')" in told
     assert json.loads(unveil("world", "describe", tmp_path / "world", "--json").out)["origin"] == {"kind": "fitted"}
 
 

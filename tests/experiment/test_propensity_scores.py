@@ -69,9 +69,8 @@ def test_the_relevance_of_those_ranked_first_by_hand() -> None:
 
 
 def test_ratings_are_used_where_there_are_some() -> None:
-    assert "joint-rated-static" not in usable(TOY.log)
-    rated = replace(TOY.log, rating=np.ones(len(TOY.log), np.float32))
-    assert {"joint-rated-static", "popularity-static", "timing", "known-static"} <= set(usable(rated))
+    assert "joint-rated-static" not in usable(replace(TOY.log, rating=None))
+    assert {"joint-rated-static", "popularity-static", "timing", "known-static"} <= set(usable(TOY.log))
 
 
 def test_an_option_of_a_propensity_that_is_not_scored_is_refused() -> None:

@@ -50,7 +50,7 @@ def _model(model: Backbone, length: int) -> Any:
 
 def _graph(model: Backbone) -> Any:
     if model.name not in _WRITERS:
-        known = f"one of {', '.join(_WRITERS)}"
+        known = f"one of {', '.join(sorted(_WRITERS))}"
         raise UnveilError("this network has no ONNX form", found=model.name, expected=known)
     graph = _written(model)
     _refuse_larger(_size(graph))
