@@ -138,7 +138,9 @@ def test_a_network_without_a_form_is_named() -> None:
     model = network("gru4rec", {})
     type(model).name, name = "gru5rec", type(model).name
     try:
-        with pytest.raises(UnveilError, match="no ONNX form: found 'gru5rec', expected one of bert4rec, gru4rec, sasrec"):
+        with pytest.raises(
+            UnveilError, match="no ONNX form: found 'gru5rec', expected one of bert4rec, gru4rec, sasrec"
+        ):
             as_bytes(model, LENGTH)
     finally:
         type(model).name = name
