@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +55,26 @@ def wait_for(path: Path, process: "subprocess.Popen[str]", lines: int = 0, secon
         time.sleep(0.02)
 
 
+@contextmanager
+def still_until(path: Path, process: "subprocess.Popen[str]", seconds: float = 10) -> Iterator[None]:
+    """The process stands still until others have come to `path`, so that they get a share however busy the machine is.
+
+    Not for ever: it may hold what they wait for.
+    """
+
+    def wake() -> None:
+        begun = time.monotonic()
+        while not path.exists() and time.monotonic() - begun < seconds:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGCONT)
+
+    process.send_signal(signal.SIGSTOP)
+    waking = threading.Thread(target=wake)
+    waking.start()
+    yield
+    waking.join()
+
+
 def finished_once(trials: Sequence[optuna.trial.FrozenTrial], count: int) -> set[int]:
     """Every entry was finished exactly once; the processes that did it."""
     complete = [trial for trial in trials if trial.state == COMPLETE]
@@ -71,7 +93,8 @@ def test_two_processes_share_a_study_and_find_what_one_finds(tuned: Tuned, tmp_p
     arguments = command(tuned.log, write_space(tmp_path), "--trials", 6, "--replicates", 2, "-o", folder)
     with worker(arguments) as other:
         wait_for(folder / "trials" / "000", other)
-        found = study(quickest(tuned.log), plan, folder)
+        with still_until(folder / "trials" / "001", other):
+            found = study(quickest(tuned.log), plan, folder)
         out, err = other.communicate(timeout=180)
         assert other.returncode == 0, err
         assert finished_once(trials_of(folder), 6) == {os.getpid(), other.pid}
@@ -141,7 +164,8 @@ def test_a_study_in_postgresql_is_shared_by_name(tuned: Tuned, tmp_path: Path) -
         more = ("--trials", 6, "--replicates", 1, "--storage", url, "-o", there)
         with worker(command(tuned.log, write_space(tmp_path), *more)) as other:
             wait_for(there / "trials" / "000", other)
-            found = study(quickest(tuned.log), plan, here, url)
+            with still_until(here / "trials" / "001", other):
+                found = study(quickest(tuned.log), plan, here, url)
             out, err = other.communicate(timeout=180)
             assert other.returncode == 0, err
             assert finished_once(trials_of(here, url), 6) == {os.getpid(), other.pid}
