@@ -94,14 +94,20 @@ class _Gradients:
     bias_V: Tensor
 
     @classmethod
-    def zero(cls, h_MD: Tensor, table_VD: Tensor, bias_V: Tensor) -> Self:
-        return cls(torch.empty_like(h_MD), torch.zeros_like(table_VD), torch.zeros_like(bias_V))
+    def of(cls, h_MD: Tensor, table_VD: Tensor, bias_V: Tensor) -> Self:
+        """Zero, or nothing yet where there are rows to begin with."""
+        make = torch.empty_like if len(h_MD) else torch.zeros_like
+        return cls(make(h_MD), make(table_VD), make(bias_V))
 
     def add(self, rows: slice, slope_RV: Tensor, h_RD: Tensor, table_VD: Tensor) -> None:
-        """Carry ∂/∂logits of some rows on to h, table and bias."""
+        """Carry ∂/∂logits of some rows on to h, table and bias; the first rows begin the sums."""
         torch.mm(slope_RV, table_VD, out=self.h_MD[rows])
-        self.table_VD.addmm_(slope_RV.T, h_RD)
-        self.bias_V.add_(slope_RV.sum(0))
+        if rows.start == 0:
+            torch.mm(slope_RV.T, h_RD, out=self.table_VD)
+            torch.sum(slope_RV, 0, out=self.bias_V)
+        else:
+            self.table_VD.addmm_(slope_RV.T, h_RD)
+            self.bias_V.add_(slope_RV.sum(0))
 
 
 def _sweep(
@@ -141,7 +147,7 @@ class _FusedLoss(Function):
         weight_M: Tensor,
         extra_MV: Tensor | None,
     ) -> Tensor:
-        gradients = _Gradients.zero(h_MD, table_VD, bias_V)
+        gradients = _Gradients.of(h_MD, table_VD, bias_V)
         total = _sweep(form, h_MD, table_VD, bias_V, target_M, weight_M, extra_MV, gradients)
         ctx.save_for_backward(gradients.h_MD, gradients.table_VD, gradients.bias_V)
         return total
