@@ -28,7 +28,7 @@ class AssumptionOptions(StudyOptions):
     ] = 3
     estimators: Annotated[
         str, typer.Option(help="Which to train; naive and ideal are the ends of the gap.", rich_help_panel="How much")
-    ] = "naive,ips,itps,itps-shrunk,corrected,rational,consideration,tempered,ideal"
+    ] = "naive,ips,itps,itps-shrunk,corrected,rational,consideration,tempered,ever,ever-rated,ideal"
     severity: Annotated[float, typer.Option(help="Exponent p of exposure at the base point.")] = 1.0
     severities: Annotated[str, typer.Option(help="Exponents p; '' leaves them alone.", rich_help_panel=_AXES)] = "1,2,4"
     foresights: Annotated[

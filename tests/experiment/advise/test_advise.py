@@ -111,7 +111,7 @@ def test_the_page_says_what_to_use_and_what_it_rests_on(made: tuple[Tried, Path,
         assert words in page
     told = " ".join(reading(Advice(found)))
     assert told.startswith("Use ")
-    assert "Propensities that could not be tried: learnt (" in told
+    assert "What could not be tried: learnt (" in told
     assert (folder / "figures" / "scenarios.svg").is_file()
     assert tomllib.loads((folder / CONFIG).read_text())["data"]["log"]
 
@@ -121,14 +121,23 @@ def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) ->
     write_log(replace(rated(), rating=None), bare)
     with pytest.raises(UnveilError, match="--implicit"):
         advise(plan_of(bare), tmp_path / "refused", Inline())
-    small = replace(plan_of(bare, replace(STUDY, liked=(0.2, 0.8))), replicates=1, estimators=("corrected",))
+    small = replace(
+        plan_of(bare, replace(STUDY, liked=(0.2, 0.8))), replicates=1, estimators=("corrected", "ever-rated")
+    )
     small = replace(small, scenarios=scenarios(("rational_exposed",), (1.0,), (0.2, 0.8)))
     found = advise(small, tmp_path / "declared", Inline())
+    assert found.candidates.usable == ("naive", "corrected@popularity"), "drawn logs have ratings, this one has none"
+    assert "rating" in found.refused["ever-rated"]
     assert [world["origin"]["liked"] for world in found.worlds] == [0.2, 0.8]
     advice = Advice(found)
     write(advice, tmp_path / "declared", ["unveil", "advise"])
     assert "declared, not learnt: 20%, 80%" in (tmp_path / "declared" / "README.md").read_text()
     assert advice.decision.chosen == "naive", "one draw says nothing sure"
+
+
+def test_nothing_but_naive_can_be_had(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="allows the naive loss alone"):
+        advise(replace(plan_of(log), propensities=("learnt",)), tmp_path / "none", Inline())
 
 
 def test_the_figure_names_what_its_bars_are_over(made: tuple[Tried, Path, list[str]]) -> None:

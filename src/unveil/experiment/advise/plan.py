@@ -63,12 +63,25 @@ class AdvicePlan:
         wanted = [name for name in from_a_log() if not self.propensities or family(name) in self.propensities]
         return Probe(self.study, self.source, folder, self.scenarios[0], tuple(wanted))
 
-    def candidates(self, probed: dict[str, Any]) -> Candidates:
-        """The arms that can be had from the real log as well as from a drawn one."""
+    def candidates(self, probed: dict[str, Any], *, rated: bool) -> Candidates:
+        """The arms that can be had from the real log as well as from a drawn one, which always has ratings."""
         refused = {name for part in ("real", "drawn") for name, why in probed[part].items() if why}
         able = dict.fromkeys(family(name) for name in probed["real"] if name not in refused)
         order = self.propensities or tuple(able)
-        return candidates(self.estimators, sorted(able, key=order.index), self.clips)
+        named = [name for name in self.estimators if rated or name not in self.by_ratings]
+        found = candidates(named, sorted(able, key=order.index), self.clips)
+        if found.usable == (BASE,):
+            raise UnveilError(
+                "of what is asked for, this log allows the naive loss alone",
+                found=", ".join((*self.estimators, *self.propensities)),
+                hint="Try more --estimators, or --propensities all.",
+            )
+        return found
+
+    @property
+    def by_ratings(self) -> tuple[str, ...]:
+        """The estimators that need ratings."""
+        return tuple(name for name in self.estimators if estimator(name).needs == "ratings")
 
     def cell_jobs(self, folder: Path, arms: tuple[str, ...], size: tuple[int, int, int]) -> dict[Draw, AdviceCell]:
         """Whole replicates first; within one log by log, so that a process draws few of them."""

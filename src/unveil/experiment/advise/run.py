@@ -10,7 +10,7 @@ from unveil.data.interactions import Interactions
 from unveil.experiment.advise.candidates import Candidates, family
 from unveil.experiment.advise.plan import AdvicePlan, Draw
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.experiment.advise.source import Looks, read
+from unveil.experiment.advise.source import Looks, has_ratings, read
 from unveil.experiment.advise.worlds import refuse_without_relevance
 from unveil.experiment.grid.job import Engine
 from unveil.experiment.grid.progress import Silent, Watcher
@@ -35,7 +35,7 @@ class Tried:
     fingerprint: str
     looks: Looks  # of the log that worlds were fitted to
     candidates: Candidates
-    refused: Mapping[str, str]  # propensities that could not be tried, and why
+    refused: Mapping[str, str]  # propensities and estimators that could not be tried, and why
     cells: Mapping[Draw, Mapping[str, Any]]
     worlds: list[dict[str, Any]]
     seconds: float  # of this run
@@ -72,7 +72,7 @@ def advise(
         worlds = _worlds(plan, store, engine, watch)
         probe = plan.probe(folder)
         probed = run_grid([probe], store, engine, watch)[probe.key]
-        chosen = plan.candidates(probed)
+        chosen = plan.candidates(probed, rated=has_ratings(log))
         users, items, events = probed["size"]
         jobs = plan.cell_jobs(folder, chosen.arms, (users, items, events))
         left = [job for job in jobs.values() if store.result(job.key) is None]
@@ -85,7 +85,7 @@ def advise(
         log.fingerprint(),
         Looks.of(log),
         chosen,
-        _refused(probed),
+        _refused(probed) | _unrated(plan, log),
         cells,
         [world for draw in worlds for world in draw["worlds"]],
         time.monotonic() - begun,
@@ -115,6 +115,10 @@ def _refused(probed: Mapping[str, Any]) -> dict[str, str]:
     """Why a family of propensities was not tried: the real log's reason first."""
     reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}
     return {family(name): why for name, why in reasons.items() if why}
+
+
+def _unrated(plan: AdvicePlan, log: Interactions) -> dict[str, str]:
+    return {} if has_ratings(log) else dict.fromkeys(plan.by_ratings, "not every event of the log has a rating")
 
 
 def _announced(plan: AdvicePlan, cells: int, cost: float, left: int, workers: int) -> str:

@@ -59,12 +59,12 @@ EFFORTS = {
         replicates=3,
         choices=("rational_exposed", "categorical_exposed"),
         severities=(1.0, 3.0),
-        estimators=("itps", "corrected", "tempered"),
+        estimators=("itps", "corrected", "tempered", "ever", "ever-rated"),
         propensities=("logged", "popularity", "damped", "timing", "joint", "joint-rated"),
         clips=("5%",),
     ),
     "thorough": Effort(
-        about="six worlds, three kinds of users, three severities, all estimators: an answer to act on",
+        about="six worlds, three kinds of users, three severities, ten estimators: an answer to act on",
         users=2000,
         worlds=6,  # they are the units: with three, corrected for a hundred candidates, nothing could ever be sure
         replicates=1,
@@ -79,6 +79,8 @@ EFFORTS = {
             "rational",
             "tempered",
             "logit-adjustment",
+            "ever",
+            "ever-rated",
         ),
         propensities=(),
         clips=("", "2%", "10%"),

@@ -53,6 +53,11 @@ def some_users(log: Interactions, most: int, seed: int) -> Interactions:
     return log.where(np.isin(log.user, able_U)).compact()
 
 
+def has_ratings(log: Interactions) -> bool:
+    """Whether every event is rated."""
+    return log.rating is not None and bool(np.isfinite(log.rating).all())
+
+
 def longest(log: Interactions) -> int:
     """Events of the longest history."""
     return int(np.bincount(log.user).max())

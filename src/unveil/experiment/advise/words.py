@@ -158,4 +158,4 @@ def _refused(advice: Advice) -> list[str]:
     if not refused:
         return []
     told = "; ".join(f"{name} ({why.rstrip('.')})" for name, why in refused.items())
-    return [f"Propensities that could not be tried: {told}."]
+    return [f"What could not be tried: {told}."]

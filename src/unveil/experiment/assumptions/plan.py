@@ -16,7 +16,19 @@ from unveil.experiment.reproduce.worlds import WorldJob
 from unveil.experiment.variants import TRUE, estimators_of
 
 #: From the log at its word to the truth.
-ESTIMATORS = ("naive", "ips", "itps", "itps-shrunk", "corrected", "rational", "consideration", "tempered", "ideal")
+ESTIMATORS = (
+    "naive",
+    "ips",
+    "itps",
+    "itps-shrunk",
+    "corrected",
+    "rational",
+    "consideration",
+    "tempered",
+    "ever",
+    "ever-rated",
+    "ideal",
+)
 
 
 class Spot(NamedTuple):
