@@ -33,6 +33,12 @@ def test_a_config_extends_a_preset_or_another_file_and_the_last_to_speak_decides
     assert (model.width, model.blocks, model.dropout, model.head) == (24, 4, 0.5, "untied")
 
 
+def test_a_preset_is_that_of_the_network_that_is_named_last(tmp_path: Path) -> None:
+    config = toml(tmp_path / "run.toml", 'extends = "converged"\n[model]\nname = "sasrec"\nwidth = 32\n')
+    assert Experiment.of(config).recipe == Recipe.preset("converged", "sasrec").changed({"model.width": 32})
+    assert Experiment.of("converged", {"model.name": "gru4rec"}).recipe == Recipe.preset("converged", "gru4rec")
+
+
 def test_the_command_line_wins_over_the_config(tmp_path: Path) -> None:
     config = toml(
         tmp_path / "run.toml", '[data]\nmin_item = 5\nrepeats = "last"\n[data.columns]\nuser = "a"\nitem = "b"\n'

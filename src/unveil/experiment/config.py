@@ -12,7 +12,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.settings import read_toml
-from unveil.training.recipe import Recipe, preset
+from unveil.training.recipe import Recipe, network_in, of_network, preset
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Experiment(Recipe):
     def of(cls, base: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
         """A preset, by name, or a TOML file, by path, with some settings replaced."""
         experiment = cls()
-        for layer, where in _layers(base):
+        for layer, where in _layers(base, network_in(changes or {})):
             experiment = experiment.changed(layer, where=where)
         return experiment.changed(changes or {})
 
@@ -78,17 +78,21 @@ class Experiment(Recipe):
         return Recipe(**{part.name: getattr(self, part.name) for part in fields(Recipe)})
 
 
-def _layers(base: str | Path, inside: Sequence[Path] = ()) -> list[tuple[Mapping[str, Any], object]]:
-    """The settings of a preset or a TOML file, those it extends first, each with where it was found."""
+def _layers(base: str | Path, model: str | None, inside: Sequence[Path] = ()) -> list[tuple[Mapping[str, Any], object]]:
+    """The settings of a preset or a TOML file, those it extends first, each with where it was found.
+
+    A preset is that of the network which the uppermost layer that names one names.
+    """
     if isinstance(base, str):
-        return [(preset(base), None)]
+        return [(preset(base), None), (of_network(base, model), None)]
     if base.resolve() in inside:
         raise UnveilError("configs extend each other in a circle", where=base)
     content = read_toml(base, "config")
     extends = content.pop("extends", None)
     if extends is None:
         return [(content, base)]
-    return [*_layers(_extended(extends, base), [*inside, base.resolve()]), (content, base)]
+    ground = _layers(_extended(extends, base), model or network_in(content), [*inside, base.resolve()])
+    return [*ground, (content, base)]
 
 
 def _extended(name: object, path: Path) -> str | Path:

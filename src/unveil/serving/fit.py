@@ -13,7 +13,7 @@ from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
 from unveil.training.fit import prepare, validation_of
 from unveil.training.progress import Watcher
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import Recipe, network_in
 
 
 def fit(
@@ -28,7 +28,7 @@ def fit(
 
     What is doubtful about the weights or their source is warned of where `Recommender.fit` was called.
     """
-    recipe = Recipe.preset(preset).changed(overrides)
+    recipe = Recipe.preset(preset, network_in(overrides)).changed(overrides)
     split = leave_one_out(Sequences.of(log))
     truth = None if world is None else world.aligned_with(log)
     ready = prepare(split.train, recipe, log=log, world=truth)

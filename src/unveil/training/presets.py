@@ -59,4 +59,18 @@ CONVERGED: Mapping[str, Any] = {
     "training.checkpoint_minutes": 1.0,
 }
 
+#: Where a network wants something else than BERT4Rec. Every position of a causal one is a slot, so that an epoch
+#: teaches several times as much: fewer epochs are enough, and a higher dropout is needed.
+_CAUSAL: Mapping[str, Any] = {
+    "model.dropout": 0.2,
+    "task.batch_size": 64,
+    "training.epochs": 60,
+    "training.warmup": 2.0,
+    "training.validate_every": 5,
+}
+OF_NETWORK: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("converged", "sasrec"): _CAUSAL,
+    ("converged", "gru4rec"): {**_CAUSAL, "model.blocks": 1},
+}
+
 PRESETS = {"quick": QUICK, "paper": PAPER, "converged": CONVERGED}

@@ -15,7 +15,7 @@ from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.settings import changed, flattened, plain
 from unveil.training.config import TrainerConfig
-from unveil.training.presets import PRESETS
+from unveil.training.presets import OF_NETWORK, PRESETS
 
 if TYPE_CHECKING:
     AnyNetwork = NetworkConfig
@@ -61,9 +61,9 @@ class Recipe:
                 raise unknown(kind, str(choice.get("name")), known)
 
     @classmethod
-    def preset(cls, name: str) -> Self:
-        """One of the presets: quick, paper, converged."""
-        return cls().changed(preset(name))
+    def preset(cls, name: str, model: str | None = None) -> Self:
+        """One of the presets, quick, paper or converged, as it is for a network; without one, for BERT4Rec."""
+        return cls().changed(preset(name)).changed(of_network(name, model))
 
     def changed(self, changes: Mapping[str, Any], *, where: object = None) -> Self:
         """With some settings replaced, by dotted names. Another `model.name` keeps the settings both networks have."""
@@ -86,3 +86,14 @@ def preset(name: str) -> Mapping[str, Any]:
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     return PRESETS[name]
+
+
+def of_network(name: str, model: str | None) -> Mapping[str, Any]:
+    """What a preset has of its own for a network, to be laid over it."""
+    return {} if model is None else {"model.name": model, **OF_NETWORK.get((name, model), {})}
+
+
+def network_in(changes: Mapping[str, Any]) -> str | None:
+    """The network that changes name, if they do."""
+    name = flattened(changes).get("model.name")
+    return None if name is None else str(name)

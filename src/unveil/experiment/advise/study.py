@@ -12,7 +12,7 @@ from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.variants import TRUE, Variant, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.simulation.implicit import refuse_no_share
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import Recipe, network_in
 
 #: The same figures everywhere, however many processes there are.
 _ALWAYS = {"training.device": "cpu", "training.threads": 1}
@@ -61,7 +61,7 @@ class AdviceStudy:
         changes: dict[str, Any] = {**_ALWAYS, **changes_of(variant.estimator, self.changes), "training.seed": seed}
         if needs in ("static", "temporal"):
             changes |= propensity_settings(variant.propensity or TRUE, needs, seed)
-        named = Recipe.preset(self.preset).changed({"estimator.name": variant.estimator})
+        named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})
         return named.changed(changes | variant.settings)
 
     def log_seed(self, world: int, scenario: Scenario, replicate: int) -> list[int]:

@@ -11,7 +11,7 @@ from unveil.settings import parsed, plain
 from unveil.simulation.feedback.learners import RULES, Network
 from unveil.simulation.feedback.responses import response_model
 from unveil.simulation.feedback.retraining import Retraining
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import Recipe, network_in
 
 #: One thread a model: then figures do not depend on how many models are trained side by side.
 ALWAYS: Mapping[str, Any] = {"training.threads": 1, "training.device": "cpu"}
@@ -108,7 +108,7 @@ def _recipe(name: str, preset: str, changes: Mapping[str, Any]) -> Recipe | None
         return None
     if name not in ESTIMATORS:
         raise unknown("model", name, [*ESTIMATORS, *RULES])
-    recipe = Recipe.preset(preset).changed({**ALWAYS, "estimator.name": name, **changes})
+    recipe = Recipe.preset(preset, network_in(changes)).changed({**ALWAYS, "estimator.name": name, **changes})
     Network(recipe)
     return recipe
 

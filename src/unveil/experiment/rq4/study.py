@@ -12,7 +12,7 @@ from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
 from unveil.training.presets import PRESETS
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import Recipe, network_in
 
 #: One thread a training: then no figure depends on how many are made side by side.
 ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
@@ -69,7 +69,7 @@ class RealStudy:
         if estimator(name).needs in ("static", "temporal"):
             changes.setdefault("propensity.name", f"popularity-{estimator(name).needs}")
         changes |= {"training.seed": self.replicate_seed(replicate), "estimator.name": name}
-        return Recipe.preset(self.preset).changed({"estimator.name": name}).changed(changes)
+        return Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": name}).changed(changes)
 
     def replicate_seed(self, replicate: int) -> int:
         """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""
