@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.propensity.base import PROPENSITIES, PropensityModel
+from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel, Source
 from unveil.propensity.build import build
 from unveil.propensity.impressions import storage
 from unveil.propensity.impressions.fit import ExposureFit, fit
@@ -38,12 +39,22 @@ def _clocked() -> Interactions:
     return replace(TOY.log, time=day, exposed=np.ones(len(TOY.log), bool), rating=rating)
 
 
+def _placed() -> Interactions:
+    """The same rows at positions, each once more as what was shown elsewhere and left; events keep their rows."""
+    log = _clocked()
+    twice = log.where(np.tile(np.arange(len(log)), 2))
+    clicked = np.arange(len(twice)) < len(log)
+    position = np.random.default_rng(2).integers(1, 4, len(twice)).astype(np.int32)
+    return replace(twice, clicked=clicked, position=position)
+
+
 @pytest.fixture(params=list(PROPENSITIES))
 def model(request: pytest.FixtureRequest, learnt: Path) -> PropensityModel:
     options: dict[str, object] = {"path": str(learnt)} if PROPENSITIES[request.param].source == "log" else {}
     if "batches" in PROPENSITIES.options(request.param):
         options = {"batches": 40}
-    return build(request.param, options, TOY.train, window=50, log=_clocked(), world=TOY.world)
+    log = _placed() if PROPENSITIES[request.param].source == "positions" else _clocked()
+    return build(request.param, options, TOY.train, window=50, log=log, world=TOY.world)
 
 
 def test_every_value_is_a_probability_above_zero(model: PropensityModel) -> None:
@@ -58,7 +69,7 @@ def test_all_items_and_the_slots_own_agree(model: PropensityModel) -> None:
     try:
         theta_MV = model.of_all(slots)
     except UnveilError:
-        assert model.source == "logged"
+        assert model.source in OF_EVENTS
         return
     assert theta_MV.shape == (40, TOY.world.n_items)
     assert ((theta_MV > 0) & (theta_MV <= 1)).all()
@@ -68,7 +79,7 @@ def test_all_items_and_the_slots_own_agree(model: PropensityModel) -> None:
 def test_a_static_propensity_does_not_know_the_step_and_a_temporal_one_does(model: PropensityModel) -> None:
     turned = Slots(TOY.slots.user_M, TOY.slots.item_M, TOY.slots.step_M.flip(0), TOY.slots.event_M)
     same = torch.equal(model(turned), model(TOY.slots))
-    assert same == (model.kind == "static" or model.source in ("logged", "log"))  # these go by the event
+    assert same == (model.kind == "static" or model.source in ("log", *OF_EVENTS))  # these go by the event
 
 
 def test_a_slot_is_judged_by_itself(model: PropensityModel) -> None:
@@ -89,12 +100,12 @@ def test_those_who_serve_get_a_value_for_every_item(model: PropensityModel) -> N
     assert table is not None
     assert table.source.startswith(model.name)
     known = ~np.isnan(table.theta_SV)
-    assert known.all() or model.source == "logged"
+    assert known.all() or model.source in OF_EVENTS
     assert ((table.theta_SV[known] > 0) & (table.theta_SV[known] <= 1)).all()
 
 
 def test_it_says_what_it_is(model: PropensityModel) -> None:
     assert model.kind in ("static", "temporal")
-    assert model.source in ("nothing", "logged", "truth", "log", "ratings")
+    assert model.source in get_args(Source)
     assert type(model).__doc__
     assert PROPENSITIES[model.name] is type(model)

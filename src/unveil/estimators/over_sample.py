@@ -14,7 +14,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.sample import Sampler
-from unveil.propensity.base import PropensityModel
+from unveil.propensity.base import OF_EVENTS, PropensityModel
 
 #: Pairs of slot and item whose θ is asked for at once; and how many items there may be for each one that is drawn
 #: before it takes longer to ask for all than for pairs.
@@ -56,7 +56,7 @@ class OverSample:
 
 def theta_of_some(propensity: PropensityModel, slots: Slots, item_K: Tensor, n_items: int) -> Tensor:
     """θ_MK of some items at the slots; pair by pair where all items would be far more than these."""
-    if n_items <= _FEW * len(item_K) or propensity.source == "logged":  # which knows of no item but the taken one
+    if n_items <= _FEW * len(item_K) or propensity.source in OF_EVENTS:  # they know of the taken item alone
         return propensity.of_all(slots)[:, item_K]
     rows = max(1, _PAIRS // len(item_K))
     parts = [_pairs(slots.part(at, at + rows), item_K) for at in range(0, max(len(slots), 1), rows)]

@@ -38,6 +38,9 @@ def _parts(chosen: type[PropensityModel], log: Interactions | None, world: Expos
     if chosen.source == "ratings":
         rated = None if log is None or log.rating is None else log
         return [_given(rated, chosen, "a log with ratings", "Use timing or joint-temporal, which need none.")]
+    if chosen.source == "positions":
+        placed = None if log is None or log.position is None else log
+        return [_given(placed, chosen, "a log with a position column", "Name the column with --position-col.")]
     column = None if log is None else log.propensity
     return [_given(column, chosen, "a log with a propensity column", "Use a popularity propensity.")]
 

@@ -10,7 +10,7 @@ from unveil.estimators.base import estimator
 from unveil.estimators.inverse import InversePropensity
 from unveil.experiment.outcome import BASE, BOUND
 from unveil.experiment.variants import TRUE, registered
-from unveil.propensity.base import PROPENSITIES
+from unveil.propensity.base import OF_EVENTS, PROPENSITIES
 from unveil.propensity.build import build
 
 #: Estimators that cut their weights by themselves.
@@ -57,7 +57,7 @@ def _has(propensity: str, kind: str, *, for_all: bool) -> bool:
         name = registered(propensity, kind)
     except UnveilError:
         return False
-    return not (for_all and PROPENSITIES[name].source == "logged")
+    return not (for_all and PROPENSITIES[name].source in OF_EVENTS)
 
 
 def probe(names: Sequence[str], train: Sequences, log: Interactions, window: int) -> Mapping[str, str]:

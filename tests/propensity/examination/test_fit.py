@@ -1,0 +1,138 @@
+"""Examination apart from attraction: by hand, over random tables, beside EM, where items are seldom shown."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.propensity.examination.placed import confounded, table
+from unveil.errors import UnveilError
+from unveil.propensity.examination.fit import _Likelihood, _uphill, examined
+
+Floats = NDArray[np.float64]
+NEXT_TO_NONE = 1e-9
+
+
+def test_by_hand() -> None:
+    """One item is taken at 20% and 10%, another at 40% and 20%: e is 1 : ½. Positions as such have 22% and 19%."""
+    shown_VK, clicked_VK = np.array([[100.0, 100], [10, 1000]]), np.array([[20.0, 10], [4, 200]])
+    np.testing.assert_allclose(examined(table(shown_VK, clicked_VK).telling(), NEXT_TO_NONE), [1, 0.5], rtol=1e-6)
+    rate_K = clicked_VK.sum(0) / shown_VK.sum(0)
+    assert rate_K[1] / rate_K[0] > 0.87
+
+
+def test_the_added_item_by_hand() -> None:
+    """Both items are alike, shown once everywhere: the shares of all clicks, 3 + ½ and 1 + ½, are e."""
+    found_K = examined(table(np.ones((1, 2)), np.array([[3.0, 1]])).telling(), 0.5)
+    np.testing.assert_allclose(found_K, [1, 1.5 / 3.5], rtol=1e-9)
+
+
+def test_the_best_position_need_not_be_the_first_and_one_without_clicks_stays_above_nothing() -> None:
+    found_K = examined(table(np.full((1, 3), 50.0), np.array([[10.0, 20, 0]])).telling(), 0.5)
+    assert found_K[1] == 1
+    assert 0 < found_K[2] < 0.05
+    assert found_K[0] == pytest.approx(10.5 / 20.5, rel=0.05)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 6), st.integers(1, 12))
+@settings(max_examples=30)
+def test_where_clicks_are_as_many_as_expected_e_is_found_exactly(seed: int, positions: int, items: int) -> None:
+    """Whatever is placed where; and weighted by 1 / e they count what is liked, unbiased."""
+    rng = np.random.default_rng(seed)
+    e_K, r_V = rng.uniform(0.05, 1, positions), rng.uniform(0.01, 1, items)
+    shown_VK = rng.integers(1, 1000, (items, positions)).astype(float)
+    clicked_VK = shown_VK * e_K * r_V[:, None]
+    found_K = examined(table(shown_VK, clicked_VK).telling(), NEXT_TO_NONE)
+    np.testing.assert_allclose(found_K, e_K / e_K.max(), rtol=1e-5)
+    mean_V = (clicked_VK / found_K).sum(1) / shown_VK.sum(1)
+    np.testing.assert_allclose(mean_V, r_V * e_K.max(), rtol=1e-5)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_no_step_leads_down_and_the_top_is_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K = int(rng.integers(2, 7))
+    shown_VK = rng.integers(1, 30, (int(rng.integers(1, 9)), K)).astype(float)
+    clicked_VK = np.floor(shown_VK * rng.random(shown_VK.shape) * rng.random(K))
+    clicked_VK[0, 0] = 1.0
+    likelihood = _Likelihood(table(shown_VK, clicked_VK).telling(), 0.5)
+    alpha_K = rng.normal(scale=3, size=K)
+    for _ in range(30):
+        before = likelihood(alpha_K)
+        gradient_K, information_KK = likelihood.slope(alpha_K)
+        alpha_K = _uphill(likelihood, alpha_K, np.linalg.solve(information_KK, gradient_K))
+        assert likelihood(alpha_K) >= before - 1e-9 * abs(before)
+    found_K = examined(table(shown_VK, clicked_VK).telling(), 0.5)
+    np.testing.assert_allclose(np.exp(alpha_K - alpha_K.max()), found_K, rtol=1e-5)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30)
+def test_the_slope_is_that_of_the_likelihood(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shown_VK = rng.integers(1, 30, (4, 3)).astype(float)
+    likelihood = _Likelihood(table(shown_VK, np.floor(shown_VK / 2)).telling(), 0.5)
+    alpha_K, h = rng.normal(size=3), 1e-5
+    by_hand = [(likelihood(alpha_K + h * unit) - likelihood(alpha_K - h * unit)) / (2 * h) for unit in np.eye(3)]
+    gradient_K, _ = likelihood.slope(alpha_K)
+    np.testing.assert_allclose(gradient_K, by_hand, atol=1e-4)
+
+
+def _em(shown_VK: Floats, clicked_VK: Floats, steps: int) -> Floats:
+    """Expectation–maximisation of the clicks' own likelihood, r and e together, as it is written in textbooks."""
+    e_K, r_V1, left_VK = np.full(shown_VK.shape[1], 0.5), np.full((len(shown_VK), 1), 0.3), shown_VK - clicked_VK
+    for _ in range(steps):
+        none_VK = 1 - e_K * r_V1 + 1e-12
+        seen_VK, liked_VK = e_K * (1 - r_V1) / none_VK, r_V1 * (1 - e_K) / none_VK
+        e_K = (clicked_VK + left_VK * seen_VK).sum(0) / shown_VK.sum(0)
+        r_V1 = ((clicked_VK + left_VK * liked_VK).sum(1) / shown_VK.sum(1))[:, None]
+    return np.asarray(e_K / e_K.max())
+
+
+def _world(items: int, each: int, seed: int) -> tuple[Floats, Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    e_K, r_V = np.array([1, 0.6, 0.3]), rng.beta(2, 3, items)
+    chance_VK = confounded(r_V, 3, 6.0) * np.exp(2 * rng.normal(size=(items, 3)))  # and mostly at one place
+    shown_VK = rng.multinomial(each, chance_VK / chance_VK.sum(1, keepdims=True)).astype(float)
+    return e_K, shown_VK, rng.binomial(shown_VK.astype(int), r_V[:, None] * e_K).astype(float)
+
+
+def test_where_items_are_shown_often_em_finds_the_same() -> None:
+    e_K, shown_VK, clicked_VK = _world(40, 20_000, 0)
+    found_K, em_K = examined(table(shown_VK, clicked_VK).telling(), 0.5), _em(shown_VK, clicked_VK, 600)
+    np.testing.assert_allclose(found_K, em_K, rtol=0.01)
+    np.testing.assert_allclose(found_K, e_K, rtol=0.02)
+
+
+def test_where_items_are_seldom_shown_em_is_dragged_along_and_this_is_not() -> None:
+    e_K, shown_VK, clicked_VK = _world(30_000, 3, 1)
+    found_K, em_K = examined(table(shown_VK, clicked_VK).telling(), 0.5), _em(shown_VK, clicked_VK, 150)
+    np.testing.assert_allclose(found_K, e_K, rtol=0.07)
+    assert (em_K[1:] > 1.07 * e_K[1:]).all()
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    alone = table(np.diag([5.0, 5]), np.diag([1.0, 2]))
+    with pytest.raises(UnveilError, match=r"no item was shown at two positions: .* found '2 positions, 2 items'"):
+        alone.telling()
+    nothing = table(np.array([[5.0, 5, 0], [0, 0, 3]]), np.array([[0.0, 0, 0], [0, 0, 1]]))
+    with pytest.raises(UnveilError, match="no item that was shown at two positions was ever clicked"):
+        nothing.telling()
+    for add in (0.0, -1.0, float("nan")):
+        with pytest.raises(UnveilError, match=r"position\.add: out of range"):
+            examined(table(np.ones((1, 2)), np.ones((1, 2))).telling(), add)
+
+
+def test_positions_that_no_item_links_are_not_compared() -> None:
+    """The first item links 1 and 2, the second 3 and 4; nothing links the two."""
+    shown_VK = np.array([[9.0, 9, 0, 0, 0], [0, 0, 9, 9, 0], [0, 0, 0, 9, 9]])
+    apart = table(shown_VK, np.array([[5.0, 2, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]])).telling()
+    with pytest.raises(UnveilError, match=r"share no clicked item .* found 'position 3, 4'.*deepest"):
+        apart.linked(np.array([True, True, True, True, False]))
+    linked = apart.linked(np.array([True, True, False, False, False]))
+    assert linked.position_K.tolist() == [1, 2]
+    np.testing.assert_allclose(examined(linked, NEXT_TO_NONE), [1, 0.4], rtol=1e-6)
+    chained = table(np.array([[9.0, 9, 0], [0, 9, 9]]), np.array([[8.0, 4, 0], [0, 4, 2]])).telling()
+    np.testing.assert_allclose(examined(chained.linked(np.ones(3, bool)), NEXT_TO_NONE), [1, 0.5, 0.25], rtol=1e-6)
