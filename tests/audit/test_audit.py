@@ -51,6 +51,7 @@ def test_impressions_are_pointed_to() -> None:
     assert not any("Only popularity" in title for title in warned(found))
     assert any("`unveil propensity fit`" in each.reason for each in found.advice)
     assert any("position" in each.title for each in found.advice)
+    assert any("`propensity.name=position`" in each.reason for each in found.advice)
     assert "shown and left" in found.verdict
 
 

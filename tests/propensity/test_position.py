@@ -81,6 +81,10 @@ def test_each_event_has_the_examination_of_its_own_position(log: Interactions) -
     expected = [model.examination[int(k)] for k in log.position[train.event_N]]
     torch.testing.assert_close(theta_M, torch.tensor(expected, dtype=torch.float32))
     assert caution(model)[0].startswith("nobody recorded exposure: position estimates it, assuming that a click")
+    assert "chance" not in caution(model)[0]
+    blind = drawn(np.ones(3), liked(5), 3000, 30, np.random.default_rng(1), strength=0.0)
+    doubtful = Position(blind).fit(leave_one_out(Sequences.of(blind)).train)
+    assert caution(doubtful)[0].endswith(f"Here positions may differ by chance alone (p = {doubtful.alike:.2g}).")
 
 
 def _history() -> Interactions:

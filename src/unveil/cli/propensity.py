@@ -1,4 +1,4 @@
-"""`unveil propensity fit|describe|score`: exposure learnt from impressions, and estimates against the truth."""
+"""`unveil propensity fit|describe|score|positions`: exposure learnt from impressions, estimates against the truth."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.propensity_positions import positions
 from unveil.cli.propensity_score import score
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 
 app.command("score")(score)
+app.command("positions")(positions)
 
 
 @app.command("fit")

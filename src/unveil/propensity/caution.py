@@ -25,6 +25,5 @@ def caution(model: PropensityModel | None) -> list[str]:
     assumes = getattr(model, "assumes", "")
     if model is None or not assumes:
         return []
-    return [
-        f"nobody recorded exposure: {model.name} estimates it, assuming {assumes}. Gains are under that assumption."
-    ]
+    told = f"nobody recorded exposure: {model.name} estimates it, assuming {assumes}. Gains are under that assumption."
+    return [f"{told} {getattr(model, 'doubt', '')}".rstrip()]

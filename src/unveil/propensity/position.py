@@ -14,9 +14,12 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.examination.counts import Placings, pooled
-from unveil.propensity.examination.fit import examined
+from unveil.propensity.examination.fit import alike, examined
 from unveil.propensity.examination.training import training_impressions
 from unveil.wording import quantity
+
+#: p above this may be chance.
+CHANCE = 0.05
 
 
 @register
@@ -42,6 +45,7 @@ class Position:
         "depends on nothing else that users like about it"
     )
     examination: dict[int, float] = field(init=False, repr=False)  # position → e, once fitted
+    alike: float = field(init=False, repr=False)  # p of a test that all positions are examined alike
 
     def fit(self, train: Sequences) -> Self:
         """Learn e from the impressions of the training part."""
@@ -49,7 +53,13 @@ class Position:
         wanted_K = np.isin(placings.position_K, self._positions(train.event_N))
         telling = placings.telling().linked(wanted_K)
         self.examination = dict(zip(telling.position_K.tolist(), examined(telling, self.add).tolist(), strict=True))
+        self.alike = alike(telling)
         return self
+
+    @property
+    def doubt(self) -> str:
+        """What is to be said where positions may differ by chance alone."""
+        return "" if self.alike < CHANCE else f"Here positions may differ by chance alone (p = {self.alike:.2g})."
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' own events."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.experiment.tune.studies import quickest
+from tests.propensity.examination.placed import drawn
 from tests.runs import small_log
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -19,9 +20,11 @@ from unveil.errors import UnveilError
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.config import Experiment
 from unveil.experiment.tune.objective import Objective, training_rows
+from unveil.propensity.position import Position
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
+from unveil.training.fit import prepare
 from unveil.training.progress import Silent
 from unveil.training.recipe import Recipe
 from unveil.training.trainer import Keep
@@ -120,6 +123,22 @@ def test_logged_propensities_of_training_events_are_kept() -> None:
     weights, again = objective(log).ready(recipe).weights, objective(log).ready(recipe).weights
     assert weights is not None
     assert weights == again
+
+
+def test_positions_are_told_by_the_training_part_alone() -> None:
+    """With what was left: the same examination as a training on the whole log finds, and no row of what is held out."""
+    log = drawn(np.array([1, 0.4]), np.linspace(0.2, 0.6, 5), 900, 30, np.random.default_rng(0), strength=2.0)
+    split = split_of(log)
+    handed = objective(log)
+    recipe = handed.recipe.changed({"estimator.name": "itps", "propensity.name": "position"})
+    found, whole = (ready.propensity for ready in (handed.ready(recipe), prepare(split.train, recipe, log=log)))
+    assert isinstance(found, Position)
+    assert isinstance(whole, Position)
+    assert found.examination == whole.examination
+    assert handed.logged is not None
+    held_out = np.setdiff1d(split.whole.event_N, split.train.event_N)
+    assert len(held_out) == 60
+    assert not np.concatenate([column[held_out] for column in handed.logged.columns().values()]).any()
 
 
 def test_replicates_differ_in_their_seed_alone() -> None:

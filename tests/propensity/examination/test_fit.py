@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from tests.propensity.examination.placed import confounded, table
 from unveil.errors import UnveilError
-from unveil.propensity.examination.fit import _Likelihood, _uphill, examined
+from unveil.propensity.examination.draws import drawn_again
+from unveil.propensity.examination.fit import _Likelihood, _uphill, alike, examined
 
 Floats = NDArray[np.float64]
 NEXT_TO_NONE = 1e-9
@@ -136,3 +137,32 @@ def test_positions_that_no_item_links_are_not_compared() -> None:
     np.testing.assert_allclose(examined(linked, NEXT_TO_NONE), [1, 0.4], rtol=1e-6)
     chained = table(np.array([[9.0, 9, 0], [0, 9, 9]]), np.array([[8.0, 4, 0], [0, 4, 2]])).telling()
     np.testing.assert_allclose(examined(chained.linked(np.ones(3, bool)), NEXT_TO_NONE), [1, 0.5, 0.25], rtol=1e-6)
+
+
+def test_positions_that_are_alike_pass_for_different_one_time_in_twenty() -> None:
+    rng = np.random.default_rng(3)
+    r_V = rng.uniform(0.002, 0.02, 30)
+    shown_VK = rng.multinomial(600, confounded(r_V, 3, 60.0)).astype(float) + 1
+    p = [alike(table(shown_VK, rng.poisson(shown_VK * r_V[:, None]).astype(float)).telling()) for _ in range(400)]
+    share = np.mean(np.array(p) < 0.05)
+    assert abs(share - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / 400)
+    unlike = rng.poisson(shown_VK * r_V[:, None] * np.array([1, 0.7, 0.4])).astype(float)
+    assert alike(table(shown_VK, unlike).telling()) < 0.01
+
+
+def test_that_positions_are_alike_by_hand() -> None:
+    """8 and 2 clicks of one item shown equally often: (8 − 5)² / 2.5 = 3.6, the square of 1.897 deviations."""
+    assert alike(table(np.full((1, 2), 20.0), np.array([[8.0, 2]])).telling()) == pytest.approx(0.05778, abs=1e-5)
+
+
+def test_drawn_again_it_varies_as_anew() -> None:
+    """The bootstrap's deviation of log e is that of logs drawn anew from the truth."""
+    rng = np.random.default_rng(4)
+    e_K, r_V = np.array([1, 0.5]), rng.uniform(0.02, 0.2, 20)
+    shown_VK = rng.multinomial(1000, confounded(r_V, 2, 10.0)).astype(float)
+    anew = [rng.binomial(shown_VK.astype(int), r_V[:, None] * e_K).astype(float) for _ in range(150)]
+    true = np.std([np.log(examined(table(shown_VK, each).telling(), 0.5)[1]) for each in anew])
+    again_DK = drawn_again(table(shown_VK, anew[0]).telling(), 0.5, 150, rng)
+    assert np.std(np.log(again_DK[:, 1] / again_DK[:, 0])) == pytest.approx(true, rel=0.3)
+    some = drawn_again(table(np.ones((1, 2)), np.ones((1, 2))).telling(), 0.5, 50, rng)
+    assert ((some > 0) & (some <= 1)).all(), "also where a draw has no click, or nothing at all"

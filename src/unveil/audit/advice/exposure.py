@@ -12,7 +12,8 @@ _SOME = 0.001
 _THIN = 0.05
 _LOG_IT = (
     "Begin to log what is shown and left, the position, or the probability of showing: "
-    "`unveil propensity fit` learns from the first, `propensity.name=logged` reads the last."
+    "`unveil propensity fit` learns from the first, `propensity.name=position` from the first two together, "
+    "`propensity.name=logged` reads the last."
 )
 _RATINGS_TELL = (
     "This log has ratings, and they tell some of it: what was liked better than what was taken, and was not taken, was "
@@ -103,7 +104,8 @@ def _positions(known: Exposure) -> Iterator[Advice]:
             f"{share(rate[0])} → {share(rate[-1])}",
             f"taken at the first position → at position {len(rate)}",
             "Where the share falls with the position, part of what looks like taste is the place on the page. "
-            "A fair comparison of items is one at equal positions.",
+            "A fair comparison of items is one at equal positions: `unveil propensity positions` tells the two apart "
+            "by items that were shown at several, and `propensity.name=position` weights by it.",
         )
 
 

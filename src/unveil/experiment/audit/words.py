@@ -61,7 +61,7 @@ SOURCES = {
     "clicked": "what was shown and left: exposure can be learnt, by unveil propensity fit",
     "propensity": "how likely it was to be shown: use it, propensity.name=logged",
     "randomised": "rows of a random policy: the only unbiased test set there is",
-    "position": "where it was shown: how much is the place on the page",
+    "position": "where it was shown: how much is the place on the page, with what was left; propensity.name=position",
     "exposed": "whether the system showed it, or the user went looking",
     "rating": "how much it was liked: relevance apart from taking",
 }

@@ -15,6 +15,7 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.config import Experiment
+from unveil.propensity.examination.training import training_impressions
 from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
 from unveil.training.fit import Ready, prepare, validation_of
@@ -27,7 +28,7 @@ from unveil.training.trainer import Fitted, Keep
 class Objective:
     """Settings and a replicate in, a training judged on the validation cases out.
 
-    `logged` holds the propensities that the log recorded of the training events, and nothing of other events.
+    `logged` holds the propensities and positions that the log recorded in the training part, and nothing of other rows.
     """
 
     train: Sequences
@@ -48,7 +49,8 @@ class Objective:
         validation = validation_of(
             split, recipe, protocol=judging.validation, exclude_seen=exclude_seen, seed=judging.seed
         )
-        logged = None if log.propensity is None else training_rows(log, split.train)
+        tells = log.propensity is not None or log.position is not None
+        logged = training_rows(log, split.train) if tells else None
         return cls(split.train, validation, recipe, logged, world)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
@@ -67,12 +69,14 @@ class Objective:
 
 
 def training_rows(log: Interactions, train: Sequences) -> Interactions:
-    """The log with all rows of other events made blank: they stand where they stood, and say nothing."""
-    kept_N = np.zeros(len(log), dtype=bool)
+    """The log with all rows outside the training part made blank: they stand where they stood, and were not shown."""
+    shown_N = training_impressions(log, train)
+    kept_N = shown_N.copy()
     kept_N[train.event_N] = True
     blank = {name: np.where(kept_N, column, np.zeros_like(column)) for name, column in log.columns().items()}
-    assert log.propensity is not None
-    blank["propensity"] = np.where(kept_N, log.propensity, np.ones_like(log.propensity))
+    blank["exposed"] = shown_N
+    if log.propensity is not None:
+        blank["propensity"] = np.where(kept_N, log.propensity, np.ones_like(log.propensity))
     return Interactions(blank.pop("user"), blank.pop("item"), log.users, log.items, **blank)
 
 

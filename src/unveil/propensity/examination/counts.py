@@ -73,6 +73,10 @@ class Placings:
         kept = self._where(linked_K[self.place_P])
         return replace(kept, place_P=(np.cumsum(linked_K) - 1)[kept.place_P], position_K=self.position_K[linked_K])
 
+    def counted(self, shown_P: Floats, clicked_P: Floats) -> Self:
+        """The same with other counts; placings that were not shown are left out."""
+        return replace(self, shown_P=shown_P, clicked_P=clicked_P)._where(shown_P > 0)
+
     def _where(self, keep_P: NDArray[np.bool_]) -> Self:
         columns = {name: getattr(self, name)[keep_P] for name in ("item_P", "place_P", "shown_P", "clicked_P")}
         return replace(self, **columns)
@@ -84,7 +88,7 @@ def _refuse_apart(apart: list[int]) -> None:
         raise UnveilError(
             "some positions share no clicked item with the others: they cannot be compared",
             found=f"position {named}",
-            hint="With propensity.deepest=N all positions from N on count as one.",
+            hint="Count all positions from N on as one: propensity.deepest=N, or --deepest N.",
         )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import chdtrc
 
 from unveil.errors import UnveilError
 from unveil.propensity.examination.counts import Placings, summed
@@ -45,13 +46,23 @@ def examined(telling: Placings, add: float) -> Floats:
     return np.asarray(np.exp(alpha_K))
 
 
+def alike(telling: Placings) -> float:
+    """p of a score test that all positions are examined alike: at e = 1, gᵀ I⁻¹ g is χ² with K − 1 degrees.
+
+    I is that of rare clicks; where they are not rare the gradient varies less, and p is too large, not too small.
+    """
+    gradient_K, information_KK = _Likelihood(telling, 0.0).slope(np.zeros(len(telling.position_K)))
+    score = float(gradient_K @ np.linalg.solve(information_KK, gradient_K))
+    return float(chdtrc(len(gradient_K) - 1, score))
+
+
 class _Likelihood:
     """ℓ of log e, with the added item as the last."""
 
     def __init__(self, telling: Placings, add: float) -> None:
         K = len(telling.position_K)
         _, item_P = np.unique(telling.item_P, return_inverse=True)
-        every_K, last = np.ones(K), int(item_P.max()) + 1
+        every_K, last = np.ones(K), int(item_P.max(initial=-1)) + 1
         self.item_P = np.concatenate([item_P, np.full(K, last)])
         self.place_P = np.concatenate([telling.place_P, np.arange(K)])
         self.shown_P = np.concatenate([telling.shown_P, every_K])

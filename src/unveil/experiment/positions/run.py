@@ -1,0 +1,71 @@
+"""Examination of every position of a log, with intervals, beside plain shares of clicks. Shapes: K positions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.interactions import Interactions
+from unveil.propensity.examination.counts import Placings
+from unveil.propensity.examination.draws import drawn_again
+from unveil.propensity.examination.fit import alike, examined
+from unveil.propensity.position import Position, placings_of
+
+#: Ends of the interval.
+ENDS = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position; `relative` and `examined` are as shares of the position that is examined best."""
+
+    position: int
+    shown: int
+    clicked: int
+    rate: float
+    relative: float  # the plain share of clicks, liking and all
+    examined: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Places:
+    """Every position, the one that others are compared with, and how much tells of them."""
+
+    places: tuple[Place, ...]
+    best: int
+    items: int  # that were clicked and shown at several positions
+    clicks: int  # on them
+    p: float  # of a test that all positions are examined alike
+
+
+def looked_at(
+    log: Interactions, *, deepest: int = 0, add: float = Position.add, draws: int = 400, seed: int = 0
+) -> Places:
+    """e of a whole log: what was marked as exposed, or all of it."""
+    placings = placings_of(log, np.ones(len(log), bool) if log.exposed is None else log.exposed, deepest)
+    shown_K, clicked_K = placings.by_position()
+    telling = placings.telling().linked(clicked_K > 0)
+    e_K = examined(telling, add)
+    best = int(e_K.argmax())
+    e_DK = drawn_again(telling, add, draws, np.random.default_rng(seed))
+    low_K, high_K = np.quantile(e_DK / e_DK[:, [best]], ENDS, axis=0)
+    kept_K = np.isin(placings.position_K, telling.position_K)
+    places = _places(telling, shown_K[kept_K], clicked_K[kept_K], best, (e_K, low_K, high_K))
+    return Places(
+        places, places[best].position, len(np.unique(telling.item_P)), int(telling.clicked_P.sum()), alike(telling)
+    )
+
+
+def _places(
+    telling: Placings,
+    shown_K: NDArray[np.float64],
+    clicked_K: NDArray[np.float64],
+    best: int,
+    figures: tuple[NDArray[np.float64], ...],
+) -> tuple[Place, ...]:
+    rate_K = clicked_K / shown_K
+    relative_K = rate_K / rate_K[best] if rate_K[best] else rate_K * np.nan
+    columns = (telling.position_K, shown_K.astype(int), clicked_K.astype(int), rate_K, relative_K, *figures)
+    return tuple(Place(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
