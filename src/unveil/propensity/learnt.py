@@ -26,6 +26,7 @@ class Learnt:
     """θ of a model that `unveil propensity fit` wrote to `path`, joined to the log by the raw ids.
 
     A user or an item of the log that the model has never met gets what popularity alone gives (see `ExposureModel`).
+    It was fitted before the log was split: it knows what was shown of held-out events, and not what was taken.
     """
 
     log: Interactions

@@ -41,8 +41,8 @@ class Position:
     kind: ClassVar[Kind] = "temporal"
     source: ClassVar[Source] = "positions"
     assumes: ClassVar[str] = (
-        "that a click is a look at the position times the liking of the item, and that where an item is placed "
-        "depends on nothing else that users like about it"
+        "that a click is a look at the position times the liking of the item, and that an item's position says "
+        "nothing of who looks at it"
     )
     examination: dict[int, float] = field(init=False, repr=False)  # position → e, once fitted
     alike: float = field(init=False, repr=False)  # p of a test that all positions are examined alike

@@ -66,6 +66,6 @@ def _places(
     figures: tuple[NDArray[np.float64], ...],
 ) -> tuple[Place, ...]:
     rate_K = clicked_K / shown_K
-    relative_K = rate_K / rate_K[best] if rate_K[best] else rate_K * np.nan
-    columns = (telling.position_K, shown_K.astype(int), clicked_K.astype(int), rate_K, relative_K, *figures)
+    counts = (shown_K.astype(int), clicked_K.astype(int))
+    columns = (telling.position_K, *counts, rate_K, rate_K / rate_K[best], *figures)
     return tuple(Place(*row) for row in zip(*(column.tolist() for column in columns), strict=True))

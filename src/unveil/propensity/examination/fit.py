@@ -94,7 +94,7 @@ class _Likelihood:
 
 def _uphill(likelihood: _Likelihood, alpha_K: Floats, step_K: NDArray[Any]) -> Floats:
     """As much of a step, halved and halved, as does not lead down; the largest α is 0."""
-    step_K = step_K * min(1.0, _FAR / np.abs(step_K).max())
+    step_K = step_K / max(1.0, np.abs(step_K).max() / _FAR)
     before = likelihood(alpha_K)
     for halvings in range(_HALVINGS):
         after_K = alpha_K + step_K * 0.5**halvings
