@@ -15,6 +15,7 @@ _LOW, _HIGH = -0.6, 1.15
 _ROW_HEIGHT, _COLUMN_WIDTH = 0.95, 2.35
 _LABELS = 1.3  # inches for the names of the rows
 _REM_PER_INCH, _NARROWEST = 6.5, 0.7
+_SCALE, _LEADING = 38, 12  # points left of a panel that its scale takes, and from line to line
 _LETTERS = 26  # of all levels of a column that fit side by side
 
 
@@ -44,7 +45,7 @@ def panels(
     slug: str,
     aims: Mapping[int, float] | None = None,
 ) -> Drawing:
-    """Row r, column c holds `spots[r, c]`, one for each level; 0 is naive, 1 is ideal. An aim is a line of its column.
+    """Row r, column c holds `spots[r, c]`, one for each level; 0 is naive, 1 is ideal. An aim is a line of its row.
 
     A panel that is not among the spots stays empty.
     """
@@ -56,7 +57,7 @@ def panels(
         for r, name in enumerate(rows):
             _name(grid[r, 0], name)
             for c, column in enumerate(columns):
-                _ground(grid[r, c], (aims or {}).get(c))
+                _ground(grid[r, c], (aims or {}).get(r))
                 titles |= _draw(grid[r, c], column, spots.get((r, c), ()), COLOURS[r % len(COLOURS)], f"at{r}-{c}-")
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
@@ -79,7 +80,12 @@ def _levels(axes: "Axes", levels: Sequence[str]) -> None:
 
 
 def _name(axes: "Axes", name: str) -> None:
-    axes.set_ylabel(name, rotation=0, ha="right", va="center", multialignment="right", color=INK)
+    """Beside the row, left of its scale. Each line by itself: as one text they would not end at the same place."""
+    lines = name.split("\n")
+    style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right", "va": "center"}
+    for nth, line in enumerate(lines):
+        place = (-_SCALE, ((len(lines) - 1) / 2 - nth) * _LEADING)
+        axes.annotate(line, xy=(0, 0.5), xytext=place, color=INK, **style)
 
 
 def _ground(axes: "Axes", aim: float | None) -> None:

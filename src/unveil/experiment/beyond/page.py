@@ -60,32 +60,29 @@ def _text(each: Share) -> str:
 
 
 def _figure(results: Results) -> Figure:
-    """A row for each estimator, a column for each figure and source of propensities."""
-    arms = learnable(results)
-    places = {(arm.partition("@")[0], source_of(arm)): arm for arm in arms}
-    names, sources = (list(dict.fromkeys(each)) for each in zip(*places, strict=True))
-    columns: list[Along] = []
-    aims: dict[int, float] = {}
+    """A row for each arm, those that are told the same of exposure together; a column for each figure."""
+    sources = list(dict.fromkeys(map(source_of, learnable(results))))
+    arms = sorted(learnable(results), key=lambda arm: sources.index(source_of(arm)))
+    ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(results.severities)]
+    columns = [Along(figure.name, ticks, joined=True) for figure in figures(results)]
     spots: dict[tuple[int, int], list[Spot]] = {}
-    for figure in figures(results):
+    for column, figure in enumerate(figures(results)):
         found = {(each.arm, each.severity): each for each in shares(results, figure)}
-        for source in sources:
-            own = {name: arm for (name, each), arm in places.items() if each == source}
-            if source == STUDY or all(map(is_estimated, own.values())):
-                aims[len(columns)] = AIM if source == STUDY else AIM_ESTIMATED
-            for name, arm in own.items():
-                spots[names.index(name), len(columns)] = [_spot(found[arm, p]) for p in results.severities]
-            ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(results.severities)]
-            columns.append(Along(f"{figure.name}, {source}", ticks, joined=True))
+        spots |= {(row, column): [_spot(found[arm, p]) for p in results.severities] for row, arm in enumerate(arms)}
+    aims = {row: AIM_ESTIMATED if is_estimated(arm) else AIM for row, arm in enumerate(arms) if _is_aimed(arm)}
     return Figure(
         "Which estimator closes how much of the gap",
-        panels([named(name) for name in names], columns, spots, "gap-closed", aims),
+        panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "gap-closed", aims),
         f"Share of the gap from naive to ideal that each estimator closes along p: {', '.join(map(named, arms))}. "
         f"The numbers are in the tables below.",
         f"0 is the naive loss, 100% the ideal one; bars are 95% intervals over {results.units}. Dashed: the aim, "
         f"{share(AIM)} with the study’s propensities and {share(AIM_ESTIMATED)} with estimated ones or none. An arrow "
         f"at an edge stands for a share outside the panel.",
     )
+
+
+def _is_aimed(arm: str) -> bool:
+    return source_of(arm) == STUDY or is_estimated(arm)
 
 
 def _spot(each: Share) -> Spot:

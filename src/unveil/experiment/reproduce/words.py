@@ -10,6 +10,7 @@ from unveil.experiment.names import listed, named, share, signed
 from unveil.experiment.outcome import BASE, BOUND, TRUE, Estimate
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure, Results
+from unveil.wording import quantity
 
 
 def headline(results: Results, evaluation: str = TRUE) -> Figure:
@@ -81,10 +82,11 @@ def plus_minus(found: Estimate) -> str:
 def caution(results: Results) -> str:
     """What the intervals and tests are over, and what they leave out."""
     if results.units == "worlds":
+        freedom = quantity(results.worlds - 1, "degree")
         return (
             f"Means over {results.worlds} worlds of {results.replicates} replicates each. The units of intervals and "
             f"tests are the worlds, each with the mean of its replicates: their spread holds that of the worlds and "
-            f"that of the replicates (Student's t, {results.worlds - 1} degrees of freedom)."
+            f"that of the replicates (Student's t, {freedom} of freedom)."
         )
     if results.units == "replicates":
         return (
