@@ -70,7 +70,7 @@ def test_the_spread_of_worlds_is_told_from_that_of_replicates(two_worlds: Result
 def test_the_reading_says_who_fell_below_naive_and_who_reached_the_aim(two_worlds: Results) -> None:
     told = " ".join(reading(two_worlds, "true"))
     assert "none closes 60% at every p; the one with the best worst case is corrected" in told
-    assert "corrected · popularity (NDCG@10 at p = 1; Recall@10 at p = 1)" in told
+    assert "corrected · popularity (NDCG@10 at p = 1; Recall@10 at p = 1; NDCG@10 among all items at p = 1; " in told
     assert "25% of the gap in NDCG@10" in told
     assert "15% of the gap in Recall@10" in told
     assert everywhere(shares(two_worlds, RECALL), 0.5) == ["corrected"]
@@ -138,6 +138,7 @@ def test_without_a_gap_no_share_is_told() -> None:
         ("itps@true", False),
         ("itps@noisy:1", False),
         ("ips@known-static", False),
+        ("itps@logged", False),
         ("itps@popularity+clip=5%", True),
         ("corrected@timing", True),
         ("ever", True),
@@ -153,6 +154,23 @@ def test_the_truth_beside_the_studys_propensities_is_not_taken_for_an_estimate()
     (aim, *_) = reading(found, "popularity")
     assert "estimated ones or none: by the means none closes 25%" in aim
     assert "itps" not in aim.lower()
+
+
+def test_below_naive_among_all_items_alone_is_said() -> None:
+    found = made_up({"naive": hits(2, 2), "itps": hits(3, 3), "ideal": hits(8, 8)})
+    assert "No estimator has a mean below that of the naive loss anywhere" in " ".join(reading(found, "true"))
+    for at, each in found.cells.items():
+        if at.arm == "itps":
+            each["ranks"][TRUE]["full"] = [MISS] * 10
+    told = " ".join(reading(found, "true"))
+    assert "Below the naive loss" in told
+    assert "ITPS (NDCG@10 among all items at p = 1; Recall@10 among all items at p = 1)" in told
+
+
+def test_that_the_truth_chose_the_epoch_is_said_of_estimates() -> None:
+    ends = {"naive": hits(2, 2), "ideal": hits(8, 8)}
+    assert "could not choose the epoch so" in " ".join(reading(made_up(ends | {"ever": hits(3, 3)}), "true"))
+    assert "the epoch" not in " ".join(reading(made_up(ends | {"itps": hits(3, 3)}), "true"))
 
 
 def test_what_needs_no_propensity_has_the_aim_of_estimates() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from unveil.estimators.base import estimator
+from unveil.evaluation.candidates import FULL
 from unveil.experiment.beyond.shares import METRICS, Share, everywhere, levels, published, shares
 from unveil.experiment.names import listed, named, share
 from unveil.experiment.outcome import BASE, BOUND, TRUE
@@ -31,12 +32,15 @@ def source_of(arm: str) -> str:
 
 
 def is_estimated(arm: str) -> bool:
-    """Whether exposure is known from the log only: no propensity at all, or none that is the truth, noisy or not."""
+    """Whether exposure is known from the log only: no propensity at all, or none that is the truth, noisy or not.
+
+    What a drawn log records of its own exposure (`logged`) is the world's.
+    """
     variant = Variant.of(arm)
     if variant.propensity is None:
         return source_of(arm) == NOWHERE
     told = propensity_settings(variant.propensity, estimator(variant.estimator).needs, 0)
-    return PROPENSITIES[told["propensity.name"]].source != "truth"
+    return PROPENSITIES[told["propensity.name"]].source not in ("truth", "logged")
 
 
 def comparable(results: Results) -> bool:
@@ -49,9 +53,11 @@ def reading(results: Results, propensity: str) -> list[str]:
     if not comparable(results):
         return ["The gap has two ends: without naive, ideal and something between them there is nothing to say."]
     every = {figure: shares(results, figure) for figure in figures(results)}
+    judged = [*every.values(), *(shares(results, Figure(TRUE, FULL, *metric)) for metric in METRICS)]
     return [
         *filter(None, (_aims(figure, found, propensity) for figure, found in every.items())),
-        _below([each for found in every.values() for each in found]),
+        _below([each for found in judged for each in found]),
+        *filter(None, [_chosen(results)]),
         _paper(every),
         *_levels(results),
     ]
@@ -86,10 +92,11 @@ def _aim(figure: Figure, found: Sequence[Share], what: str, aim: float) -> str:
 
 
 def _below(found: Sequence[Share]) -> str:
+    """Under both rankings: what is below naive among all items is not to be missed."""
     sure = [each for each in found if each.below and each.surely]
     perhaps = [each for each in found if each.below and not each.surely]
     if not (sure or perhaps):
-        return "No estimator has a mean below that of the naive loss anywhere."
+        return "No estimator has a mean below that of the naive loss anywhere, against drawn negatives or all items."
     told = [f"Surely (p < 0.05 after Holm’s correction): {_places(sure)}"] if sure else []
     told += [f"By the mean, though the two cannot be told apart: {_places(perhaps)}"] if perhaps else []
     return f"Below the naive loss. {'. '.join(told)}."
@@ -101,11 +108,26 @@ def _places(found: Sequence[Share]) -> str:
     for arm in dict.fromkeys(each.arm for each in found):
         own = [each for each in found if each.arm == arm]
         parts = [
-            f"{figure.name} at p = {', '.join(f'{each.severity:g}' for each in own if each.figure == figure)}"
+            f"{_judged(figure)} at p = {', '.join(f'{each.severity:g}' for each in own if each.figure == figure)}"
             for figure in dict.fromkeys(each.figure for each in own)
         ]
         said.append(f"{named(arm)} ({'; '.join(parts)})")
     return ", ".join(said)
+
+
+def _judged(figure: Figure) -> str:
+    return f"{figure.name} among all items" if figure.protocol == FULL else figure.name
+
+
+def _chosen(results: Results) -> str:
+    """What an arm that is told nothing of the truth still has of it."""
+    if not any(map(is_estimated, learnable(results))):
+        return ""
+    return (
+        "Which epoch is kept is decided by true relevance on the validation cases, for every arm alike, as in the "
+        "paper: estimated propensities are fitted to the log alone, but a real log could not choose the epoch so. "
+        "`unveil advise` chooses it by what was taken."
+    )
 
 
 def _paper(every: dict[Figure, list[Share]]) -> str:
