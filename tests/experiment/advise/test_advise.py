@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.pages import faults
@@ -12,16 +13,20 @@ from tests.simulation.rated import rated
 from unveil.data.log_source import LogSource
 from unveil.data.sinks import write as write_log
 from unveil.errors import UnveilError
+from unveil.experiment.advise.candidates import Candidates
 from unveil.experiment.advise.files import CONFIG, experiment, write
+from unveil.experiment.advise.gains import Floats
 from unveil.experiment.advise.judged import Advice
 from unveil.experiment.advise.page import figure
 from unveil.experiment.advise.plan import AdvicePlan
 from unveil.experiment.advise.run import Tried, advise
 from unveil.experiment.advise.scenarios import Scenario, scenarios
+from unveil.experiment.advise.source import Looks
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.advise.words import reading
+from unveil.experiment.advise.words import by_ratings, caution, reading
 from unveil.experiment.config import Experiment
 from unveil.experiment.grid.inline import Inline
+from unveil.experiment.reproduce.results import Figure
 
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
 
@@ -114,6 +119,34 @@ def test_the_page_says_what_to_use_and_what_it_rests_on(made: tuple[Tried, Path,
     assert "What could not be tried: learnt (" in told
     assert (folder / "figures" / "scenarios.svg").is_file()
     assert tomllib.loads((folder / CONFIG).read_text())["data"]["log"]
+
+
+class Shown(Advice):
+    """Two scenarios of two draws in which ideal gains .4 over naive and `ever` loses .05, surely."""
+
+    def values(self, figure: Figure) -> dict[str, Floats]:
+        naive = np.array([[[0.40, 0.41]], [[0.50, 0.51]]])
+        return {"naive": naive, "ever": naive - 0.05, "ideal": naive + 0.4}
+
+    def looks(self, scenario: Scenario) -> Looks:
+        return self.tried.looks
+
+
+def test_what_is_surely_below_naive_is_not_said_to_be_like_it(made: tuple[Tried, Path, list[str]]) -> None:
+    first, *rest = reading(Shown(replace(made[0], candidates=Candidates(("naive", "ever"), ("ideal",)))))
+    assert first == (
+        "Use the naive loss: over 2 scenarios no estimator that this log allows is surely above it. "
+        "The highest mean is its own."
+    )
+    assert not any("What knowing exposure would give" in each for each in rest), "no arm was told it"
+
+
+def test_ratings_in_drawn_logs_are_better_than_stars(made: tuple[Tried, Path, list[str]]) -> None:
+    assert "not in stars" not in caution(Advice(made[0]))
+    rated = replace(made[0], candidates=replace(made[0].candidates, usable=("naive", "ever-rated")))
+    assert "not in stars" in caution(Advice(rated))
+    assert [by_ratings(arm) for arm in ("naive", "ever", "itps@popularity+clip=5%", "itps@true")] == [False] * 4
+    assert by_ratings("itps@joint-rated+clip=5%")
 
 
 def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) -> None:

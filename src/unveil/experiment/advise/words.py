@@ -1,9 +1,12 @@
 """The advice in words, chosen by the figures."""
 
+from unveil.estimators.base import estimator
 from unveil.experiment.advise.gains import Gain
 from unveil.experiment.advise.judged import BESIDE, HEADLINE, Advice
 from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND
+from unveil.experiment.variants import TRUE, Variant, registered
+from unveil.propensity.base import PROPENSITIES
 from unveil.wording import quantity
 
 TITLE = "Which estimator for this log?"
@@ -26,8 +29,8 @@ def caution(advice: Advice) -> str:
     return (
         f"Judged by {HEADLINE.name} of the true favourite among all items. Over {over}. Intervals are 95%, of the mean "
         f"over the scenarios that were tried, each counting alike; p-values are corrected (Holm) over the candidates. "
-        f"{_basis(advice)} The networks are those of the preset {plan.study.preset}, and the epoch that is kept is "
-        f"chosen by what was taken, as on the real log."
+        f"{_basis(advice)}{_rated(advice)} The networks are those of the preset {plan.study.preset}, and the epoch "
+        f"that is kept is chosen by what was taken, as on the real log."
     )
 
 
@@ -42,6 +45,25 @@ def _basis(advice: Advice) -> str:
             f"popular, and all that is personal and steady. The advice is no better than that."
         )
     return "Relevance comes from the ratings of the log, exposure from what was and was not rated."
+
+
+def _rated(advice: Advice) -> str:
+    """Drawn ratings are no stars: what leans on them is told more than the real log would tell it."""
+    if not any(map(by_ratings, advice.tried.candidates.usable)):
+        return ""
+    return (
+        " Drawn logs are rated by relevance itself, with an error, each time that an item is taken, and not in stars: "
+        "candidates that use ratings may look better here than they are on the log."
+    )
+
+
+def by_ratings(arm: str) -> bool:
+    """Whether an arm learns from ratings, by its loss or by its propensity."""
+    variant = Variant.of(arm)
+    needs = estimator(variant.estimator).needs
+    if needs not in ("static", "temporal") or variant.propensity in (None, TRUE):
+        return needs == "ratings"
+    return PROPENSITIES[registered(variant.propensity, needs)].source == "ratings"
 
 
 def plus(gain: Gain) -> str:
@@ -64,9 +86,14 @@ def _advice(advice: Advice) -> str:
     if decision.why == "naive is safer":
         return f"Use the naive loss. {_safer(advice, scenarios)}"
     return (
-        f"Use the naive loss: over {scenarios} no estimator that this log allows can be told from it. The highest mean "
-        f"is that of {named(decision.best)}, {plus(decision.gains[decision.best])} in {HEADLINE.name}."
+        f"Use the naive loss: over {scenarios} no estimator that this log allows is surely above it. The highest mean "
+        f"is {_highest(advice)}."
     )
+
+
+def _highest(advice: Advice) -> str:
+    best = advice.decision.gains[advice.decision.best]
+    return "its own" if best.arm == BASE else f"that of {named(best.arm)}, {plus(best)} in {HEADLINE.name}"
 
 
 def _safer(advice: Advice, scenarios: str) -> str:
@@ -137,10 +164,8 @@ def _ceiling(advice: Advice) -> str:
     naive, ideal = advice.mean(BASE), advice.mean(BOUND)
     recall = advice.mean(advice.decision.chosen, BESIDE) - advice.mean(BASE, BESIDE)
     chosen = "" if advice.decision.chosen == BASE else f" In {BESIDE.name} the choice gains {signed(recall)}."
-    return (
-        f"What knowing exposure would give: {named(arm)} gains {signed(gain)}; the naive loss has {naive:.3f} and a "
-        f"loss that knows the truth {ideal:.3f}.{chosen}"
-    )
+    known = "" if arm == BOUND else f"What knowing exposure would give: {named(arm)} gains {signed(gain)}. "
+    return f"{known}The naive loss has {naive:.3f} and a loss that knows the truth {ideal:.3f}.{chosen}"
 
 
 def _alike(advice: Advice) -> str:
