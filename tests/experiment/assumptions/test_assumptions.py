@@ -131,6 +131,12 @@ def test_what_was_not_tried_does_not_hold() -> None:
     assert next(row for row in verdicts.rows if row[0] == "IPS")[1] == "–", "nothing is known along severity"
 
 
+def test_what_was_not_tried_has_no_worst_case() -> None:
+    base, values = replace(BASE, propensity="timing"), {"severity": (2.0,), "propensity": ("popularity",)}
+    found = told_of(base, {"naive": 2, "ips": 7, "itps": 5, "ideal": 8}, values)
+    assert "The best worst case is that of ITPS" in reading(found)[0], "of IPS the harsher level is not known"
+
+
 def test_where_all_lose_none_closes_most() -> None:
     found = told_of(BASE, {"naive": 4, "ips": 1, "itps": 2, "ideal": 8}, {"severity": (2.0,)})
     assert "At the last level ITPS does least harm, and none closes any of the gap: −" in reading(found)[-1]

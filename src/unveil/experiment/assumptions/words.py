@@ -36,13 +36,14 @@ def described(point: Point) -> str:
 
 
 def _overall(found: Sequence[Line], axes: int) -> str:
-    """Nothing holds everywhere that was not tried everywhere."""
+    """Nothing holds everywhere, or has the best worst case, that was not tried everywhere."""
     names = list(dict.fromkeys(line.estimator for line in found))
     verdicts = {name: [line.verdict for line in found if line.estimator == name] for name in names}
     whole = {name: [line for line in found if line.estimator == name and not line.untried] for name in names}
-    hold = [name for name in names if len(whole[name]) == axes and set(verdicts[name]) == {"holds"}]
+    everywhere = [name for name in names if len(whole[name]) == axes]
+    hold = [name for name in everywhere if set(verdicts[name]) == {"holds"}]
     broken = [name for name in names if "breaks" in verdicts[name]]
-    best, worst = _best_worst_case(found)
+    best, worst = _best_worst_case([line for line in found if line.estimator in everywhere])
     told = [
         f"Surely above naive at every level of every axis: {listed(hold)}."
         if hold
