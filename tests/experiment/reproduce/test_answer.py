@@ -23,6 +23,7 @@ from unveil.experiment.reproduce.rq3 import RQ3
 from unveil.experiment.reproduce.run import Answer, answer
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.variants import propensity_settings as propensity
+from unveil.models.base import backbone
 from unveil.models.bert4rec import BERT4RecConfig
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]
@@ -213,6 +214,16 @@ def test_the_papers_settings_are_those_of_each_estimator() -> None:
 def test_under_converged_all_estimators_share_one_backbone() -> None:
     recipes = [Study(preset="converged").recipe(name, 0) for name in ("naive", "ips", "itps", "ideal")]
     assert len({repr((recipe.model, recipe.task, recipe.training)) for recipe in recipes}) == 1
+
+
+@pytest.mark.parametrize("network", ["bert4rec", "sasrec", "gru4rec"])
+@pytest.mark.parametrize("preset", ["quick", "converged", "paper"])
+def test_any_network_can_be_asked_for_by_its_name(network: str, preset: str) -> None:
+    recipe = Study(preset=preset, changes=(f"model.name={network}",)).recipe("itps@popularity+clip=5%", 0)
+    plain = Study(preset=preset).recipe("itps@popularity+clip=5%", 0)
+    assert backbone(network).Config is type(recipe.model)
+    assert (recipe.model.width, recipe.model.dropout) == (plain.model.width, plain.model.dropout)
+    assert replace(recipe, model=plain.model) == plain
 
 
 def test_a_cell_is_known_by_its_place(world: Path) -> None:

@@ -69,12 +69,15 @@ class Study:
         return "full" if self.training.validation == "full" else f"uniform-{self.negatives}"
 
     def recipe(self, arm: str, seed: int) -> Recipe:
-        """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it."""
+        """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it.
+
+        The preset is BERT4Rec's: a network that changes name instead keeps of it what it has as well.
+        """
         variant = Variant.of("naive" if arm in BASELINES else arm)
         name = variant.estimator
-        changes = {**self._preset_of(variant), **changes_of(name, self.changes)}
+        changes = changes_of(name, self.changes)
         changes |= {"training.seed": seed} | self._weighting(variant, seed) | variant.settings
-        return Recipe().changed({"estimator.name": name}).changed(changes)
+        return Recipe().changed({"estimator.name": name}).changed(self._preset_of(variant)).changed(changes)
 
     def _preset_of(self, variant: Variant) -> dict[str, Any]:
         """The preset's clips are on the scale of true propensities: an arm that is told others has none of them."""
