@@ -148,6 +148,15 @@ def test_without_trust_it_is_itps() -> None:
     assert weight_diagnostics(robust(), TOY.slots) is not None
 
 
+def test_a_clipped_propensity_counts_as_such_whatever_is_imputed() -> None:
+    made = [build(n, {"clip": 0.5}, propensity=THETA, train=TOY.train) for n in ("itps", "doubly-robust")]
+    plain, mine = (weight_diagnostics(each, TOY.slots) for each in made)
+    assert plain is not None
+    assert mine is not None
+    assert mine.clipped == plain.clipped > 0
+    assert mine.mean < plain.mean
+
+
 def test_transitions_by_hand() -> None:
     # 0 → 1 twice and 0 → 2 once; shares 3, 2, 1 of 6; k = 6. At the first 0 → 1 that event itself is left out.
     train = sequences_of([[0, 1], [0, 1], [0, 2]], 3)

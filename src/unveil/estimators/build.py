@@ -1,12 +1,14 @@
 """An estimator by its name, made from what it needs; and what its weights do to a sample."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Estimator
+from unveil.estimators.doubly_robust import DoublyRobust
 from unveil.estimators.ideal import Truth
 from unveil.estimators.learning import Learns, blocks
 from unveil.propensity.base import PropensityModel
@@ -39,7 +41,12 @@ def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics 
     if not estimator(slots.part(0, 1)).weighted:
         return None
     parts = (estimator(part).weight_M for part in blocks(slots))
-    return diagnose_parts(parts, getattr(estimator, "ceiling", float("inf")))
+    found = diagnose_parts(parts, getattr(estimator, "ceiling", float("inf")))
+    if not isinstance(estimator, DoublyRobust):
+        return found
+    # What the imputation leaves of a weight is below the ceiling even where its propensity was clipped.
+    whole = diagnose_parts((estimator.inverse(part) for part in blocks(slots)), estimator.ceiling)
+    return replace(found, clipped=whole.clipped)
 
 
 def _parts(

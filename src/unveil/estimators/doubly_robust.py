@@ -51,7 +51,7 @@ class DoublyRobust(InversePropensity):
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log by what the imputation left of it, weighted; and what is imputed to every item."""
-        m_MV, w_M = self.imputation(slots).mul_(self.trust), super().__call__(slots).weight_M
+        m_MV, w_M = self.imputation(slots).mul_(self.trust), self.inverse(slots)
         m_M = m_MV.gather(1, slots.item_M[:, None])[:, 0]
         residual_M = doubly_robust(m_M, torch.ones_like(m_M), torch.ones_like(m_M), 1 / w_M) - m_M
         return Signal(slots.item_M, residual_M, imputed_MV=m_MV)

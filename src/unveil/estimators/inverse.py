@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Need, Signal, refuse_other_kind
@@ -40,4 +42,8 @@ class InversePropensity:
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, weighted."""
-        return Signal(slots.item_M, inverse(self.propensity(slots), self.clip, self.exponent))
+        return Signal(slots.item_M, self.inverse(slots))
+
+    def inverse(self, slots: Slots) -> Tensor:
+        """w_M of the slots' items."""
+        return inverse(self.propensity(slots), self.clip, self.exponent)
