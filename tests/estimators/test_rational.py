@@ -5,6 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import root
 
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
@@ -60,6 +63,30 @@ def test_it_ranks_by_taste_what_naive_ranks_by_exposure() -> None:
         with torch.no_grad():
             f_V -= slope_V
     assert f_V.argsort(descending=True).tolist() == [0, 1, 2, 3]
+
+
+def level(f_V: np.ndarray, theta_V: np.ndarray, taken_V: np.ndarray) -> np.ndarray:
+    """The slope of the expected loss, as the trainer computes it."""
+    n, logit_V = len(f_V), torch.from_numpy(f_V).requires_grad_()
+    rival_MV = torch.from_numpy(-np.log1p(-theta_V)).expand(n, -1)
+    signal = Signal(torch.arange(n), torch.from_numpy(taken_V), rival_MV=rival_MV)
+    nothing = torch.zeros(n, 1, dtype=torch.float64)
+    risk = cloze_risk(nothing, nothing, logit_V, signal, normaliser=1.0)
+    return np.asarray(torch.autograd.grad(risk, logit_V)[0])
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.floats(0.05, 0.98))
+def test_consistent_in_order_for_any_exposure(seed: int, most: float) -> None:
+    """The minimum has the order of P(i) / a_i, and that is the order of tastes whatever θ is."""
+    rng = np.random.default_rng(seed)
+    theta_V, taste_V = rng.uniform(most / 20, most, 5), rng.normal(size=5)
+    taken_V = chance(theta_V, taste_V)
+    order = np.argsort(-taste_V).tolist()
+    assert np.argsort(taken_V / np.log1p(-theta_V)).tolist() == order
+    found = root(lambda f_V: np.append(level(f_V, theta_V, taken_V)[1:], f_V.sum()), np.zeros(5), tol=1e-12)
+    assert np.abs(level(found.x, theta_V, taken_V)).max() < 1e-8
+    assert np.argsort(-found.x).tolist() == order
 
 
 @pytest.mark.parametrize("highest", [0.0, 1.0, -1.0])
