@@ -20,6 +20,7 @@ from unveil.experiment.propensities.page import page as page_of
 from unveil.experiment.propensities.run import score_all, usable
 from unveil.experiment.propensities.score import correlation, relevance_of_first, scored
 from unveil.experiment.propensities.truth import Truth
+from unveil.experiment.propensities.words import estimates
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownTemporal
 
@@ -71,6 +72,13 @@ def test_the_relevance_of_those_ranked_first_by_hand() -> None:
 def test_ratings_are_used_where_there_are_some() -> None:
     assert "joint-rated-static" not in usable(replace(TOY.log, rating=None))
     assert {"joint-rated-static", "popularity-static", "timing", "known-static"} <= set(usable(TOY.log))
+
+
+def test_the_truth_with_noise_is_no_estimate() -> None:
+    scores = {name: {"top": 0.1} for name in ("known-temporal", "noisy-static", "timing")}
+    assert list(estimates(scores)) == ["timing"]
+    del scores["timing"]
+    assert estimates(scores) == scores, "there is nothing else to speak of"
 
 
 def test_an_option_of_a_propensity_that_is_not_scored_is_refused() -> None:

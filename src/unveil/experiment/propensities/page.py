@@ -5,8 +5,7 @@ from typing import Any
 
 from unveil.experiment import result_plots
 from unveil.experiment.names import share
-from unveil.experiment.propensities.run import REFERENCE
-from unveil.experiment.propensities.words import reading
+from unveil.experiment.propensities.words import estimates, reading
 from unveil.experiment.report import (
     Cell,
     Code,
@@ -30,7 +29,7 @@ def page(about: Mapping[str, Any]) -> Page:
     """The whole page, from what the folder says of itself."""
     first, *rest = reading(about)
     scores = about["scores"]
-    estimated = {name: each for name, each in scores.items() if name != REFERENCE} or scores
+    estimated = estimates(scores)
     best = max(estimated, key=lambda name: estimated[name]["top"])
     return Page(
         TITLE,

@@ -6,6 +6,10 @@ from typing import Any
 from unveil.experiment.names import share
 from unveil.experiment.propensities.run import REFERENCE
 from unveil.experiment.propensities.score import CLIP
+from unveil.propensity.base import PROPENSITIES
+
+#: Figures by the name of the propensity.
+Scores = Mapping[str, Mapping[str, float]]
 
 #: Correlations below this are hardly better than none.
 _HARDLY = 0.3
@@ -30,9 +34,14 @@ def reading(about: Mapping[str, Any]) -> list[str]:
     return [_best(about), _weights(about["scores"]), _popularity(about), CLOSED, WHAT]
 
 
+def estimates(scores: Scores) -> Scores:
+    """Those that do not come from the truth, noisy or not; all where there are no others."""
+    return {name: each for name, each in scores.items() if PROPENSITIES[name].source != "truth"} or scores
+
+
 def _best(about: Mapping[str, Any]) -> str:
     scores = about["scores"]
-    estimated = {name: each for name, each in scores.items() if name != REFERENCE} or scores
+    estimated = estimates(scores)
     nearest = max(estimated, key=lambda name: estimated[name]["top"])
     most = max(estimated, key=lambda name: estimated[name]["gap"])
     found = estimated[nearest]["top"]
@@ -51,8 +60,8 @@ def _best(about: Mapping[str, Any]) -> str:
     )
 
 
-def _weights(scores: Mapping[str, Mapping[str, float]]) -> str:
-    estimated = {name: each for name, each in scores.items() if name != REFERENCE} or scores
+def _weights(scores: Scores) -> str:
+    estimated = estimates(scores)
     least = min(estimated, key=lambda name: estimated[name]["misplaced"])
     known = f"; the true mean over the steps {share(scores[REFERENCE]['misplaced'])}" if REFERENCE in scores else ""
     return (
