@@ -26,7 +26,9 @@ WHAT = (
     "The recipe is the paper's for real data: popularity counted from the log stands in for exposure, a weight is "
     "popularity^−exponent, and a target that was taken is ranked against negatives drawn by popularity. Popular "
     "negatives reward whatever ranks popular items low, whether or not it ranks relevant ones high. Here the truth is "
-    "known: true relevance ranks the item that the user would take if they saw everything, among all items."
+    "known: true relevance ranks the item that the user would take if they saw everything, among all items. Which "
+    "epoch is kept is decided by true relevance on the validation cases, which a real log does not have: what an arm "
+    "gains in truth is, if anything, flattered by that."
 )
 
 _WAYS = (
