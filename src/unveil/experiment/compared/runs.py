@@ -12,6 +12,8 @@ from unveil.experiment.folder import ABOUT, CONFIG, is_finished, read_config, re
 from unveil.settings import flattened, plain
 from unveil.training.trainer import Fitted, fitted_in
 
+#: What a run says of itself, and a report repeats.
+_TOLD = ("versions", "workers", "log", "split", "propensity", "by_proxy", "weights")
 #: What decides on which cases, and against which negatives, a run is judged.
 _ASKED = ("data.split", "data.valid_from", "data.test_from", "data.targets")
 
@@ -58,7 +60,20 @@ def _read(name: str, folder: Path) -> Judged:
     if not is_finished(folder):
         hint = "Finish it: the same `unveil train` with --resume."
         raise UnveilError("the run is not finished", where=folder, hint=hint)
+    _refuse_half_told(about, folder)
     return Judged(name, folder, experiment, about, fitted_in(folder, experiment.training), Evaluation.read(folder))
+
+
+def _refuse_half_told(about: Mapping[str, Any], folder: Path) -> None:
+    """As a run of another version may be, or one that somebody has edited."""
+    missing = [name for name in _TOLD if name not in about]
+    if missing:
+        raise UnveilError(
+            "the run does not say all of itself that a report needs",
+            where=folder / ABOUT,
+            found=f"nothing of {', '.join(missing)}",
+            hint="Train it again with this version, into a new folder.",
+        )
 
 
 def _refuse_other_results(folder: Path) -> None:
