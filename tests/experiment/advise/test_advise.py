@@ -13,6 +13,7 @@ from tests.simulation.rated import rated
 from unveil.data.log_source import LogSource
 from unveil.data.sinks import write as write_log
 from unveil.errors import UnveilError
+from unveil.experiment.advise.basis import by_ratings
 from unveil.experiment.advise.candidates import Candidates
 from unveil.experiment.advise.files import CONFIG, experiment, write
 from unveil.experiment.advise.gains import Floats
@@ -23,7 +24,7 @@ from unveil.experiment.advise.run import Tried, advise
 from unveil.experiment.advise.scenarios import Scenario, scenarios
 from unveil.experiment.advise.source import Looks
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.advise.words import by_ratings, caution, reading
+from unveil.experiment.advise.words import caution, reading
 from unveil.experiment.config import Experiment
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.reproduce.results import Figure
@@ -147,6 +148,13 @@ def test_ratings_in_drawn_logs_are_better_than_stars(made: tuple[Tried, Path, li
     assert "not in stars" in caution(Advice(rated))
     assert [by_ratings(arm) for arm in ("naive", "ever", "itps@popularity+clip=5%", "itps@true")] == [False] * 4
     assert by_ratings("itps@joint-rated+clip=5%")
+
+
+def test_users_who_never_come_back_are_told_from_those_of_worlds(made: tuple[Tried, Path, list[str]]) -> None:
+    tried = replace(made[0], candidates=replace(made[0].candidates, usable=("naive", "ever-rated")))
+    assert "0.0% of the events take an item again" in caution(Advice(replace(tried, again=0.0)))
+    assert "again, and users of drawn logs" not in caution(Advice(replace(tried, again=0.5)))
+    assert "again, and users of drawn logs" not in caution(Advice(replace(made[0], again=0.0)))
 
 
 def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
+from unveil.data.vocabulary import Vocabulary
 from unveil.experiment.advise.candidates import candidates, family, from_a_log, probe, weights
 from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios
-from unveil.experiment.advise.source import Looks, some_users
+from unveil.experiment.advise.source import Looks, some_users, taken_again
 from unveil.experiment.variants import Variant
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.builtin import WorldSpec
@@ -33,6 +35,14 @@ def test_every_combination_that_fits_together() -> None:
     assert found.ceilings == ("itps@true", "ips@true", "corrected@true", "itps-shrunk@true", "ideal")
     for arm in found.arms:
         Variant.of(arm)
+
+
+def test_what_is_taken_again_by_hand() -> None:
+    # One user: a, a, b, a is four events of two items; another took a once.
+    user, item = np.array([0, 0, 0, 0, 1], np.int32), np.array([0, 0, 1, 0, 0], np.int32)
+    log = Interactions(user=user, item=item, users=Vocabulary(["s", "t"]), items=Vocabulary(["a", "b"]))
+    assert taken_again(log) == pytest.approx(2 / 5)
+    assert taken_again(log.where(np.arange(5) == 2)) == 0
 
 
 @pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)

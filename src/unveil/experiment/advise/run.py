@@ -10,7 +10,7 @@ from unveil.data.interactions import Interactions
 from unveil.experiment.advise.candidates import Candidates, family
 from unveil.experiment.advise.plan import AdvicePlan, Draw
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.experiment.advise.source import Looks, has_ratings, read
+from unveil.experiment.advise.source import Looks, has_ratings, read, taken_again
 from unveil.experiment.advise.worlds import refuse_without_relevance
 from unveil.experiment.grid.job import Engine
 from unveil.experiment.grid.progress import Silent, Watcher
@@ -34,6 +34,7 @@ class Tried:
     log: str  # what the log is, in words
     fingerprint: str
     looks: Looks  # of the log that worlds were fitted to
+    again: float  # share of its events that repeat an item of their user
     candidates: Candidates
     refused: Mapping[str, str]  # propensities and estimators that could not be tried, and why
     cells: Mapping[Draw, Mapping[str, Any]]
@@ -84,6 +85,7 @@ def advise(
         str(log),
         log.fingerprint(),
         Looks.of(log),
+        taken_again(log),
         chosen,
         _refused(probed) | _unrated(plan, log),
         cells,

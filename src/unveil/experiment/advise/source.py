@@ -58,6 +58,12 @@ def has_ratings(log: Interactions) -> bool:
     return log.rating is not None and bool(np.isfinite(log.rating).all())
 
 
+def taken_again(log: Interactions) -> float:
+    """The share of the events whose user took the same item at another time as well, but for one of each."""
+    pairs = len(np.unique(log.user.astype(np.int64) * len(log.items) + log.item))
+    return 1 - pairs / max(1, len(log))
+
+
 def longest(log: Interactions) -> int:
     """Events of the longest history."""
     return int(np.bincount(log.user).max())

@@ -1,12 +1,10 @@
 """The advice in words, chosen by the figures."""
 
-from unveil.estimators.base import estimator
+from unveil.experiment.advise.basis import basis
 from unveil.experiment.advise.gains import Gain
 from unveil.experiment.advise.judged import BESIDE, HEADLINE, Advice
 from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.experiment.variants import TRUE, Variant, registered
-from unveil.propensity.base import PROPENSITIES
 from unveil.wording import quantity
 
 TITLE = "Which estimator for this log?"
@@ -29,41 +27,9 @@ def caution(advice: Advice) -> str:
     return (
         f"Judged by {HEADLINE.name} of the true favourite among all items. Over {over}. Intervals are 95%, of the mean "
         f"over the scenarios that were tried, each counting alike; p-values are corrected (Holm) over the candidates. "
-        f"{_basis(advice)}{_rated(advice)} The networks are those of the preset {plan.study.preset}, and the epoch "
-        f"that is kept is chosen by what was taken, as on the real log."
+        f"{basis(advice)} The networks are those of the preset {plan.study.preset}, and the epoch that is kept "
+        f"is chosen by what was taken, as on the real log."
     )
-
-
-def _basis(advice: Advice) -> str:
-    study = advice.tried.plan.study
-    if study.world is not None:
-        return f"The world was given ({study.world}): that it is like the log is assumed, not known."
-    if study.liked:
-        declared = ", ".join(f"{each:.0%}" for each in study.liked)
-        return (
-            f"The log has no ratings, so what is liking is declared, not learnt: {declared} of what makes an item "
-            f"popular, and all that is personal and steady. The advice is no better than that."
-        )
-    return "Relevance comes from the ratings of the log, exposure from what was and was not rated."
-
-
-def _rated(advice: Advice) -> str:
-    """Drawn ratings are no stars: what leans on them is told more than the real log would tell it."""
-    if not any(map(by_ratings, advice.tried.candidates.usable)):
-        return ""
-    return (
-        " Drawn logs are rated by relevance itself, with an error, each time that an item is taken, and not in stars: "
-        "candidates that use ratings may look better here than they are on the log."
-    )
-
-
-def by_ratings(arm: str) -> bool:
-    """Whether an arm learns from ratings, by its loss or by its propensity."""
-    variant = Variant.of(arm)
-    needs = estimator(variant.estimator).needs
-    if needs not in ("static", "temporal") or variant.propensity in (None, TRUE):
-        return needs == "ratings"
-    return PROPENSITIES[registered(variant.propensity, needs)].source == "ratings"
 
 
 def plus(gain: Gain) -> str:
