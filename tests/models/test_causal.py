@@ -5,6 +5,9 @@ import torch
 from torch import Tensor
 
 from tests.contracts.test_backbones import MASK, PAD, V, network, rows
+from tests.data.ragged import sequences_of
+from unveil.data.batches import histories
+from unveil.data.next_item import NextItemTask
 from unveil.models.base import BACKBONES, backbone
 from unveil.models.causal import begun
 
@@ -42,6 +45,22 @@ def test_scores_are_the_logits_of_the_last_column(name: str, head: str) -> None:
     h, table_VD, bias_V = model.head(h_D)
     expected: Tensor = h @ table_VD.T + bias_V
     torch.testing.assert_close(model.scores(rows([1, 2, 3])), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("length", [3, 9])
+def test_what_is_served_is_what_was_trained_at_the_last_event(name: str, length: int) -> None:
+    """The last slot of a row in training, and the question of a scorer who has all but that event: the same logits."""
+    train = sequences_of([[1, 2, 3, 4, 5], [6], [2, 2, 7]], V)
+    config = backbone(name).Config(width=8, blocks=1, length=length, dropout=0.0)
+    model = backbone(name)(config, V, seed=0).eval()
+    for batch in NextItemTask(train, length, batch_size=3).epoch(1):
+        last_M = torch.nonzero(batch.where[1] == batch.token_BL.shape[1] - 1)[:, 0]
+        user_B = batch.slots.user_M[last_M].numpy()
+        assert batch.slots.item_M[last_M].tolist() == [int(train.history(user)[-1]) for user in user_B]
+        asked = histories(train, user_B, train.length_U[user_B] - 1, length)
+        trained = model.logits(model(batch.token_BL, batch.where)[last_M])
+        torch.testing.assert_close(model.scores(asked), trained, rtol=1e-4, atol=1e-5)
 
 
 def test_a_recurrent_network_by_hand() -> None:
