@@ -101,6 +101,13 @@ class StudyOptions:
             rich_help_panel=_WORLD,
         ),
     ] = 0.0
+    epoch_by: Annotated[
+        str,
+        typer.Option(
+            help="What decides which epoch is kept: truth (the paper's), or taken, as on a real log.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = "truth"
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
 
     def plan(self, severities: tuple[float, ...]) -> "Plan":
@@ -126,6 +133,7 @@ class StudyOptions:
             seed=self.seed,
             changes=tuple(self.assignments or ()),
             foresight=self.foresight,
+            epoch_by=self.epoch_by,
         )
 
     def arms(self) -> tuple[str, ...]:

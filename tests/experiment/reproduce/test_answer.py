@@ -15,16 +15,20 @@ from unveil.errors import UnveilError
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce.cell import CellJob
+from unveil.experiment.reproduce.cell import _bench as bench_of
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.rq2 import RQ2
 from unveil.experiment.reproduce.rq3 import RQ3
-from unveil.experiment.reproduce.run import Answer, answer
+from unveil.experiment.reproduce.run import Answer, answer, cells_depend_on
 from unveil.experiment.reproduce.study import Study
+from unveil.experiment.reproduce.worlds import Source, place
+from unveil.experiment.trial import Bench
 from unveil.experiment.variants import propensity_settings as propensity
 from unveil.models.base import backbone
 from unveil.models.bert4rec import BERT4RecConfig
+from unveil.simulation.world import World
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]
 ROW = {
@@ -224,6 +228,26 @@ def test_any_network_can_be_asked_for_by_its_name(network: str, preset: str) -> 
     assert backbone(network).Config is type(recipe.model)
     assert (recipe.model.width, recipe.model.dropout) == (plain.model.width, plain.model.dropout)
     assert replace(recipe, model=plain.model) == plain
+
+
+def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) -> None:
+    World.load(world).save(place(tmp_path, 0))
+    asked: dict[str, Bench] = {}
+    for judge in ("truth", "taken"):
+        asked[judge] = bench_of(replace(tiny_study(world), epoch_by=judge), tmp_path, 0, 1.0, 0)
+    target = {judge: bench.jury.validation.evaluator.cases.item_C for judge, bench in asked.items()}
+    assert target["taken"].tolist() == asked["taken"].split.valid.item_C.tolist()
+    assert target["taken"].tolist() != target["truth"].tolist()
+    judged = [bench.jury.truth.cases.item_C.tolist() for bench in asked.values()]
+    assert judged[0] == judged[1], "what is judged stays the truth"
+
+
+def test_cells_of_the_usual_epochs_are_known_as_before() -> None:
+    source = Source("builtin", "builtin", "built in")
+    assert not {"epoch_by", "foresight"} & set(cells_depend_on(Study(), source))
+    assert cells_depend_on(Study(epoch_by="taken"), source)["epoch_by"] == "taken"
+    with pytest.raises(UnveilError, match="judge of the epochs"):
+        Study(epoch_by="test")
 
 
 def test_a_cell_is_known_by_its_place(world: Path) -> None:

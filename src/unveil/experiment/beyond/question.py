@@ -26,7 +26,8 @@ class Beyond:
 
     def reading(self, answer: Answer) -> list[str]:
         """Aims, what fell below naive, the paper's shares, the two levels."""
-        return reading(answer.results, answer.plan.study.propensity)
+        study = answer.plan.study
+        return reading(answer.results, study.propensity, epoch_by=study.epoch_by)
 
     def sections(self, answer: Answer) -> list[Section]:
         """The figure, the tables, and what all questions share."""

@@ -48,7 +48,7 @@ def comparable(results: Results) -> bool:
     return {BASE, BOUND} <= set(results.trained) and bool(learnable(results))
 
 
-def reading(results: Results, propensity: str) -> list[str]:
+def reading(results: Results, propensity: str, *, epoch_by: str = "truth") -> list[str]:
     """The aims, who fell below naive, the paper's shares beside, and where the spread comes from."""
     if not comparable(results):
         return ["The gap has two ends: without naive, ideal and something between them there is nothing to say."]
@@ -57,7 +57,7 @@ def reading(results: Results, propensity: str) -> list[str]:
     return [
         *filter(None, (_aims(figure, found, propensity) for figure, found in every.items())),
         _below([each for found in judged for each in found]),
-        *filter(None, [_chosen(results)]),
+        *filter(None, [_chosen(results) if epoch_by == "truth" else ""]),
         _paper(every),
         *_levels(results),
     ]
@@ -126,7 +126,7 @@ def _chosen(results: Results) -> str:
     return (
         "Which epoch is kept is decided by true relevance on the validation cases, for every arm alike, as in the "
         "paper: estimated propensities are fitted to the log alone, but a real log could not choose the epoch so. "
-        "`unveil advise` chooses it by what was taken."
+        "With --epoch-by taken what was taken chooses it."
     )
 
 

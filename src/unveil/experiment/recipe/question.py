@@ -26,9 +26,11 @@ WHAT = (
     "The recipe is the paper's for real data: popularity counted from the log stands in for exposure, a weight is "
     "popularity^−exponent, and a target that was taken is ranked against negatives drawn by popularity. Popular "
     "negatives reward whatever ranks popular items low, whether or not it ranks relevant ones high. Here the truth is "
-    "known: true relevance ranks the item that the user would take if they saw everything, among all items. Which "
-    "epoch is kept is decided by true relevance on the validation cases, which a real log does not have: what an arm "
-    "gains in truth is, if anything, flattered by that."
+    "known: true relevance ranks the item that the user would take if they saw everything, among all items."
+)
+FLATTERED = (
+    "Which epoch is kept is decided by true relevance on the validation cases, which a real log does not have: what an "
+    "arm gains in truth is, if anything, flattered by that. With --epoch-by taken what was taken chooses it."
 )
 
 _WAYS = (
@@ -51,7 +53,8 @@ class RecipeQuestion:
     def reading(self, answer: Answer) -> list[str]:
         """What is reported, what holds."""
         found = answer.results
-        return [*(_read(found, severity) for severity in found.severities), WHAT]
+        chosen = [FLATTERED] if answer.plan.study.epoch_by == "truth" else []
+        return [*(_read(found, severity) for severity in found.severities), WHAT, *chosen]
 
     def sections(self, answer: Answer) -> list[Section]:
         """The gains, and what all questions share."""

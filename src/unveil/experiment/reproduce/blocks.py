@@ -102,8 +102,7 @@ def learning(results: Results, severity: float) -> Figure:
             f"learning-{severity:g}",
         ),
         f"Validation NDCG@10 along the epochs: {', '.join(map(named, curves))}.",
-        "On the true favourites of the validation cases, mean over cells. The weights of each training’s best epoch "
-        "are the ones judged.",
+        "On the validation cases, mean over cells. The weights of each training’s best epoch are the ones judged.",
     )
 
 

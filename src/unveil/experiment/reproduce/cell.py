@@ -85,6 +85,7 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
         negatives=study.negatives,
         popular=study.popular,
         validation=study.validation,
+        by_log=study.epoch_by == "taken",
     )
 
 

@@ -13,11 +13,14 @@ from unveil.training.recipe import Recipe
 _TARGETS = (
     "The last event of a history is its test case, the one before it the validation case. On true relevance the target "
     "of a case is replaced by the item of highest relevance γ at its own user and step; the standard evaluation leaves "
-    "it as it is. Validation, which decides which epoch is kept, is on true relevance for every arm, as in the paper. "
-    "Users may come back to an item, so what they have met competes like all else. Equal scores count against the "
-    "target. All arms of a replicate share its log, split and negatives; under equal settings also the initial "
-    "weights, batches and masks."
+    "it as it is. Users may come back to an item, so what they have met competes like all else. Equal scores count "
+    "against the target. All arms of a replicate share its log, split and negatives; under equal settings also the "
+    "initial weights, batches and masks."
 )
+_KEPT = {
+    "truth": "Validation, which decides which epoch is kept, is on true relevance for every arm, as in the paper.",
+    "taken": "Validation, which decides which epoch is kept, is on what was taken, as on a real log.",
+}
 #: Arms with a key figure each.
 _MOST_SHOWN = 6
 _CATALOGUE = {
@@ -63,7 +66,7 @@ def shown(results: Results, severity: float) -> list[str]:
 def _made(answer: Answer, command: str) -> list[Block]:
     study = answer.plan.study
     return [
-        Text(_TARGETS),
+        Text(f"{_TARGETS} {_KEPT[study.epoch_by]}"),
         Text(
             f"{_CATALOGUE[study.catalogue]} Users choose by “{study.choice}”, and a choice is kept with probability γ. "
             f"Estimators are given {study.propensity} propensities. Worlds come from {answer.source.about}."

@@ -17,6 +17,8 @@ from unveil.training.recipe import Recipe
 
 #: Targets and negatives among the items that the drawn log shows, or among all of the world's.
 CATALOGUES = ("observed", "whole")
+#: What decides which epoch is kept: true relevance, as in the paper, or what was taken, as on a real log.
+JUDGES = ("truth", "taken")
 
 #: Streams of random numbers of one replicate, kept apart.
 _LOG, _TRAINING = 0, 1
@@ -40,6 +42,7 @@ class Study:
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
     foresight: float = 0.0  # how far exposure follows relevance
+    epoch_by: str = "truth"  # or taken
 
     def __post_init__(self) -> None:
         """Whatever can be refused before any work is done is refused here."""
@@ -50,6 +53,8 @@ class Study:
         _check("foresight", self.foresight, abs(self.foresight) < float("inf"), "a number")
         if self.catalogue not in CATALOGUES:
             raise unknown("catalogue", self.catalogue, CATALOGUES)
+        if self.epoch_by not in JUDGES:
+            raise unknown("judge of the epochs", self.epoch_by, JUDGES)
         if self.choice not in list(CHOICES):
             raise unknown("choice model", self.choice, CHOICES)
         if self.fit not in list(RECIPES):
