@@ -17,7 +17,7 @@ from unveil.experiment.assumptions.page import page
 from unveil.experiment.assumptions.plan import Assumptions, Spot
 from unveil.experiment.assumptions.run import Survey, run
 from unveil.experiment.assumptions.standing import Line, lines
-from unveil.experiment.assumptions.words import reading
+from unveil.experiment.assumptions.words import reading, remarks
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.report import Table
 from unveil.experiment.reproduce.study import Study
@@ -148,6 +148,12 @@ def test_the_reading_is_chosen_by_the_figures(made_up: Survey) -> None:
     assert "Surely below it somewhere: ITPS." in told
     assert "The best worst case is that of corrected" in told
     assert "tempered (at 1, 2)" in told
+
+
+def test_what_chose_the_epochs_is_said(made_up: Survey) -> None:
+    assert "by true relevance, which a real log does not have" in remarks(made_up)
+    taken = replace(made_up.plan, study=replace(made_up.plan.study, epoch_by="taken"))
+    assert "by what was taken" in remarks(replace(made_up, plan=taken))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from unveil.experiment.outcome import Estimate
 from unveil.experiment.reproduce.words import caution, gap_text
 
 TITLE = "Which estimator survives when its assumptions fail?"
+_JUDGE = {"truth": "true relevance, which a real log does not have", "taken": "what was taken, as on a real log"}
 _HOLDS = {"holds": "surely above naive at every level", "breaks": "surely below naive at some level"}
 
 
@@ -23,7 +24,8 @@ def remarks(survey: Survey) -> str:
     """What intervals and tests are over."""
     return (
         f"{caution(survey.at(survey.plan.base))} A test is against the naive loss of the same logs; p-values are "
-        f"corrected (Holm) over the estimators of a level, not over levels."
+        f"corrected (Holm) over the estimators of a level, not over levels. Which epoch is kept is decided on the "
+        f"validation cases by {_JUDGE[survey.plan.study.epoch_by]}."
     )
 
 
