@@ -10,6 +10,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.learning import events
+from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.clipping import quantile, resolved, share_of
 from unveil.experiment.names import named
 from unveil.experiment.reproduce.study import Study
@@ -60,6 +61,11 @@ def test_a_propensity_goes_by_its_whole_name_or_its_family() -> None:
 def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> None:
     study = Study(data="builtin", preset="quick", propensity="noisy:1")
     assert study.recipe("itps", 3).propensity == {"name": "noisy-temporal", "sd": 1.0, "seed": 3}
+    assert study.recipe("itps@joint", 3).propensity == {"name": "joint-temporal", "seed": 3}
+    assert study.recipe("itps@popularity", 3).propensity == {"name": "popularity-temporal"}, "nothing in it is random"
+    assert study.recipe("ever", 3).estimator["seed"] == 3
+    assert AdviceStudy().recipe("ever", 3).estimator["seed"] == 3
+    assert "seed" not in study.recipe("naive", 3).estimator
     own = study.recipe("itps@popularity+exponent=0.5", 3)
     assert own.propensity == {"name": "popularity-temporal"}
     assert own.estimator == {"name": "itps", "exponent": 0.5}

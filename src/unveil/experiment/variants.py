@@ -86,7 +86,7 @@ def estimators_of(arms: Iterable[str]) -> list[str]:
 
 
 def propensity_settings(choice: str, kind: str, seed: int) -> dict[str, Any]:
-    """The settings of a propensity as people name it; a replicate's noise is its own.
+    """The settings of a propensity as people name it; whatever is random in it is the replicate's own.
 
     A propensity of the registry goes by its whole name, or by the part before its kind: `popularity`.
     """
@@ -95,7 +95,13 @@ def propensity_settings(choice: str, kind: str, seed: int) -> dict[str, Any]:
         return {"propensity.name": f"known-{kind}"}
     if name == NOISY:
         return {"propensity.name": f"noisy-{kind}", "propensity.sd": _deviation(amount), "propensity.seed": seed}
-    return {"propensity.name": registered(POPULARITY if choice == ESTIMATED else choice, kind)}
+    own = registered(POPULARITY if choice == ESTIMATED else choice, kind)
+    return {"propensity.name": own} | ({"propensity.seed": seed} if "seed" in PROPENSITIES.options(own) else {})
+
+
+def estimator_seed(name: str, seed: int) -> dict[str, Any]:
+    """The setting that makes whatever is random in an estimator the replicate's own."""
+    return {"estimator.seed": seed} if "seed" in ESTIMATORS.options(name) else {}
 
 
 def registered(choice: str, kind: str) -> str:

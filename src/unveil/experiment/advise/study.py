@@ -9,7 +9,7 @@ from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.changes import changes_of, refuse_unfit
-from unveil.experiment.variants import TRUE, Variant, propensity_settings
+from unveil.experiment.variants import TRUE, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.simulation.implicit import refuse_no_share
 from unveil.training.recipe import Recipe, network_in
@@ -58,7 +58,8 @@ class AdviceStudy:
         """How an arm is trained."""
         variant = Variant.of(arm)
         needs = estimator(variant.estimator).needs
-        changes: dict[str, Any] = {**_ALWAYS, **changes_of(variant.estimator, self.changes), "training.seed": seed}
+        own = estimator_seed(variant.estimator, seed) | changes_of(variant.estimator, self.changes)
+        changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
         if needs in ("static", "temporal"):
             changes |= propensity_settings(variant.propensity or TRUE, needs, seed)
         named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})

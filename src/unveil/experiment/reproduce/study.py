@@ -10,7 +10,7 @@ from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
-from unveil.experiment.variants import TRUE, Variant, propensity_settings
+from unveil.experiment.variants import TRUE, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.simulation.choice.base import CHOICES
 from unveil.training.recipe import Recipe
@@ -80,7 +80,7 @@ class Study:
         """
         variant = Variant.of("naive" if arm in BASELINES else arm)
         name = variant.estimator
-        changes = changes_of(name, self.changes)
+        changes = estimator_seed(name, seed) | changes_of(name, self.changes)
         changes |= {"training.seed": seed} | self._weighting(variant, seed) | variant.settings
         return Recipe().changed({"estimator.name": name}).changed(self._preset_of(variant)).changed(changes)
 
