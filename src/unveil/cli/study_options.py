@@ -108,6 +108,12 @@ class StudyOptions:
             rich_help_panel=_TRAINING,
         ),
     ] = "truth"
+    stars: Annotated[
+        bool,
+        typer.Option(
+            "--stars", help="Round the ratings of drawn logs to 1 … 5, for arms that use them.", rich_help_panel=_WORLD
+        ),
+    ] = False
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
 
     def plan(self, severities: tuple[float, ...]) -> "Plan":
@@ -134,6 +140,7 @@ class StudyOptions:
             changes=tuple(self.assignments or ()),
             foresight=self.foresight,
             epoch_by=self.epoch_by,
+            stars=self.stars,
         )
 
     def arms(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Ratings of what was taken: how well it was liked, with an error of a stated size. Shapes: N events."""
+"""Ratings of what was taken: how well it was liked, with an error of a stated size. Shapes: N events, P pairs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +18,9 @@ LEAST, MOST = 1, 5
 
 @dataclass(frozen=True)
 class Ratings:
-    """r = relevance logit + centre + noise · ε, with ε standard normal; as `stars`, rounded to 1 … 5.
+    """r = relevance logit + centre + noise · ε_si, with ε standard normal; as `stars`, rounded to 1 … 5.
+
+    The error is of the user and the item: it stays what it is when the item is taken again, as an opinion does.
 
     The logit of a world that was fitted to ratings is the rating it foretells, less the centre of the fit: what is
     rated here is on the scale of that log. Where most of what is taken lies above 5, stars say little.
@@ -34,7 +36,8 @@ class Ratings:
     def of(self, world: "World", events: "Events", rng: np.random.Generator) -> NDArray[np.float32]:
         """A rating for every event, from a stream of its own."""
         logit_N = world.relevance_logits.logits_of(events.user_N, events.item_N, events.step_N).astype(np.float64)
-        rating_N = logit_N + _centre(world) + self.noise * rng.standard_normal(len(logit_N))
+        pair_P, nth_N = np.unique(events.user_N.astype(np.int64) * world.n_items + events.item_N, return_inverse=True)
+        rating_N = logit_N + _centre(world) + self.noise * rng.standard_normal(len(pair_P))[nth_N]
         if self.stars:
             rating_N = np.clip(np.round(rating_N), LEAST, MOST)
         return rating_N.astype(np.float32)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from tests.experiment.reproduce.small import NEGATIVES, tiny_plan, tiny_study, tiny_world
@@ -230,6 +231,16 @@ def test_any_network_can_be_asked_for_by_its_name(network: str, preset: str) -> 
     assert replace(recipe, model=plain.model) == plain
 
 
+def test_drawn_logs_are_rated_in_stars_where_asked(world: Path, tmp_path: Path) -> None:
+    World.load(world).save(place(tmp_path, 0))
+    fine, stars = (bench_of(replace(tiny_study(world), stars=each), tmp_path, 0, 1.0, 0).log for each in (False, True))
+    assert fine.rating is not None
+    assert stars.rating is not None
+    assert replace(stars, rating=None) == replace(fine, rating=None)
+    assert set(np.unique(stars.rating)) <= {1, 2, 3, 4, 5}
+    assert not set(np.unique(fine.rating)) <= {1, 2, 3, 4, 5}
+
+
 def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) -> None:
     World.load(world).save(place(tmp_path, 0))
     asked: dict[str, Bench] = {}
@@ -244,7 +255,7 @@ def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) 
 
 def test_cells_of_the_usual_epochs_are_known_as_before() -> None:
     source = Source("builtin", "builtin", "built in")
-    assert not {"epoch_by", "foresight"} & set(cells_depend_on(Study(), source))
+    assert not {"epoch_by", "foresight", "stars"} & set(cells_depend_on(Study(), source))
     assert cells_depend_on(Study(epoch_by="taken"), source)["epoch_by"] == "taken"
     with pytest.raises(UnveilError, match="judge of the epochs"):
         Study(epoch_by="test")

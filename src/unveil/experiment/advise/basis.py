@@ -33,8 +33,8 @@ def _rated(advice: Advice) -> str:
     if not any(map(by_ratings, advice.tried.candidates.usable)):
         return ""
     return (
-        "Drawn logs are rated by relevance itself, with an error, each time that an item is taken, and not in stars: "
-        "candidates that use ratings may look better here than they are on the log."
+        "Drawn logs are rated by relevance itself, with an error, and not in stars: candidates that use ratings may "
+        "look better here than they are on the log."
     )
 
 

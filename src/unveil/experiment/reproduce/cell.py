@@ -76,7 +76,8 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
     """The estimators of a replicate, one after another in the same process, share its bench."""
     whole = World.load(place(folder, world)).with_severity(severity).with_foresight(study.foresight)
     rng = np.random.default_rng(study.log_seed(world, replicate))
-    log = whole.log(rng, study.choice, ratings_noise=ratings_noise(whole))  # for propensities that need them
+    # Rated, for estimates that need ratings.
+    log = whole.log(rng, study.choice, ratings_noise=ratings_noise(whole), stars=study.stars)
     shown = log.compact() if study.catalogue == "observed" else log
     return Bench.of(
         whole.aligned_with(shown),

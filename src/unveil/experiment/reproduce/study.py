@@ -43,6 +43,7 @@ class Study:
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
     foresight: float = 0.0  # how far exposure follows relevance
     epoch_by: str = "truth"  # or taken
+    stars: bool = False  # whether ratings of drawn logs are rounded to 1 … 5
 
     def __post_init__(self) -> None:
         """Whatever can be refused before any work is done is refused here."""
