@@ -42,6 +42,15 @@ def connected(use: Use) -> None:
     asyncio.run(both())
 
 
+def test_an_answer_does_not_wait_for_its_head_to_be_confirmed() -> None:
+    async def use(client: socket.socket, server: "uvicorn.Server") -> None:
+        (connection,) = server.server_state.connections
+        wire = connection.transport.get_extra_info("socket")
+        assert wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    connected(use)
+
+
 async def received(client: socket.socket, size: int, pause: float = 0.0) -> int:
     """How much came of so much, in pieces."""
     got = 0
