@@ -3,6 +3,7 @@
 As a program, `python -m tests.training.cyclic FOLDER BATCH`, it pauses at that batch to be interrupted.
 """
 
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ class Pause(Silent):
 
 def main() -> None:
     """Train in the folder that is named, up to the batch that is named."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are begun deaf to it
     try:
         train(keep=Keep(Path(sys.argv[1]), resume=True), watch=Pause(int(sys.argv[2])))
     except Stopped as stopped:
