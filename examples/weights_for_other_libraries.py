@@ -2,15 +2,18 @@
 
 The log comes from the built-in world; put your own there. `unveil export RUN --weights` does the same.
 
-RecTools is used where it is installed. This was run with RecTools 0.19.0, torch 2.13, NumPy 1.26 and pandas 2.3. It is
-no dependency of this project: it needs NumPy below 2, so give it an environment of its own, with rectools[torch].
-Any loss of torch that is a sum over events takes the weights as well; that part needs nothing.
+RecTools and RePlay are used where they are installed. They are no dependencies of this project: give each an
+environment of its own, with rectools[torch] (it needs NumPy below 2) or replay-rec[torch] (it needs polars below 2).
+This was run with RecTools 0.19.0, NumPy 1.26 and pandas 2.3, and with RePlay 0.22.0, Lightning 2.6 and polars 1.44;
+both on torch 2.13. Any loss of torch that is a sum over events takes the weights as well; that part needs nothing.
 """
 
 import importlib
 import importlib.util
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -37,9 +40,59 @@ def with_rectools(events: pl.DataFrame) -> None:
     print(lists)
 
 
+def with_replay(events: pl.DataFrame, rows: Path, length: int = 20) -> None:
+    """RePlay's SasRec weights its loss by a feature of the sequence, where that loss is CEWeighted. Its CE has none."""
+    names = ("lightning", "replay.data.nn", "replay.nn.lightning", "replay.nn.loss", "replay.nn.sequential")
+    lightning, tensors, modules, losses, models = map(importlib.import_module, names)
+    items = events["item_id"].unique().sort()
+    histories = histories_for_replay(events, items)
+    histories.select("item_id", "weight").write_parquet(rows)
+    schema = schema_for_replay(len(items), width=16)
+    shapes = {name: {"shape": length + 1, "padding": empty} for name, empty in (("item_id", len(items)), ("weight", 0))}
+    transforms = importlib.import_module("replay.nn.transform.template").make_default_sasrec_transforms(schema)
+    data = tensors.ParquetModule(64, {"train": shapes}, transforms, train_path=str(rows))
+
+    sizes = {"embedding_dim": 16, "num_heads": 2, "num_blocks": 1, "max_sequence_length": length}
+    usual = models.SasRec.from_params(schema, **sizes, excluded_features=["weight"])  # the weight is no input
+    model = models.SasRec(usual.body, losses.CEWeighted("weight", ignore_index=len(items)))
+    trainer = lightning.Trainer(max_epochs=1, limit_val_batches=0, logger=False, enable_checkpointing=False)
+    trainer.fit(modules.LightningModule(model), data)
+
+    user, history = histories.select("user_id", pl.col("item_id").list.tail(length)).row(0)
+    token_BL = torch.tensor([history])
+    scores_BV = model.eval()({"item_id": token_BL}, torch.ones_like(token_BL, dtype=torch.bool))["logits"]
+    best = items[scores_BV[0].topk(3).indices.tolist()]
+    print(f"a SASRec of RePlay, trained with the weights, puts first for {user}: {', '.join(best)}")
+
+
+def histories_for_replay(events: pl.DataFrame, items: pl.Series) -> pl.DataFrame:
+    """A row for each user: items as numbers and, beside each, the weight of the event that follows.
+
+    SasRec predicts at each item the one after it, and CEWeighted takes the weight that stands at the first of the two.
+    The column as it is would weight each event by the one before.
+    """
+    number = pl.col("item_id").replace_strict(items, range(len(items)), return_dtype=pl.Int64)
+    following = pl.col("weight").shift(-1, fill_value=0).over("user_id").cast(pl.Float32)
+    ordered = events.sort("timestamp", maintain_order=True).with_columns(item_id=number, weight=following)
+    return ordered.group_by("user_id", maintain_order=True).agg("item_id", "weight")
+
+
+def schema_for_replay(n_items: int, width: int) -> Any:
+    """The features of RePlay's sequences: item and weight."""
+    data, tensors = map(importlib.import_module, ("replay.data", "replay.data.nn"))
+    kinds, feature = data.FeatureType, partial(tensors.TensorFeatureInfo, is_seq=True, embedding_dim=width)
+    hint = data.FeatureHint.ITEM_ID
+    item = feature("item_id", kinds.CATEGORICAL, feature_hint=hint, cardinality=n_items, padding_value=n_items)
+    return tensors.TensorSchema([item, feature("weight", kinds.NUMERICAL, tensor_dim=1)])
+
+
 def with_torch(events: pl.DataFrame) -> None:
     """Any loss that is a sum over events takes a weight for each: here, which item follows which."""
-    pairs = events.sort("timestamp").with_columns(before=pl.col("item_id").shift(1).over("user_id")).drop_nulls()
+    pairs = (
+        events.sort("timestamp", maintain_order=True)
+        .with_columns(before=pl.col("item_id").shift(1).over("user_id"))
+        .drop_nulls()
+    )
     items = pairs["item_id"].append(pairs["before"]).unique().sort()
     place = dict(zip(items, range(len(items)), strict=True))
     before, after = (torch.tensor([place[item] for item in pairs[name]]) for name in ("before", "item_id"))
@@ -67,4 +120,6 @@ with tempfile.TemporaryDirectory() as folder:
 
     if importlib.util.find_spec("rectools") is not None:
         with_rectools(events)
+    if importlib.util.find_spec("replay") is not None:
+        with_replay(events, Path(folder) / "rows.parquet")
     with_torch(events)
