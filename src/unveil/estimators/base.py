@@ -11,7 +11,9 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.fused import Form, cross_entropy, fused_loss, pairwise, soft_cross_entropy
+from unveil.estimators.exponentials import softmax_loss
+from unveil.estimators.forms import pairwise, soft_cross_entropy
+from unveil.estimators.fused import ChunkLoss, by_slope, fused_loss
 from unveil.estimators.race import race
 from unveil.estimators.sample import Sample, sampled_loss
 from unveil.propensity.base import PropensityModel
@@ -118,16 +120,16 @@ def cloze_risk(
 def _total(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal) -> Tensor:
     if signal.sample is not None:
         return sampled_loss(h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, signal.sample)
-    form, extra_MV = _form(signal)
-    return fused_loss(form, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
+    loss, extra_MV = _loss(signal)
+    return fused_loss(loss, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
 
 
-def _form(signal: Signal) -> tuple[Form, Tensor | None]:
+def _loss(signal: Signal) -> tuple[ChunkLoss, Tensor | None]:
     """How logits become a loss, and the number for every item that this takes."""
     if signal.rival_MV is not None:
-        return pairwise, signal.rival_MV
+        return by_slope(pairwise), signal.rival_MV
     if signal.imputed_MV is not None:
-        return soft_cross_entropy, signal.imputed_MV
+        return by_slope(soft_cross_entropy), signal.imputed_MV
     if signal.theta_MV is not None:
-        return race, signal.theta_MV
-    return cross_entropy, signal.offset_MV
+        return by_slope(race), signal.theta_MV
+    return softmax_loss, signal.offset_MV
