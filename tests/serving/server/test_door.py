@@ -38,7 +38,7 @@ JSON = {"content-type": "application/json"}
         ({"where": ["gender=Drama"]}, "unknown attribute: found 'gender', expected one of genre, year."),
         ({"where": ["year>=soon"]}, "year>=soon: not a number: found 'soon'"),
         ({"candidates": ["x"]}, "no item is left to recommend"),
-        ([], "Input should be a valid dictionary"),
+        ([], "the request is no JSON object: send one, with the header Content-Type: application/json"),
     ],
 )
 def test_a_question_that_cannot_be_answered(question: object, message: str, client: Client) -> None:
@@ -47,11 +47,23 @@ def test_a_question_that_cannot_be_answered(question: object, message: str, clie
     assert message in answer.json()["error"]
 
 
-@pytest.mark.parametrize("body", [b"{", b'{"k": }', b"\xff\xfe", b'{"k": 1} and more', b"[" * 20_000])
+@pytest.mark.parametrize(
+    "body", [b"{", b'{"k": }', b"\xff\xfe", b'{"k": 1} and more', b"[" * 20_000, b'{"k": 1' + b"0" * 5_000 + b"}"]
+)
 def test_what_is_not_json(body: bytes, client: Client) -> None:
     answer = client.post("/v1/recommend", content=body, headers=JSON)
     assert answer.status_code == 400
-    assert answer.json()["error"]
+    assert answer.json()["error"].startswith("not JSON")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [(b"", "application/json"), (b'{"k": 1}', "application/x-www-form-urlencoded"), (b"1", "a")]
+)
+def test_a_body_that_is_missing_or_not_said_to_be_json(body: bytes, kind: str, client: Client) -> None:
+    """As `curl -d` says, where no header is given."""
+    answer = client.post("/v1/recommend", content=body, headers={"content-type": kind})
+    assert answer.status_code == 422
+    assert "send one, with the header Content-Type: application/json" in answer.json()["error"]
 
 
 def test_names_that_a_client_made_up_are_told_in_short(client: Client) -> None:
@@ -153,6 +165,8 @@ def test_the_work_of_one_request_is_bounded(shelf: Shelf) -> None:
 def test_other_paths_and_methods(client: Client) -> None:
     assert client.get("/v1/recommend").status_code == 405
     assert client.get("/nothing").status_code == 404
+    heads = [client.request("HEAD", path).status_code for path in ("/", "/health", "/v1/models", "/nothing")]
+    assert heads == [200, 200, 200, 404]
 
 
 @pytest.fixture

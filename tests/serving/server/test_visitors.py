@@ -58,6 +58,7 @@ def test_those_who_look_after_it_may_call_it_what_they_like(path: str, client: C
         {"sec-fetch-site": "same-site", "origin": "http://127.0.0.1:3000"},
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://[::1"},
         {"origin": "http://127.0.0.1:3000"},
     ],
 )

@@ -17,6 +17,8 @@ from unveil.serving.server.page import page_router
 
 _ABOUT = "Lists of items for histories or known users. Raw ids in, raw ids out; unknown ids are reported."
 _BAD = wire.refusals(400, 401, 403, 408, 413, 422, 429)
+_UNREADABLE = "not JSON: not UTF-8, nested too deep, or with a number of thousands of digits"
+_NO_OBJECT = "the request is no JSON object: send one, with the header Content-Type: application/json"
 
 
 def create_app(desk: Desk) -> FastAPI:
@@ -113,7 +115,8 @@ async def _confess(request: Request, error: Exception) -> Response:
 
 async def _refuse_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    told = _UNREADABLE if error.status_code == 400 else error.detail  # FastAPI's own says that there was an error
+    return JSONResponse({"error": told}, error.status_code, error.headers)
 
 
 async def _refuse_invalid(request: Request, error: Exception) -> Response:
@@ -124,6 +127,8 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
     if first["type"] == "json_invalid":
         reason = first.get("ctx", {}).get("error", "")
         return JSONResponse({"error": f"not JSON, at character {place}: {reason}"}, 400)
+    if not place and first["type"] in ("missing", "model_attributes_type"):
+        return JSONResponse({"error": _NO_OBJECT}, 422)
     found = first.get("input")
     shown = f", found {found!r}"[:100] if isinstance(found, str | int | float) else ""
     return JSONResponse({"error": f"{place + ': ' if place else ''}{first['msg']}{shown}"}, 422)

@@ -70,13 +70,14 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in visit.scope["headers"]}
         visit.name(headers.get("x-request-id", ""))
         self._check_visitor(visit.scope, headers)
-        if visit.scope["path"] in OPEN:  # no body is looked at: nobody may fill the memory without a token and a limit
-            await self.app(visit.scope, receive, visit.send)
+        scope = _asked(visit.scope)
+        if scope["path"] in OPEN:  # no body is looked at: nobody may fill the memory without a token and a limit
+            await self.app(scope, receive, visit.send)
             return
         self._check_token(headers.get("authorization", ""))
         self._check_room()
         body = await self._body(headers, receive)
-        await self.app(visit.scope, _replayed(body, receive), visit.send)
+        await self.app(scope, _replayed(body, receive), visit.send)
 
     def _check_visitor(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if self.token is not None:
@@ -182,6 +183,11 @@ class Visit:
 
     def _closing(self) -> list[tuple[bytes, bytes]]:
         return [(b"connection", b"close")] if self.guard.draining else []
+
+
+def _asked(scope: Scope) -> Scope:
+    """HEAD asks for what GET gives; Uvicorn leaves the body of the answer out."""
+    return {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

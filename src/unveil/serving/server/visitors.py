@@ -50,7 +50,7 @@ class Visitors:
         site = headers.get("sec-fetch-site")
         if site is not None:
             return site not in ("same-origin", "none")
-        return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+        return origin is not None and _netloc(origin) != host.lower()
 
 
 def is_loopback(name: str) -> bool:
@@ -61,6 +61,14 @@ def is_loopback(name: str) -> bool:
         return ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def _netloc(origin: str) -> str:
+    """Name and port of an origin; nothing where it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _name(given: str) -> str:
