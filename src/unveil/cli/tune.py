@@ -108,7 +108,8 @@ def tune(
                 crew=_crew(engine, jobs, address),
             )
     except KeyboardInterrupt:
-        typer.echo("unveil: tuning was stopped. Go on with the same command.", err=True)
+        kept = f" What is over is reported in {output}." if (output / "best.toml").exists() else ""
+        typer.echo(f"unveil: tuning was stopped.{kept} Go on with the same command.", err=True)
         raise typer.Exit(130) from None
     _print(study, output)
 

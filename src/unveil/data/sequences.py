@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unveil.data.indexing import counted, gathered, side_by_side
 from unveil.data.interactions import Interactions
-from unveil.data.mapped import release
+from unveil.data.mapped import kept, release
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
@@ -136,6 +136,10 @@ class Sequences:
         kept_U[first:last] = True
         return self._part(slice(None), offsets(np.where(kept_U, self.length_U, 0)), first, last)
 
+    def apart(self) -> "Sequences":
+        """The same histories in columns that hold nothing else, for those who must not reach more."""
+        return self
+
     def blocks(self) -> Iterator["Sequences"]:
         """All histories, some neighbouring users at a time, who are numbered from 0 in each block."""
         edges = np.searchsorted(self.offset_U1, np.arange(0, len(self) + BLOCK, BLOCK)).clip(max=self.n_users)
@@ -193,6 +197,14 @@ class Cut(Sequences):
     def event_N(self) -> Index:
         """The rows of the part."""
         return self._own(self.lying.event_N)
+
+    def apart(self) -> Sequences:
+        """In memory, or in files that are gone when nobody needs them any more."""
+        item_N, step_N, event_N = (
+            kept((getattr(part, name) for part in self.blocks()), (len(self),), np.int32)
+            for name in ("item_N", "step_N", "event_N")
+        )
+        return Sequences(item_N, step_N, event_N, self.clock, self.offset_U1, self.n_items, self.n_steps)
 
     def _part(self, users: slice, offset_U1: Offsets, first: int, last: int) -> Sequences:
         return Cut(self.lying, self.first_U[users], offset_U1)

@@ -20,7 +20,8 @@ class ValidationEvaluator:
     """A number for each scorer, to stop training or choose settings by: higher is better.
 
     The test cases cannot be reached from here: histories end with the last validation context, so that no test target
-    is held by this object at all. To choose by test figures one would need another type.
+    is among them. To choose by test figures one would need another type. Of a packed log they are a part of one file;
+    a tuner is given them apart (`Sequences.apart`).
     """
 
     evaluator: Evaluator

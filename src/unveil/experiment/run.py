@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
@@ -129,8 +130,7 @@ def _parts(experiment: Experiment, tell: Tell, team: Team) -> _Parts:
     tell_training(ready, tell)
     fingerprint = log.fingerprint()
     with_what = {name: found for name, found in versions().items() if name in _MUST_AGREE}
-    origin = None if world is None else {**world.origin, "severity": world.severity}
-    team.agree({"log": fingerprint, "world": origin, "versions": with_what, **identity(experiment)})
+    team.agree({"log": fingerprint, "world": origin_of(world), "versions": with_what, **identity(experiment)})
     return _Parts(experiment, log, split, ready, shared, evaluator, fingerprint)
 
 
@@ -168,6 +168,11 @@ def world_of(experiment: Experiment, log: Interactions) -> World | None:
     if where is None:
         return None
     return (World.builtin() if where == "builtin" else World.load(Path(where))).aligned_with(log)
+
+
+def origin_of(world: World | None) -> dict[str, Any] | None:
+    """What a world is told by, wherever its folder lies."""
+    return None if world is None else {**world.origin, "severity": world.severity}
 
 
 def _evaluator(experiment: Experiment, split: Split) -> Evaluator:

@@ -17,7 +17,7 @@ from unveil.estimators.ideal import Truth
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.base import Backbone, TaskName, backbone
-from unveil.propensity.base import PropensityModel
+from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build as build_propensity
 from unveil.propensity.caution import by_popularity, caution
 from unveil.propensity.known import Exposure
@@ -161,6 +161,14 @@ def propensity_of(
     if name == AUTO:
         name = f"{'popularity' if world is None else 'known'}-{needs}"
     return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
+
+
+def reads_log(recipe: Recipe) -> bool:
+    """Whether a training by the recipe asks for more of the log than its histories: ratings, positions, times …"""
+    needs, asked = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
+    if needs not in ("static", "temporal") or asked == AUTO:
+        return needs == "ratings"
+    return PROPENSITIES[asked].source not in ("nothing", "truth")
 
 
 def _named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

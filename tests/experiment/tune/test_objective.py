@@ -14,9 +14,11 @@ from tests.experiment.tune.studies import quickest
 from tests.propensity.examination.placed import drawn
 from tests.runs import small_log
 from unveil.data.interactions import Interactions
+from unveil.data.packed import pack
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
+from unveil.estimators.ever_rated import EverRated
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.config import Experiment
 from unveil.experiment.tune.objective import Objective, training_rows
@@ -68,8 +70,16 @@ def test_by_type_there_is_no_way_to_a_test_case() -> None:
     }
 
 
+def packed(log: Interactions, folder: Path) -> Interactions:
+    """The same on the disk, where the histories of all parts lie in one file."""
+    log.to_frame().write_parquet(folder / "log.parquet")
+    return pack([folder / "log.parquet"], folder / "packed")
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "packed"])
 @pytest.mark.parametrize("log", [small_log(), with_propensities(small_log())], ids=["plain", "logged"])
-def test_nothing_that_is_held_knows_a_test_case(log: Interactions) -> None:
+def test_nothing_that_is_held_knows_a_test_case(log: Interactions, on_disk: bool, tmp_path: Path) -> None:
+    log = packed(log, tmp_path) if on_disk else log
     split = split_of(log)
     handed = Objective.of(EXPERIMENT, log, split, None)
     everything = list(held(handed))
@@ -139,6 +149,22 @@ def test_positions_are_told_by_the_training_part_alone() -> None:
     held_out = np.setdiff1d(split.whole.event_N, split.train.event_N)
     assert len(held_out) == 60
     assert not np.concatenate([column[held_out] for column in handed.logged.columns().values()]).any()
+
+
+def test_ratings_are_told_where_they_are_asked_for_and_of_the_training_part_alone() -> None:
+    log = replace(small_log(), rating=np.random.default_rng(0).integers(1, 6, 300).astype(np.float32))
+    split, rated = split_of(log), EXPERIMENT.changed({"estimator.name": "ever-rated"})
+    handed = Objective.of(rated, log, split, None)
+    found = handed.ready(handed.recipe).estimator
+    whole = prepare(split.train, rated.recipe, log=log).estimator
+    assert isinstance(found, EverRated)
+    assert isinstance(whole, EverRated)
+    assert (found.b_V == whole.b_V).all()
+    assert handed.logged is not None
+    assert handed.logged.rating is not None
+    assert not handed.logged.rating[np.setdiff1d(np.arange(300), split.train.event_N)].any()
+    assert Objective.of(EXPERIMENT, log, split, None).logged is None
+    assert Objective.of(EXPERIMENT, log, split, None, tried=["estimator.name"]).logged is not None
 
 
 def test_replicates_differ_in_their_seed_alone() -> None:

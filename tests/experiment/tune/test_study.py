@@ -7,10 +7,11 @@ from pathlib import Path
 from threading import Timer
 
 import numpy as np
+import optuna
 import pytest
 
 from tests.experiment.tune.conftest import Tuned
-from tests.experiment.tune.studies import PACE, space, study
+from tests.experiment.tune.studies import PACE, quickest, space, study
 from tests.pages import faults
 from tests.runs import write_log
 from unveil.errors import UnveilError
@@ -19,8 +20,11 @@ from unveil.experiment.run import run
 from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.run import Where, tune
+from unveil.experiment.tune.storage import join
 from unveil.experiment.tune.winner import as_toml
 from unveil.locking import alone_in
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
 
 
 def test_every_trial_has_the_settings_of_its_number_and_the_mean_of_its_replicates(tuned: Tuned) -> None:
@@ -162,9 +166,50 @@ def test_stopping_gives_the_trial_back_and_the_same_call_goes_on(tuned: Tuned, t
     plan, where = replace(tuned.study.plan, trials=2), Where(tmp_path / "study", f"sqlite:///{tmp_path}/s.db", PACE)
     with pytest.raises(KeyboardInterrupt):
         tune(tuned.study.experiment, plan, where, watch=Impatient(), tell=lambda _: None)
+    assert "The best of 1 trial of" in (tmp_path / "study" / "best.toml").read_text()
+    unfinished = "The study is not finished: 1 of 2 trials are over."
+    assert unfinished in (tmp_path / "study" / "index.html").read_text()
     found = tune(tuned.study.experiment, plan, where, tell=lambda _: None)
     assert [each.attempts for each in found.records] == [1, 2]
     assert [each.value for each in found.records] == [each.value for each in tuned.study.records[:2]]
+    assert "The best of 2 trials of" in (tmp_path / "study" / "best.toml").read_text()
+    assert unfinished not in (tmp_path / "study" / "index.html").read_text()
+
+
+def test_a_trial_without_a_place_is_given_back_at_once(tuned: Tuned, tmp_path: Path) -> None:
+    """Not only when the process ends: one that lives on, as a cluster's does, would keep it for ever."""
+    folder, plan = tmp_path / "study", replace(tuned.study.plan, trials=1)
+    folder.mkdir()
+    (folder / "study.json").write_text('{"storage": "journal"}')
+    (folder / "trials").write_text("in the way")
+    with pytest.raises(UnveilError, match="trials"):
+        study(tuned.study.experiment, plan, folder)
+    (folder / "trials").unlink()
+    found = study(tuned.study.experiment, plan, folder)
+    assert [(each.value, each.attempts) for each in found.records] == [(tuned.study.records[0].value, 2)]
+
+
+def test_another_world_is_another_study(tmp_path: Path) -> None:
+    """Its folder may lie anywhere; what is in it decides."""
+    world, plan = World.builtin(WorldSpec(users=20, items=12, steps=10)), Plan(space(tmp_path), trials=1, replicates=1)
+    log = world.log(np.random.default_rng(0))
+    replace(log, propensity=None).to_frame().write_csv(tmp_path / "log.csv")  # it would tell one world from the other
+    for name, each in (("one", world), ("same", world), ("other", replace(world, severity=world.severity + 1))):
+        each.save(tmp_path / name)
+    experiment = quickest(tmp_path / "log.csv", {"data.world": str(tmp_path / "one"), "evaluation.exclude_seen": False})
+    first = study(experiment, plan, tmp_path / "study")
+    again = study(experiment.changed({"data.world": str(tmp_path / "same")}), plan, tmp_path / "study")
+    assert again.records == first.records
+    with pytest.raises(UnveilError, match="the study began with another world"):
+        study(experiment.changed({"data.world": str(tmp_path / "other")}), plan, tmp_path / "study")
+
+
+def test_a_study_of_a_version_that_said_less_is_joined() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    join("study", storage, None, None, {"log": "a"})
+    join("study", storage, None, None, {"log": "a", "world": "b"})
+    with pytest.raises(UnveilError, match="another log"):
+        join("study", storage, None, None, {"log": "c", "world": "b"})
 
 
 def test_who_takes_a_trial_over_waits_until_its_folder_is_free(tuned: Tuned, tmp_path: Path) -> None:

@@ -38,7 +38,10 @@ def refuse_unfit(folder: Path) -> None:
 
 def refuse_elsewhere(folder: Path, storage: str) -> None:
     """A folder keeps to one storage."""
-    kept = read_json(folder / STUDY)["storage"] if (folder / STUDY).exists() else storage
+    kept = read_json(folder / STUDY).get("storage") if (folder / STUDY).exists() else storage
+    if kept is None:
+        hint = "Restore it from a copy, or name another folder."
+        raise UnveilError("does not say where the study is kept", where=folder / STUDY, hint=hint)
     if kept != storage:
         hint = "Join with the --storage it began with, or name another folder."
         raise UnveilError(f"the study is kept in {kept}, not in {storage}", where=folder, hint=hint)

@@ -3,7 +3,7 @@
 Shapes: N rows of a log.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -18,17 +18,20 @@ from unveil.experiment.config import Experiment
 from unveil.propensity.examination.training import training_impressions
 from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
-from unveil.training.fit import Ready, prepare, validation_of
+from unveil.training.fit import Ready, prepare, reads_log, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import Recipe
 from unveil.training.trainer import Fitted, Keep
+
+#: Settings that decide what a training asks of the log.
+_DECIDE = frozenset({"estimator.name", "propensity.name"})
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
     """Settings and a replicate in, a training judged on the validation cases out.
 
-    `logged` holds the propensities and positions that the log recorded in the training part, and nothing of other rows.
+    `logged` holds what the log recorded of the training part beside the histories, and nothing of other rows.
     """
 
     train: Sequences
@@ -39,9 +42,16 @@ class Objective:
 
     @classmethod
     def of(
-        cls, experiment: Experiment, log: Interactions, split: Split, world: World | None, *, truth: bool = False
+        cls,
+        experiment: Experiment,
+        log: Interactions,
+        split: Split,
+        world: World | None,
+        *,
+        truth: bool = False,
+        tried: Collection[str] = (),
     ) -> Self:
-        """The last place that sees the whole split: what it gives holds no test case."""
+        """The last place that sees the whole split: what it gives holds no test case. `tried`: settings that vary."""
         judging, recipe = experiment.evaluation, experiment.recipe
         exclude_seen = judging.exclude_seen
         if truth:
@@ -49,9 +59,11 @@ class Objective:
         validation = validation_of(
             split, recipe, protocol=judging.validation, exclude_seen=exclude_seen, seed=judging.seed
         )
+        contexts = replace(validation.evaluator, sequences=validation.evaluator.sequences.apart())
         tells = log.propensity is not None or log.position is not None
-        logged = training_rows(log, split.train) if tells else None
-        return cls(split.train, validation, recipe, logged, world)
+        asked = reads_log(recipe) or not _DECIDE.isdisjoint(tried)
+        logged = training_rows(log, split.train) if tells or asked else None
+        return cls(split.train.apart(), replace(validation, evaluator=contexts), recipe, logged, world)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""

@@ -61,12 +61,19 @@ def page(study: Study, command: str) -> Page:
             ),
         ],
         sections=[
-            Section("The best settings", _best(study)),
+            Section("The best settings", [*_unfinished(study), *_best(study)]),
             Section("What mattered", _mattered(study)),
             Section("All trials", [*_coordinates(study), _trials(study), *_failures(study)]),
             Section("How it was made", [*map(Text, made(study)), Code(command)]),
         ],
     )
+
+
+def _unfinished(study: Study) -> list[Block]:
+    """A study that was stopped says so."""
+    over = len(study.records)
+    told = f"The study is not finished: {over} of {quantity(over + study.left, 'trial')} are over."
+    return [Note(told, warning=True)] if study.left else []
 
 
 def _best(study: Study) -> list[Block]:

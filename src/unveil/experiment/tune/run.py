@@ -1,18 +1,18 @@
 """Tuning from end to end: everything a user got wrong is found before the study is touched; then work, then results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
 from unveil.experiment.announce import Tell, tell_data, tell_training
 from unveil.experiment.config import Experiment
 from unveil.experiment.grid.job import Engine, Event
-from unveil.experiment.run import world_of
+from unveil.experiment.run import origin_of, world_of
 from unveil.experiment.tune.alive import Pace, Watch
 from unveil.experiment.tune.crew import Hand, overseen
 from unveil.experiment.tune.files import begin, refuse_elsewhere, refuse_unfit, write
@@ -21,6 +21,7 @@ from unveil.experiment.tune.library import optuna
 from unveil.experiment.tune.objective import Objective
 from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent, Watcher
+from unveil.experiment.tune.record import Record
 from unveil.experiment.tune.sampler import TPE, ByEntry, distributions
 from unveil.experiment.tune.space import Settings
 from unveil.experiment.tune.storage import join, opened, refuse_silent
@@ -87,18 +88,30 @@ def tune(
     log = experiment.data.load()
     split = experiment.data.parts(log)
     tell_data(log, split, tell)
-    objective = Objective.of(experiment, log, split, world_of(experiment, log), truth=plan.truth)
+    world = world_of(experiment, log)
+    objective = Objective.of(experiment, log, split, world, truth=plan.truth, tried=plan.space.dimensions.keys())
     settings = _settings(experiment, plan, objective, tell)
-    study = Study(where.folder.resolve().name, plan, experiment, log.fingerprint(), where.shown, [])
+    study = Study(where.folder.resolve().name, plan, experiment, log.fingerprint(), where.shown, [], len(settings))
     with _storage(where, study) as storage:
-        ledger = _ledger(study, storage, settings, where.pace)
+        ledger = _ledger(study, storage, settings, origin_of(world), where.pace)
         worker = Worker(
             ledger, objective, plan.replicates, where.folder, study.fingerprint, watch or Silent(), where.pace
         )
-        found = worker.work() if crew is None else overseen(worker, crew.events(experiment, plan, where, command))
+        try:
+            found = worker.work() if crew is None else overseen(worker, crew.events(experiment, plan, where, command))
+        except KeyboardInterrupt:
+            _write_so_far(where.folder, study, worker.records(), command)
+            raise
     study = replace(study, records=found)
     write(where.folder, study, command)
     return study
+
+
+def _write_so_far(folder: Path, study: Study, records: Sequence[Record], command: str) -> None:
+    """What came of the trials that are over, for whoever has no more time; nothing if none is complete."""
+    study = replace(study, records=[each for each in records if each.over])
+    if study.count("complete"):
+        write(folder, study, command)
 
 
 @contextmanager
@@ -121,7 +134,9 @@ def _settings(experiment: Experiment, plan: Plan, objective: Objective, tell: Te
     return found
 
 
-def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], pace: Pace) -> Ledger:
+def _ledger(
+    study: Study, storage: "BaseStorage", settings: list[Settings], world: Mapping[str, Any] | None, pace: Pace
+) -> Ledger:
     experiment, plan = study.experiment, study.plan
     spread = distributions(plan.space)
     guess = TPE(experiment.training.seed, partial(is_valid, experiment)) if plan.sampler == "tpe" else None
@@ -136,7 +151,7 @@ def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], pace
         storage,
         ByEntry(settings, spread, guess),
         pruner,
-        plan.identity(experiment, study.fingerprint),
+        plan.identity(experiment, study.fingerprint, world),
     )
     return Ledger(joined, spread, _size(joined, len(settings)), Watch(pace))
 

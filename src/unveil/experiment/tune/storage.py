@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from unveil.data.sources.database import is_url, shown
@@ -55,8 +55,14 @@ def refuse_silent(url: str | None) -> None:
 
 
 def _refuse_other_than_url(url: str) -> None:
-    if not is_url(url):
-        expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST/DATABASE"
+    try:
+        make_url(url)
+    except (SQLAlchemyError, ValueError):
+        is_one = False
+    else:
+        is_one = is_url(url)
+    if not is_one:
+        expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST:PORT/DATABASE"
         raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
 
 
@@ -74,7 +80,8 @@ def _journal(path: Path) -> "BaseStorage":
     name = str(path.resolve())  # the same whatever folder the process works in
     try:
         return optuna.storages.JournalStorage(JournalFileBackend(name, JournalFileOpenLock(name)))
-    except (ValueError, LookupError) as error:  # as after a disk was full: half a line, and others behind it
+    except (ValueError, LookupError, TypeError, AssertionError, RecursionError) as error:
+        # as after a disk was full: half a line, and others behind it
         hint = "Restore it from a copy, or name another folder."
         raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
 
@@ -134,7 +141,9 @@ def _refuse_other(study: "optuna.Study", identity: Mapping[str, Any]) -> None:
         time.sleep(0.5)
     else:
         study.set_user_attr(IDENTITY, dict(identity))
-    for what, before, now in differences(study.user_attrs[IDENTITY], identity):
-        problem = "another log" if what == "log" else f"{what} = {before}, and now it is {now}"
-        hint = "Join with the settings and the log it began with, or name another folder: its name is the study's."
+    begun = study.user_attrs[IDENTITY]
+    known = {name: value for name, value in identity.items() if name in begun}  # an older version may have said less
+    for what, before, now in differences(begun, known):
+        problem = f"another {what}" if what in ("log", "world") else f"{what} = {before}, and now it is {now}"
+        hint = "Join with the settings and the data it began with, or name another folder: its name is the study's."
         raise UnveilError(f"the study began with {problem}", where=f"study {study.study_name}", hint=hint)

@@ -11,7 +11,10 @@ from unveil.experiment.tune.record import Record, best_of
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The trials of a plan on an experiment; `fingerprint` is the log's, `storage` names no password."""
+    """The trials of a plan on an experiment; `fingerprint` is the log's, `storage` names no password.
+
+    Of `size` trials there may be fewer, where the study was stopped.
+    """
 
     name: str
     plan: Plan
@@ -19,6 +22,7 @@ class Study:
     fingerprint: str
     storage: str
     records: Sequence[Record]
+    size: int | None = None  # None: as many as there are
 
     @property
     def metric(self) -> str:
@@ -42,6 +46,11 @@ class Study:
     def count(self, state: str) -> int:
         """How many trials ended so."""
         return sum(each.state == state for each in self.records)
+
+    @property
+    def left(self) -> int:
+        """Trials that are not over."""
+        return 0 if self.size is None else self.size - len(self.records)
 
     def ranked(self) -> list[Record]:
         """The best first; those without a value last, in order."""

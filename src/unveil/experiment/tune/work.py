@@ -62,9 +62,9 @@ class Worker:
     def _do(self, claim: Claim) -> None:
         """One entry. Whatever stops us gives it back at once, for others to go on with."""
         place = self.folder / TRIALS / f"{claim.entry:03d}"
-        with explained(place):
-            place.mkdir(parents=True, exist_ok=True)
         try:
+            with explained(place):
+                place.mkdir(parents=True, exist_ok=True)
             with Beat(claim.trial, self.pace) as beat, _once_alone(place, beat):
                 self._train(claim, place, beat)
         except TakenOverError:
