@@ -105,9 +105,18 @@ def test_nothing_there(tmp_path: Path, log: Path) -> None:
     ):
         with pytest.raises(UnveilError, match=told):
             pack([source], tmp_path / "packed")
-    with pytest.raises(UnveilError, match="named twice: its events would count double"):
-        pack([log, log / "1.parquet"], tmp_path / "packed")
+    (tmp_path / "other.parquet").symlink_to(log / "1.parquet")
+    for again in (log / "1.parquet", tmp_path / "empty" / ".." / "log" / "1.parquet", tmp_path / "other.parquet"):
+        with pytest.raises(UnveilError, match="named twice: its events would count double"):
+            pack([log, again], tmp_path / "packed")
     assert not (tmp_path / "packed").exists()
+
+
+@pytest.mark.parametrize("aside", ["_temporary/0/2.parquet", ".part/2.parquet", "_2.parquet", ".2.parquet"])
+def test_what_others_are_still_writing_is_not_read(tmp_path: Path, log: Path, aside: str) -> None:
+    (log / aside).parent.mkdir(parents=True, exist_ok=True)
+    FRAME.write_parquet(log / aside)
+    assert len(pack([log], tmp_path / "packed")) == len(FRAME)
 
 
 def test_one_user_or_one_item_only(tmp_path: Path) -> None:

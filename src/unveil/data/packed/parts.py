@@ -75,9 +75,11 @@ class Parts:
 def found(sources: Sequence[str | Path]) -> list[Path]:
     """The files that are meant, those of a folder or a pattern in the order of their paths."""
     paths = [path for source in sources for path in _meant(source)]
-    again = next((path for nth, path in enumerate(paths) if path in paths[:nth]), None)
-    if again is not None:
-        raise UnveilError("named twice: its events would count double", where=again, hint="Name it once.")
+    seen = set[Path]()
+    for path in paths:
+        if (real := path.resolve()) in seen:
+            raise UnveilError("named twice: its events would count double", where=path, hint="Name it once.")
+        seen.add(real)
     return paths
 
 
@@ -86,7 +88,7 @@ def _meant(source: str | Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        paths = sorted(inner for inner in path.rglob("*.parquet") if not inner.name.startswith(("_", ".")))
+        paths = sorted(inner for inner in path.rglob("*.parquet") if not _set_aside(inner.relative_to(path)))
         what, hint = "a folder without Parquet files", "Name a folder of .parquet files."
     else:
         paths = [Path(name) for name in sorted(glob.glob(str(source), recursive=True))]
@@ -95,6 +97,11 @@ def _meant(source: str | Path) -> list[Path]:
     if not files:
         raise UnveilError(what, where=source, hint=hint)
     return files
+
+
+def _set_aside(path: Path) -> bool:
+    """What others are still writing, or left half-written: they name such files, and folders of them, so."""
+    return any(name.startswith(("_", ".")) for name in path.parts)
 
 
 def _part(path: Path, columns: Mapping[str, str]) -> Part:
