@@ -30,6 +30,10 @@ ITEMS = Vocabulary(["1", "2", "3", "4", "5"])
             ("movieId,title,genres\n" + "\n".join(f'{n},"{t}",x' for n, t in enumerate(TITLES, 1))).encode(),
         ),
         ("items.tsv", ("Title\tyear\tItem ID\n" + "\n".join(f"{t}\t1\t{n}" for n, t in enumerate(TITLES, 1))).encode()),
+        (
+            "shop.csv",
+            ("sku,brand name,Product Name\n" + "\n".join(f'{n},x,"{t}"' for n, t in enumerate(TITLES, 1))).encode(),
+        ),
         ("bom.csv", ("\ufeffid;name\n" + "\n".join(f"{n};{t}" for n, t in enumerate(TITLES, 1))).encode()),
         ("movies.dat.gz", gzip.compress("\n".join(f"{n}::{t}::x" for n, t in enumerate(TITLES, 1)).encode("latin-1"))),
     ],
@@ -62,7 +66,7 @@ def test_an_item_without_a_title_keeps_its_id_and_renumbered_logs_are_looked_up(
     ("content", "message"),
     [
         ("", "the file is empty"),
-        ("a,b\n1,2\n", "no columns with ids and titles: found 'a, b'"),
+        ("a,b\n1,2\n", "no columns with ids and titles: found 'a, b'.*Call them item_id and title"),
         ("1::A::x\n2\n", "row 2: no title in the line"),
         ("id,title\n", "the file has no titles"),
     ],

@@ -56,6 +56,20 @@ def test_an_item_is_all_its_rows(conditions: list[str], expected: list[str], tmp
     assert Attributes.read(tmp_path / "items.csv").matching(conditions) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sku;kind;price\n01;a,b;1\n02;c;2\n",  # as spreadsheets write it where the comma stands in numbers
+        "Product ID,item_id_of_maker,kind\n01,x,a\n02,y,c\n",
+        "id,item,kind\n01,cup,a\n02,pot,c\n",
+        "Item ID,item_id,kind\n01,x,a\n02,y,c\n",
+    ],
+)
+def test_ids_have_the_names_that_logs_know(text: str, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text(text)
+    assert Attributes.read(tmp_path / "items.csv").matching(["kind=c"]) == ["02"]
+
+
 def test_rows_of_lists_are_taken_together(tmp_path: Path) -> None:
     frame = pl.DataFrame({"item_id": ["a", "a", "b"], "tags": [["x"], ["y", "z"], ["x"]], "price": [1.0, 5.0, None]})
     items = Attributes(frame)
@@ -92,7 +106,7 @@ def test_conditions_that_mean_nothing(condition: str, message: str, films: Attri
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("items.csv", b"name,genre\nx,y\n", "no column of item ids: found 'name, genre'"),
+        ("items.csv", b"name,genre\nx,y\n", "no column of item ids: found 'name, genre'.*Call it item_id"),
         ("items.xlsx", b"", "unknown kind of file: found '.xlsx'"),
         ("items.parquet", b"no", "cannot be read"),
         ("gone.csv", None, "cannot be read"),

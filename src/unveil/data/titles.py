@@ -5,15 +5,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from unveil.data.sources.columns import item_column, plain
 from unveil.data.sources.unpack import is_packed, unpacked
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 
-_ID = ("item_id", "itemid", "movieid", "movie_id", "id", "asin", "parent_asin", "product_id", "item")
-_TITLE = ("title", "name", "item_name", "movie_title", "item_title")
+_KINDS = ("item", "product", "movie", "film", "book", "article", "song", "track", "video", "game")
+#: Names of the column with the titles, best first; compared as the names of the log's columns are.
+_TITLE = tuple(f"{kind}{word}" for word in ("title", "name") for kind in ("", *_KINDS))
 #: What XML 1.0 has no place for.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _EXPECTED = "movies.dat (id::title), u.item (id|title) or a CSV or TSV file with an id and a title column"
+_RENAME = "Call them item_id and title in the first line of the file."
 
 
 def read_titles(path: Path) -> dict[str, str]:
@@ -77,15 +80,17 @@ def _headed(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
     names = next(rows)
     places = _header(names)
     if places is None:
-        raise UnveilError("no columns with ids and titles", where=path, found=", ".join(names), expected=_EXPECTED)
+        raise UnveilError(
+            "no columns with ids and titles", where=path, found=", ".join(names), expected=_EXPECTED, hint=_RENAME
+        )
     yield from ((row[places[0]], row[places[1]]) for row in rows if len(row) > max(places))
 
 
 def _header(names: Sequence[str]) -> tuple[int, int] | None:
     """The places of the id and of the title."""
-    plain = [name.strip().lower().replace(" ", "_") for name in names]
-    found = [next((plain.index(name) for name in known if name in plain), None) for known in (_ID, _TITLE)]
-    return None if found[0] is None or found[1] is None else (found[0], found[1])
+    ident, spelt = item_column(names), [plain(name) for name in names]
+    title = next((spelt.index(name) for name in _TITLE if name in spelt), None)
+    return None if ident is None or title is None else (ident, title)
 
 
 def _text(path: Path) -> str:

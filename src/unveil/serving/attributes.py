@@ -13,9 +13,9 @@ from typing import Self
 
 import polars as pl
 
+from unveil.data.sources.columns import item_column
 from unveil.errors import UnveilError, unknown
 
-_ID = ("item_id", "itemid", "movieid", "movie_id", "id", "asin", "parent_asin", "product_id", "video_id", "item")
 _CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
 
 
@@ -29,12 +29,14 @@ class Attributes:
     def read(cls, path: Path) -> Self:
         """A CSV, TSV or Parquet file with a column of item ids."""
         frame = _read(path)
-        names = {name.strip().lower(): name for name in frame.columns}
-        found = next((names[name] for name in _ID if name in names), None)
-        if found is None:
-            expected = f"one of {', '.join(_ID)}"
-            raise UnveilError("no column of item ids", where=path, found=", ".join(frame.columns), expected=expected)
-        return cls(frame.rename({found: "item_id"}).with_columns(pl.col("item_id").cast(pl.String)))
+        place = item_column(frame.columns)
+        if place is None:
+            expected, hint = "item_id or another usual name of it", "Call it item_id in the first line of the file."
+            raise UnveilError(
+                "no column of item ids", where=path, found=", ".join(frame.columns), expected=expected, hint=hint
+            )
+        name = frame.columns[place]
+        return cls(frame.select(pl.col(name).cast(pl.String).alias("item_id"), pl.all().exclude(name, "item_id")))
 
     def matching(self, conditions: list[str]) -> list[str]:
         """The ids of the items for which all conditions hold."""
@@ -89,10 +91,17 @@ def _read(path: Path) -> pl.DataFrame:
             return pl.read_parquet(path)
         if path.suffix in (".csv", ".tsv"):
             # Ids and values stay as they are written: 0104257 keeps its zero.
-            return pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema=False)
+            return pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else _separator(path), infer_schema=False)
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror or error}", where=path) from None
     except pl.exceptions.PolarsError as error:
         raise UnveilError(f"cannot be read: {error}", where=path) from None
     expected = "one of .csv, .tsv, .parquet"
     raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=expected)
+
+
+def _separator(path: Path) -> str:
+    """What the first line has most of; spreadsheets of some countries write semicolons."""
+    with path.open("rb") as file:
+        first = file.readline()
+    return max(",;\t", key=lambda sign: first.count(sign.encode()))

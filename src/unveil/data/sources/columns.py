@@ -63,9 +63,9 @@ def assigned(names: Sequence[str], chosen: Mapping[str, str], where: object) -> 
 
 def named(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
     """Whether these look like a header: both a user and an item column are among them."""
-    plain = {_plain(name) for name in names}
+    spelt = {plain(name) for name in names}
     return all(
-        chosen[role] in names if role in chosen else any(plain & set(rank.split()) for rank in ALIASES[role])
+        chosen[role] in names if role in chosen else any(spelt & set(rank.split()) for rank in ALIASES[role])
         for role in ("user", "item")
     )
 
@@ -114,7 +114,7 @@ def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: objec
     if len(exact) == 1:
         return exact[0]
     for rank in ALIASES[role]:
-        found = [place for place in free if _plain(names[place]) in rank.split()]
+        found = [place for place in free if plain(names[place]) in rank.split()]
         if len(found) > 1:
             _refuse_namesakes([names[place] for place in found], where)
             raise UnveilError(
@@ -140,10 +140,19 @@ def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
 
 def known(name: str) -> bool:
     """Whether this is a usual name of some role's column."""
-    return any(_plain(name) in rank.split() for ranks in ALIASES.values() for rank in ranks)
+    return any(plain(name) in rank.split() for ranks in ALIASES.values() for rank in ranks)
 
 
-def _plain(name: str) -> str:
+def item_column(names: Sequence[str]) -> int | None:
+    """The place of the ids in a table of items: a name that the log's item column may have, or `id`."""
+    first, bare, *others = ALIASES["item"]
+    spelt = [plain(name) for name in names]
+    ranks = (first, *others[:-1], "id", others[-1], bare)
+    return next((place for rank in ranks for place, name in enumerate(spelt) if name in rank.split()), None)
+
+
+def plain(name: str) -> str:
+    """The name as names are compared: without case, blanks, _ and -."""
     return re.sub(r"[\s_-]", "", name.casefold())
 
 
