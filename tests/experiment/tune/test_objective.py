@@ -174,6 +174,13 @@ def test_replicates_differ_in_their_seed_alone() -> None:
     assert handed.recipe_of({"model.heads": 1}, 2).changed({"training.seed": 0}) == handed.recipe_of({"model.heads": 1})
 
 
+def test_replicates_differ_in_what_estimators_and_propensities_draw_too() -> None:
+    settings = {"estimator.name": "ever", "propensity.name": "joint-temporal", "propensity.seed": 5}
+    found = [objective(small_log()).recipe_of(settings, replicate) for replicate in (0, 2)]
+    assert [each.estimator.get("seed") for each in found] == [None, 2]
+    assert [each.propensity["seed"] for each in found] == [5, 7]
+
+
 def test_another_length_is_judged_at_that_length(tmp_path: Path) -> None:
     handed = objective(small_log())
     recipe = handed.recipe_of({"model.length": 4})

@@ -13,14 +13,17 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
+from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.config import Experiment
+from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.examination.training import training_impressions
+from unveil.registry import Registry
 from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
 from unveil.training.fit import Ready, prepare, reads_log, validation_of
 from unveil.training.progress import Watcher
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Fitted, Keep
 
 #: Settings that decide what a training asks of the log.
@@ -67,8 +70,9 @@ class Objective:
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
+        recipe = self.recipe.changed(settings)
         seed = self.recipe.training.seed + replicate
-        return self.recipe.changed({**settings, "training.seed": seed})
+        return recipe.changed({"training.seed": seed, **(_own_seeds(recipe, replicate) if replicate else {})})
 
     def ready(self, recipe: Recipe) -> Ready:
         """All parts of a training, checked and built."""
@@ -90,6 +94,19 @@ def training_rows(log: Interactions, train: Sequences) -> Interactions:
     if log.propensity is not None:
         blank["propensity"] = np.where(kept_N, log.propensity, np.ones_like(log.propensity))
     return Interactions(blank.pop("user"), blank.pop("item"), log.users, log.items, **blank)
+
+
+def _own_seeds(recipe: Recipe, replicate: int) -> dict[str, int]:
+    """Where an estimator or a propensity draws lots of its own, a replicate has its own too."""
+    parts: list[tuple[str, Registry[Any], Mapping[str, Any]]] = [
+        ("estimator", ESTIMATORS, recipe.estimator),
+        ("propensity", PROPENSITIES, recipe.propensity),
+    ]
+    return {
+        f"{part}.seed": int(chosen.get("seed", 0)) + replicate
+        for part, known, chosen in parts
+        if chosen["name"] != AUTO and "seed" in known.options(str(chosen["name"]))
+    }
 
 
 def _known(world: World | None) -> World:
