@@ -50,7 +50,10 @@ def test_an_unknown_figure_is_refused(evaluation: Evaluation) -> None:
         evaluation.value("full", "NDCG", 7)
 
 
-@pytest.mark.parametrize("damage", ["nothing", "no cases", "not json", "not an evaluation", "other cases", "cut"])
+@pytest.mark.parametrize(
+    "damage",
+    ["nothing", "no cases", "not json", "nested", "not an evaluation", "no fingerprint", "words", "other cases", "cut"],
+)
 def test_a_folder_that_is_no_evaluation_is_refused(evaluation: Evaluation, tmp_path: Path, damage: str) -> None:
     evaluation.write(tmp_path)
     cases, metrics = tmp_path / "cases.parquet", tmp_path / "metrics.json"
@@ -61,6 +64,12 @@ def test_a_folder_that_is_no_evaluation_is_refused(evaluation: Evaluation, tmp_p
             cases.unlink()
         case "not json":
             metrics.write_text("{")
+        case "nested":
+            metrics.write_text("[" * 100_000)
+        case "no fingerprint":
+            metrics.write_text(metrics.read_text().replace("fingerprint", "fingers"))
+        case "words":
+            metrics.write_text(metrics.read_text().replace('"n": ', '"n": "so many", "m": '))
         case "not an evaluation":
             metrics.write_text("[1, 2]")
         case "other cases":

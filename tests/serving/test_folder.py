@@ -99,7 +99,7 @@ def test_a_manifest_that_was_changed_is_told(change: dict[str, object], message:
         Recommender.load(saved)
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "null", "{"])
+@pytest.mark.parametrize("text", ["", "[1]", "null", "{", "[" * 100_000])
 def test_what_is_no_manifest(text: str, saved: Path) -> None:
     (saved / "manifest.json").write_text(text)
     with pytest.raises(UnveilError, match=r"manifest\.json: not (JSON|a manifest of this version)"):

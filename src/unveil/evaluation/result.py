@@ -92,17 +92,17 @@ class Evaluation:
         try:
             about = json.loads((folder / METRICS).read_text())
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
-            summary = pl.DataFrame(about["summary"], schema=SUMMARY)
+            summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
         except (FileNotFoundError, NotADirectoryError) as error:
             hint = "Name a folder that `unveil evaluate` has written to."
             raise UnveilError(
                 "no evaluation here", where=folder, expected=f"{METRICS} and {CASES}", hint=hint
             ) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
             raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS) from error
         if not whole:
             raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES)
-        return cls(pl.read_parquet(folder / CASES), summary, about["fingerprint"])
+        return cls(pl.read_parquet(folder / CASES), summary, fingerprint)
 
 
 def parts(name: str) -> tuple[str, str, int]:

@@ -58,11 +58,20 @@ def refuse_unfit(folder: Path, *, resume: bool) -> None:
 
 def refuse_other(folder: Path, experiment: Experiment, fingerprint: str) -> None:
     """A run is resumed with the settings and the log it began with; only where and how often may change."""
-    if (folder / ABOUT).exists() and read_json(folder / ABOUT)["log"]["fingerprint"] != fingerprint:
+    if (folder / ABOUT).exists() and _fingerprint(folder) != fingerprint:
         hint = "Resume with the log the run began with, or start another run."
         raise UnveilError("the run began with another log", where=folder, hint=hint)
     if (folder / CONFIG).exists():
         refuse_other_run(identity(read_config(folder)), identity(experiment), folder / CONFIG)
+
+
+def _fingerprint(folder: Path) -> object:
+    """Of the log that a run began with."""
+    log = read_json(folder / ABOUT).get("log")
+    if not isinstance(log, dict) or "fingerprint" not in log:
+        hint = "Restore it from a copy, or start another run."
+        raise UnveilError("does not say which log the run began with", where=folder / ABOUT, hint=hint)
+    return log["fingerprint"]
 
 
 def is_finished(folder: Path) -> bool:
@@ -92,7 +101,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         hint = "Name a folder that `unveil train` wrote."
         raise UnveilError("not a run folder", where=path.parent, expected=path.name, hint=hint) from None
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, RecursionError, OSError) as error:
         raise UnveilError(f"cannot be read: {error}", where=path) from None
 
 

@@ -109,7 +109,7 @@ def read_dial(folder: Path) -> list[dict[str, float]]:
     try:
         told = json.loads((folder / DIAL).read_text(encoding="utf-8"))
         return list(told["points"]) if told["model"] == version_of(folder) else []
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return []
 
 
@@ -121,7 +121,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         hint = "Name a folder that `unveil train` or `Recommender.save` wrote. A run that was stopped can be resumed."
         raise UnveilError("not the folder of a trained model", where=folder, expected=MANIFEST, hint=hint) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnveilError(f"not JSON: {error}", where=path, hint=_AGAIN) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else None

@@ -35,7 +35,7 @@ def read(path: Path) -> list[Epoch]:
     """The epochs of a run that is over."""
     try:
         return [Epoch(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
 

@@ -57,7 +57,7 @@ class Manifest:
             manifest = cls(**content | {"columns": tuple(content["columns"])})
         except (FileNotFoundError, NotADirectoryError):
             raise UnveilError("not a packed log", where=folder, expected=MANIFEST, hint=_NOT_PACKED) from None
-        except (ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise UnveilError(f"not a manifest: {error}", where=path, hint=AGAIN) from None
         manifest._refuse_other_files(folder)
         return manifest

@@ -58,7 +58,7 @@ class Store:
             return dict(json.loads(self._path(key).read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             return None
 
     def keep(self, key: str, result: Mapping[str, Any]) -> None:
@@ -100,5 +100,5 @@ class Store:
 def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, RecursionError, OSError) as error:
         raise UnveilError(f"cannot be read: {error}", where=path) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
 from unveil.data.sequences import Sequences
@@ -121,6 +121,9 @@ def taken_so_far(folder: Path, model: str, replicate: int, rounds: int) -> Any:
             return file.get_tensor("loop/taken")[:rounds]
     except FileNotFoundError as error:
         raise UnveilError("the state of the loop is gone", where=error.filename) from None
+    except SafetensorError as error:
+        where = state_path(folder, model, replicate)
+        raise UnveilError(f"the state of the loop is damaged: {error}", where=where) from None
 
 
 class _Share:

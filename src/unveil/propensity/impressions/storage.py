@@ -43,7 +43,7 @@ def about(folder: Path) -> dict[str, Any]:
     """What the folder says of itself."""
     try:
         told = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise UnveilError(
             "not a learnt exposure", where=folder, expected=f"a folder with {ABOUT}", hint=_HINT
         ) from None

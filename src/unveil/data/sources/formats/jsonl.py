@@ -66,7 +66,7 @@ def _refuse_nested(content: Content, names: dict[str, str]) -> None:
     for row, line in enumerate(islice(content.head, 100)):
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         for name in names.values():
             if isinstance(entry, dict) and isinstance(entry.get(name), list | dict):

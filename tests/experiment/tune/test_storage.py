@@ -1,0 +1,37 @@
+"""Storages that cannot be used: told at once, in one message."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unveil.errors import UnveilError
+from unveil.experiment.tune.files import refuse_elsewhere
+from unveil.experiment.tune.storage import opened, refuse_silent
+
+LINE = '{"op_code": 0, "worker_id": "a", "study_name": "s", "directions": [2]}\n'
+
+
+@pytest.mark.parametrize("url", ["s.db", "postgresql://me:secret@127.0.0.1:port/db", "postgresql://[::1/db"])
+def test_what_is_no_url_of_a_database(url: str, tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="--storage: not a database URL") as told:
+        refuse_silent(url)
+    assert "secret" not in str(told.value)
+    with pytest.raises(UnveilError, match="not a database URL"), opened(url, tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "text", ["null\n", "1\n", "[]\n", "{}\n", LINE + '{"op_code": 99, "worker_id": "a"}\n', "[" * 100_000 + "\n"]
+)
+def test_lines_that_optuna_never_wrote(text: str, tmp_path: Path) -> None:
+    (tmp_path / "journal.log").write_text(text)
+    with pytest.raises(UnveilError, match="the study's journal is damaged"), opened(None, tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("content", [{}, {"study": "s"}])
+def test_a_folder_that_does_not_say_where_its_study_is(content: object, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(json.dumps(content))
+    with pytest.raises(UnveilError, match=r"study\.json: does not say where the study is kept"):
+        refuse_elsewhere(tmp_path, "journal")
