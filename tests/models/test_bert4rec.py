@@ -217,7 +217,7 @@ def test_initial_weights_are_berts_and_follow_the_seed() -> None:
     ("impossible", "message"),
     [
         (lambda: replace(SMALL, width=10, heads=4), "multiple of heads"),
-        (lambda: replace(SMALL, blocks=0), "at least 1"),
+        (lambda: replace(SMALL, blocks=0), "model.blocks: out of range: found 0, expected at least 1"),
         (lambda: replace(SMALL, dropout=1.0), "dropout is out of range"),
         (lambda: replace(SMALL, attention_dropout=-0.1), "dropout is out of range"),
     ],

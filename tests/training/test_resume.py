@@ -157,3 +157,10 @@ def test_a_checkpoint_of_another_run_is_refused_by_the_name_of_what_differs(unbr
 
 def test_where_a_run_goes_on_does_not_matter(unbroken: tuple[Trained, Path]) -> None:
     train(replace(TRAINING, threads=2, device="auto", checkpoint_minutes=3), keep=Keep(unbroken[1], resume=True))
+
+
+def test_a_clip_may_be_endless(tmp_path: Path) -> None:
+    """JSON has no infinity, and checkpoints are JSON."""
+    endless = replace(TRAINING, epochs=1, clip=float("inf"))
+    train(endless, keep=Keep(tmp_path))
+    assert len(train(endless, keep=Keep(tmp_path, resume=True)).fitted.epochs) == 1

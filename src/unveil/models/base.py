@@ -31,8 +31,11 @@ class NetworkConfig:
     head: Literal["tied", "untied"] = "tied"  # untied: items have other vectors as answers than as questions
 
     def __post_init__(self) -> None:
-        if min(self.width, self.blocks, self.length) < 1:
-            raise UnveilError("width, blocks and length of a model must be at least 1", found=str(self))
+        for name in ("width", "blocks", "length"):
+            if getattr(self, name) < 1:
+                raise UnveilError(
+                    "out of range", where=f"model.{name}", found=getattr(self, name), expected="at least 1"
+                )
         if not 0 <= self.dropout < 1:
             raise UnveilError("dropout is out of range", found=self.dropout, expected="0 ≤ dropout < 1")
 

@@ -1,6 +1,7 @@
 """How to train: everything that decides the numbers, and the little that does not."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from unveil.errors import UnveilError
@@ -31,17 +32,20 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "validate_every"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        _check("lr", self.lr, self.lr > 0, "above 0")
+        _check("lr", self.lr, 0 < self.lr < inf, "above 0, and a finite number")
         _check("clip", self.clip, self.clip is None or self.clip > 0, "above 0, or none")
         _check("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1, or none")
         _check("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1, or none")
         _check("betas", self.betas, all(0 <= beta < 1 for beta in self.betas), "two numbers between 0 and 1")
-        for name in ("weight_decay", "warmup", "step_factor", "checkpoint_minutes", "seed"):
-            _check(name, getattr(self, name), getattr(self, name) >= 0, "not negative")
+        for name in ("weight_decay", "warmup", "step_factor"):
+            _check(name, getattr(self, name), 0 <= getattr(self, name) < inf, "not negative, and a finite number")
+        _check("checkpoint_minutes", self.checkpoint_minutes, self.checkpoint_minutes >= 0, "not negative")
+        _check("seed", self.seed, 0 <= self.seed < _SEEDS, "not negative, and below 2⁶³")
         _check("schedule", self.schedule, self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
 
 
 SCHEDULES = ("constant", "linear", "cosine", "step")
+_SEEDS = 2**63  # what torch takes
 
 #: Fields that may change between a run and its resumption.
 WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes"})

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from math import isfinite
 from typing import Any
 
 from unveil.errors import UnveilError
@@ -19,7 +20,10 @@ _SIMPLE = (bool, int, float, str, tuple, type(None))
 
 
 def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+    """As JSON has it: it knows no infinity, which a clip may well be."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def refuse_other_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
