@@ -11,6 +11,7 @@ from unveil.experiment.tune.alive import Watch
 from unveil.experiment.tune.draws import random_settings
 from unveil.experiment.tune.entries import by_entry
 from unveil.experiment.tune.ledger import DEATHS, Claim, Ledger
+from unveil.experiment.tune.record import records
 from unveil.experiment.tune.sampler import ByEntry, distributions
 from unveil.experiment.tune.space import Choice, Space
 
@@ -135,6 +136,8 @@ def test_a_study_grows() -> None:
     assert sorted(claim.entry for claim in claims) == [2, 3]
     assert larger.claim() is None
     assert [claim.trial.params for claim in sorted(claims, key=lambda claim: claim.entry)] == SETTINGS[2:4]
+    assert all(larger.done(claim, 0.0) for claim in claims)
+    assert [each.attempts for each in records(larger.trials(), 4)] == [1, 1, 1, 1]  # one too many was never begun
 
 
 def end(book: Ledger, watch: Seen, claim: Claim, how: str) -> None:

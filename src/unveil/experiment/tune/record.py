@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from unveil.experiment.tune.alive import WORKER
 from unveil.experiment.tune.entries import WHY, by_entry, owner
 from unveil.experiment.tune.library import optuna
 
@@ -57,8 +58,12 @@ class Record:
 
 def records(trials: Sequence["FrozenTrial"], size: int) -> list[Record]:
     """The entries that have a trial, in order."""
-    found = {entry: (owner(attempts), len(attempts)) for entry, attempts in by_entry(trials).items() if entry < size}
-    return [_record(entry, trial, n) for entry, (trial, n) in sorted(found.items()) if trial is not None]
+    found = {
+        entry: (owner(attempts), sum(WORKER in trial.user_attrs for trial in attempts))  # others gave way at once
+        for entry, attempts in by_entry(trials).items()
+        if entry < size
+    }
+    return [_record(entry, trial, begun) for entry, (trial, begun) in sorted(found.items()) if trial is not None]
 
 
 def best_of(found: Sequence[Record]) -> Record | None:
