@@ -174,6 +174,7 @@ def test_epochs_tell_rate_slots_and_time() -> None:
         (lambda: TrainerConfig(lr=0), "lr"),
         (lambda: TrainerConfig(lr=float("inf")), "lr"),
         (lambda: TrainerConfig(seed=2**63), "seed"),
+        (lambda: TrainerConfig(threads=100_000), "threads"),
         (lambda: TrainerConfig(clip=-1), "clip"),
         (lambda: TrainerConfig(patience=0), "patience"),
         (lambda: TrainerConfig(betas=(0.9, 1.0)), "betas"),

@@ -1,6 +1,8 @@
 """`unveil`: the command line. Commands live in their own files and import what is heavy only when they run."""
 
+import signal
 import sys
+from types import FrameType
 
 import typer
 
@@ -83,14 +85,32 @@ def _root(
 
 def run() -> None:
     """Entry point: a user's mistake is one message on standard error and exit code 2, never a traceback."""
+    signal.signal(signal.SIGTERM, _stop)
     try:
         app()
     except UnveilError as error:
         sys.exit(_fail(str(error)))
     except OSError as error:  # what the system refuses without our having thought of it
         sys.exit(_fail(f"{error.filename or 'the system says'}: {error.strerror or error}."))
+    except (MemoryError, RuntimeError) as error:
+        if not _is_of_memory(error):
+            raise
+        sys.exit(_fail(f"there is not enough memory. {_SMALLER}"))
 
 
-def _fail(message: str) -> int:
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End as after Ctrl-C: drafts of files are removed on the way out."""
+    raise SystemExit(_fail("stopped.", 128 + number))
+
+
+_SMALLER = "Take a smaller model (model.width, model.length, task.batch_size), a smaller log, or a larger machine."
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """torch tells of it in words alone: can't allocate memory; CUDA out of memory, tried to allocate …"""
+    return isinstance(error, MemoryError) or "allocate" in str(error)
+
+
+def _fail(message: str, code: int = 2) -> int:
     typer.secho(f"unveil: {message}", err=True, fg=typer.colors.RED if sys.stderr.isatty() else None)
-    return 2
+    return code

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def theory(
     severity: Annotated[float, typer.Option(help="Exponent p of exposure: θ = ô^p, above 0, at most 10.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the worlds, the scores and the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Seed of the worlds, the scores and the draws.")] = 0,
     draws: Annotated[int, typer.Option(min=2, help="Logs drawn for each way of choosing.")] = 100,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write: index.html, theory.json, theory.csv.")

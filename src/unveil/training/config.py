@@ -35,7 +35,8 @@ class TrainerConfig:
         _check("lr", self.lr, 0 < self.lr < inf, "above 0, and a finite number")
         _check("clip", self.clip, self.clip is None or self.clip > 0, "above 0, or none")
         _check("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1, or none")
-        _check("threads", self.threads, self.threads is None or self.threads >= 1, "at least 1, or none")
+        enough = self.threads is None or 1 <= self.threads <= _THREADS
+        _check("threads", self.threads, enough, f"1 to {_THREADS:,}, or none")
         _check("betas", self.betas, all(0 <= beta < 1 for beta in self.betas), "two numbers between 0 and 1")
         for name in ("weight_decay", "warmup", "step_factor"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) < inf, "not negative, and a finite number")
@@ -46,6 +47,7 @@ class TrainerConfig:
 
 SCHEDULES = ("constant", "linear", "cosine", "step")
 _SEEDS = 2**63  # what torch takes
+_THREADS = 1024  # with very many more the system kills the process
 
 #: Fields that may change between a run and its resumption.
 WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes"})
