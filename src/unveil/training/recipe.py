@@ -43,7 +43,11 @@ class TaskConfig:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Model, task, estimator, propensity and training. `training.seed` seeds everything random in them."""
+    """Model, task, estimator, propensity and training.
+
+    `training.seed` seeds the model, the task and the training; an estimator or a propensity that draws lots has a seed
+    of its own.
+    """
 
     model: AnyNetwork = field(default_factory=BERT4RecConfig)
     task: TaskConfig = field(default_factory=TaskConfig)
