@@ -1,5 +1,7 @@
 """Numbers in words, for people."""
 
+from collections.abc import Sequence
+
 #: SIGKILL: the system sends it when memory runs out.
 _KILLED = -9
 
@@ -11,6 +13,15 @@ def quantity(count: int, noun: str, plural: str | None = None) -> str:
     ('1 user', '1,200 users', '0 histories')
     """
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def some(names: Sequence[str], most: int = 5) -> str:
+    """The first of the names, and whether there are more.
+
+    >>> some(["a", "b"]), some(["a", "b", "c"], 2)
+    ('a, b', 'a, b, …')
+    """
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def cause_of_death(code: int | None) -> str:

@@ -145,6 +145,19 @@ def test_those_of_whom_nothing_is_known(unveil: Command, finished: Finished, tmp
     assert done.err == "unknown items passed over (1): x\nby popularity: nothing of the history is known\n"
 
 
+def test_histories_with_columns_of_other_names(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "neu.csv").write_text("kunde,artikel\nnew,001\nnew,002\n")
+    asked = ["recommend", finished.folder, "-k", 1, "--as", "csv", "--user-col", "kunde", "--item-col", "artikel"]
+    assert unveil(*asked, "--histories", tmp_path / "neu.csv").out.splitlines()[1].startswith("new,")
+    assert "it was said how to read histories, and none are given" in unveil(*asked).failure()
+
+
+def test_exclusions_that_nobody_knows_are_named(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "sold_out.txt").write_text("item_id\n001\n")
+    done = unveil("recommend", finished.folder, "--exclude", tmp_path / "sold_out.txt", "-o", tmp_path / "lists.csv")
+    assert done.err == "unknown exclusions passed over (1 of 2): item_id\n"
+
+
 def test_what_the_dial_gives_is_a_page_too(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished.folder, tmp_path / "run"))
     done = unveil("recommend", run, "--dial")

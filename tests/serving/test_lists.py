@@ -6,6 +6,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.runs import Finished
+from unveil.data.log_source import LogSource
 from unveil.errors import UnveilError
 from unveil.serving.explained import COLUMNS
 from unveil.serving.lists import Asked, lists_for, write_all
@@ -15,6 +16,18 @@ from unveil.serving.recommender import Recommender
 def test_a_history_is_ids_with_commas_between_them(finished: Finished) -> None:
     expected = Recommender.load(finished.folder).recommend_for([["001", "002"]], 3).frame.drop("user_id")
     assert lists_for(finished.folder, Asked(history=" 001 ,002,,", k=3)).frame.equals(expected)
+
+
+def test_an_id_with_a_comma_stands_in_quotes(finished: Finished) -> None:
+    with pytest.raises(UnveilError, match="found '07, b 1'"):
+        lists_for(finished.folder, Asked(history="07,b 1"))
+    expected = lists_for(finished.folder, Asked(history="001,002", k=3)).frame
+    for history in ('"07,b 1", "001",002', "001\n002\r\n", '001,"002'):
+        lists = lists_for(finished.folder, Asked(history=history, k=3))
+        assert lists.frame.equals(expected)
+        assert lists.unknown_items == (("07,b 1",) if "07" in history else ())
+    with pytest.raises(UnveilError, match="the history: not ids with commas between them"):
+        lists_for(finished.folder, Asked(history="x" * 200_000))
 
 
 def test_a_history_of_nothing_is_a_new_users(finished: Finished) -> None:
@@ -65,9 +78,15 @@ def test_strangers_get_what_is_popular_where_that_is_asked_for(finished: Finishe
     assert (lists.fallback_users, lists.unknown_users) == (("ghost",), ())
     best = max(range(30), key=lambda v: (finished.run.recommender.count_V[v], -v))
     assert lists.frame["item_id"][2] == f"0{best:02d}"
+    assert lists.frame["fallback"].to_list() == [None, None, "popularity", "popularity"]
     after = lists_for(finished.folder, Asked(history="x,y", k=2, fallback=True))
     assert after.frame["item_id"].to_list() == lists.frame["item_id"].to_list()[2:]
     assert (after.unknown_items, after.fallback_users) == (("x", "y"), ("",))
+    assert after.frame["fallback"].to_list() == ["popularity"] * 2
+    assert lists_for(finished.folder, Asked(history="001", k=1, fallback=True)).frame["fallback"].to_list() == [None]
+    everybody = Asked(k=1, fallback=True, reasons=1)
+    write_all(finished.folder, everybody, tmp_path / "all.parquet")
+    assert_frame_equal(pl.read_parquet(tmp_path / "all.parquet"), lists_for(finished.folder, everybody).frame)
 
 
 def test_only_strangers(finished: Finished, tmp_path: Path) -> None:
@@ -91,6 +110,9 @@ def test_candidates_exclusions_and_conditions(finished: Finished, tmp_path: Path
         where=["kind=b"],
     )
     assert set(lists_for(finished.folder, asked).frame["item_id"]) == {"002", "004"}
+    told: list[str] = []
+    lists_for(finished.folder, replace(asked, tell=told.append))
+    assert told == ["unknown candidates passed over (1 of 5): stranger"]
     with pytest.raises(UnveilError, match="conditions need attributes of items"):
         Asked(where=["kind=b"])
     (tmp_path / "some.txt").write_text("stranger\n")
@@ -115,7 +137,7 @@ def test_a_file_of_histories_gives_a_list_for_each_of_them(finished: Finished, t
     )
     recommender = Recommender.load(finished.folder)
     expected = recommender.recommend_for([["005", "006"], ["001", "002"]], recommender.choice(3, novelty=0.4)).frame
-    asked = Asked(histories=path, k=3, novelty=0.4, reasons=1)
+    asked = Asked(histories=LogSource(str(path)), k=3, novelty=0.4, reasons=1)
     lists = lists_for(finished.folder, asked)
     assert lists.frame["user_id"].to_list() == ["0003"] * 3 + ["new"] * 3
     assert_frame_equal(lists.frame.select("item_id", "score", "rank"), expected.drop("user_id"))
@@ -128,12 +150,22 @@ def test_a_file_of_histories_gives_a_list_for_each_of_them(finished: Finished, t
     assert both.frame["user_id"].to_list()[-3:] == ["ghost"] * 3
 
 
+def test_histories_are_read_as_logs_are(finished: Finished, tmp_path: Path) -> None:
+    """Also with columns that have to be named; `unveil recommend` has the options."""
+    path = tmp_path / "sessions.csv"
+    path.write_text("kunde;artikel;am\nnew;001;1\nnew;002;2\n")
+    columns = {"user": "kunde", "item": "artikel", "time": "am"}
+    lists = lists_for(finished.folder, Asked(histories=LogSource(str(path), columns=columns), k=3))
+    expected = lists_for(finished.folder, Asked(history="001,002", k=3)).frame
+    assert lists.frame.drop("user_id").equals(expected)
+
+
 def test_a_file_of_histories_that_nobody_knows(finished: Finished, tmp_path: Path) -> None:
     path = tmp_path / "sessions.csv"
     path.write_text("user_id,item_id,timestamp\na,x,1\nb,y,2\n")
     with pytest.raises(UnveilError, match="no item of the histories is known: found 'x, y'"):
-        lists_for(finished.folder, Asked(histories=path))
-    lists = lists_for(finished.folder, Asked(histories=path, k=1, fallback=True))
+        lists_for(finished.folder, Asked(histories=LogSource(str(path))))
+    lists = lists_for(finished.folder, Asked(histories=LogSource(str(path)), k=1, fallback=True))
     assert (lists.frame["user_id"].to_list(), lists.fallback_users) == (["a", "b"], ("a", "b"))
     with pytest.raises(UnveilError, match="a history or users as well"):
-        Asked(histories=path, history="001")
+        Asked(histories=LogSource(str(path)), history="001")

@@ -28,6 +28,20 @@ Column = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Its name in the file, where not a usual one.", rich_help_panel=_READING),
 ]
+Format = Annotated[
+    str | None,
+    typer.Option(help="Name of the format; found by content where it is not given.", rich_help_panel=_READING),
+]
+TimeUnit = Annotated[
+    str | None,
+    typer.Option(help="s, ms, us, ns, iso or order; judged by size if not given.", rich_help_panel=_READING),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Encoding of a text file; UTF-8 if not given.", rich_help_panel=_READING)
+]
+Query = Annotated[
+    str | None, typer.Option(help="SQL that gives the rows, for a database URL.", rich_help_panel=_READING)
+]
 
 
 @dataclass(frozen=True)
@@ -41,10 +55,7 @@ class LogOptions:
             "or a database URL."
         ),
     ]
-    format: Annotated[
-        str | None,
-        typer.Option(help="Name of the format; found by content where it is not given.", rich_help_panel=_READING),
-    ] = None
+    format: Format = None
     user_col: Column = None
     item_col: Column = None
     time_col: Column = None
@@ -55,16 +66,9 @@ class LogOptions:
     position_col: Column = None
     randomised_col: Column = None
     step_col: Column = None
-    time_unit: Annotated[
-        str | None,
-        typer.Option(help="s, ms, us, ns, iso or order; judged by size if not given.", rich_help_panel=_READING),
-    ] = None
-    encoding: Annotated[
-        str | None, typer.Option(help="Encoding of a text file; UTF-8 if not given.", rich_help_panel=_READING)
-    ] = None
-    query: Annotated[
-        str | None, typer.Option(help="SQL that gives the rows, for a database URL.", rich_help_panel=_READING)
-    ] = None
+    time_unit: TimeUnit = None
+    encoding: Encoding = None
+    query: Query = None
     min_rating: Annotated[float | None, typer.Option(help="Drop ratings below this.", rich_help_panel=_FILTERS)] = None
     min_item: Annotated[
         int | None, typer.Option(min=0, help="Drop items with fewer interactions.", rich_help_panel=_FILTERS)
@@ -82,16 +86,21 @@ class LogOptions:
 
     def settings(self) -> dict[str, Any]:
         """What was given, under the names of `LogSource`."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        columns = {name.removesuffix(_COLUMN): value for name, value in given.items() if name.endswith(_COLUMN)}
-        named = {name: value for name, value in given.items() if not name.endswith(_COLUMN)}
-        return named | ({"columns": columns} if columns else {})
+        return settings_of(self)
 
     def source(self) -> "LogSource":
         """The log that was named."""
         from unveil.data.log_source import LogSource
 
         return LogSource(**self.settings())
+
+
+def settings_of(options: object) -> dict[str, Any]:
+    """The options that were given, under the names of `LogSource`: the columns' together."""
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    columns = {name.removesuffix(_COLUMN): value for name, value in given.items() if name.endswith(_COLUMN)}
+    named = {name: value for name, value in given.items() if not name.endswith(_COLUMN)}
+    return named | ({"columns": columns} if columns else {})
 
 
 #: Decorates a command with the parameter `options: LogOptions`.

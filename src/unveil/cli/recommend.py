@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.wording import quantity
+from unveil.cli.history_options import HistoryOptions, takes_histories
+from unveil.wording import quantity, some
 
 if TYPE_CHECKING:
     from unveil.serving.recommender import Recommendations
@@ -33,13 +34,16 @@ class Fallback(StrEnum):
 Ids = Annotated[Path | None, typer.Option(help="File with one item id a line.", rich_help_panel=_ITEMS)]
 
 
+@takes_histories
 def recommend(
+    *,
+    options: HistoryOptions,
     run: Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")],
     history: Annotated[
-        str | None, typer.Option(help="Item ids with commas between them, oldest first.", metavar="A,B,C")
-    ] = None,
-    histories: Annotated[
-        Path | None, typer.Option(help="Log of histories, of new users too: any that `unveil data describe` takes.")
+        str | None,
+        typer.Option(
+            help="Item ids with commas between them, oldest first; in quotes where an id has one.", metavar="A,B,C"
+        ),
     ] = None,
     users: Annotated[Path | None, typer.Option(help="File with one user id a line; all users where not given.")] = None,
     k: Annotated[int, typer.Option("-k", help="Items in a list.")] = 10,
@@ -86,7 +90,7 @@ def recommend(
         refuse_existing(output, overwrite=overwrite)
     asked = Asked(
         history=history,
-        histories=histories,
+        histories=options.source(),
         users=users,
         k=k,
         filter_seen=not keep_seen,
@@ -97,8 +101,9 @@ def recommend(
         where=where or (),
         reasons=reasons,
         fallback=fallback is Fallback.popularity,
+        tell=lambda text: typer.echo(text, err=True),
     )
-    if output is not None and history is None and histories is None and users is None:
+    if output is not None and asked.of_everybody:
         typer.echo(f"{output}: {quantity(write_all(run, asked, output), 'row')}")
         return
     lists = lists_for(run, asked)
@@ -112,16 +117,12 @@ def recommend(
 def _tell(lists: "Recommendations") -> None:
     for kind, unknown in (("items", lists.unknown_items), ("users", lists.unknown_users)):
         if unknown:
-            typer.echo(f"unknown {kind} passed over ({len(unknown):,}): {_some(unknown)}", err=True)
+            typer.echo(f"unknown {kind} passed over ({len(unknown):,}): {some(unknown)}", err=True)
     if lists.fallback_users == ("",):
         typer.echo("by popularity: nothing of the history is known", err=True)
     elif lists.fallback_users:
         users = lists.fallback_users
-        typer.echo(f"by popularity, for unknown users ({len(users):,}): {_some(users)}", err=True)
-
-
-def _some(ids: tuple[str, ...]) -> str:
-    return ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        typer.echo(f"by popularity, for unknown users ({len(users):,}): {some(users)}", err=True)
 
 
 def _measure(run: Path, output: Path | None, *, overwrite: bool) -> None:

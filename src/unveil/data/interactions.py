@@ -69,15 +69,18 @@ class Interactions:
         time_unit: str | None = None,
         encoding: str = "utf-8",
         query: str | None = None,
+        even_one: bool = False,
     ) -> Self:
         """Read a log from a file, a packed folder, the name of a fetched data set, or a database URL with a `query`.
 
         `format` is found by content where it is not named; `columns` names the file's own columns, e.g.
-        `{"user": "customer", "time": "bought_at"}`; `time_unit` is s, ms, us, ns, iso or order.
+        `{"user": "customer", "time": "bought_at"}`; `time_unit` is s, ms, us, ns, iso or order. A log of one user or
+        one item is refused, unless `even_one` is enough: to ask a model about, say.
         """
         from unveil.data.sources import ReadOptions, read
 
-        log = read(source, ReadOptions(format, dict(columns or {}), time_unit, encoding, query))
+        options = ReadOptions(format, dict(columns or {}), time_unit, encoding, query)
+        log = read(source, options, even_one=even_one)
         return log if isinstance(log, cls) else cls(**vars(log))
 
     @classmethod

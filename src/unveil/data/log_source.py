@@ -23,8 +23,8 @@ class LogSource:
     iterate: bool = False
     repeats: Repeats = "keep"
 
-    def read(self) -> Interactions:
-        """The log as it is."""
+    def read(self, *, even_one: bool = False) -> Interactions:
+        """The log as it is; see `Interactions.read`."""
         return Interactions.read(
             self.log,
             self.format,
@@ -32,6 +32,7 @@ class LogSource:
             time_unit=self.time_unit,
             encoding=self.encoding,
             query=self.query,
+            even_one=even_one,
         )
 
     @property

@@ -17,8 +17,8 @@ from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 
 
-def read(source: str | Path, options: ReadOptions) -> Interactions:
-    """The whole log, or one clear error; never a part of it."""
+def read(source: str | Path, options: ReadOptions, *, even_one: bool = False) -> Interactions:
+    """The whole log, or one clear error; never a part of it. `even_one`: a single user or item will do."""
     if is_packed(source):
         return _packed(Path(source), options)
     table = _table(source, options)
@@ -26,7 +26,8 @@ def read(source: str | Path, options: ReadOptions) -> Interactions:
         raise UnveilError("no rows", where=table.source, expected="at least one event", hint="Check the file.")
     log = Interactions.from_frame(typed(table, options.time_unit))
     refuse_empty_ids(table, log)
-    refuse_trivial(log.users, log.items, table.source)
+    if not even_one:
+        refuse_trivial(log.users, log.items, table.source)
     return log
 
 
