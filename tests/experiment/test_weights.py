@@ -51,6 +51,18 @@ def test_a_run_without_weights_is_given_those_of_itps(finished: Finished, tmp_pa
     assert pl.read_parquet(tmp_path / "a.parquet").equals(pl.read_parquet(tmp_path / "b.parquet"))
 
 
+def test_those_of_itps_are_changed_as_asked_too(finished: Finished, tmp_path: Path) -> None:
+    asked = {"estimator.clip": 0.05, "propensity": {"name": "popularity-temporal", "half_width": 1}}
+    for name, changes in (("a", {"estimator.name": "naive"}), ("b", {}), ("c", {"estimator.name": "corrected"})):
+        own = asked if name != "c" else {"propensity": asked["propensity"]}
+        export_weights(finished.folder, tmp_path / f"{name}.parquet", {**changes, **own})
+    export_weights(finished.folder, tmp_path / "d.parquet", {"propensity": asked["propensity"]})
+    a, b, c, d = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in "abcd")
+    assert a.equals(b)
+    assert c.equals(d)
+    assert not a.equals(c)
+
+
 def test_another_log_is_refused(finished: Finished, tmp_path: Path) -> None:
     before = finished.log.read_bytes()
     try:

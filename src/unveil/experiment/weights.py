@@ -15,11 +15,13 @@ from unveil.data.interactions import Interactions
 from unveil.data.sinks import write
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
+from unveil.estimators.base import estimator
 from unveil.estimators.learning import blocks
 from unveil.experiment.folder import ABOUT, read_config, read_json
 from unveil.experiment.run import world_of
 from unveil.files import refuse_existing
 from unveil.propensity.weights import WeightDiagnostics
+from unveil.settings import flattened
 from unveil.simulation.world import World
 from unveil.training.fit import Ready, prepare
 from unveil.training.recipe import AUTO, Recipe
@@ -56,19 +58,24 @@ def export_weights(
         hint = f"Put the log of the run back to {experiment.data.log}, or train again."
         raise UnveilError("the log has changed since the run", where=run, hint=hint)
     split = experiment.data.parts(log)
-    ready = _weighting(split, experiment.recipe.changed(changes or {}), log, world_of(experiment, log))
+    ready = _weighting(split, experiment.recipe, flattened(changes or {}), log, world_of(experiment, log))
     write(log, path, beside=_columns(log, split, ready))
     assert ready.propensity is not None
     assert ready.weights is not None
     return WeightedLog(path, ready.estimator.name, ready.propensity.name, ready.by_proxy, ready.weights)
 
 
-def _weighting(split: Split, recipe: Recipe, log: Interactions, world: World | None) -> Ready:
-    """The run's own estimator, where it weights events by a propensity; else ITPS."""
-    ready = prepare(split.train, recipe, log=log, world=world)
-    if ready.weights is not None:
-        return ready
-    weighted = replace(recipe, estimator={"name": DEFAULT}, propensity={"name": AUTO})
+def _weighting(
+    split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
+) -> Ready:
+    """The run's own estimator, where it weights events by a propensity; else ITPS. Changed as asked, either way."""
+    own = recipe.changed(changes)
+    if estimator(own.estimator["name"]).needs in ("static", "temporal"):
+        ready = prepare(split.train, own, log=log, world=world)
+        if ready.weights is not None:
+            return ready
+    asked = {name: value for name, value in changes.items() if name != "estimator.name"}
+    weighted = replace(recipe, estimator={"name": DEFAULT}, propensity={"name": AUTO}).changed(asked)
     return prepare(split.train, weighted, log=log, world=world)
 
 
