@@ -11,6 +11,7 @@ import pytest
 from tests.audit.logs import generated
 from tests.audit.small import log_of
 from unveil.audit import Audit, audit
+from unveil.audit.advice.verdict import verdict
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 
@@ -43,6 +44,18 @@ def test_the_same_log_gives_the_same_audit_and_another_seed_other_draws() -> Non
     assert one == again
     assert other.order != one.order
     assert other.concentration == one.concentration
+
+
+@pytest.mark.parametrize(
+    ("rejecting", "told"), [(0, "stands still"), (1, "hardly moves: 2.0% of 50 tested items"), (5, "moves: 10% of 50")]
+)
+def test_the_verdict_calls_few_items_few(rejecting: int, told: str) -> None:
+    """As the advice does, which then holds a static propensity to be enough."""
+    found = audit(generated(users=60))
+    assert found.histories is not None
+    tested = replace(found.histories.rejecting, items=50, holm=rejecting)
+    histories = replace(found.histories, static=tested)
+    assert f"popularity {told}" in verdict(replace(found, histories=histories, calendar=None))
 
 
 def test_impressions_are_pointed_to() -> None:

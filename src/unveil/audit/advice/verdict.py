@@ -2,7 +2,7 @@
 
 from unveil.audit.advice.base import share
 from unveil.audit.advice.modelling import MUCH, ordered
-from unveil.audit.advice.weighting import moves
+from unveil.audit.advice.weighting import mostly_still, moves
 from unveil.audit.figures import Figures
 
 
@@ -26,14 +26,16 @@ def _exposure(found: Figures) -> str:
 def _popularity(found: Figures) -> str:
     head = f"A tenth of the items takes {share(found.concentration.head['10%'])} of the events"
     along = {"with the step": found.histories, "with the calendar": found.calendar}
+    seen = {name: motion for name, motion in along.items() if motion is not None}
+    if not seen:
+        return f"{head}; too few events to see whether popularity moves."
+    how = "moves" if any(not mostly_still(motion) for motion in seen.values()) else "hardly moves"
     moving = [
         f"{share(motion.rejecting.share)} of {motion.rejecting.items:,} tested items {name}"
-        for name, motion in along.items()
-        if motion is not None and moves(motion)
+        for name, motion in seen.items()
+        if moves(motion)
     ]
-    if not any(motion is not None for motion in along.values()):
-        return f"{head}; too few events to see whether popularity moves."
-    return f"{head}, and popularity {'moves: ' + ', '.join(moving) if moving else 'stands still'}."
+    return f"{head}, and popularity {f'{how}: ' + ', '.join(moving) if moving else 'stands still'}."
 
 
 def _order(found: Figures) -> str:
