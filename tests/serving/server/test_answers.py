@@ -8,6 +8,7 @@ import pytest
 from tests.runs import Finished
 from tests.serving.server.conftest import TITLES, Client
 from unveil.serving.exposure import ExposureTable, next_steps
+from unveil.serving.server.served import Beside
 from unveil.serving.server.shelf import Shelf
 from unveil.serving.server.wire import Question
 
@@ -146,6 +147,16 @@ def test_search_finds_titles_and_ids_the_popular_first(client: Client, shelf: Sh
     by_popularity = [f"0{v:02d}" for v in np.argsort(-shelf.model(None).recommender.count_V, kind="stable")]
     assert found("film", 30) == by_popularity
     assert found("", 3) == by_popularity[:3]
+    side_by_side = [item for item in by_popularity if item == "001" or "010" <= item <= "019"]
+    assert found("number 1", 12) == [*side_by_side, "021"]  # where 1 stands elsewhere comes after
+
+
+def test_search_for_an_id_finds_that_item_before_the_popular(shelf: Shelf) -> None:
+    served = shelf.model(None)
+    order = np.argsort(-served.recommender.count_V, kind="stable")
+    popular, rare = served.ids[order[0]], served.ids[order[-1]]
+    other = replace(served, beside=Beside({popular: f"better than {rare}"}))
+    assert [hit.item_id for hit in other.search(f" {rare} ", 2)] == [rare, popular]
 
 
 def test_what_is_served_is_told(client: Client, shelf: Shelf) -> None:

@@ -6,6 +6,7 @@ Shapes: B histories, K places, V items.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +112,21 @@ class Served:
         return 1 + len(np.unique(history[1 - self.recommender.length :])) if len(history) else 0
 
     def search(self, text: str, limit: int) -> list[Found]:
-        """The most popular items whose title or id has all the words."""
-        words = text.lower().split()
-        hits = (v for v in self._by_popularity if all(word in self._searched[v] for word in words))
+        """The item of this very id; then, the popular first, those that have the words side by side, then apart."""
         return [
             Found(item_id=self.ids[v], title=self.titles[v], popularity=float(self.share_V[v]))
-            for v, _ in zip(hits, range(limit), strict=False)
+            for v in islice(self._hits(text), limit)
         ]
+
+    def _hits(self, text: str) -> Iterator[int]:
+        words, named = text.lower().split(), self.place.get(text.strip())
+        phrase, others = " ".join(words), [v for v in self._by_popularity if v != named]
+        if named is not None:
+            yield named
+        yield from (v for v in others if phrase in self._searched[v])
+        if len(words) > 1:
+            apart = (v for v in others if phrase not in self._searched[v])
+            yield from (v for v in apart if all(word in self._searched[v] for word in words))
 
     @cached_property
     def _by_popularity(self) -> list[int]:
