@@ -1,5 +1,6 @@
 """The entry point: what ends a command before its end is one message, and leaves nothing behind."""
 
+import io
 import os
 import signal
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import write_log
+from tests.runs import Finished, write_log
 from unveil.cli.main import run
 from unveil.files import atomic_file
 
@@ -47,3 +48,18 @@ def test_a_model_that_no_memory_holds(
     assert ended(["train", log, "-o", folder, "--set", "model.width=100000000000000"], monkeypatch) == 2
     assert "unveil: there is not enough memory. Take a smaller model (model.width" in capsys.readouterr().err
     assert not folder.exists()
+
+
+def test_a_terminal_that_lacks_a_character(handler: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(screen, encoding="latin-1", write_through=True))
+    assert ended(["--version"], monkeypatch) == 0
+    print("half a ± and a whole …")
+    assert screen.getvalue().decode("latin-1").endswith("half a ± and a whole \\u2026\n")
+
+
+def test_an_argument_that_is_no_text(
+    handler: None, finished: Finished, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(["recommend", finished.folder, "--history", "\udcff"], monkeypatch) == 2
+    assert capsys.readouterr().err == "unveil: not text in UTF-8: found '\\udcff'.\n"

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from io import TextIOWrapper
 from types import FrameType
 
 import typer
@@ -86,10 +87,14 @@ def _root(
 def run() -> None:
     """Entry point: a user's mistake is one message on standard error and exit code 2, never a traceback."""
     signal.signal(signal.SIGTERM, _stop)
+    if isinstance(sys.stdout, TextIOWrapper):  # as standard error does where the terminal's encoding lacks a character
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except UnveilError as error:
         sys.exit(_fail(str(error)))
+    except UnicodeEncodeError as error:  # as the bytes of an argument that are no text
+        sys.exit(_fail(str(UnveilError("not text in UTF-8", found=error.object))))
     except OSError as error:  # what the system refuses without our having thought of it
         sys.exit(_fail(f"{error.filename or 'the system says'}: {error.strerror or error}."))
     except (MemoryError, RuntimeError) as error:
