@@ -90,3 +90,10 @@ def test_files_that_are_not_there_or_not_pairs(tmp_path: Path) -> None:
 def test_control_characters_have_no_place_on_a_page() -> None:
     items = Vocabulary(["a\x00b", "c\x1bd", "ém\u200d\xa0\u3042$"])
     assert named_items(items, None) == ["a�b", "c�d", "ém\u200d\xa0\u3042$"]
+
+
+def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:
+    path = tmp_path / "titles.csv"
+    path.write_text('id,title\n1,"open\n' + f"2,{'long' * 1000}\n" * 40)
+    with pytest.raises(UnveilError, match=r"titles\.csv, row \d+: unreadable row: .* quote that is not closed"):
+        read_titles(path)

@@ -123,3 +123,15 @@ def test_what_is_no_number_is_not_the_largest_one() -> None:
     ids = ["1", "2", "3"]
     for year in (pl.Series([1990.0, float("nan"), None]), pl.Series(["1990", "NaN", None])):
         assert Attributes(pl.DataFrame({"item_id": ids, "year": year})).matching(["year>=1980"]) == ["1"]
+
+
+def test_lists_and_bytes_that_cannot_be_compared_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "items.parquet"
+    pl.DataFrame({"item_id": ["a"], "genres": [["Drama"]], "raw": [b"\xff"]}).write_parquet(path)
+    films = Attributes.read(path)
+    for condition in ("genres>=1990", "raw=x"):
+        with pytest.raises(UnveilError, match=f"^{condition}: values that cannot be compared"):
+            films.matching([condition])
+    pl.DataFrame({"item_id": [["a"]]}).write_parquet(path)
+    with pytest.raises(UnveilError, match=r"column item_id: not ids: found 'List\(String\)'"):
+        Attributes.read(path)

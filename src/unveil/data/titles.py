@@ -83,7 +83,11 @@ def _headed(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
         raise UnveilError(
             "no columns with ids and titles", where=path, found=", ".join(names), expected=_EXPECTED, hint=_RENAME
         )
-    yield from ((row[places[0]], row[places[1]]) for row in rows if len(row) > max(places))
+    try:
+        yield from ((row[places[0]], row[places[1]]) for row in rows if len(row) > max(places))
+    except csv.Error as error:
+        hint = "Look for a quote that is not closed."
+        raise UnveilError(f"unreadable row: {error}", where=f"{path}, row {rows.line_num}", hint=hint) from None
 
 
 def _header(names: Sequence[str]) -> tuple[int, int] | None:

@@ -36,12 +36,21 @@ class Attributes:
                 "no column of item ids", where=path, found=", ".join(frame.columns), expected=expected, hint=hint
             )
         name = frame.columns[place]
-        return cls(frame.select(pl.col(name).cast(pl.String).alias("item_id"), pl.all().exclude(name, "item_id")))
+        try:
+            ids = pl.col(name).cast(pl.String).alias("item_id")
+            return cls(frame.select(ids, pl.all().exclude(name, "item_id")))
+        except pl.exceptions.PolarsError:
+            found, expected = str(frame.schema[name]), "text or whole numbers"
+            raise UnveilError("not ids", where=f"{path}, column {name}", found=found, expected=expected) from None
 
     def matching(self, conditions: list[str]) -> list[str]:
         """The ids of the items for which all conditions hold."""
         holds = {f"holds {nth}": self._holds(condition) for nth, condition in enumerate(conditions)}
-        items = self.frame.group_by("item_id", maintain_order=True).agg(**holds)
+        try:
+            items = self.frame.group_by("item_id", maintain_order=True).agg(**holds)
+        except pl.exceptions.PolarsError as error:
+            told = str(error).splitlines()[0]
+            raise UnveilError(f"values that cannot be compared: {told}", where="; ".join(conditions)) from None
         return items.filter(pl.all_horizontal(pl.lit(True), *holds))["item_id"].to_list()
 
     def _holds(self, condition: str) -> pl.Expr:
