@@ -26,7 +26,7 @@ def export(
     form: Annotated[str, typer.Option("--as", help="The log's format: parquet, csv, tsv, jsonl or inter.")] = "parquet",
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Weigh otherwise than the run, e.g. estimator.clip=0.01."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Weigh otherwise than the run, e.g. estimator.exponent=0.5."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
