@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from polars.exceptions import ComputeError
 
 from unveil.errors import UnveilError
 from unveil.files import atomic_file, atomic_folder, refuse_existing, refuse_occupied
@@ -104,6 +105,11 @@ def test_what_a_library_says_in_words_alone_is_explained_too(tmp_path: Path) -> 
         atomic_file(tmp_path / "log.csv"),
     ):
         raise OSError("No space left on device (os error 28)")
+    with (
+        pytest.raises(UnveilError, match=r"log\.parquet: cannot write: the disk is full"),
+        atomic_file(tmp_path / "log.parquet"),
+    ):
+        raise ComputeError("parquet: underlying IO error: No space left on device (os error 28)")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(OSError, match="os error 4242"), atomic_file(tmp_path / "log.csv"):
         raise OSError("something else (os error 4242)")

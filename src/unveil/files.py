@@ -117,22 +117,25 @@ def explained(path: Path) -> Iterator[None]:
     """Turn what the operating system says about writing into a message with advice, which names no draft."""
     try:
         yield
-    except OSError as error:
+    except Exception as error:  # Polars passes on what the system says of a Parquet file as an error of its own
         if _number(error) not in _MEANING and not _is_about(error, path):
             raise
-        problem, hint = _MEANING.get(_number(error), (error.strerror or str(error), "Choose another place."))
+        other = getattr(error, "strerror", None) or str(error), "Choose another place."
+        problem, hint = _MEANING.get(_number(error), other)
         raise UnveilError(f"cannot write: {problem}", where=path, hint=hint) from error
 
 
-def _number(error: OSError) -> int:
+def _number(error: Exception) -> int:
     """What went wrong, as the system counts it; libraries written in Rust tell it in words alone."""
+    if isinstance(error, UnveilError):
+        return 0
     told = re.search(r"\(os error (\d+)\)", str(error))
-    return error.errno or (int(told[1]) if told else 0)
+    return (error.errno if isinstance(error, OSError) else 0) or (int(told[1]) if told else 0)
 
 
-def _is_about(error: OSError, path: Path) -> bool:
+def _is_about(error: Exception, path: Path) -> bool:
     """Whether the system speaks of the path, of a folder above it or of its draft; it may as well be another file."""
-    if not isinstance(error.filename, str):
+    if not isinstance(error, OSError) or not isinstance(error.filename, str):
         return False
     named = Path(error.filename)
     return named in (path, *path.parents) or named.name.startswith(f".{path.name}.")

@@ -16,6 +16,7 @@ from unveil.errors import UnveilError
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.serving import folder
+from unveil.serving.folder import read_dial, version_of, write_dial
 from unveil.serving.recommender import Recommender
 
 PARTS = ["model.safetensors", "items.parquet", "users.parquet", "histories.safetensors", "exposure.safetensors"]
@@ -90,6 +91,9 @@ def test_what_is_no_folder_of_a_model(saved: Path, tmp_path: Path) -> None:
         ({"model": {"name": "bert4rec", "config": {"width": "wide"}}}, r"manifest\.json, width: not a valid value"),
         ({"model": None}, "does not hold together"),
         ({"n_steps": None}, "does not hold together"),
+        ({"n_steps": -1}, "does not hold together: manifest.json tells of 8 tokens a history and of -1 steps"),
+        ({"length": 0}, "does not hold together: manifest.json tells of 0 tokens"),
+        ({"length": 10**9}, "does not hold together: manifest.json tells of 1000000000 tokens"),
     ],
 )
 def test_a_manifest_that_was_changed_is_told(change: dict[str, object], message: str, saved: Path) -> None:
@@ -132,3 +136,13 @@ def test_histories_on_the_disk_are_written_the_same_a_block_at_a_time(
     assert written == array_bytes({**columns, "offset_U1": expected.offset_U1})
     loaded = Recommender.load(tmp_path / "model").sequences
     assert np.array_equal(loaded.item_N, expected.item_N)
+
+
+@pytest.mark.parametrize(
+    "points", ["[1]", '["x"]', '[{"novelty": "much"}]', '[{"novelty": null}]', "null", "[" * 100_000]
+)
+def test_a_dial_that_was_not_measured_is_none(points: str, saved: Path) -> None:
+    write_dial(saved, [{"novelty": 0.5}])
+    assert read_dial(saved) == [{"novelty": 0.5}]
+    (saved / "dial.json").write_text(f'{{"model": "{version_of(saved)}", "points": {points}}}')
+    assert read_dial(saved) == []

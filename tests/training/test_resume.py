@@ -14,6 +14,7 @@ import torch
 from tests.training.cyclic import MODEL, TRAINING, Trained, train
 from unveil.errors import UnveilError
 from unveil.training.checkpoint import Checkpoint
+from unveil.training.config import TrainerConfig
 from unveil.training.history import Epoch
 from unveil.training.progress import Best, Silent
 from unveil.training.trainer import Keep, Stopped, fitted_in
@@ -164,3 +165,11 @@ def test_a_clip_may_be_endless(tmp_path: Path) -> None:
     endless = replace(TRAINING, epochs=1, clip=float("inf"))
     train(endless, keep=Keep(tmp_path))
     assert len(train(endless, keep=Keep(tmp_path, resume=True)).fitted.epochs) == 1
+
+
+@pytest.mark.parametrize("told", ['"high"', "{}", '{"NDCG@10": null}', "[1]"])
+def test_epochs_that_somebody_edited_are_told(told: str, tmp_path: Path) -> None:
+    line = f'{{"epoch": 1, "loss": 1.0, "lr": 0.1, "slots": 3, "seconds": 0.1, "validation": {told}}}'
+    (tmp_path / "training.jsonl").write_text(line + "\n")
+    with pytest.raises(UnveilError, match=r"training\.jsonl: the epochs do not tell the validation's NDCG@10"):
+        fitted_in(tmp_path, TrainerConfig())

@@ -87,7 +87,8 @@ def load(folder: Path) -> Recommender:
             _check(folder / name, manifest["sha256"][name])
         return _assembled(folder, manifest)
     except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        raise UnveilError(f"the folder does not hold together: {error}", where=folder, hint=_AGAIN) from error
+        told = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
+        raise UnveilError(f"the folder does not hold together: {told}", where=folder, hint=_AGAIN) from error
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=error.filename or folder) from error
 
@@ -108,8 +109,9 @@ def read_dial(folder: Path) -> list[dict[str, float]]:
     """What was measured on this very model: nothing where the folder has been trained on or replaced since."""
     try:
         told = json.loads((folder / DIAL).read_text(encoding="utf-8"))
-        return list(told["points"]) if told["model"] == version_of(folder) else []
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        points = [{str(name): float(value) for name, value in point.items()} for point in told["points"]]
+        return points if told["model"] == version_of(folder) else []
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return []
 
 
@@ -135,9 +137,12 @@ def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
     model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
     model.load_state_dict(load_weights(folder / WEIGHTS))
     arrays = load_arrays(folder / HISTORIES)
-    sequences = Sequences(clock=None, n_items=len(items), n_steps=int(manifest["n_steps"]), **arrays)
+    length, n_steps = int(manifest["length"]), int(manifest["n_steps"])
+    if not 1 <= length <= model.config.length or n_steps < 1:
+        raise ValueError(f"{MANIFEST} tells of {length} tokens a history and of {n_steps} steps")
+    sequences = Sequences(clock=None, n_items=len(items), n_steps=n_steps, **arrays)
     exposure = _read_exposure(folder / EXPOSURE, len(items)) if EXPOSURE in manifest["sha256"] else None
-    return Recommender(model.eval(), items, users, sequences, int(manifest["length"]), exposure)
+    return Recommender(model.eval(), items, users, sequences, length, exposure)
 
 
 def _write_exposure(path: Path, table: ExposureTable) -> str:

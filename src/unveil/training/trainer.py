@@ -57,7 +57,12 @@ class Fitted:
 def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
     """What training gave that is over, by its file of epochs."""
     epochs = read(folder / EPOCHS)
-    valid = [Best(epoch.epoch, epoch.validation[config.monitor]) for epoch in epochs if epoch.validation is not None]
+    try:
+        told = [(epoch.epoch, epoch.validation) for epoch in epochs if epoch.validation is not None]
+        valid = [Best(epoch, float(figures[config.monitor])) for epoch, figures in told]
+    except (LookupError, TypeError, ValueError):
+        problem = f"the epochs do not tell the validation's {config.monitor}"
+        raise UnveilError(problem, where=folder / EPOCHS, hint="Restore the folder from a copy.") from None
     return Fitted(epochs, max(valid, key=lambda best: best.value, default=None), len(epochs) < config.epochs)
 
 
