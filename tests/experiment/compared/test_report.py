@@ -135,6 +135,10 @@ def test_one_run_alone_has_a_page_in_its_own_folder(pair: list[Path], tmp_path: 
     assert "Who is served" in html
     assert "the item was found best" in html
     assert "Among all items, copy has an NDCG@10 of" in html
+    write(report(pair[:1], Asked(dial=False)), tmp_path, ["unveil", "report"])
+    alone = (tmp_path / "index.html").read_text()
+    assert not (tmp_path / "tests.csv").exists()
+    assert not [words for words in ("tests.csv", "other runs", "How they were trained") if words in alone]
 
 
 def test_what_cannot_stand_side_by_side(pair: list[Path], tmp_path: Path) -> None:

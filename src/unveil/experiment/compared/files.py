@@ -16,7 +16,7 @@ from unveil.experiment.folder import versions, write_json
 from unveil.experiment.report import write_page
 from unveil.files import write_whole
 
-_BESIDE = "Every figure is in results.json, every test in tests.csv, every plot in the folder figures as SVG and PNG."
+_BESIDE = "Every figure is in results.json{tests}, every plot in the folder figures as SVG and PNG."
 _IN_THE_RUN = "The figures are in metrics.json, case by case in cases.parquet, the plots in the folder figures."
 
 
@@ -27,7 +27,8 @@ def write(found: Report, folder: Path, command: Sequence[str]) -> None:
     if found.comparison is not None:
         write_whole(folder / "tests.csv", found.comparison.tests.write_csv())
     write_json(folder / "results.json", results(found, told))
-    write_page(report_page(found, told, _BESIDE), folder / "index.html")
+    beside = _BESIDE.format(tests="" if found.comparison is None else ", every test in tests.csv")
+    write_page(report_page(found, told, beside), folder / "index.html")
 
 
 def write_run_page(run: Path, command: Sequence[str]) -> Path:

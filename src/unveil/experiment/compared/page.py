@@ -21,9 +21,10 @@ from unveil.wording import quantity
 _KEYS = 4
 _EXAMPLES = (
     "What users would have been shown in the place of the last event that was held out. A few of them say nothing "
-    "about the mean; they show what the figures are about. Below an item: how often it stands in the training part, "
-    "and its place in the lists of other runs."
+    "about the mean; they show what the figures are about. Beside an item: how often it stands in the "
+    "training part{places}."
 )
+_PLACES = ", and its place in the lists of other runs"
 _BARRED = " The user had met it before, and lists leave out what was met."
 _MADE = (
     "Accuracy is on the events that were held out for the test; ties go against the target; a user counts once. "
@@ -45,7 +46,7 @@ def report_page(report: Report, command: str, files: str) -> Page:
             else []
         ),
         Section("Can the scores be believed?", belief.blocks(report)),
-        Section("How they were trained", training.blocks(report)),
+        Section("How they were trained" if several else "How it was trained", training.blocks(report)),
         Section("Lists side by side" if several else "Lists", _lists(report)),
         Section("How it was made", [Text(f"{_MADE} {files}"), Code(command)]),
     ]
@@ -77,7 +78,8 @@ def _key_figures(report: Report) -> list[KeyFigure]:
 
 
 def _lists(report: Report) -> list[Block]:
-    return [Text(_EXAMPLES), *(_side_by_side(report, example) for example in report.examples)]
+    told = _EXAMPLES.format(places=_PLACES if len(report.runs) > 1 else "")
+    return [Text(told), *(_side_by_side(report, example) for example in report.examples)]
 
 
 def _side_by_side(report: Report, example: Example) -> Lists:

@@ -12,7 +12,10 @@ async function ask(path, body) {
   const options = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };
   const answer = await fetch(path, options);
   const content = await answer.json();
-  if (answer.status === 401) byId("door").hidden = false;
+  if (answer.status === 401) {
+    byId("door").hidden = false;
+    document.querySelector("footer").hidden = true; // a link cannot carry the token
+  }
   if (!answer.ok) throw new Error(content.error || `The server answered ${answer.status}.`);
   return content;
 }
