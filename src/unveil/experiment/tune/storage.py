@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from unveil.data.sources.database import is_url, shown
 from unveil.errors import UnveilError
+from unveil.experiment.tune.journal import journal
 from unveil.experiment.tune.library import optuna
 from unveil.training.identity import differences
 
@@ -29,7 +30,8 @@ _ATTEMPTS = 5  # at opening: whoever comes first makes the tables, and others ma
 def opened(url: str | None, folder: Path) -> Iterator["BaseStorage"]:
     """The database at `url`, or the journal in the folder; inside, it is told plainly when it cannot be used."""
     if url is None:
-        yield _journal(folder / JOURNAL)
+        with journal(folder / JOURNAL) as kept:
+            yield kept
         return
     _refuse_other_than_url(url)
     with _explained(url):
@@ -72,18 +74,6 @@ def _driven(url: str) -> str:
 
 def _waits(url: str) -> dict[str, int]:
     return {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SECONDS}
-
-
-def _journal(path: Path) -> "BaseStorage":
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-
-    name = str(path.resolve())  # the same whatever folder the process works in
-    try:
-        return optuna.storages.JournalStorage(JournalFileBackend(name, JournalFileOpenLock(name)))
-    except (ValueError, LookupError, TypeError, AssertionError, RecursionError) as error:
-        # as after a disk was full: half a line, and others behind it
-        hint = "Restore it from a copy, or name another folder."
-        raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
 
 
 def _database(url: str) -> "RDBStorage":
