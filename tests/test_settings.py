@@ -81,6 +81,7 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
         ("a=none", ("a", None)),
         ("a=[1, 2]", ("a", [1, 2])),
         ("a=b=c", ("a", "b=c")),
+        ("a=" + "[" * 5_000, ("a", "[" * 5_000)),
     ],
 )
 def test_assignments(text: str, expected: tuple[str, Any]) -> None:

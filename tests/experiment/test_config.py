@@ -56,6 +56,8 @@ def test_the_command_line_wins_over_the_config(tmp_path: Path) -> None:
         ("[model\nwidth = 3", r"run\.toml: not TOML: .*line 1"),
         ("extends = 'qiuck'", r"unknown preset: found 'qiuck', expected one of quick, paper, converged\. Did you mean"),
         ("extends = 3", r"run\.toml, extends: not a name: found 3, expected a TOML file or a preset"),
+        ('extends = "a\\u0000.toml"', r"run\.toml, extends: not a name"),
+        (f"epochs = {'[' * 5_000}", r"run\.toml: not TOML: maximum recursion depth"),
         ("extends = 'gone.toml'", r"gone\.toml: no such config"),
         ("extends = 'run.toml'", r"run\.toml: configs extend each other in a circle"),
         ("extends = './here/../run.toml'", r"run\.toml: configs extend each other in a circle"),

@@ -97,6 +97,6 @@ def _layers(base: str | Path, model: str | None, inside: Sequence[Path] = ()) ->
 
 def _extended(name: object, path: Path) -> str | Path:
     """What a config names as its ground: a TOML file beside it, or a preset."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or "\0" in name:
         raise UnveilError("not a name", where=f"{path}, extends", found=name, expected="a TOML file or a preset")
     return path.parent / name if name.endswith(".toml") else name
