@@ -1,12 +1,16 @@
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from unveil.errors import UnveilError
-from unveil.serving.streaming import write_frames
+from unveil.serving.streaming import ROWS, write_frames
 
 SCHEMA = {"a": pl.String, "b": pl.Float32}
 
@@ -46,3 +50,23 @@ def test_what_goes_wrong_on_the_way_leaves_nothing(tmp_path: Path) -> None:
 def test_a_kind_of_file_that_nobody_knows(tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match=r"unknown kind of file: found '\.xlsx'"):
         write_frames(frames(1, 1), SCHEMA, tmp_path / "x.xlsx")
+
+
+def test_being_told_to_stop_is_heard_in_the_middle(tmp_path: Path) -> None:
+    def heard(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(number)
+
+    def frames() -> Iterator[pl.DataFrame]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        for nth in range(1000):
+            time.sleep(0.01)
+            yield pl.DataFrame({"n": pl.repeat(nth, ROWS, eager=True)})
+
+    before, begun = signal.signal(signal.SIGTERM, heard), time.monotonic()
+    try:
+        with pytest.raises(SystemExit):
+            write_frames(frames(), {"n": pl.Int32}, tmp_path / "lists.parquet")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert time.monotonic() - begun < 9
+    assert not list(tmp_path.iterdir())

@@ -1,7 +1,9 @@
 """Frames made one after another, written as one file: memory does not grow with their number."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import polars as pl
@@ -24,23 +26,41 @@ def refuse_unknown_kind(path: Path) -> None:
 def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path: Path) -> int:
     """Write them in the format that the ending names, whole or not at all; the number of rows."""
     refuse_unknown_kind(path)
-    rows = 0
+    rows, stop = 0, Event()
 
     def source(columns: object, predicate: object, limit: object, size: object) -> Iterator[pl.DataFrame]:
         nonlocal rows
         for frame in _gathered(frames):
+            if stop.is_set():
+                raise RuntimeError("stopped")
             rows += len(frame)
             yield frame
 
     lazy = register_io_source(source, schema=dict(schema), validate_schema=True)
     with atomic_file(path) as draft:
-        if path.suffix == ".parquet":
-            lazy.sink_parquet(draft)
-        elif path.suffix == ".csv":
-            lazy.sink_csv(draft)
-        else:
-            lazy.sink_ndjson(draft)
+        _interruptibly(lambda: _sink(lazy, path.suffix, draft), stop)
     return rows
+
+
+def _sink(lazy: pl.LazyFrame, kind: str, draft: Path) -> None:
+    if kind == ".parquet":
+        lazy.sink_parquet(draft)
+    elif kind == ".csv":
+        lazy.sink_csv(draft)
+    else:
+        lazy.sink_ndjson(draft)
+
+
+def _interruptibly(write: Callable[[], object], stop: Event) -> None:
+    """Write in another thread: inside Polars this one would not hear of SIGTERM until all is written."""
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write)
+        try:
+            wait([written])
+        except BaseException:
+            stop.set()
+            raise
+    written.result()
 
 
 def _gathered(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unveil.errors import UnveilError
+from unveil.experiment.tune.library import journal as library
 from unveil.experiment.tune.library import optuna
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 
-class WholeLines(optuna.storages.journal.JournalFileOpenLock):
+class WholeLines(library.JournalFileOpenLock):
     """The lock that is held while a line is written: whoever gets it finds whole lines in the file."""
 
     def __init__(self, path: str) -> None:
@@ -40,8 +41,7 @@ def journal(path: Path) -> Iterator["BaseStorage"]:
     """The journal at a path, made if it is not there; inside, it is told plainly when it cannot be read."""
     name = str(path.resolve())  # the same whatever folder the process works in
     try:
-        backend = optuna.storages.journal.JournalFileBackend(name, WholeLines(name))
-        storage = optuna.storages.JournalStorage(backend)
+        storage = optuna.storages.JournalStorage(library.JournalFileBackend(name, WholeLines(name)))
     except (ValueError, LookupError, TypeError, AssertionError, RecursionError) as error:
         raise _damaged(path, error) from None
     try:

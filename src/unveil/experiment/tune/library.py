@@ -4,6 +4,7 @@ from unveil.errors import UnveilError
 
 try:
     import optuna as optuna
+    from optuna.storages import journal as journal
 except ModuleNotFoundError as error:
     raise UnveilError("tuning needs Optuna", hint="Run: pip install 'unveil[tune]'.") from error
 
