@@ -74,7 +74,8 @@ def test_all_arms_of_a_draw_share_its_log(made: tuple[Tried, Path, list[str]]) -
 
 
 def test_time_is_told_before_the_first_training(made: tuple[Tried, Path, list[str]]) -> None:
-    assert made[2][0].startswith("24 trainings on 4 drawn logs, 24 left: about")
+    assert made[2][0].startswith("Finding out which propensities can be had")
+    assert made[2][1].startswith("24 trainings on 4 drawn logs, 24 left: about")
 
 
 def test_the_folder_goes_on_where_it_was(made: tuple[Tried, Path, list[str]], log: Path) -> None:

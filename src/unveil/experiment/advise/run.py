@@ -72,7 +72,9 @@ def advise(
     with alone_in(folder):
         worlds = _worlds(plan, store, engine, watch)
         probe = plan.probe(folder)
-        probed = run_grid([probe], store, engine, watch)[probe.key]
+        if store.result(probe.key) is None:
+            say("Finding out which propensities can be had, by fitting each of them to your log and to a drawn one.")
+        probed = run_grid([probe], store, engine, watch, what="looks at propensities")[probe.key]
         chosen = plan.candidates(probed, rated=has_ratings(log))
         users, items, events = probed["size"]
         jobs = plan.cell_jobs(folder, chosen.arms, (users, items, events))
