@@ -289,6 +289,18 @@ class TestWorlds:
             run(experiment_on(world_log[1], changes), tmp_path / "run", tell=silent)
         assert not (tmp_path / "run").exists()
 
+    def test_a_run_goes_on_in_its_own_world_only(self, world_log: tuple[World, Path], tmp_path: Path) -> None:
+        """A log that says nothing of its exposure fits many worlds."""
+        log, own, other = tmp_path / "log.csv", world_log[1].parent / "world", tmp_path / "other"
+        pl.read_csv(world_log[1]).drop("propensity").write_csv(log)
+        World.builtin(SPEC, seed=4).save(other)
+        changes = {"estimator.name": "ideal", "training.epochs": 1}
+        run(experiment_on(log, {**changes, "data.world": str(own)}), tmp_path / "run", tell=silent)
+        before = content(tmp_path / "run")
+        with pytest.raises(UnveilError, match="the run began with another world"):
+            run(experiment_on(log, {**changes, "data.world": str(other)}), tmp_path / "run", resume=True, tell=silent)
+        assert content(tmp_path / "run") == before
+
     def test_a_log_without_steps_does_not_fit(self, world_log: tuple[World, Path], tmp_path: Path) -> None:
         pl.read_csv(world_log[1]).select("user_id", "item_id", "timestamp").write_csv(tmp_path / "log.csv")
         changes = {"estimator.name": "ideal", "data.world": str(world_log[1].parent / "world")}

@@ -56,11 +56,17 @@ def refuse_unfit(folder: Path, *, resume: bool) -> None:
         read_json(folder / CONFIG)
 
 
-def refuse_other(folder: Path, experiment: Experiment, fingerprint: str) -> None:
-    """A run is resumed with the settings and the log it began with; only where and how often may change."""
-    if (folder / ABOUT).exists() and _fingerprint(folder) != fingerprint:
-        hint = "Resume with the log the run began with, or start another run."
-        raise UnveilError("the run began with another log", where=folder, hint=hint)
+def refuse_other(folder: Path, experiment: Experiment, fingerprint: str, world: str | None) -> None:
+    """A run is resumed with the settings and the data it began with; only where and how often may change.
+
+    The log is told by its fingerprint, the world by its origin, of which an older run may say nothing.
+    """
+    if (folder / ABOUT).exists():
+        hint = "Resume with the data the run began with, or start another run."
+        if _fingerprint(folder) != fingerprint:
+            raise UnveilError("the run began with another log", where=folder, hint=hint)
+        if read_json(folder / ABOUT).get("world", world) != world:
+            raise UnveilError("the run began with another world", where=folder, hint=hint)
     if (folder / CONFIG).exists():
         refuse_other_run(identity(read_config(folder)), identity(experiment), folder / CONFIG)
 

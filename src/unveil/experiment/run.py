@@ -1,10 +1,11 @@
 """One run, from a log to a judged and usable recommender in a folder; resumable at every epoch."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
@@ -70,6 +71,7 @@ class _Parts:
     validation: ValidationEvaluator
     evaluator: Evaluator
     fingerprint: str  # of the log
+    origin: str | None  # of the world, if there is one
 
 
 def run(
@@ -90,7 +92,7 @@ def run(
     parts = _parts(experiment, tell, team)
     experiment, ready = parts.experiment, parts.ready
     with _place(folder, resume=resume):
-        refuse_other(folder, experiment, parts.fingerprint)
+        refuse_other(folder, experiment, parts.fingerprint, parts.origin)
         if team.told(is_finished(folder)):
             tell("finished   nothing is left to do: this is what the run gave")
             return _as_it_is(folder, experiment)
@@ -128,10 +130,10 @@ def _parts(experiment: Experiment, tell: Tell, team: Team) -> _Parts:
     shared = replace(validation, evaluator=replace(validation.evaluator, sharing=team))
     evaluator = replace(_evaluator(experiment, split), sharing=team)
     tell_training(ready, tell)
-    fingerprint = log.fingerprint()
+    fingerprint, origin = log.fingerprint(), origin_of(world)
     with_what = {name: found for name, found in versions().items() if name in _MUST_AGREE}
-    team.agree({"log": fingerprint, "world": origin_of(world), "versions": with_what, **identity(experiment)})
-    return _Parts(experiment, log, split, ready, shared, evaluator, fingerprint)
+    team.agree({"log": fingerprint, "world": origin, "versions": with_what, **identity(experiment)})
+    return _Parts(experiment, log, split, ready, shared, evaluator, fingerprint, origin)
 
 
 def evaluate(folder: Path) -> Evaluation:
@@ -170,9 +172,12 @@ def world_of(experiment: Experiment, log: Interactions) -> World | None:
     return (World.builtin() if where == "builtin" else World.load(Path(where))).aligned_with(log)
 
 
-def origin_of(world: World | None) -> dict[str, Any] | None:
-    """What a world is told by, wherever its folder lies."""
-    return None if world is None else {**world.origin, "severity": world.severity}
+def origin_of(world: World | None) -> str | None:
+    """What a world is told by, wherever its folder lies: a hash of where it comes from."""
+    if world is None:
+        return None
+    told = {**world.origin, "severity": world.severity}
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _evaluator(experiment: Experiment, split: Split) -> Evaluator:
@@ -195,6 +200,7 @@ def _begin(folder: Path, parts: _Parts, team: Team) -> None:
         "versions": versions(),
         "workers": team.size,
         "log": {"fingerprint": parts.fingerprint, **asdict(describe(parts.log))},
+        "world": parts.origin,
         "split": parts.split.rule,
         "cases": {name: len(getattr(parts.split, name)) for name in ("train", "valid", "test")},
         "audit": audited(parts.split, parts.experiment.model.length),

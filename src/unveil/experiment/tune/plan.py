@@ -1,9 +1,7 @@
 """What a study is: everything that must be the same for all who join it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Literal
 
 from unveil.errors import UnveilError
@@ -41,14 +39,19 @@ class Plan:
             return grid_settings(self.space, self.trials, valid)
         return random_settings(self.space, self.trials or USUAL, seed, valid)
 
-    def identity(self, experiment: Experiment, fingerprint: str, world: Mapping[str, Any] | None) -> dict[str, Any]:
+    def identity(self, experiment: Experiment, fingerprint: str, world: str | None) -> dict[str, Any]:
         """What decides the figures of a study; the number of trials does not: a study may grow.
 
-        The log is told by its fingerprint, the world by its origin, or rather by a hash of it, which is long.
+        The log is told by its fingerprint, the world by its origin.
         """
         how = {name: getattr(self, name) for name in ("replicates", "sampler", "prune", "truth")}
-        told = None if world is None else sha256(json.dumps(world, sort_keys=True).encode()).hexdigest()
-        return {"log": fingerprint, "world": told, "settings": identity(experiment), "space": self.space.plain(), **how}
+        return {
+            "log": fingerprint,
+            "world": world,
+            "settings": identity(experiment),
+            "space": self.space.plain(),
+            **how,
+        }
 
 
 def is_valid(experiment: Experiment, settings: Mapping[str, Any]) -> bool:

@@ -1,11 +1,11 @@
 """Tuning from end to end: everything a user got wrong is found before the study is touched; then work, then results."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
@@ -134,9 +134,7 @@ def _settings(experiment: Experiment, plan: Plan, objective: Objective, tell: Te
     return found
 
 
-def _ledger(
-    study: Study, storage: "BaseStorage", settings: list[Settings], world: Mapping[str, Any] | None, pace: Pace
-) -> Ledger:
+def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], world: str | None, pace: Pace) -> Ledger:
     experiment, plan = study.experiment, study.plan
     spread = distributions(plan.space)
     guess = TPE(experiment.training.seed, partial(is_valid, experiment)) if plan.sampler == "tpe" else None
