@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.runs import Finished
-from tests.serving.server.conftest import TITLES, Client
+from tests.serving.server.conftest import LIMITS, TITLES, Client
 from unveil.serving.exposure import ExposureTable, next_steps
 from unveil.serving.server.served import Beside
 from unveil.serving.server.shelf import Shelf
@@ -43,6 +43,8 @@ def test_unknown_ids_are_reported_and_passed_over(client: Client) -> None:
     answer = ask(client, history=["x", "001", "y", "x"], k=3)
     assert answer["unknown_items"] == ["x", "y"]
     assert ids(answer) == ids(ask(client, history=["001"], k=3))
+    narrowed = ask(client, history=["001"], k=1, candidates=["a", "003"], exclude=["b", "a", "004"])
+    assert (narrowed["unknown_items"], narrowed["unknown_choices"]) == ([], ["a", "b"])
 
 
 @pytest.mark.parametrize("question", [{"history": ["x", "y"]}, {"history": []}, {}, {"user": "nobody"}, {"novelty": 1}])
@@ -162,4 +164,4 @@ def test_search_for_an_id_finds_that_item_before_the_popular(shelf: Shelf) -> No
 def test_what_is_served_is_told(client: Client, shelf: Shelf) -> None:
     (told,) = client.get("/v1/models").json()
     assert (told["name"], told["network"], told["items"], told["users"]) == ("run", "bert4rec", 30, 40)
-    assert told["version"] == shelf.model(None).version
+    assert (told["version"], told["max_k"]) == (shelf.model(None).version, LIMITS.k)

@@ -1,5 +1,6 @@
 """The page in a real browser: Chromium, driven by Playwright; skipped, with the reason, where there is none."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from tests.browser import chromium, opened
 from tests.runs import Finished
 from tests.serving.server.conftest import TITLES
 from tests.serving.server.processes import Running, running
+from unveil.serving.folder import DIAL, version_of
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
 from playwright.sync_api import Browser, Page, expect
@@ -23,8 +25,10 @@ def server(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Iter
     place = tmp_path_factory.mktemp("browser")
     chromium()
     shutil.copytree(finished.folder, place / "other")
+    points = [{"novelty": at, "recall": 0.2 - 0.1 * at, "coverage": 0.3 + 0.5 * at} for at in (0.0, 0.5, 1.0)]
+    (place / "other" / DIAL).write_text(json.dumps({"model": version_of(place / "other"), "points": points}))
     pl.DataFrame({"item_id": list(TITLES), "title": list(TITLES.values())}).write_csv(place / "titles.csv")
-    arguments = [finished.folder, place / "other", "--titles", place / "titles.csv", "--drain", 0]
+    arguments = [finished.folder, place / "other", "--titles", place / "titles.csv", "--drain", 0, "--max-k", 7]
     with running(place / "log", *arguments, environment={"UNVEIL_TOKEN": "sesame"}) as server:
         yield server
 
@@ -70,11 +74,14 @@ def test_from_nothing_to_lists_with_reasons_by_keyboard(page: Page) -> None:
     expect(page.locator("article .share").first).to_have_attribute(
         "title", re.compile("a proxy.*: popularity-temporal")
     )
-    expect(page.locator("article").first.locator("ol > li")).to_have_count(10)
+    expect(page.locator("article").first.locator("ol > li")).to_have_count(7)  # as many as the server gives
+    expect(page.locator("article").last).to_contain_text("At novelty 0, on held-out events: Recall@10 0.200")
+    tops = page.locator("article > ol").evaluate_all("lists => lists.map(list => list.getBoundingClientRect().top)")
+    assert (tops[0] == tops[1]) == (page.viewport_size == {"width": 1200, "height": 800})  # level where side by side
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
     before = page.locator("article .name").all_inner_texts()
-    page.get_by_label("Novelty").press("End")
+    page.get_by_role("slider", name="Novelty").press("End")
     expect(page.locator("#novelty-value")).to_have_text("1")
     page.wait_for_function(
         "old => [...document.querySelectorAll('article .name')].map(n => n.innerText).join() != old",
@@ -97,5 +104,5 @@ def test_what_goes_wrong_is_said(page: Page, server: Running) -> None:
     search.press("Escape")
     expect(page.locator("#found")).to_be_hidden()
     page.route("**/v1/recommend/batch", lambda route: route.fulfill(status=429, body='{"error": "too many requests"}'))
-    page.get_by_label("Novelty").press("ArrowRight")
+    page.get_by_role("slider", name="Novelty").press("ArrowRight")
     expect(page.locator("#status")).to_have_text("too many requests")

@@ -94,6 +94,7 @@ class Desk:
             items=len(recommender.items),
             users=len(recommender.users),
             length=recommender.length,
+            max_k=self.limits.k,
             propensity=served.propensity,
             dial=[dict(point) for point in served.dial],
         )

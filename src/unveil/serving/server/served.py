@@ -145,8 +145,11 @@ class Served:
             return known.astype(np.int64), []
         given = question.history or []
         places = [self.place.get(raw, UNKNOWN) for raw in given]
-        unknown = [raw for raw, place in zip(given, places, strict=True) if place == UNKNOWN]
-        return np.array([place for place in places if place != UNKNOWN], np.int64), list(dict.fromkeys(unknown))
+        return np.array([place for place in places if place != UNKNOWN], np.int64), self._unknown(given)
+
+    def _unknown(self, given: Sequence[str]) -> list[str]:
+        """The ids that the model does not know, each once."""
+        return [raw for raw in dict.fromkeys(given) if raw not in self.place]
 
     def _choice_of(self, place: int, question: Question) -> Choice:
         try:
@@ -216,6 +219,7 @@ class Served:
             version=self.version,
             items=items,
             unknown_items=unknown,
+            unknown_choices=self._unknown([*(question.candidates or []), *question.exclude]),
             fallback=None if len(history) else "popularity",
         )
 

@@ -74,6 +74,9 @@ class Answer(BaseModel):
     version: str = Field(description="Which weights answered: the beginning of their hash.")
     items: list[Listed]
     unknown_items: list[str] = Field(default=[], description="Ids of the history that the model does not know.")
+    unknown_choices: list[str] = Field(
+        default=[], description="Ids of the candidates and the exclusions that the model does not know."
+    )
     fallback: Literal["popularity"] | None = Field(
         default=None, description="What answered in place of the model, where nothing of the history is known."
     )
@@ -102,6 +105,7 @@ class Model(BaseModel):
     items: int
     users: int
     length: int = Field(description="Events of a history that are read, plus one.")
+    max_k: int = Field(description="Items of a list, at most.")
     propensity: str = Field(description="Source of the items' propensities, or popularity where there is none.")
     dial: list[dict[str, float]] = Field(
         default=[], description="What the novelty dial was measured to give and to take."

@@ -201,7 +201,7 @@ async function changed() {
   const question = { history: state.history.map((item) => item.item_id), k: K, novelty: Number(novelty.value), reasons: REASONS };
   try {
     if (!state.models.length) state.models = (await ask("v1/models")).slice(0, 2);
-    const k = Math.min(K, ...state.models.map((model) => model.items));
+    const k = Math.min(K, ...state.models.flatMap((model) => [model.items, model.max_k]));
     const questions = state.models.map((model) => ({ ...question, k, model: model.name }));
     const { answers } = await ask("v1/recommend/batch", { questions });
     if (turn !== state.asked) return;
