@@ -14,7 +14,7 @@ from unveil.experiment.grid.store import Store
 def test_a_run_that_does_not_say_its_log_is_not_resumed(text: str, tmp_path: Path) -> None:
     (tmp_path / ABOUT).write_text(text)
     with pytest.raises(UnveilError, match=r"about\.json: does not say which log the run began with"):
-        refuse_other(tmp_path, Experiment(), "abc")
+        refuse_other(tmp_path, Experiment(), "abc", None)
 
 
 @pytest.mark.parametrize("text", ["", "null", "3", "{", "[" * 100_000, "[1]"])
