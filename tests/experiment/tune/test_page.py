@@ -48,6 +48,17 @@ def test_all_parts_of_a_page() -> None:
     assert text == render(page(study(*(record(e, e % 2 + e / 100) for e in range(6)), plan=plan), "unveil tune"))
 
 
+def test_one_training_of_each_trial_is_called_so() -> None:
+    """Nothing is said of means and spreads that one training cannot have."""
+    once, thrice = (
+        render(page(study(record(0, 0.5), plan=Plan(SPACE, replicates=replicates)), "unveil tune"))
+        for replicates in (1, 3)
+    )
+    assert "how much another seed would change is not known" in once
+    assert "standard deviation of its replicates" not in once
+    assert "several times with other seeds" in thrice
+
+
 def test_without_a_best_there_is_a_reason() -> None:
     with pytest.raises(UnveilError, match="all trials failed; the first: <no> number"):
         _ = study(FAILED).best

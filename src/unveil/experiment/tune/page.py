@@ -27,9 +27,13 @@ from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.words import figure, settings_text, short, spread, value_text
 from unveil.wording import quantity
 
-_LEDE = (
+_SEVERAL = (
     "Each trial trains a model with other settings, several times with other seeds, and is judged by the mean of its "
     "replicates on the validation cases. The test cases were not looked at."
+)
+_ONCE = (
+    "Each trial trains a model with other settings, once, and is judged on the validation cases: how much another seed "
+    "would change is not known. The test cases were not looked at."
 )
 _CHOSEN = (
     "The best of many is chosen by the very figures shown here, so its own figure is too good by chance. How good the "
@@ -47,12 +51,14 @@ _FEW = 10
 
 def page(study: Study, command: str) -> Page:
     """The whole page."""
-    best = study.best
+    best, once = study.best, study.plan.replicates == 1
+    judged = "best" if once else "best mean"
+    off = "" if once else " (± standard deviation of its replicates)"
     return Page(
         title=f"Tuning: {study.name}",
-        lede=_LEDE,
+        lede=_ONCE if once else _SEVERAL,
         key_figures=[
-            KeyFigure(figure(best), f"best mean validation {study.metric} (± standard deviation of its replicates)"),
+            KeyFigure(figure(best), f"{judged} validation {study.metric}{off}"),
             KeyFigure(
                 str(study.count("complete")), f"complete trials of {quantity(study.plan.replicates, 'training')}"
             ),
@@ -79,12 +85,15 @@ def _unfinished(study: Study) -> list[Block]:
 def _best(study: Study) -> list[Block]:
     best = study.best
     rows: list[list[Cell | str]] = [[name, value_text(value)] for name, value in best.settings.items()]
+    several = (
+        f"Thin: each of {quantity(len(best.replicates), 'replicate')}. Thick: their mean where all of them were "
+        "validated. The best epoch of each replicate counts."
+    )
     drawn = Figure(
         f"Validation {study.metric} of trial {best.entry} by epoch",
         curve(best, study.metric),
         f"Validation {study.metric} of the best trial by epoch, for each replicate and on average.",
-        f"Thin: each of {quantity(len(best.replicates), 'replicate')}. Thick: their mean where all of them were "
-        "validated. The best epoch of each replicate counts.",
+        several if len(best.replicates) > 1 else "The best epoch counts.",
         _curve_table(best),
     )
     table = Table(f"Trial {best.entry}: {settings_text(best.settings)}", [Column("setting"), Column("value")], rows)
