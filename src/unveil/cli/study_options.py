@@ -25,7 +25,9 @@ class StudyOptions:
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run: new, or one to go on with.")]
     preset: Annotated[
         str,
-        typer.Option(help="paper (the authors' settings), converged (one backbone for all) or quick."),
+        typer.Option(
+            help="paper (the authors' settings), tuned (our own search), converged (one backbone for all) or quick."
+        ),
     ] = "paper"
     replicates: Annotated[int, typer.Option(help="Repeat everything random but the world.", rich_help_panel=_SIZE)] = 5
     worlds: Annotated[

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.docs import ROOT
 from tests.experiment.reproduce.small import NEGATIVES, tiny_plan, tiny_study, tiny_world
 from tests.pages import faults
 from unveil.errors import UnveilError
@@ -216,13 +218,27 @@ def test_the_papers_settings_are_those_of_each_estimator() -> None:
     assert Study(preset="paper", clip=0.0).recipe("itps", 0).estimator == {"name": "itps", "clip": 0.0}
 
 
+@pytest.mark.parametrize("name", ["naive", "ips", "itps", "ideal"])
+def test_the_tuned_settings_are_those_that_the_search_found(name: str) -> None:
+    found = tomllib.loads((ROOT / "docs" / "results" / "tuning" / name / "best.toml").read_text(encoding="utf-8"))
+    tuned = Study(preset="tuned").recipe(name, 0)
+    assert isinstance(tuned.model, BERT4RecConfig)
+    for setting in ("width", "blocks", "heads", "dropout", "length", "head"):
+        assert getattr(tuned.model, setting) == found["model"][setting]
+    for setting in ("batch_size", "mask_probability", "last_share", "always_mask"):
+        assert getattr(tuned.task, setting) == found["task"][setting]
+    for setting in ("epochs", "lr", "schedule", "step_epoch", "step_factor", "weight_decay"):
+        assert getattr(tuned.training, setting) == found["training"][setting]
+    assert tuned.estimator == found["estimator"]
+
+
 def test_under_converged_all_estimators_share_one_backbone() -> None:
     recipes = [Study(preset="converged").recipe(name, 0) for name in ("naive", "ips", "itps", "ideal")]
     assert len({repr((recipe.model, recipe.task, recipe.training)) for recipe in recipes}) == 1
 
 
 @pytest.mark.parametrize("network", ["bert4rec", "sasrec", "gru4rec"])
-@pytest.mark.parametrize("preset", ["quick", "converged", "paper"])
+@pytest.mark.parametrize("preset", ["quick", "converged", "paper", "tuned"])
 def test_any_network_can_be_asked_for_by_its_name(network: str, preset: str) -> None:
     recipe = Study(preset=preset, changes=(f"model.name={network}",)).recipe("itps@popularity+clip=5%", 0)
     plain = Study(preset=preset).recipe("itps@popularity+clip=5%", 0)
