@@ -1,5 +1,6 @@
 """Settings as trees of frozen dataclasses: changed by dotted names, read from TOML, checked with nearest-name hints."""
 
+import json
 import tomllib
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -76,6 +77,15 @@ def read_toml(path: Path, kind: str, expected: str = "a TOML file") -> Tree:
         raise UnveilError(f"not TOML: {error}", where=path) from None
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
+
+
+def toml_value(value: object) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(str(name))} = {toml_value(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 @cache

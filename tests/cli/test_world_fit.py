@@ -46,14 +46,6 @@ def test_the_description_as_json_is_the_description(unveil: Command) -> None:
     assert f"{figures['favourites']}" in table
 
 
-def test_sizes_are_tuned_and_kept(unveil: Command, log: Path, tmp_path: Path) -> None:
-    short = ("--steps", 20, "--set", "sweeps=2", "--set", "burn_in=1", "--tune", "--replicates", 1)
-    done = unveil("world", "fit", log, "-o", tmp_path / "world", *short)
-    assert done.code == 0, done.err
-    assert "best on validation: relevance sweeps 2, burn_in 1, width" in done.out
-    assert len((tmp_path / "world.tuning.jsonl").read_text().splitlines()) == 1 + 2 * 4
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [

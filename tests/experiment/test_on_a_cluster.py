@@ -20,10 +20,11 @@ from unveil.experiment.reproduce.run import answer
 from unveil.experiment.run import run
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.run import Crew, Where, tune
+from unveil.experiment.tune.subjects.training import Training
 from unveil.training.distributed.team import WorkerLostError
 from unveil.training.history import Epoch
 from unveil.training.progress import Best
-from unveil.training.progress import Plan as Training
+from unveil.training.progress import Plan as Ahead
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
 
@@ -73,9 +74,11 @@ def test_a_question_has_the_same_tables(cluster: Any, tmp_path: Path) -> None:
 def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv")
     plan, experiment = Plan(space(tmp_path), trials=4, replicates=1), quickest(log)
-    alone = tune(experiment, plan, Where(tmp_path / "here", None, PACE), tell=lambda _: None)
+    alone = tune(Training(experiment), plan, Where(tmp_path / "here", None, PACE), tell=lambda _: None)
     engine = LosesAMachine(cluster, Advanced, 2)
-    shared = tune(experiment, plan, Where(tmp_path / "there", None, PACE), tell=lambda _: None, crew=Crew(engine, 2))
+    shared = tune(
+        Training(experiment), plan, Where(tmp_path / "there", None, PACE), tell=lambda _: None, crew=Crew(engine, 2)
+    )
     assert engine.lost
     assert [each.value for each in shared.records] == [each.value for each in alone.records]
     assert [each.settings for each in shared.records] == [each.settings for each in alone.records]
@@ -128,7 +131,7 @@ class LosesAMachineAfter:
     def __init__(self, cluster: Any, epochs: int) -> None:
         self.cluster, self.epochs = cluster, epochs
 
-    def start(self, plan: Training) -> None:
+    def start(self, plan: Ahead) -> None:
         pass
 
     def batch(self, loss: float) -> None:

@@ -16,7 +16,10 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from unveil.experiment.config import Experiment
     from unveil.experiment.tune.run import Crew
+    from unveil.experiment.tune.space import Space
     from unveil.experiment.tune.study import Study
+    from unveil.experiment.tune.subjects.base import Subject
+    from unveil.experiment.tune.subjects.factorisation import Factorisation, Part
 
 _SHOWN = 10
 
@@ -36,7 +39,12 @@ def tune(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the study; new, or one to join or go on with.")
     ],
-    space: Annotated[str, typer.Option(help="A TOML file of settings and the values to try, or paper, paper-ml-20m.")],
+    space: Annotated[
+        str,
+        typer.Option(
+            help="A TOML file of settings and values to try, or paper, paper-ml-20m, paper-relevance, paper-exposure."
+        ),
+    ],
     trials: Annotated[
         int | None, typer.Option(min=1, help="Combinations to try; 30 if not given, or the whole grid.")
     ] = None,
@@ -77,8 +85,9 @@ def tune(
 ) -> None:
     """Try settings and keep those that do best on the validation cases; the test cases are not looked at.
 
-    LOG is a log, or a config (*.toml) that names one. Give the same command again, in as many processes and on as many
-    machines as you like, to join the study or to go on with it: each trial is done once.
+    LOG is a log, or a config (*.toml) that names one. Spaces of relevance.* or exposure.* tune how a world is fitted to
+    it, all others how a model is trained. Give the same command again, in as many processes and on as many machines as
+    you like, to join the study or to go on with it: each trial is done once.
     """
     from unveil.experiment.grid.stopping import asked_to_stop
     from unveil.experiment.tune.plan import Plan
@@ -86,6 +95,8 @@ def tune(
     from unveil.experiment.tune.run import Where
     from unveil.experiment.tune.run import tune as run
     from unveil.experiment.tune.space import Space
+    from unveil.experiment.tune.subjects.factorisation import part_of
+    from unveil.experiment.tune.subjects.training import Training
 
     named = {
         "model.name": model,
@@ -94,12 +105,18 @@ def tune(
         "training.seed": seed,
         "training.device": device,
     }
-    experiment = _experiment(preset, config, options, named, assignments or [])
-    plan = Plan(Space.read(space), trials, replicates, sampler.value, prune, truth)
+    wanted = Space.read(space)
+    subject: Subject
+    if part := part_of(wanted):
+        _refuse_of_trainings(model=model, estimator=estimator, world=world, device=device, preset=preset, truth=truth)
+        subject = _factorisation(part, wanted, config, options, seed, assignments or [])
+    else:
+        subject = Training(_experiment(preset, config, options, named, assignments or []), truth)
+    plan = Plan(wanted, trials, replicates, sampler.value, prune)
     try:
         with asked_to_stop():
             study = run(
-                experiment,
+                subject,
                 plan,
                 Where(output, storage),
                 watch=study_watcher(),
@@ -144,6 +161,26 @@ def _experiment(
     return experiment_of(preset, path, replace(options, log=log), named, assignments)
 
 
+def _refuse_of_trainings(**given: object) -> None:
+    """Options that say nothing to a factorisation."""
+    for name in (name for name, value in given.items() if value):
+        problem = "this option is of trainings, and the space of a factorisation"
+        hint = "Leave it out, or name a space with settings of trainings."
+        raise UnveilError(problem, where=f"--{name}", hint=hint)
+
+
+def _factorisation(
+    part: "Part", space: "Space", config: Path | None, options: LogOptions, seed: int | None, assignments: list[str]
+) -> "Factorisation":
+    """By LOG and what else a world is fitted with."""
+    from unveil.experiment.tune.subjects.factorisation import Factorisation
+    from unveil.settings import parsed
+    from unveil.simulation.fitting.config import fit_of
+
+    changes = dict(map(parsed, assignments)) | ({} if seed is None else {"seed": seed})
+    return Factorisation.of(options.source(), fit_of([config] if config else [], changes), part, space)
+
+
 def _command(storage: str | None) -> str:
     """What was typed, passwords left out."""
     from unveil.data.sources.database import shown
@@ -168,4 +205,4 @@ def _print(study: "Study", output: Path) -> None:
     told = [f"{quantity(study.count(state), 'trial')} {state}" for state in ("complete", "pruned", "failed")]
     over = f"mean over {quantity(study.plan.replicates, 'replicate')} ± their standard deviation"
     typer.echo(f"{over}; {', '.join(part for part in told if not part.startswith('0 '))}")
-    typer.echo(f"the study is in {output}; next: unveil train LOG --config {output / 'best.toml'} -o RUN")
+    typer.echo(f"the study is in {output}; next: {study.subject.words.command.format(config=output / 'best.toml')}")

@@ -2,15 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from unveil.cli.log_options import LogOptions, takes_log
-
-if TYPE_CHECKING:
-    from unveil.data.interactions import Interactions
-    from unveil.simulation.fit import Fit
 
 
 @takes_log
@@ -18,30 +14,38 @@ def fit(
     *,
     options: LogOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the world.")],
-    steps: Annotated[int, typer.Option(min=1, help="T: the last events of each history that count.")] = 100,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(help="A TOML file of settings, as `unveil tune` writes it; one for each part, or one for both."),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="T: the last events of each history that count; 100 if not given.")
+    ] = None,
     recipe: Annotated[
-        str, typer.Option(help="posterior (a draw that keeps what is personal), regularised or paper.")
-    ] = "posterior",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    severity: Annotated[float, typer.Option(help="Exponent p of exposure, above 0.")] = 1.0,
+        str | None,
+        typer.Option(help="posterior (if not given: a draw that keeps what is personal), regularised or paper."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
+    severity: Annotated[float | None, typer.Option(help="Exponent p of exposure, above 0; 1 if not given.")] = None,
     centre: Annotated[
-        float, typer.Option(help="The rating that pleases every second time: γ = σ(r − centre); the paper's is 0.")
-    ] = 0.0,
-    negatives: Annotated[int, typer.Option(min=1, help="Tuples drawn as not exposed for each that was.")] = 3,
-    redraw: Annotated[bool, typer.Option(help="Draw the negatives anew for each epoch.")] = True,
+        float | None,
+        typer.Option(help="The rating that pleases every second time: γ = σ(r − centre); 0 if not given, the paper's."),
+    ] = None,
+    negatives: Annotated[
+        int | None, typer.Option(min=1, help="Tuples drawn as not exposed for each that was; 3 if not given.")
+    ] = None,
+    redraw: Annotated[
+        bool | None, typer.Option("--redraw/--no-redraw", help="Draw the negatives anew for each epoch; the default.")
+    ] = None,
     real_lengths: Annotated[
-        bool, typer.Option("--real-lengths", help="Users are there as long as their history, not at all steps.")
-    ] = False,
+        bool | None, typer.Option("--real-lengths", help="Users are there as long as their history, not at all steps.")
+    ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
             "--set", metavar="NAME=VALUE", help="Change an option of the recipe, e.g. width=50, exposure.width=10."
         ),
     ] = None,
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Choose sizes on the validation part; kept in WORLD.tuning.jsonl.")
-    ] = False,
-    replicates: Annotated[int, typer.Option(min=1, help="Fits of each size when tuning.")] = 3,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
 ) -> None:
     """Learn relevance from ratings and exposure from what was interacted with; write them as a world."""
@@ -50,14 +54,24 @@ def fit(
     from unveil.cli.world_table import print_world
     from unveil.experiment.world_page import write_world_page
     from unveil.files import refuse_occupied
-    from unveil.simulation.fit import Fit, fit_world
+    from unveil.simulation.fit import fit_world
+    from unveil.simulation.fitting.config import fit_of
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
-    relevance, exposure = _options(assignments or [])
-    wanted = Fit(steps, recipe, relevance, exposure, seed, centre, negatives, redraw, real_lengths, severity)
+    named = {
+        "steps": steps,
+        "recipe": recipe,
+        "seed": seed,
+        "severity": severity,
+        "centre": centre,
+        "negatives": negatives,
+        "redraw": redraw,
+        "real_lengths": real_lengths,
+    }
+    given = {name: value for name, value in named.items() if value is not None}
+    wanted = fit_of(config or [], given | _options(assignments or []))
+    wanted.recipes()
     log = options.source().load()
-    if tune:
-        wanted = _tuned(log, wanted, replicates, output)
     with bar("fitting relevance and exposure") as progress:
         fitted = fit_world(log, wanted, progress)
     fitted.world.save(output, overwrite=overwrite)
@@ -66,31 +80,16 @@ def fit(
     write_where_possible(lambda: write_world_page(fitted.world, output / "index.html", ["unveil", *sys.argv[1:]]))
 
 
-def _options(assignments: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _options(assignments: list[str]) -> dict[str, Any]:
     """`name=value` for both, `relevance.name=value` and `exposure.name=value` for one of them."""
     from unveil.errors import unknown
     from unveil.settings import parsed
 
-    options: dict[str, dict[str, Any]] = {"relevance": {}, "exposure": {}}
+    parts = ("relevance", "exposure")
+    options: dict[str, Any] = {}
     for name, value in map(parsed, assignments):
-        task, _, option = name.rpartition(".")
-        if task and task not in options:
-            raise unknown("part of a world", task, options, where=f"--set {name}")
-        for each in [task] if task else options:
-            options[each][option] = value
-    return options["relevance"], options["exposure"]
-
-
-def _tuned(log: "Interactions", fit: "Fit", replicates: int, output: Path) -> "Fit":
-    from unveil.cli.progress import bar
-    from unveil.simulation.fitting.tune import tuned
-
-    kept = output.with_name(f"{output.name}.tuning.jsonl")
-    with bar("tuning") as progress:
-        chosen = tuned(log, fit, replicates, kept, progress)
-    typer.echo(f"best on validation: relevance {_shown(chosen.relevance)}; exposure {_shown(chosen.exposure)}")
-    return chosen
-
-
-def _shown(options: Any) -> str:
-    return ", ".join(f"{name} {value}" for name, value in options.items())
+        part, _, option = name.rpartition(".")
+        if part and part not in parts:
+            raise unknown("part of a world", part, parts, where=f"--set {name}")
+        options |= {f"{each}.{option}": value for each in ([part] if part else parts)}
+    return options

@@ -19,7 +19,7 @@ from unveil.propensity.factors import Factors
 from unveil.simulation.fitting.judge import BIASES, judged
 from unveil.simulation.fitting.observed import observed
 from unveil.simulation.fitting.report import FitReport
-from unveil.simulation.fitting.tasks import Sampling, tasks_of
+from unveil.simulation.fitting.tasks import Sampling, tasks_of, untested
 from unveil.simulation.world import World
 
 Progress = Callable[[int, int], None]
@@ -50,10 +50,26 @@ class Fit:
         """The recipe as it is for relevance, and as it is for exposure."""
         return RECIPES.build(self.recipe, self.relevance), RECIPES.build(self.recipe, self.exposure)
 
-    def tasks(self, tuples: Tuples, seed: np.random.SeedSequence) -> tuple[Task, Task]:
+    @property
+    def sampling(self) -> Sampling:
+        """How the negatives of exposure are drawn."""
+        return Sampling(self.negatives, RECIPES[self.recipe].where, self.redraw)
+
+    def tasks(self, tuples: Tuples) -> tuple[Task, Task]:
         """What is to be learnt: ratings, and exposure."""
-        where = RECIPES[self.recipe].where
-        return tasks_of(tuples, Sampling(self.negatives, where, self.redraw), np.random.default_rng(seed))
+        return tasks_of(tuples, self.sampling, self._seeds()[0])
+
+    def untested(self, tuples: Tuples) -> Tuples:
+        """The tuples that the fit will not be reported on: those that it may be tuned by."""
+        return untested(tuples, self._seeds()[0])
+
+    def learning(self) -> tuple[np.random.Generator, np.random.Generator]:
+        """Chance in learning relevance, and exposure."""
+        _, relevance, exposure = self._seeds()
+        return relevance, exposure
+
+    def _seeds(self) -> list[np.random.Generator]:
+        return [np.random.default_rng(seed) for seed in np.random.SeedSequence(self.seed).spawn(3)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +84,7 @@ def fit_world(log: Interactions, fit: Fit | None = None, progress: Progress | No
     """Learn relevance and exposure from a log with ratings."""
     fit = fit or Fit()
     recipes, tuples = fit.recipes(), observed(log, fit.steps)
-    for_tasks, *for_recipes = np.random.SeedSequence(fit.seed).spawn(3)
-    tasks = fit.tasks(tuples, for_tasks)
-    plans = list(zip(recipes, tasks, map(np.random.default_rng, for_recipes), strict=True))
+    plans = list(zip(recipes, fit.tasks(tuples), fit.learning(), strict=True))
     advance = counted(sum(recipe.work(task) + BIASES.sweeps * task.size for recipe, task, _ in plans), progress)
     (relevance, rated), (exposure, exposed) = (judged(*plan, advance) for plan in plans)
     options = {"relevance": vars(recipes[0]), "exposure": vars(recipes[1])}

@@ -32,10 +32,9 @@ def implicit_worlds(
     for share in liked:
         refuse_no_share(share)
     tuples, recipe = taken(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
-    for_tasks, for_recipe = np.random.SeedSequence(fit.seed).spawn(2)
-    _, task = fit.tasks(tuples, for_tasks)
+    (_, task), (rng, _) = fit.tasks(tuples), fit.learning()
     advance = counted(recipe.work(task) + BIASES.sweeps * task.size, progress)
-    psi, report = judged(recipe, task, np.random.default_rng(for_recipe), advance)
+    psi, report = judged(recipe, task, rng, advance)
     start_U = first_steps(tuples, fit.real_lengths)
     fitted = {"recipe": fit.recipe, "metric": report.metric, "test": report.recipe.test}
     about = {"kind": "implicit", "log": log.fingerprint()[:16], "taken": fitted}

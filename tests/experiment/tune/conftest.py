@@ -5,8 +5,10 @@ import pytest
 
 from tests.experiment.tune.studies import quickest, space, study
 from tests.runs import write_log
+from unveil.experiment.config import Experiment
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.study import Study
+from unveil.experiment.tune.subjects.training import Training
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,12 @@ class Tuned:
     study: Study
     folder: Path
     log: Path
+
+    @property
+    def experiment(self) -> Experiment:
+        """What was tuned."""
+        assert isinstance(self.study.subject, Training)
+        return self.study.subject.experiment
 
     @property
     def values(self) -> list[list[float]]:

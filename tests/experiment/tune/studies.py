@@ -11,6 +11,7 @@ from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.run import Where, tune
 from unveil.experiment.tune.space import Space
 from unveil.experiment.tune.study import Study
+from unveil.experiment.tune.subjects.training import Training
 
 QUICKEST: Mapping[str, Any] = {**TINY, "training.epochs": 2}
 CONTENT = '"model.heads" = [1, 2]\n"model.dropout" = [0.0, 0.2]\n"training.lr" = [0.001, 0.01]\n'
@@ -32,7 +33,7 @@ def quickest(log: Path, changes: Mapping[str, Any] | None = None) -> Experiment:
 
 
 def study(experiment: Experiment, plan: Plan, folder: Path, storage: str | None = None) -> Study:
-    return tune(experiment, plan, Where(folder, storage, PACE), tell=lambda _: None)
+    return tune(Training(experiment), plan, Where(folder, storage, PACE), tell=lambda _: None)
 
 
 def command(log: Path, space: Path, *more: object, settings: Mapping[str, Any] = QUICKEST) -> list[str]:

@@ -21,7 +21,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.ever_rated import EverRated
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.config import Experiment
-from unveil.experiment.tune.objective import Objective, training_rows
+from unveil.experiment.tune.subjects.objective import Objective, training_rows
 from unveil.propensity.position import Position
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.truth import favourites_of

@@ -11,6 +11,7 @@ from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.record import Record, Replicate
 from unveil.experiment.tune.space import Choice, Range, Space
 from unveil.experiment.tune.study import Study
+from unveil.experiment.tune.subjects.training import Training
 
 SPACE = Space("mine", {"model.width": Choice((8, 16)), "training.lr": Range(1e-4, 1e-2, True)})
 
@@ -24,7 +25,8 @@ FAILED = Record(9, "failed", {"model.width": 8, "training.lr": 1e-2}, None, why=
 
 
 def study(*records: Record, plan: Plan | None = None) -> Study:
-    return Study("mine", plan or Plan(SPACE, replicates=1), Experiment.of("quick"), "f", "journal", records)
+    subject = Training(Experiment.of("quick"), truth=True)
+    return Study("mine", plan or Plan(SPACE, replicates=1), subject, "f", "journal", records)
 
 
 def test_one_trial_is_enough_for_a_page() -> None:
@@ -37,7 +39,7 @@ def test_one_trial_is_enough_for_a_page() -> None:
 
 
 def test_all_parts_of_a_page() -> None:
-    plan = Plan(SPACE, replicates=1, sampler="tpe", prune=True, truth=True)
+    plan = Plan(SPACE, replicates=1, sampler="tpe", prune=True)
     text = render(
         page(study(*(record(entry, entry % 2 + entry / 100) for entry in range(6)), plan=plan), "unveil tune")
     )
@@ -68,4 +70,9 @@ def test_spaces_are_in_the_package() -> None:
     import unveil.experiment
 
     (root,) = unveil.experiment.__path__
-    assert {path.stem for path in (Path(root) / "spaces").glob("*.toml")} == {"paper", "paper-ml-20m"}
+    assert {path.stem for path in (Path(root) / "spaces").glob("*.toml")} == {
+        "paper",
+        "paper-exposure",
+        "paper-ml-20m",
+        "paper-relevance",
+    }

@@ -25,6 +25,7 @@ from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.record import Record
 from unveil.experiment.tune.run import Crew, Where, tune
 from unveil.experiment.tune.storage import JOURNAL, opened
+from unveil.experiment.tune.subjects.training import Training
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
 COMPLETE = optuna.trial.TrialState.COMPLETE
@@ -146,7 +147,7 @@ def test_the_trial_of_a_killed_worker_is_gone_on_with(tuned: Tuned, tmp_path: Pa
     assert [trial.state for trial in left] == [optuna.trial.TrialState.RUNNING]
     experiment = quickest(tuned.log, {"training.epochs": 40, "training.patience": None})
     plan = Plan(space(tmp_path), trials=1, replicates=1)
-    found = tune(experiment, plan, Where(folder, pace=PACE), watch=listener, tell=lambda _: None)
+    found = tune(Training(experiment), plan, Where(folder, pace=PACE), watch=listener, tell=lambda _: None)
     assert 2 / 40 <= listener.shares[0] < 1  # from the last checkpoint, not from the start
     assert [each.attempts for each in found.records] == [2]
     assert finished_once(trials_of(folder), 1) == {os.getpid()}
@@ -183,7 +184,7 @@ def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> Non
     crew = Crew(Processes(2), 2)
     seen = Seen()
     where = Where(tmp_path / "study", None, PACE)
-    found = tune(tuned.study.experiment, tuned.study.plan, where, watch=seen, tell=lambda _: None, crew=crew)
+    found = tune(Training(tuned.experiment), tuned.study.plan, where, watch=seen, tell=lambda _: None, crew=crew)
     assert [[each.value for each in record.replicates] for record in found.records] == tuned.values
     assert os.getpid() not in finished_once(trials_of(tmp_path / "study"), 4)  # quick trials may all be one worker's
     assert seen.looks > 4
@@ -192,7 +193,7 @@ def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> Non
 def test_workers_that_are_all_lost_are_told_and_nothing_is(tuned: Tuned, tmp_path: Path) -> None:
     where = Where(tmp_path / "study", None, PACE)
     with pytest.raises(UnveilError, match="0 of 4 trials are over, and every worker is gone: it rained"):
-        tune(tuned.study.experiment, tuned.study.plan, where, tell=lambda _: None, crew=Crew(Rain(), 2))
+        tune(Training(tuned.experiment), tuned.study.plan, where, tell=lambda _: None, crew=Crew(Rain(), 2))
     assert (tmp_path / "study" / "study.json").exists()
 
 

@@ -21,6 +21,7 @@ from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.run import Where, tune
 from unveil.experiment.tune.storage import join
+from unveil.experiment.tune.subjects.training import Training
 from unveil.experiment.tune.winner import as_toml
 from unveil.locking import alone_in
 from unveil.simulation.builtin import WorldSpec
@@ -30,7 +31,7 @@ from unveil.simulation.world import World
 def test_every_trial_has_the_settings_of_its_number_and_the_mean_of_its_replicates(tuned: Tuned) -> None:
     found = tuned.study
     assert [each.entry for each in found.records] == [0, 1, 2, 3]
-    expected = found.plan.settings(0, lambda settings: is_valid(found.experiment, settings))
+    expected = found.plan.settings(0, lambda settings: is_valid(found.subject, settings))
     assert [each.settings for each in found.records] == expected
     assert [each.value for each in found.records] == [pytest.approx(np.mean(values)) for values in tuned.values]
     assert [[len(one.curve) for one in each.replicates] for each in found.records] == [[2, 2]] * 4
@@ -39,7 +40,7 @@ def test_every_trial_has_the_settings_of_its_number_and_the_mean_of_its_replicat
 def test_a_replicate_is_the_training_of_its_settings_and_seed(tuned: Tuned, tmp_path: Path) -> None:
     """Replicates are paired: r has the same seed in every trial, and a plain run with it gives the same figure."""
     record = tuned.study.records[2]
-    experiment = tuned.study.experiment.changed({**record.settings, "training.seed": 1})
+    experiment = tuned.experiment.changed({**record.settings, "training.seed": 1})
     fitted = run(experiment, tmp_path / "run", tell=lambda _: None).fitted
     assert fitted.best is not None
     assert (fitted.best.value, fitted.best.epoch) == (record.replicates[1].value, record.replicates[1].epoch)
@@ -49,7 +50,7 @@ def test_the_best_is_written_as_settings_that_can_be_trained(tuned: Tuned) -> No
     best = max(tuned.study.records, key=lambda each: each.value or 0.0)
     assert tuned.study.best == best
     written = Experiment.of(tuned.folder / "best.toml")
-    assert written == tuned.study.experiment.changed(best.settings)
+    assert written == tuned.experiment.changed(best.settings)
     assert (tuned.folder / "best.toml").read_text() == as_toml(
         written,
         "The best of 4 trials of study study (space space, random search):\n"
@@ -76,7 +77,7 @@ def test_the_files(tuned: Tuned) -> None:
 
 def test_a_finished_study_is_read_and_not_done_again_and_grows(tuned: Tuned, tmp_path: Path) -> None:
     """The first trials of a larger study are those of the smaller one."""
-    folder, experiment = tmp_path / "study", tuned.study.experiment
+    folder, experiment = tmp_path / "study", tuned.experiment
     small = study(experiment, replace(tuned.study.plan, trials=1), folder)
     assert small.records == [replace(tuned.study.records[0], replicates=small.records[0].replicates)]
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("training.jsonl")}
@@ -90,7 +91,7 @@ def test_a_finished_study_is_read_and_not_done_again_and_grows(tuned: Tuned, tmp
 
 
 def test_another_study_is_not_joined(tuned: Tuned, tmp_path: Path) -> None:
-    experiment, plan = tuned.study.experiment, tuned.study.plan
+    experiment, plan = tuned.experiment, tuned.study.plan
     folder = tuned.folder
 
     def refused(experiment: Experiment = experiment, plan: Plan = plan, storage: str | None = None) -> str:
@@ -114,9 +115,9 @@ def test_another_study_is_not_joined(tuned: Tuned, tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_left_alone(tuned: Tuned, tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(UnveilError, match="something else than a study"):
-        study(tuned.study.experiment, tuned.study.plan, tmp_path)
+        study(tuned.experiment, tuned.study.plan, tmp_path)
     with pytest.raises(UnveilError, match="is a file"):
-        study(tuned.study.experiment, tuned.study.plan, tmp_path / "letter.txt")
+        study(tuned.experiment, tuned.study.plan, tmp_path / "letter.txt")
 
 
 def test_a_damaged_journal_is_told(tuned: Tuned, tmp_path: Path) -> None:
@@ -125,19 +126,19 @@ def test_a_damaged_journal_is_told(tuned: Tuned, tmp_path: Path) -> None:
     lines = (folder / "journal.log").read_text().splitlines(keepends=True)
     (folder / "journal.log").write_text("".join([*lines[:5], lines[5][:20], *lines[6:]]))
     with pytest.raises(UnveilError, match="the study's journal is damaged"):
-        study(tuned.study.experiment, tuned.study.plan, folder)
+        study(tuned.experiment, tuned.study.plan, folder)
 
 
 def test_settings_that_cannot_be_trained_are_a_result(tuned: Tuned, tmp_path: Path) -> None:
     wild = space(tmp_path, '"training.lr" = [0.01, 1e30]\n"training.clip" = [1e30]')
-    found = study(tuned.study.experiment, Plan(wild, replicates=1, sampler="grid"), tmp_path / "study")
+    found = study(tuned.experiment, Plan(wild, replicates=1, sampler="grid"), tmp_path / "study")
     good, bad = found.records
     assert (good.state, bad.state) == ("complete", "failed")
     assert bad.why
     assert found.best == good
     only = space(tmp_path, '"training.lr" = [1e30]\n"training.clip" = [1e30]')
     with pytest.raises(UnveilError, match="all trials failed; the first: "):
-        study(tuned.study.experiment, Plan(only, replicates=1, sampler="grid"), tmp_path / "none")
+        study(tuned.experiment, Plan(only, replicates=1, sampler="grid"), tmp_path / "none")
 
 
 def test_an_option_that_the_estimator_does_not_have_is_found_before_anything_is_written(
@@ -145,7 +146,7 @@ def test_an_option_that_the_estimator_does_not_have_is_found_before_anything_is_
 ) -> None:
     wrong = space(tmp_path, '"estimator.exponnet" = [0.1, 0.2]')
     with pytest.raises(UnveilError, match="exponent"):
-        study(tuned.study.experiment.changed({"estimator.name": "itps"}), Plan(wrong), tmp_path / "study")
+        study(tuned.experiment.changed({"estimator.name": "itps"}), Plan(wrong), tmp_path / "study")
     assert not (tmp_path / "study").exists()
 
 
@@ -165,11 +166,11 @@ def test_stopping_gives_the_trial_back_and_the_same_call_goes_on(tuned: Tuned, t
 
     plan, where = replace(tuned.study.plan, trials=2), Where(tmp_path / "study", f"sqlite:///{tmp_path}/s.db", PACE)
     with pytest.raises(KeyboardInterrupt):
-        tune(tuned.study.experiment, plan, where, watch=Impatient(), tell=lambda _: None)
+        tune(Training(tuned.experiment), plan, where, watch=Impatient(), tell=lambda _: None)
     assert "The best of 1 trial of" in (tmp_path / "study" / "best.toml").read_text()
     unfinished = "The study is not finished: 1 of 2 trials are over."
     assert unfinished in (tmp_path / "study" / "index.html").read_text()
-    found = tune(tuned.study.experiment, plan, where, tell=lambda _: None)
+    found = tune(Training(tuned.experiment), plan, where, tell=lambda _: None)
     assert [each.attempts for each in found.records] == [1, 2]
     assert [each.value for each in found.records] == [each.value for each in tuned.study.records[:2]]
     assert "The best of 2 trials of" in (tmp_path / "study" / "best.toml").read_text()
@@ -183,9 +184,9 @@ def test_a_trial_without_a_place_is_given_back_at_once(tuned: Tuned, tmp_path: P
     (folder / "study.json").write_text('{"storage": "journal"}')
     (folder / "trials").write_text("in the way")
     with pytest.raises(UnveilError, match="trials"):
-        study(tuned.study.experiment, plan, folder)
+        study(tuned.experiment, plan, folder)
     (folder / "trials").unlink()
-    found = study(tuned.study.experiment, plan, folder)
+    found = study(tuned.experiment, plan, folder)
     assert [(each.value, each.attempts) for each in found.records] == [(tuned.study.records[0].value, 2)]
 
 
@@ -226,14 +227,14 @@ def test_who_takes_a_trial_over_waits_until_its_folder_is_free(tuned: Tuned, tmp
     (folder / "study.json").write_text('{"storage": "journal"}')
     with ExitStack() as other:
         other.enter_context(alone_in(folder / "trials" / "000"))
-        found = tune(tuned.study.experiment, plan, Where(folder, pace=PACE), watch=Late(), tell=lambda _: None)
+        found = tune(Training(tuned.experiment), plan, Where(folder, pace=PACE), watch=Late(), tell=lambda _: None)
     assert [each.value for each in found.records] == [tuned.study.records[0].value]
     assert [each.attempts for each in found.records] == [1]
 
 
 def test_guesses_learn_from_what_was_found_and_come_again_for_a_seed(tuned: Tuned, tmp_path: Path) -> None:
     where = space(tmp_path, '"training.lr" = {low = 1e-5, high = 0.03, log = true}\n"model.heads" = [1, 2, 4]')
-    experiment = tuned.study.experiment.changed({"training.epochs": 1, "model.width": 12})
+    experiment = tuned.experiment.changed({"training.epochs": 1, "model.width": 12})
     plan = Plan(where, trials=12, replicates=1, sampler="tpe")
     once, twice = (study(experiment, plan, tmp_path / name) for name in ("once", "twice"))
     assert [each.settings for each in once.records] == [each.settings for each in twice.records]
@@ -245,7 +246,7 @@ def test_guesses_learn_from_what_was_found_and_come_again_for_a_seed(tuned: Tune
 
 def test_hopeless_trials_are_stopped_where_asked(tuned: Tuned, tmp_path: Path) -> None:
     where = space(tmp_path, '"training.lr" = {low = 1e-6, high = 0.03, log = true}')
-    experiment = tuned.study.experiment.changed({"training.epochs": 4})
+    experiment = tuned.experiment.changed({"training.epochs": 4})
     found = study(experiment, Plan(where, trials=9, replicates=1, prune=True), tmp_path / "study")
     pruned = [each for each in found.records if each.state == "pruned"]
     assert pruned

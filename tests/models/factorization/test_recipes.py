@@ -63,10 +63,6 @@ class TestEveryRecipe:
         np.testing.assert_array_equal(one.test_N, same.test_N)
         assert (one.test_N != other.test_N).any()
 
-    def test_its_grid_is_of_its_own_options(self, recipe: str, of: str) -> None:
-        grid = RECIPES[recipe].grid
-        RECIPES.build(recipe, {name: values[0] for name, values in grid.items()})
-
 
 def test_negatives_are_drawn_anew_for_each_epoch_unless_fixed() -> None:
     rng = np.random.default_rng(0)

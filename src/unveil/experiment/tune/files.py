@@ -3,9 +3,9 @@
 ```
 study.json         what was planned, with what, and the best; made first, to say what the folder is
 journal.log        Optuna's journal, unless the study is in a database
-trials/NNN/rM/     training of replicate M of trial NNN: a line an epoch, and while it lasts a checkpoint
+trials/NNN/rM/     replicate M of trial NNN: of a training a line an epoch, and while it lasts a checkpoint
 trials.csv         a row a trial
-best.toml          the winning settings: unveil train LOG --config best.toml
+best.toml          the winning settings, as a config of `unveil train` or `unveil world fit`
 index.html         the report
 ```
 """
@@ -20,7 +20,6 @@ from unveil.experiment.folder import read_json, versions, write_json
 from unveil.experiment.report import write_page
 from unveil.experiment.tune.page import page
 from unveil.experiment.tune.study import Study
-from unveil.experiment.tune.winner import as_toml
 from unveil.experiment.tune.words import spread
 from unveil.files import explained, write_whole
 from unveil.wording import quantity
@@ -61,7 +60,7 @@ def write(folder: Path, study: Study, command: str) -> None:
     best = study.best
     write_json(folder / STUDY, {**_about(study), "command": command, "best": _best(study)})
     write_whole(folder / TABLE, _table(study))
-    write_whole(folder / BEST, as_toml(study.winner, _head(study, best.entry)))
+    write_whole(folder / BEST, study.winner.toml(_head(study, best.entry)))
     write_page(page(study, command), folder / PAGE)
 
 
@@ -73,8 +72,9 @@ def _about(study: Study) -> dict[str, Any]:
         "log": study.fingerprint,
         "metric": f"validation {study.metric}",
         "space": {"name": plan.space.name, "settings": plan.space.plain()},
-        **{name: getattr(plan, name) for name in ("sampler", "replicates", "prune", "truth")},
-        "seed": study.experiment.training.seed,
+        **{name: getattr(plan, name) for name in ("sampler", "replicates", "prune")},
+        "judging": study.subject.words.judging,
+        "seed": study.subject.seed,
         "versions": versions(),
     }
 
@@ -110,7 +110,7 @@ def _table(study: Study) -> str:
                 off,
                 *(one.value for one in each.replicates),
                 *missing,
-                *(one.epoch for one in each.replicates),
+                *("" if one.epoch is None else one.epoch for one in each.replicates),
                 *missing,
                 round(each.seconds, 2),
                 each.attempts,
@@ -126,5 +126,5 @@ def _head(study: Study, entry: int) -> str:
         f"The best of {trials} of study {study.name} (space {study.plan.space.name}, {study.plan.sampler} search):\n"
         f"trial {entry}, mean validation {study.metric} {study.best.value:.4f} over "
         f"{quantity(study.plan.replicates, 'replicate')}.\n"
-        "unveil train LOG --config THIS-FILE -o RUN"
+        f"{study.subject.words.command.format(config='THIS-FILE')}"
     )

@@ -34,6 +34,11 @@ class Ledger:
     size: int
     watch: Watch = field(default_factory=Watch)
 
+    @property
+    def lower(self) -> bool:
+        """Whether less is better."""
+        return bool(self.study.direction == optuna.study.StudyDirection.MINIMIZE)
+
     def trials(self) -> Sequence["FrozenTrial"]:
         """All attempts, as the storage has them now."""
         return self.study.get_trials(deepcopy=False)

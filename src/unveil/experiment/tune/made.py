@@ -1,6 +1,5 @@
 """How a study was made, in sentences."""
 
-from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.words import value_text
 from unveil.wording import quantity
@@ -16,8 +15,6 @@ _SEARCH = {
         "worked on it and how fast. Combinations that no model can have were guessed anew."
     ),
 }
-_TRUE = "Validation asked for the true favourite of each user, as in the paper's semi-synthetic study."
-_TAKEN = "Validation asked for what users took next."
 
 
 def made(study: Study) -> list[str]:
@@ -27,7 +24,7 @@ def made(study: Study) -> list[str]:
     return [
         f"Space {plan.space.name}: {tried}.",
         f"{_SEARCH[plan.sampler]} {_pruning(study)}",
-        f"{_seeds(study)} {_judging(study, plan)}",
+        f"{_seeds(study)} {study.subject.words.judging}",
         _mishaps(study),
     ]
 
@@ -39,12 +36,7 @@ def _pruning(study: Study) -> str:
 
 
 def _seeds(study: Study) -> str:
-    first = study.experiment.training.seed
-    return f"Replicate r is seeded with {first} + r in every trial, so that trials are compared in pairs."
-
-
-def _judging(study: Study, plan: Plan) -> str:
-    return f"{_TRUE if plan.truth else _TAKEN} Ranking: {study.experiment.evaluation.validation}."
+    return f"Replicate r has the same seed in every trial (from {study.subject.seed} on): they are compared in pairs."
 
 
 def _mishaps(study: Study) -> str:

@@ -27,18 +27,6 @@ from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.words import figure, settings_text, short, spread, value_text
 from unveil.wording import quantity
 
-_SEVERAL = (
-    "Each trial trains a model with other settings, several times with other seeds, and is judged by the mean of its "
-    "replicates on the validation cases. The test cases were not looked at."
-)
-_ONCE = (
-    "Each trial trains a model with other settings, once, and is judged on the validation cases: how much another seed "
-    "would change is not known. The test cases were not looked at."
-)
-_CHOSEN = (
-    "The best of many is chosen by the very figures shown here, so its own figure is too good by chance. How good the "
-    "settings are, only the test cases of a run with them can say."
-)
 _IMPORTANT = (
     "The share of the variation between trials that knowing this setting alone explains, less what its number of "
     "values would explain by chance (ε²). What settings do together belongs to none of them alone, so the shares need "
@@ -51,16 +39,16 @@ _FEW = 10
 
 def page(study: Study, command: str) -> Page:
     """The whole page."""
-    best, once = study.best, study.plan.replicates == 1
+    best, once, words = study.best, study.plan.replicates == 1, study.subject.words
     judged = "best" if once else "best mean"
     off = "" if once else " (± standard deviation of its replicates)"
     return Page(
         title=f"Tuning: {study.name}",
-        lede=_ONCE if once else _SEVERAL,
+        lede=words.once if once else words.several,
         key_figures=[
             KeyFigure(figure(best), f"{judged} validation {study.metric}{off}"),
             KeyFigure(
-                str(study.count("complete")), f"complete trials of {quantity(study.plan.replicates, 'training')}"
+                str(study.count("complete")), f"complete trials of {quantity(study.plan.replicates, words.unit)}"
             ),
             KeyFigure(
                 f"{sum(each.seconds for each in study.records) / 3600:.2f} h", "of training, all trials together"
@@ -83,26 +71,44 @@ def _unfinished(study: Study) -> list[Block]:
 
 
 def _best(study: Study) -> list[Block]:
-    best = study.best
+    best, words = study.best, study.subject.words
     rows: list[list[Cell | str]] = [[name, value_text(value)] for name, value in best.settings.items()]
+    table = Table(f"Trial {best.entry}: {settings_text(best.settings)}", [Column("setting"), Column("value")], rows)
+    return [table, Code(words.command.format(config="best.toml")), Note(words.chosen), *_replicates(study)]
+
+
+def _replicates(study: Study) -> list[Block]:
+    """How the replicates of the best came to their values, where they were judged on their way."""
+    best = study.best
+    if study.subject.epochs is None:
+        return [_value_table(best)] if len(best.replicates) > 1 else []
     several = (
         f"Thin: each of {quantity(len(best.replicates), 'replicate')}. Thick: their mean where all of them were "
         "validated. The best epoch of each replicate counts."
     )
-    drawn = Figure(
-        f"Validation {study.metric} of trial {best.entry} by epoch",
-        curve(best, study.metric),
-        f"Validation {study.metric} of the best trial by epoch, for each replicate and on average.",
-        several if len(best.replicates) > 1 else "The best epoch counts.",
-        _curve_table(best),
+    return [
+        Figure(
+            f"Validation {study.metric} of trial {best.entry} by epoch",
+            curve(best, study.metric),
+            f"Validation {study.metric} of the best trial by epoch, for each replicate and on average.",
+            several if len(best.replicates) > 1 else "The best epoch counts.",
+            _curve_table(best),
+        )
+    ]
+
+
+def _value_table(best: Record) -> Table:
+    rows: list[list[Cell | str]] = [
+        [str(place), number(each.value, 4), number(each.seconds, 1)] for place, each in enumerate(best.replicates)
+    ]
+    return Table(
+        "Replicates of the best trial", [Column("replicate"), Column("value", True), Column("seconds", True)], rows
     )
-    table = Table(f"Trial {best.entry}: {settings_text(best.settings)}", [Column("setting"), Column("value")], rows)
-    return [table, Code("unveil train LOG --config best.toml -o RUN"), Note(_CHOSEN), drawn]
 
 
 def _curve_table(best: Record) -> Table:
     rows: list[list[Cell | str]] = [
-        [str(place), number(each.value, 4), count(each.epoch), number(each.seconds, 1)]
+        [str(place), number(each.value, 4), count(each.epoch or 0), number(each.seconds, 1)]
         for place, each in enumerate(best.replicates)
     ]
     columns = [Column("replicate"), Column("best value", True), Column("at epoch", True), Column("seconds", True)]

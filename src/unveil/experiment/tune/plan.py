@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
-from unveil.experiment.folder import identity
 from unveil.experiment.tune.draws import Valid, grid_settings, random_settings
 from unveil.experiment.tune.space import Settings, Space
+from unveil.experiment.tune.subjects.base import Bench, Subject
 
 Sampler = Literal["random", "tpe", "grid"]
 
@@ -25,7 +24,6 @@ class Plan:
     replicates: int = 3
     sampler: Sampler = "random"
     prune: bool = False  # stop trials early whose first replicate falls behind; the paper does not
-    truth: bool = False  # validate on what users would have liked best: a world must be known
 
     def __post_init__(self) -> None:
         for name in ("trials", "replicates"):
@@ -39,25 +37,20 @@ class Plan:
             return grid_settings(self.space, self.trials, valid)
         return random_settings(self.space, self.trials or USUAL, seed, valid)
 
-    def identity(self, experiment: Experiment, fingerprint: str, world: str | None) -> dict[str, Any]:
+    def identity(self, subject: Subject, bench: Bench) -> dict[str, Any]:
         """What decides the figures of a study; the number of trials does not: a study may grow.
 
         The log is told by its fingerprint, the world by its origin.
         """
-        how = {name: getattr(self, name) for name in ("replicates", "sampler", "prune", "truth")}
-        return {
-            "log": fingerprint,
-            "world": world,
-            "settings": identity(experiment),
-            "space": self.space.plain(),
-            **how,
-        }
+        how = {name: getattr(self, name) for name in ("replicates", "sampler", "prune")}
+        data = {"log": bench.fingerprint, "world": bench.world}
+        return {**data, **subject.identity(), "space": self.space.plain(), **how}
 
 
-def is_valid(experiment: Experiment, settings: Mapping[str, Any]) -> bool:
-    """Whether a recipe can have these settings together, e.g. a width that is a multiple of the heads."""
+def is_valid(subject: Subject, settings: Mapping[str, Any]) -> bool:
+    """Whether a subject can have these settings together, e.g. a width that is a multiple of the heads."""
     try:
-        experiment.recipe.changed(settings)
+        subject.changed(settings)
     except UnveilError:
         return False
     return True

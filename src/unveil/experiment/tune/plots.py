@@ -41,7 +41,7 @@ def importance_bars(found: Sequence[Importance], slug: str = "importance") -> Dr
 
 def parallel(records: Sequence[Record], space: Space, metric: str, slug: str = "parallel") -> Drawing:
     """A line for each complete trial through its settings to its value; the best fifth in colour, the best thick."""
-    complete = sorted((each for each in records if each.value is not None), key=lambda each: each.value or 0.0)
+    complete = sorted((each for each in records if each.value is not None), key=lambda each: each.score or 0.0)
     names = [name for name in space.dimensions if len({str(each.settings[name]) for each in complete}) > 1]
     values = [each.value or 0.0 for each in complete]
     low, high = min(values), max(values)

@@ -25,12 +25,12 @@ REPLICATES = "replicates"
 
 @dataclass(frozen=True)
 class Replicate:
-    """One training of a trial: its best validation, and all of them by epoch."""
+    """One training of a trial: its best validation, and all of them by epoch; a fit has one, at its end."""
 
     value: float
-    epoch: int
+    epoch: int | None
     seconds: float
-    curve: Sequence[tuple[int, float]]
+    curve: Sequence[tuple[int, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,12 @@ class Record:
     replicates: Sequence[Replicate] = ()
     attempts: int = 1
     why: str | None = None  # it failed
+    lower: bool = False  # less is better
+
+    @property
+    def score(self) -> float | None:
+        """The value, turned so that more is better."""
+        return -self.value if self.lower and self.value is not None else self.value
 
     @property
     def over(self) -> bool:
@@ -56,27 +62,27 @@ class Record:
         return sum(each.seconds for each in self.replicates)
 
 
-def records(trials: Sequence["FrozenTrial"], size: int) -> list[Record]:
-    """The entries that have a trial, in order."""
+def records(trials: Sequence["FrozenTrial"], size: int, *, lower: bool = False) -> list[Record]:
+    """The entries that have a trial, in order; `lower`: less is better."""
     found = {
         entry: (owner(attempts), sum(WORKER in trial.user_attrs for trial in attempts))  # others gave way at once
         for entry, attempts in by_entry(trials).items()
         if entry < size
     }
-    return [_record(entry, trial, begun) for entry, (trial, begun) in sorted(found.items()) if trial is not None]
+    return [_record(entry, trial, begun, lower) for entry, (trial, begun) in sorted(found.items()) if trial is not None]
 
 
 def best_of(found: Sequence[Record]) -> Record | None:
-    """The highest mean; the first of equals."""
-    complete = [each for each in found if each.value is not None]
-    return max(complete, key=lambda each: each.value or 0.0, default=None)
+    """The best mean; the first of equals."""
+    complete = [each for each in found if each.score is not None]
+    return max(complete, key=lambda each: each.score or 0.0, default=None)
 
 
-def _record(entry: int, trial: "FrozenTrial", attempts: int) -> Record:
+def _record(entry: int, trial: "FrozenTrial", attempts: int, lower: bool) -> Record:
     state = _STATES[trial.state]
     replicates = [
         Replicate(each["value"], each["epoch"], each["seconds"], [(int(e), float(v)) for e, v in each["curve"]])
         for each in trial.user_attrs.get(REPLICATES, [])
     ]
     value = trial.value if state == "complete" else None
-    return Record(entry, state, dict(trial.params), value, replicates, attempts, trial.user_attrs.get(WHY))
+    return Record(entry, state, dict(trial.params), value, replicates, attempts, trial.user_attrs.get(WHY), lower)

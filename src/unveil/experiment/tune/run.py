@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
-from unveil.experiment.announce import Tell, tell_data, tell_training
-from unveil.experiment.config import Experiment
+from unveil.experiment.announce import Tell
 from unveil.experiment.grid.job import Engine, Event
-from unveil.experiment.run import origin_of, world_of
 from unveil.experiment.tune.alive import Pace, Watch
 from unveil.experiment.tune.crew import Hand, overseen
 from unveil.experiment.tune.files import begin, refuse_elsewhere, refuse_unfit, write
 from unveil.experiment.tune.ledger import Ledger
 from unveil.experiment.tune.library import optuna
-from unveil.experiment.tune.objective import Objective
 from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent, Watcher
 from unveil.experiment.tune.record import Record
@@ -26,6 +23,7 @@ from unveil.experiment.tune.sampler import TPE, ByEntry, distributions
 from unveil.experiment.tune.space import Settings
 from unveil.experiment.tune.storage import join, opened, refuse_silent
 from unveil.experiment.tune.study import Study
+from unveil.experiment.tune.subjects.base import Bench, Subject
 from unveil.experiment.tune.work import Worker
 
 if TYPE_CHECKING:
@@ -57,19 +55,19 @@ class Crew:
     engine: Engine
     size: int
 
-    def events(self, experiment: Experiment, plan: Plan, where: Where, command: str) -> Iterator[Event]:
+    def events(self, subject: Subject, plan: Plan, where: Where, command: str) -> Iterator[Event]:
         """Start them."""
         there = replace(where, folder=where.folder.resolve())
-        part = partial(_take_part, experiment, plan, there, command)
+        part = partial(_take_part, subject, plan, there, command)
         return self.engine.run([Hand(number, part) for number in range(self.size)])
 
 
-def _take_part(experiment: Experiment, plan: Plan, where: Where, command: str, watch: Watcher) -> None:
-    tune(experiment, plan, where, watch=watch, tell=lambda _: None, command=command)
+def _take_part(subject: Subject, plan: Plan, where: Where, command: str, watch: Watcher) -> None:
+    tune(subject, plan, where, watch=watch, tell=lambda _: None, command=command)
 
 
 def tune(
-    experiment: Experiment,
+    subject: Subject,
     plan: Plan,
     where: Where,
     *,
@@ -85,20 +83,15 @@ def tune(
     refuse_unfit(where.folder)
     refuse_elsewhere(where.folder, where.shown)
     refuse_silent(where.storage)
-    log = experiment.data.load()
-    split = experiment.data.parts(log)
-    tell_data(log, split, tell)
-    world = world_of(experiment, log)
-    objective = Objective.of(experiment, log, split, world, truth=plan.truth, tried=plan.space.dimensions.keys())
-    settings = _settings(experiment, plan, objective, tell)
-    study = Study(where.folder.resolve().name, plan, experiment, log.fingerprint(), where.shown, [], len(settings))
+    _refuse_pruning(subject, plan)
+    bench = subject.bench(plan.space.dimensions.keys(), tell)
+    settings = _settings(subject, plan, bench, tell)
+    study = Study(where.folder.resolve().name, plan, subject, bench.fingerprint, where.shown, [], len(settings))
     with _storage(where, study) as storage:
-        ledger = _ledger(study, storage, settings, origin_of(world), where.pace)
-        worker = Worker(
-            ledger, objective, plan.replicates, where.folder, study.fingerprint, watch or Silent(), where.pace
-        )
+        ledger = _ledger(study, storage, settings, bench, where.pace)
+        worker = Worker(ledger, bench, plan.replicates, where.folder, watch or Silent(), where.pace)
         try:
-            found = worker.work() if crew is None else overseen(worker, crew.events(experiment, plan, where, command))
+            found = worker.work() if crew is None else overseen(worker, crew.events(subject, plan, where, command))
         except KeyboardInterrupt:
             _write_so_far(where.folder, study, worker.records(), command)
             raise
@@ -124,21 +117,27 @@ def _storage(where: Where, study: Study) -> Iterator["BaseStorage"]:
         yield storage
 
 
-def _settings(experiment: Experiment, plan: Plan, objective: Objective, tell: Tell) -> list[Settings]:
+def _refuse_pruning(subject: Subject, plan: Plan) -> None:
+    if plan.prune and subject.epochs is None:
+        hint = "Leave it out."
+        raise UnveilError("nothing can be stopped early that is judged at its end only", where="--prune", hint=hint)
+
+
+def _settings(subject: Subject, plan: Plan, bench: Bench, tell: Tell) -> list[Settings]:
     """The settings of all trials; the first of them is built, to find what is wrong before anything is trained."""
-    plan.space.check(experiment.recipe.changed)
-    found = plan.settings(experiment.training.seed, partial(is_valid, experiment))
-    tell_training(objective.ready(objective.recipe_of(found[0])), tell)
+    plan.space.check(subject.changed)
+    found = plan.settings(subject.seed, partial(is_valid, subject))
+    bench.announce(found[0], tell)
     if plan.trials is not None and len(found) < plan.trials:
         tell(f"trials     {len(found)} instead of {plan.trials}: the space has no more combinations")
     return found
 
 
-def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], world: str | None, pace: Pace) -> Ledger:
-    experiment, plan = study.experiment, study.plan
+def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], bench: Bench, pace: Pace) -> Ledger:
+    subject, plan = study.subject, study.plan
     spread = distributions(plan.space)
-    guess = TPE(experiment.training.seed, partial(is_valid, experiment)) if plan.sampler == "tpe" else None
-    warm_up = int(_WARM_UP * experiment.training.epochs)
+    guess = TPE(subject.seed, partial(is_valid, subject)) if plan.sampler == "tpe" else None
+    warm_up = int(_WARM_UP * (subject.epochs or 0))
     pruner: optuna.pruners.BasePruner = (
         optuna.pruners.MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=warm_up)
         if plan.prune
@@ -149,7 +148,8 @@ def _ledger(study: Study, storage: "BaseStorage", settings: list[Settings], worl
         storage,
         ByEntry(settings, spread, guess),
         pruner,
-        plan.identity(experiment, study.fingerprint, world),
+        plan.identity(subject, bench),
+        lower=subject.lower,
     )
     return Ledger(joined, spread, _size(joined, len(settings)), Watch(pace))
 

@@ -111,11 +111,17 @@ def _first_line(error: BaseException) -> str:
     return str(cause).strip().split("\n", maxsplit=1)[0][:300]
 
 
-def join(name: str, storage: "BaseStorage", sampler: Any, pruner: Any, identity: Mapping[str, Any]) -> "optuna.Study":
+def join(
+    name: str, storage: "BaseStorage", sampler: Any, pruner: Any, identity: Mapping[str, Any], *, lower: bool = False
+) -> "optuna.Study":
     """The study of that name, made if it is not there; one that was begun with anything else is refused."""
     try:
         study = optuna.create_study(
-            storage=storage, study_name=name, sampler=sampler, pruner=pruner, direction="maximize"
+            storage=storage,
+            study_name=name,
+            sampler=sampler,
+            pruner=pruner,
+            direction="minimize" if lower else "maximize",
         )
         study.set_user_attr(IDENTITY, dict(identity))
     except optuna.exceptions.DuplicatedStudyError:

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.record import Record, best_of
+from unveil.experiment.tune.subjects.base import Subject
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The trials of a plan on an experiment; `fingerprint` is the log's, `storage` names no password.
+    """The trials of a plan on a subject; `fingerprint` is the log's, `storage` names no password.
 
     Of `size` trials there may be fewer, where the study was stopped.
     """
 
     name: str
     plan: Plan
-    experiment: Experiment
+    subject: Subject
     fingerprint: str
     storage: str
     records: Sequence[Record]
@@ -27,11 +27,11 @@ class Study:
     @property
     def metric(self) -> str:
         """What trials are compared by, e.g. NDCG@10."""
-        return self.experiment.training.monitor
+        return self.subject.metric
 
     @property
     def best(self) -> Record:
-        """The trial of the highest mean over its replicates; the first of equals."""
+        """The trial of the best mean over its replicates; the first of equals."""
         found = best_of(self.records)
         if found is None:
             why = next((each.why for each in self.records if each.why), None)
@@ -39,9 +39,9 @@ class Study:
         return found
 
     @property
-    def winner(self) -> Experiment:
-        """The experiment with the settings of the best trial."""
-        return self.experiment.changed(self.best.settings)
+    def winner(self) -> Subject:
+        """The subject with the settings of the best trial."""
+        return self.subject.changed(self.best.settings)
 
     def count(self, state: str) -> int:
         """How many trials ended so."""
@@ -54,4 +54,4 @@ class Study:
 
     def ranked(self) -> list[Record]:
         """The best first; those without a value last, in order."""
-        return sorted(self.records, key=lambda each: (each.value is None, -(each.value or 0.0), each.entry))
+        return sorted(self.records, key=lambda each: (each.score is None, -(each.score or 0.0), each.entry))

@@ -7,7 +7,7 @@ from typing import Any
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
-from unveil.settings import flattened, plain
+from unveil.settings import flattened, plain, toml_value
 from unveil.training.presets import PRESETS
 
 
@@ -21,7 +21,7 @@ def as_toml(experiment: Experiment, head: str) -> str:
         lines.append(f"extends = {json.dumps(ground)}")
     for section, values in tree.items():
         lines += ["", f"[{section}]"]
-        lines += [f"{name} = {_written(value)}" for name, value in values.items() if value is not None]
+        lines += [f"{name} = {toml_value(value)}" for name, value in values.items() if value is not None]
     return "\n".join(lines) + "\n"
 
 
@@ -33,11 +33,3 @@ def _ground(tree: Mapping[str, Any]) -> str | None:
         if all(flattened(plain(base)).get(name) is None for name in nothing):
             return preset
     raise UnveilError("these settings cannot be written as TOML", found=", ".join(sorted(nothing)))
-
-
-def _written(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(str(name))} = {_written(each)}" for name, each in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_written, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)

@@ -11,15 +11,12 @@ from unveil.errors import UnveilError
 from unveil.experiment.tune.alive import Beat, Pace
 from unveil.experiment.tune.ledger import Claim, Ledger
 from unveil.experiment.tune.library import optuna
-from unveil.experiment.tune.objective import Objective
 from unveil.experiment.tune.progress import Watcher
 from unveil.experiment.tune.record import REPLICATES, Record, Replicate, records
+from unveil.experiment.tune.subjects.base import Bench
 from unveil.files import explained
 from unveil.locking import alone_in
-from unveil.training.history import Epoch
-from unveil.training.progress import Best
-from unveil.training.progress import Plan as Training
-from unveil.training.trainer import CHECKPOINT, Fitted, Keep
+from unveil.training.trainer import CHECKPOINT
 
 TRIALS = "trials"
 
@@ -33,10 +30,9 @@ class Worker:
     """What a process needs to take part in a study."""
 
     ledger: Ledger
-    objective: Objective
+    bench: Bench
     replicates: int
     folder: Path
-    fingerprint: str
     watch: Watcher
     pace: Pace = field(default_factory=Pace)
 
@@ -57,7 +53,7 @@ class Worker:
 
     def records(self) -> list[Record]:
         """All entries as they are now."""
-        return records(self.ledger.trials(), self.ledger.size)
+        return records(self.ledger.trials(), self.ledger.size, lower=self.ledger.lower)
 
     def _do(self, claim: Claim) -> None:
         """One entry. Whatever stops us gives it back at once, for others to go on with."""
@@ -95,12 +91,10 @@ class Worker:
             _sweep(place)
 
     def _replicate(self, claim: Claim, place: Path, replicate: int, beat: Beat) -> Replicate:
-        recipe = self.objective.recipe_of(claim.trial.params, replicate)
-        share = _Shares(replicate, self.replicates, lambda part: self.watch.advance(claim.entry, part))
         reports = replicate == 0 and not isinstance(self.ledger.study.pruner, optuna.pruners.NopPruner)
-        inside = Inside(share, beat, claim.trial if reports else None)
-        keep = Keep(place, resume=True, identity={"log": self.fingerprint})
-        return _summary(self.objective(recipe, keep, inside), recipe.training.monitor)
+        share = _Shares(replicate, self.replicates, lambda part: self.watch.advance(claim.entry, part))
+        told = Told(share, beat, claim.trial if reports else None)
+        return self.bench.replicate(claim.trial.params, replicate, place, told)
 
 
 @contextmanager
@@ -133,33 +127,23 @@ class _Shares:
 
 
 @dataclass
-class Inside:
-    """Watches one training: tells how far it is, reports to the pruner, and stops where it no longer counts."""
+class Told:
+    """Is told how far a replicate is and how good; reports to the pruner, and stops what no longer counts."""
 
     share: Callable[[float], None]
     beat: Beat
     trial: "optuna.Trial | None"  # None: nobody prunes
-    epochs: int = 1
-    monitor: str = ""
 
-    def start(self, plan: Training) -> None:
-        """What lies ahead."""
-        self.epochs, self.monitor = plan.epochs, plan.monitor
-        self.share(plan.done / plan.epochs)
-
-    def batch(self, loss: float) -> None:
-        """Nothing: epochs are told."""
-
-    def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """After each epoch, with its checkpoint written."""
-        self.share(epoch.epoch / self.epochs)
+    def part(self, share: float) -> None:
+        """So much is done."""
+        self.share(share)
         if self.beat.lost.is_set():
             raise TakenOverError
-        if self.trial is not None and epoch.validation is not None:
-            self._report(self.trial, epoch.epoch, epoch.validation[self.monitor])
 
-    def stop(self) -> None:
-        """Nothing to tidy up."""
+    def judged(self, epoch: int, value: float) -> None:
+        """So good it is after an epoch."""
+        if self.trial is not None:
+            self._report(self.trial, epoch, value)
 
     def _report(self, trial: "optuna.Trial", epoch: int, value: float) -> None:
         known = trial.study.get_trials(deepcopy=False)[trial.number].intermediate_values
@@ -167,12 +151,6 @@ class Inside:
             trial.report(value, epoch)
         if trial.should_prune():
             raise optuna.TrialPruned
-
-
-def _summary(fitted: Fitted, monitor: str) -> Replicate:
-    assert fitted.best is not None
-    curve = [(epoch.epoch, epoch.validation[monitor]) for epoch in fitted.epochs if epoch.validation is not None]
-    return Replicate(fitted.best.value, fitted.best.epoch, sum(epoch.seconds for epoch in fitted.epochs), curve)
 
 
 def _sweep(place: Path) -> None:

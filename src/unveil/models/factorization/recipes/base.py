@@ -1,6 +1,6 @@
 """What a recipe is, and where recipes are found. Shapes: N tuples."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Protocol, Self
@@ -41,7 +41,6 @@ class Recipe(Protocol):
 
     name: ClassVar[str]
     where: ClassVar[Where]  # it takes its negatives from
-    grid: ClassVar[Mapping[str, Sequence[float]]]  # the options that are worth tuning, with the values to try
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Learn from the training part; choose, if anything, by the validation part."""

@@ -1,6 +1,5 @@
 """The paper's recipe: no biases, no penalty, the factors of the last epoch."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,7 +23,6 @@ class Paper:
 
     name: ClassVar[str] = "paper"
     where: ClassVar[Where] = "anywhere"
-    grid: ClassVar[Mapping[str, Sequence[float]]] = {"width": (50, 100, 200), "batch": (64, 128, 256)}
 
     width: int = 50
     batch: int = 256

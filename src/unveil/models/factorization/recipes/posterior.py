@@ -1,6 +1,5 @@
 """One draw from the posterior: a world as plausible as any other, given the ratings."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,7 +23,6 @@ class Posterior:
 
     name: ClassVar[str] = "posterior"
     where: ClassVar[Where] = "slots"
-    grid: ClassVar[Mapping[str, Sequence[float]]] = {"width": (5, 10, 15, 25)}
 
     width: int = 15
     sweeps: int = 100

@@ -1,6 +1,5 @@
 """The recipe that predicts best with one set of factors: biases, a penalty, the best epoch."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,7 +25,6 @@ class Regularised:
 
     name: ClassVar[str] = "regularised"
     where: ClassVar[Where] = "slots"
-    grid: ClassVar[Mapping[str, Sequence[float]]] = {"width": (10, 20, 50), "penalty": (5.0, 10.0, 20.0, 40.0)}
 
     width: int = 10
     batch: int = 256

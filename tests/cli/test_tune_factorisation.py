@@ -1,0 +1,79 @@
+"""From a log with ratings to a world whose factorisations were tuned, on the command line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.experiment.tune.studies import space
+from tests.pages import faults
+from tests.simulation.rated import rated
+from unveil.data.sinks import write
+from unveil.simulation.fitting.config import fit_of
+
+CONTENT = 'recipe = ["paper"]\n"{part}.width" = [2, 3]\n"{part}.batch" = [32, 64]\n'
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    write(rated(users=30, items=20, longest=10), tmp_path / "log.csv")
+    return tmp_path / "log.csv"
+
+
+def test_the_winner_is_a_config_of_world_fit(unveil: Command, log: Path, tmp_path: Path) -> None:
+    for part in ("relevance", "exposure"):
+        shared = ("--set", "steps=10", "--set", f"{part}.epochs=3", "--replicates", 1, "--sampler", "grid")
+        (tmp_path / part).mkdir()
+        space(tmp_path / part, CONTENT.format(part=part))
+        where = ("--space", tmp_path / part / "space.toml", "-o", tmp_path / part / "study", "--seed", 4)
+        done = unveil("tune", log, *where, *shared)
+        assert done.code == 0, done.err
+        assert "next: unveil world fit LOG --config" in done.out
+        assert faults(page := (tmp_path / part / "study" / "index.html").read_text()) == []
+        assert f"learns the {part} of a world" in page
+    configs = [tmp_path / part / "study" / "best.toml" for part in ("relevance", "exposure")]
+    done = unveil("world", "fit", log, "--config", configs[0], "--config", configs[1], "-o", tmp_path / "world")
+    assert done.code == 0, done.err
+    assert "recipe 'paper'" in done.out
+    fit = fit_of(configs, {})
+    assert (fit.seed, fit.steps, fit.relevance["epochs"], fit.exposure["epochs"]) == (4, 10, 3, 3)
+    for part, config in zip(("relevance", "exposure"), configs, strict=True):
+        assert getattr(fit, part) == getattr(fit_of([config], {}), part)
+    assert fit_of(configs, {"relevance.width": 9}).relevance["width"] == 9
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "says"),
+    [
+        ('"relevance.width" = [2]\n"exposure.width" = [2]', (), "a study is of one factorisation"),
+        ('recipe = ["paper"]', (), "a study is of one factorisation"),
+        ('"relevance.width" = [2]\n"model.width" = [2]', (), "model.width: not a setting of a factorisation"),
+        ('recipe = ["paper", "posterior"]\n"relevance.width" = [2]', (), "a study is of one recipe"),
+        ('recipe = ["papre"]\n"relevance.width" = [2]', (), "Did you mean 'paper'"),
+        ('"relevance.widht" = [2]', (), "Did you mean 'width'"),
+        ('"relevance.width" = [0]', (), "at least 1"),
+        ('"relevance.width" = [2]', ("--prune",), "judged at its end only"),
+        ('"relevance.width" = [2]', ("--truth",), "--truth: this option is of trainings"),
+        ('"relevance.width" = [2]', ("-e", "itps"), "--estimator: this option is of trainings"),
+        ('"relevance.width" = [2]', ("--set", "step=9"), "Did you mean 'steps'"),
+        ('"relevance.width" = [2]', ("--set", "steps=99"), "the longest history"),
+    ],
+)
+def test_bad_input_is_one_message(
+    unveil: Command, log: Path, tmp_path: Path, content: str, more: tuple[str, ...], says: str
+) -> None:
+    space(tmp_path, content)
+    done = unveil("tune", log, "--space", tmp_path / "space.toml", "--set", "steps=10", *more, "-o", tmp_path / "study")
+    assert says in done.failure()
+    assert not (tmp_path / "study").exists()
+
+
+def test_configs_that_disagree_are_refused(unveil: Command, log: Path, tmp_path: Path) -> None:
+    for name, seed in (("one", 1), ("two", 2)):
+        (tmp_path / f"{name}.toml").write_text(f"seed = {seed}\nsteps = 10\n")
+    configs = ("--config", tmp_path / "one.toml", "--config", tmp_path / "two.toml")
+    assert "two configs differ in seed" in unveil("world", "fit", log, *configs, "-o", tmp_path / "world").failure()
+    (tmp_path / "odd.toml").write_text("stepps = 10\n")
+    said = unveil("world", "fit", log, "--config", tmp_path / "odd.toml", "-o", tmp_path / "world").failure()
+    assert "Did you mean 'steps'" in said
+    assert not (tmp_path / "world").exists()
