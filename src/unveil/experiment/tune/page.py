@@ -42,11 +42,12 @@ def page(study: Study, command: str) -> Page:
     best, once, words = study.best, study.plan.replicates == 1, study.subject.words
     judged = "best" if once else "best mean"
     off = "" if once else " (± standard deviation of its replicates)"
+    less = "; less is better" if study.subject.lower else ""
     return Page(
         title=f"Tuning: {study.name}",
         lede=words.once if once else words.several,
         key_figures=[
-            KeyFigure(figure(best), f"{judged} validation {study.metric}{off}"),
+            KeyFigure(figure(best), f"{judged} validation {study.metric}{off}{less}"),
             KeyFigure(
                 str(study.count("complete")), f"complete trials of {quantity(study.plan.replicates, words.unit)}"
             ),

@@ -121,7 +121,7 @@ class Factorisation:
             judging=f"Each replicate holds out a ninth of the tuples for validation: {judged}.",
             chosen=(
                 "The best of many is chosen by the very figures shown here, so its own figure is too good by chance. "
-                "`unveil world fit` tells how well its factors predict the test tuples."
+                "A world that is fitted with it says how well it predicts the test tuples."
             ),
             command="unveil world fit LOG --config {config} -o WORLD",
         )
