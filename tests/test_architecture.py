@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unveil"
 
-GROUND = {"errors", "files", "locking", "registry", "settings", "wording", "__init__"}
+GROUND = {"errors", "files", "locking", "registry", "settings", "signals", "wording", "__init__"}
 DATA = GROUND | {"data"}
 PROPENSITY = DATA | {"propensity"}
 ESTIMATORS = PROPENSITY | {"estimators"}
@@ -27,6 +27,7 @@ ARROWS = {
     "locking": {"errors"},
     "registry": {"errors"},
     "settings": {"errors"},
+    "signals": set(),
     "__main__": {"cli"},
     "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving", "experiment"},  # the front door
     "data": DATA,

@@ -1,7 +1,9 @@
 """Workers of one machine: all jobs are done, whatever becomes of some of them."""
 
 import os
+import signal
 import time
+from multiprocessing import active_children
 
 import pytest
 
@@ -47,6 +49,15 @@ def test_closing_the_events_stops_the_workers_at_once() -> None:
     start = time.monotonic()
     events.close()  # type: ignore[attr-defined]
     assert time.monotonic() - start < 10
+
+
+def test_a_worker_never_hears_a_ctrl_c_not_even_while_it_begins() -> None:
+    events = Processes(1).run([Toy(3)])
+    assert next(events) == Begun("n3")
+    (worker,) = active_children()
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGINT)
+    assert isinstance(list(events)[-1], Done)
 
 
 def test_there_is_a_core() -> None:

@@ -14,6 +14,7 @@ from typing import cast
 from unveil.experiment.grid.attempt import attempt
 from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job, Tell
 from unveil.experiment.grid.threads import ONE_THREAD
+from unveil.signals import deaf
 from unveil.wording import cause_of_death
 
 _SECONDS_TO_DIE = 5.0
@@ -38,7 +39,7 @@ class _Worker:
         context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
         ours, theirs = context.Pipe()
         process = context.Process(target=work, args=(theirs,), daemon=True)
-        with _environment(ONE_THREAD):
+        with _environment(ONE_THREAD), deaf():
             process.start()
         theirs.close()
         return cls(process, ours)
@@ -111,7 +112,7 @@ def _said(worker: _Worker) -> Event:
 
 def work(line: Connection) -> None:
     """The life of a worker: jobs in, events out, until nobody is there any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # also where it could not be blocked
     try:
         while True:
             job: Job = line.recv()

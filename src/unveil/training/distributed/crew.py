@@ -18,6 +18,7 @@ from typing import TypeVar
 import torch
 
 from unveil.errors import UnveilError
+from unveil.signals import deaf
 from unveil.training.device import pick_device
 from unveil.training.distributed.join import Place
 from unveil.training.distributed.team import WorkerLostError
@@ -68,26 +69,13 @@ def crew(size: int, work: Callable[[Order, Place], object], order: Order) -> Ite
         try:
             for place in places[1:]:
                 process = context.Process(target=_live, args=(work, order, place), daemon=True)
-                with _deaf():
+                with deaf():
                     process.start()
                 started.processes.append(process)
             yield places[0], started
             started.go()
         finally:
             started.dismiss()
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """What is started inside never hears a Ctrl-C, not even while it begins: the leader decides."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def refuse_too_many(workers: int, device: str = "auto") -> None:

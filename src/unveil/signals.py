@@ -1,0 +1,20 @@
+"""Who hears a Ctrl-C: a terminal sends it to every process of a command, and one of them decides."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """What is started inside never hears a Ctrl-C, not even while it begins: the one who starts it decides."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # the first process would start it, and that ends the silence
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
