@@ -1,6 +1,18 @@
-"""`python -m unveil`, and so `torchrun … -m unveil`."""
+"""`unveil`, `python -m unveil`, and so `torchrun … -m unveil`. Ctrl-C is answered from here on, while modules load."""
 
-from unveil.cli.main import run
+import sys
+
+
+def run() -> None:
+    """Load the commands, then run the one that was asked for."""
+    try:
+        from unveil.cli.main import run as run_command
+
+        run_command()
+    except KeyboardInterrupt:
+        print("unveil: stopped.", file=sys.stderr)
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     run()

@@ -76,6 +76,17 @@ def stopped_by(how: signal.Signals, log: Path, folder: Path) -> "subprocess.Comp
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+@pytest.mark.parametrize("started", [[UNVEIL], [sys.executable, "-m", "unveil"]], ids=["unveil", "python -m"])
+@pytest.mark.parametrize(("loading", "command"), [("typer", "--version"), ("polars", "data describe log.csv")])
+def test_ctrl_c_while_modules_load(started: list[str], loading: str, command: str, log: Path, tmp_path: Path) -> None:
+    (tmp_path / f"{loading}.py").write_text("raise KeyboardInterrupt")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [*started, *command.split()], cwd=log.parent, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "unveil: stopped.\n")
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_was_stopped_goes_on_to_what_it_would_have_been(
     how: signal.Signals, log: Path, unbroken: dict[str, bytes], unveil: Command, tmp_path: Path

@@ -124,5 +124,5 @@ def _watching(name: str) -> Iterator[_Bar]:
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
             yield _Bar(progress, progress.add_task(name, total=None))
     except KeyboardInterrupt:
-        typer.echo("Stopped. What came is kept: run the command again to go on from there.", err=True)
-        raise
+        typer.echo("unveil: stopped. What came is kept: run the command again to go on from there.", err=True)
+        raise typer.Exit(130) from None

@@ -4,8 +4,10 @@ import signal
 import sys
 from io import TextIOWrapper
 from types import FrameType
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from unveil import __version__
 from unveil.cli import (
@@ -34,8 +36,21 @@ from unveil.cli import (
 )
 from unveil.errors import UnveilError
 
+
+class _Commands(TyperGroup):
+    """Ctrl-C is one message too, unless the command has more to say of it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(_fail("stopped.", 130)) from None
+
+
 app = typer.Typer(
     name="unveil",
+    cls=_Commands,
     help="Debiased sequential recommendation: learn what users would like, not merely what they were shown.",
     no_args_is_help=True,
     add_completion=False,
