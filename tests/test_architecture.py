@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unveil"
 
-GROUND = {"errors", "files", "locking", "registry", "settings", "signals", "wording", "__init__"}
+GROUND = {"drafts", "errors", "files", "locking", "registry", "settings", "signals", "wording", "__init__"}
 DATA = GROUND | {"data"}
 PROPENSITY = DATA | {"propensity"}
 ESTIMATORS = PROPENSITY | {"estimators"}
@@ -23,7 +23,8 @@ USE = MIDDLE | TRUTH | {"training", "evaluation"}
 ARROWS = {
     "errors": set(),
     "wording": set(),
-    "files": {"errors"},
+    "drafts": set(),
+    "files": {"drafts", "errors"},
     "locking": {"errors"},
     "registry": {"errors"},
     "settings": {"errors"},

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from unveil.drafts import draft_file, draft_folder
 from unveil.errors import UnveilError
 
 _MEANING = {
@@ -28,9 +29,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it becomes `path`, on failure nothing is left."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        os.close(handle)
-        draft = Path(name)
+        draft = draft_file(path)
         try:
             yield draft
             _give_usual_mode(draft)
@@ -52,7 +51,7 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     refuse_occupied(path, overwrite=overwrite)
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+        draft = draft_folder(path)
         try:
             draft.chmod(0o777 & ~_umask())
             yield draft

@@ -19,7 +19,6 @@ from unveil.data.interactions import Interactions
 from unveil.data.log_source import LogSource
 from unveil.data.packed import MANIFEST, PackedLog, pack
 from unveil.errors import UnveilError
-from unveil.locking import alone_in
 
 FRAME = pl.DataFrame(
     {
@@ -166,16 +165,6 @@ def test_a_disk_that_is_full(log: Path, tmp_path: Path) -> None:
         assert os.listdir(disk) == []
     finally:
         subprocess.run(["umount", disk], check=True)
-
-
-def test_what_a_killed_packing_left_is_swept_and_what_another_works_on_is_not(log: Path, tmp_path: Path) -> None:
-    left, busy, other = (tmp_path / name for name in (".packed.1.part", ".packed.2.part", ".packing.3.part"))
-    for draft in (left, busy, other):
-        draft.mkdir()
-        (draft / "user.npy").write_bytes(b"half of it")
-    with alone_in(busy):
-        pack([log], tmp_path / "packed")
-    assert sorted(os.listdir(tmp_path)) == [".packed.2.part", ".packing.3.part", "log", "packed"]
 
 
 def test_an_occupied_folder_is_not_buried(log: Path, whole: Path) -> None:

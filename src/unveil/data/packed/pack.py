@@ -1,8 +1,6 @@
 """Packing: Parquet files of any size → a folder that is used like a log in memory, and never needs to fit in it."""
 
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,9 +17,7 @@ from unveil.data.packed.log import PackedLog
 from unveil.data.packed.parts import Parts
 from unveil.data.packed.progress import Progress, Tell
 from unveil.data.sources.options import ReadOptions
-from unveil.errors import UnveilError
 from unveil.files import atomic_folder, refuse_occupied
-from unveil.locking import alone_in
 
 
 def pack(
@@ -47,8 +43,7 @@ def pack(
     filtered = filters != Filters()
     progress = Progress(tell, ["judge", "ingest", *(["leave out"] if filtered else []), "lay out", "hash"])
     clock = clock_of(parts, options.time_unit, progress)
-    _sweep(folder)
-    with atomic_folder(folder, overwrite=overwrite) as draft, alone_in(draft):
+    with atomic_folder(folder, overwrite=overwrite) as draft:
         log = ingest(parts, clock, draft, progress)
         if filtered:
             log = left_out(log, filters, progress)
@@ -56,17 +51,6 @@ def pack(
         _finish(log, n_steps, filters, progress)
     progress.finish()
     return PackedLog.open(folder)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what packing into this folder left behind when it was killed; a draft that is worked on stays."""
-    drafts = [path for path in folder.parent.glob("*.part") if path.name.startswith(f".{folder.name}.")]
-    for draft in drafts:
-        with suppress(UnveilError, OSError):
-            with alone_in(draft):
-                abandoned = any(draft.iterdir())
-            if abandoned:
-                shutil.rmtree(draft)
 
 
 def _finish(log: Columns, n_steps: int, filters: Filters, progress: Progress) -> None:
