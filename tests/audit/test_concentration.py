@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.data.logs import log_of
 from unveil.audit.concentration import POINTS, concentration
+from unveil.data.describe import describe
+from unveil.data.sequences import Sequences
 
 
 def test_worked_out_by_hand() -> None:
@@ -32,6 +35,12 @@ def test_against_brute_force(counts: list[int]) -> None:
     assert np.all(np.diff(found.lorenz) >= -1e-12)
     assert np.all(np.diff(found.lorenz, 2) >= -1e-9)  # least first: the curve only bends upwards
     assert found.head["1%"] <= found.head["10%"] <= found.head["20%"] <= 1
+
+
+def test_the_head_is_what_the_description_of_the_log_says() -> None:
+    log = log_of([("a", "p", 0), ("a", "q", 1), ("b", "p", 2), ("c", "p", 3), ("c", "r", 4)])
+    told, found = describe(log).skew, concentration(Sequences.of(log).count_V)
+    assert (told.gini, told.top_1_percent, told.top_10_percent) == (found.gini, found.head["1%"], found.head["10%"])
 
 
 def test_one_item_has_everything_and_all_are_alike() -> None:

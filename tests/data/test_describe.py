@@ -24,7 +24,9 @@ def test_by_hand() -> None:
     assert vars(figures.ties) == {"events": 2, "share": 0.5, "last": 1, "last_share": 0.5}
     assert figures.repeats == 1
     assert figures.skew.gini == pytest.approx(0.25)
-    assert (figures.skew.top_1_percent, figures.skew.once, figures.too_short) == (0.75, 1, 1)
+    # Two items with 3 events and 1: a tenth of the items is a fifth of the first.
+    assert (figures.skew.top_1_percent, figures.skew.top_10_percent) == pytest.approx((0.75 / 50, 0.75 / 5))
+    assert (figures.skew.once, figures.too_short) == (1, 1)
 
 
 def test_skips_are_counted_apart() -> None:

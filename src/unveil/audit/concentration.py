@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.describe import gini
+from unveil.data.describe import gini, head, lorenz
 
 #: Points of the Lorenz curve, both ends included.
 POINTS = 101
@@ -24,19 +24,13 @@ class Concentration:
 
 
 def concentration(count_V: NDArray[Any]) -> Concentration:
-    """Read everything off the sorted counts; between two items the curve is a straight line."""
-    rising_V = np.sort(count_V[count_V > 0])
-    below_V1 = np.concatenate([[0.0], np.cumsum(rising_V) / rising_V.sum()])
-    place_V1 = np.linspace(0, 1, len(below_V1))
-
-    def least(share: float) -> float:
-        return float(np.interp(share, place_V1, below_V1))
-
-    half = int(np.searchsorted(np.cumsum(rising_V[::-1]), rising_V.sum() / 2) + 1)
+    """Read everything off the counts."""
+    falling_V = np.sort(count_V[count_V > 0])[::-1]
+    half = int(np.searchsorted(np.cumsum(falling_V), falling_V.sum() / 2) + 1)
     return Concentration(
-        gini=gini(rising_V),
-        head={f"{share:.0%}": 1 - least(1 - share) for share in (0.01, 0.1, 0.2)},
+        gini=gini(falling_V),
+        head={f"{share:.0%}": head(count_V, share) for share in (0.01, 0.1, 0.2)},
         half=half,
-        half_share=half / len(rising_V),
-        lorenz=tuple(least(share) for share in np.linspace(0, 1, POINTS).tolist()),
+        half_share=half / len(falling_V),
+        lorenz=tuple(lorenz(count_V, np.linspace(0, 1, POINTS)).tolist()),
     )
