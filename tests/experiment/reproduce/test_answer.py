@@ -317,8 +317,24 @@ def test_a_plan_refuses_what_is_wrong(changes: dict[str, object], message: str) 
         replace(Plan(), **changes)  # type: ignore[arg-type]
 
 
-def test_more_negatives_than_items_are_refused_in_each_cell(world: Path, tmp_path: Path) -> None:
-    plan = replace(tiny_plan(world, replicates=1), study=replace(tiny_study(world), negatives=500))
+def rated_log(path: Path) -> Path:
+    """Twelve users, nine items, five stars."""
+    events = [(f"u{u}", f"i{(u + n) % 9}", 1 + n % 5) for u in range(12) for n in range(9)]
+    path.write_text("user_id,item_id,rating\n" + "".join(f"{u},{i},{r}\n" for u, i, r in events))
+    return path
+
+
+def test_more_negatives_than_the_world_has_items_are_refused_before_any_work(world: Path, tmp_path: Path) -> None:
+    for data, items in ((world, 30), ("builtin", 300), (rated_log(tmp_path / "rated.csv"), 9)):
+        study = Study(data=str(data), steps=5, negatives=items)
+        assert Source.of(replace(study, negatives=items - 1)).data == str(data)
+        with pytest.raises(UnveilError, match=rf"found {items}\. Pass --negatives {items - 1} or fewer"):
+            answer(RQ1(), Plan(study), tmp_path / "run", Inline())
+    assert not (tmp_path / "run").exists()
+
+
+def test_more_negatives_than_a_log_shows_items_are_refused_in_each_cell(world: Path, tmp_path: Path) -> None:
+    plan = replace(tiny_plan(world, [4.0], replicates=1), study=replace(tiny_study(world), negatives=29))
     with pytest.raises(UnveilError, match=r"6 of 6 cells failed.*more negatives than items"):
         answer(RQ1(), plan, tmp_path / "run", Inline())
 
@@ -335,10 +351,8 @@ def test_another_question_study_or_world_is_refused(rq1: tuple[Answer, Path], wo
 
 
 def test_a_log_without_ratings_and_steps_beyond_every_history_are_refused(tmp_path: Path) -> None:
-    events = [(f"u{u}", f"i{(u + n) % 9}", 1 + n % 5) for u in range(12) for n in range(9)]
-    rated, unrated = tmp_path / "rated.csv", tmp_path / "unrated.csv"
-    rated.write_text("user_id,item_id,rating\n" + "".join(f"{u},{i},{r}\n" for u, i, r in events))
-    unrated.write_text("user_id,item_id\n" + "".join(f"{u},{i}\n" for u, i, _ in events))
+    rated, unrated = rated_log(tmp_path / "rated.csv"), tmp_path / "unrated.csv"
+    unrated.write_text("".join(f"{line.rpartition(',')[0]}\n" for line in rated.read_text().splitlines()))
     with pytest.raises(UnveilError, match="no ratings"):
         answer(RQ1(), Plan(Study(data=str(unrated), steps=5)), tmp_path / "a", Inline())
     with pytest.raises(UnveilError, match="no history is as long"):

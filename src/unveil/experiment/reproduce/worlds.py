@@ -15,6 +15,7 @@ from unveil.errors import UnveilError
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.study import Study
 from unveil.files import atomic_folder
+from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.fitting.observed import observed
 from unveil.simulation.world import World
 
@@ -35,14 +36,24 @@ class Source:
     def of(cls, study: Study) -> "Source":
         """Find the data, or refuse them before any work is done."""
         if study.data == BUILTIN:
+            _refuse_too_few(WorldSpec().items, study.negatives)
             return cls(study.data, BUILTIN, "the built-in world")
         folder = Path(study.data)
         if (folder / "world.json").is_file():
             world = World.load(folder)
+            _refuse_too_few(world.n_items, study.negatives)
             return cls(study.data, digest(folder), repr(world))
         log = read(study.data)
         observed(log, study.steps)  # refuses what no world can be fitted to
+        _refuse_too_few(len(log.items), study.negatives)
         return cls(study.data, log.fingerprint(), f"{log!r}")
+
+
+def _refuse_too_few(items: int, negatives: int) -> None:
+    """A case is ranked against all items but its own at most; a drawn log may show fewer, and no more."""
+    if items - 1 < negatives:
+        hint = f"Pass --negatives {items - 1} or fewer." if items > 1 else "Use data with more items."
+        raise UnveilError("not every case has so many items to be ranked against", found=negatives, hint=hint)
 
 
 def read(data: str) -> Interactions:
