@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unveil.cli.engine_options import Address, EngineName, EngineOption
+from unveil.cli.grouped import takes_also
 from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.training_options import TrainingOptions
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -20,25 +22,12 @@ if TYPE_CHECKING:
 
 
 @takes_log
+@takes_also("asked", TrainingOptions)
 def train(
     *,
     options: LogOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the run; new, or one to --resume.")],
-    estimator: Annotated[
-        str | None,
-        typer.Option("--estimator", "-e", help="naive, ips, itps, corrected …: docs/estimators; or your own."),
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="bert4rec (if not given), sasrec or gru4rec.")] = None,
-    preset: Annotated[str | None, typer.Option(help="quick (if not given), paper or converged.")] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file of settings; it may extend a preset.")] = None,
-    assignments: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Change one setting, e.g. model.width=128.")
-    ] = None,
-    world: Annotated[
-        str | None, typer.Option(help="Folder of the world the log was drawn from, or 'builtin': the truth is known.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
+    asked: TrainingOptions,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes that train together, here or on the Ray cluster; or see torchrun.")
     ] = 1,
@@ -54,14 +43,7 @@ def train(
     from unveil.cli.results import print_run
     from unveil.experiment.folder import is_finished
 
-    named = {
-        "model.name": model,
-        "estimator.name": estimator,
-        "data.world": world,
-        "training.seed": seed,
-        "training.device": device,
-    }
-    experiment = experiment_of(preset, config, options, named, assignments or [])
+    experiment = experiment_of(asked.preset, asked.config, options, asked.named(), asked.assignments or [])
     start, was_finished = _starter(workers, engine, address), is_finished(output)
     finished = _trained(experiment, output, workers, start, resume=resume)
     if finished is not None:
