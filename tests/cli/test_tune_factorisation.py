@@ -1,5 +1,6 @@
 """From a log with ratings to a world whose factorisations were tuned, on the command line."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tests.experiment.tune.studies import space
 from tests.pages import faults
 from tests.simulation.rated import rated
 from unveil.data.sinks import write
-from unveil.simulation.fitting.config import fit_of
+from unveil.simulation.fitting.config import as_toml, fit_of
 
 CONTENT = 'recipe = ["paper"]\n"{part}.width" = [2, 3]\n"{part}.batch" = [32, 64]\n'
 
@@ -57,6 +58,7 @@ def test_the_winner_is_a_config_of_world_fit(unveil: Command, log: Path, tmp_pat
         ('"relevance.width" = [2]', ("-e", "itps"), "--estimator: this option is of trainings"),
         ('"relevance.width" = [2]', ("--set", "step=9"), "Did you mean 'steps'"),
         ('"relevance.width" = [2]', ("--set", "steps=99"), "the longest history"),
+        ('"relevance.width" = [2]', ("--seed", "-1"), "seed: out of range: found -1"),
     ],
 )
 def test_bad_input_is_one_message(
@@ -77,3 +79,60 @@ def test_configs_that_disagree_are_refused(unveil: Command, log: Path, tmp_path:
     said = unveil("world", "fit", log, "--config", tmp_path / "odd.toml", "-o", tmp_path / "world").failure()
     assert "Did you mean 'steps'" in said
     assert not (tmp_path / "world").exists()
+
+
+def test_a_config_in_the_place_of_the_log_names_it(unveil: Command, log: Path, tmp_path: Path) -> None:
+    """Of a config of trainings, what it says of the log counts."""
+    (tmp_path / "data.toml").write_text(f'[data]\nlog = "{log}"\nmin_item = 3\n')
+    space(tmp_path, '"exposure.width" = [2]')
+    short = ("--set", "steps=9", "--set", "exposure.sweeps=3", "--set", "exposure.burn_in=1", "--replicates", 1)
+    where = ("--space", tmp_path / "space.toml", *short)
+    for name, words in (("named", [tmp_path / "data.toml"]), ("given", [log, "--min-item", 3])):
+        done = unveil("tune", *words, *where, "-o", tmp_path / name)
+        assert done.code == 0, done.err
+    named, given = (json.loads((tmp_path / name / "study.json").read_text()) for name in ("named", "given"))
+    assert (named["log"], named["best"]) == (given["log"], given["best"])
+    (tmp_path / "data.toml").write_text("[data]\nmin_item = 3\n")
+    said = unveil("tune", tmp_path / "data.toml", *where, "-o", tmp_path / "third").failure()
+    assert "the config names no log" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("seed = -1", "seed: out of range: found -1"),
+        ("[relevance]\nsway = nan", "posterior.sway"),
+        ('[relevance]\nwidth = "x"', "posterior.width: not a valid value"),
+        ("relevance = 3", "relevance: not a valid value"),
+        ("[relevance]\nsway = 1e200", "the factors of relevance grew without bound"),
+    ],
+)
+def test_a_bad_config_is_one_message(unveil: Command, log: Path, tmp_path: Path, content: str, says: str) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(content)
+    done = unveil("world", "fit", log, "--config", config, "--steps", 10, "-o", tmp_path / "world")
+    assert says in done.failure()
+    assert not (tmp_path / "world").exists()
+
+
+def test_a_world_does_not_bury_the_config_it_is_fitted_by(unveil: Command, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    config = tmp_path / "study" / "best.toml"
+    config.write_text("steps = 10\n")
+    done = unveil("world", "fit", log, "--config", config, "-o", tmp_path / "study", "--overwrite")
+    assert "holds what is read" in done.failure()
+    assert config.exists()
+
+
+def test_configs_add_up(tmp_path: Path) -> None:
+    """An empty part takes nothing back, and what a world is put together with is kept."""
+    one, two, three = (tmp_path / f"{name}.toml" for name in ("one", "two", "three"))
+    one.write_text("severity = 2.0\n[relevance]\nwidth = 3\n")
+    two.write_text("[exposure]\nwidth = 4\n[relevance]\n")
+    fit = fit_of([one, two], {"real_lengths": True})
+    assert (fit.severity, fit.relevance, fit.exposure) == (2.0, {"width": 3}, {"width": 4})
+    three.write_text(as_toml(fit, ["relevance"], "a head"))
+    again = fit_of([three], {})
+    assert (again.severity, again.real_lengths, again.centre) == (2.0, True, 0.0)
+    assert again.relevance["width"] == 3
+    assert again.exposure == {}

@@ -172,13 +172,16 @@ def _refuse_of_trainings(**given: object) -> None:
 def _factorisation(
     part: "Part", space: "Space", config: Path | None, options: LogOptions, seed: int | None, assignments: list[str]
 ) -> "Factorisation":
-    """By LOG and what else a world is fitted with."""
+    """By LOG, or what a config in its place says of a log, and what else a world is fitted with."""
     from unveil.experiment.tune.subjects.factorisation import Factorisation
     from unveil.settings import parsed
     from unveil.simulation.fitting.config import fit_of
 
     changes = dict(map(parsed, assignments)) | ({} if seed is None else {"seed": seed})
-    return Factorisation.of(options.source(), fit_of([config] if config else [], changes), part, space)
+    fit = fit_of([config] if config else [], changes)
+    names_log = options.log.endswith(".toml")
+    source = _experiment(None, None, options, {}, []).data if names_log else options.source()
+    return Factorisation.of(source, fit, part, space)
 
 
 def _command(storage: str | None) -> str:

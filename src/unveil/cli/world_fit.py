@@ -57,7 +57,7 @@ def fit(
     from unveil.simulation.fit import fit_world
     from unveil.simulation.fitting.config import fit_of
 
-    refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
+    refuse_occupied(output, overwrite=overwrite, inputs=[options.log, *(config or [])])
     named = {
         "steps": steps,
         "recipe": recipe,

@@ -41,6 +41,8 @@ class Fit:
     severity: float = 1.0
 
     def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise UnveilError("out of range", where="seed", found=self.seed, expected="not negative")
         if not (np.isfinite(self.severity) and self.severity > 0):
             raise UnveilError("the severity is out of range", found=self.severity, expected="a number above 0")
         if not np.isfinite(self.centre):

@@ -1,6 +1,7 @@
 """Tuning the factorisations behind a world: the same studies, another subject."""
 
 import gc
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from tests.experiment.tune.studies import PACE, space
 from tests.experiment.tune.test_processes import finished_once, still_until, trials_of, wait_for, worker
 from tests.simulation.rated import rated
+from unveil.data.interactions import Interactions
 from unveil.data.log_source import LogSource
 from unveil.data.sinks import write
+from unveil.errors import UnveilError
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.run import Where, tune
@@ -100,10 +103,11 @@ def test_no_test_tuple_can_be_reached_and_none_changes_anything(log: Path) -> No
     hidden = set(FIT.tasks(observed(LOG, 10))[0].parts.test.key_N.tolist())
     held = [each for each in reachable(bench) if isinstance(each, Tuples)]
     assert held
+    assert not any(isinstance(each, LogSource | Interactions) for each in reachable(bench))  # nor a way to the log
     for tuples in held:
         assert not hidden & set(tuples.key_N[tuples.value_N > 0].tolist())
     for number in range(3):
-        task = bench._task(bench.subject, number)
+        task = bench._tasks(bench.fit, number)[1]
         assert len(task.parts.test) == 0
         assert not hidden & set(task.parts.valid.key_N[task.parts.valid.value_N == 1].tolist())
         assert task.negatives is not None
@@ -184,6 +188,34 @@ def test_what_came_of_other_settings_is_not_taken(log: Path, tmp_path: Path) -> 
     assert narrow.value != wide.value
     again = bench.replicate({"relevance.width": 4}, 0, tmp_path, Nobody())
     assert (again.value, again.seconds) == (wide.value, wide.seconds)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"of": {}}', "null"])
+def test_a_damaged_file_is_fitted_again(content: str, log: Path, tmp_path: Path) -> None:
+    bench = subject(log).bench([], tell=nothing)
+    before = bench.replicate({}, 0, tmp_path, Nobody())
+    (tmp_path / KEPT).write_text(content)
+    assert bench.replicate({}, 0, tmp_path, Nobody()).value == before.value
+    known = json.loads((tmp_path / KEPT).read_text())
+    (tmp_path / KEPT).write_text(json.dumps(known | {"value": None}))
+    assert bench.replicate({}, 0, tmp_path, Nobody()).value == before.value
+
+
+@pytest.mark.parametrize("part", ["relevance", "exposure"])
+def test_factors_that_are_no_numbers_are_no_result(part: Part, log: Path, tmp_path: Path) -> None:
+    """An AUC is a number even where no prediction is."""
+    bench = subject(log, part).bench([], tell=nothing)
+    with pytest.raises(UnveilError, match="grew without bound"):
+        bench.replicate({f"{part}.lr": 1e30}, 0, tmp_path, Nobody())
+    assert not (tmp_path / KEPT).exists()
+
+
+def test_the_same_tuples_are_announced_for_either_part(log: Path) -> None:
+    """Negatives are not counted, neither in learning nor in judging."""
+    told: list[str] = []
+    for part in ("relevance", "exposure"):
+        subject(log, part).bench([], tell=nothing).announce({}, told.append)
+    assert len({line.partition("; ")[2] for line in told}) == 1
 
 
 @pytest.mark.parametrize("part", ["relevance", "exposure"])

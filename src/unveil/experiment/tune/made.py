@@ -41,9 +41,10 @@ def _seeds(study: Study) -> str:
 
 def _mishaps(study: Study) -> str:
     again = sum(each.attempts > 1 for each in study.records)
+    start = "last replicate that was done" if study.subject.epochs is None else "last checkpoint"
     return (
         f"{quantity(study.count('failed'), 'trial')} failed. {quantity(again, 'trial')} had to be begun anew because a "
-        "worker died or was stopped: with the same settings, from the last checkpoint where it could be reached."
+        f"worker died or was stopped: with the same settings, from the {start} where it could be reached."
     )
 
 

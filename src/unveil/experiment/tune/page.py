@@ -169,7 +169,7 @@ def _trials(study: Study) -> Table:
 
 
 def _row(record: Record, names: Sequence[str]) -> list[Cell | str]:
-    blank = Cell("–", -1.0)
+    blank = Cell("–", "–")  # sorted last either way: some metrics are better when lower
     value = blank if record.value is None else number(record.value, 4)
     off = blank if record.value is None or len(record.replicates) == 1 else number(spread(record), 4)
     settings = [_cell(record.settings.get(name)) for name in names]

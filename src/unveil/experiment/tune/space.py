@@ -81,7 +81,7 @@ class Space:
         """A TOML file, or one that ships with the package, by its name."""
         if source.endswith(".toml") or "/" in source:
             path = Path(source)
-            tree = read_toml(path, "space", "a TOML file, or paper, or paper-ml-20m")
+            tree = read_toml(path, "space", "a TOML file, or the name of a ready space")
             return cls(path.stem, _dimensions(tree, source))
         shipped = {path.name.removesuffix(".toml"): path for path in _shipped().iterdir()}
         if source not in shipped:

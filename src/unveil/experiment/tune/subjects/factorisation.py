@@ -6,6 +6,7 @@ The paper's section 5.1: r̂ = Σ_k P Q W chosen by its validation MSE, exposure
 
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -24,7 +25,7 @@ from unveil.models.factorization.task import Task
 from unveil.models.factorization.tuples import Tuples
 from unveil.settings import changed
 from unveil.simulation.fit import Fit, counted
-from unveil.simulation.fitting.config import as_toml
+from unveil.simulation.fitting.config import as_toml, shared
 from unveil.simulation.fitting.observed import observed
 from unveil.simulation.fitting.tasks import tuning_tasks
 
@@ -128,65 +129,85 @@ class Factorisation:
 
     def changed(self, settings: Mapping[str, Any]) -> Self:
         """With other options of the recipe; the recipe checks them."""
-        fit = changed(self.fit, settings)
-        fit.recipes()
-        return replace(self, fit=fit)
+        return replace(self, fit=_changed(self.fit, settings))
 
     def identity(self) -> dict[str, Any]:
         """What decides how this part is learnt and judged."""
-        settings = {name: getattr(self.fit, name) for name in ("steps", "recipe", "seed", "negatives", "redraw")}
-        return {"part": self.part, "settings": settings | {self.part: dict(getattr(self.fit, self.part))}}
+        return _identity(self.fit, self.part)
 
     def bench(self, tried: Collection[str], tell: Tell) -> "FactorisationBench":
         """Read the log."""
         log = self.source.load()
         tell(f"log        {log}")
-        return FactorisationBench(self, self.fit.untested(observed(log, self.fit.steps)), log.fingerprint())
+        untested = self.fit.untested(observed(log, self.fit.steps))
+        return FactorisationBench(self.fit, self.part, untested, log.fingerprint())
 
     def toml(self, head: str) -> str:
         """A config of `unveil world fit`, for this part."""
         return as_toml(self.fit, [self.part], head)
 
 
+def _changed(fit: Fit, settings: Mapping[str, Any]) -> Fit:
+    fit = changed(fit, settings)
+    fit.recipes()
+    return fit
+
+
+def _identity(fit: Fit, part: Part) -> dict[str, Any]:
+    return {"part": part, "settings": shared(fit) | {part: dict(getattr(fit, part))}}
+
+
 @dataclass(frozen=True, eq=False)
 class FactorisationBench:
-    """Fits the replicates of trials. What was stopped in the middle of one is begun anew: it takes minutes at most."""
+    """Fits the replicates of trials. What was stopped in the middle of one is begun anew: it takes minutes at most.
 
-    subject: Factorisation
+    It does not know the log: the tuples it is given are all it can reach.
+    """
+
+    fit: Fit
+    part: Part
     tuples: Tuples  # without those for test
     fingerprint: str
     world: None = None
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
-        """How many tuples there are to learn from and to judge by."""
-        subject = self.subject.changed(settings)
-        train, valid, _ = self._task(subject, 0).parts
+        """How many tuples there are to learn from and to judge by, negatives not counted."""
+        fit = _changed(self.fit, settings)
+        train, valid, _ = self._tasks(fit, 0)[PARTS.index("relevance")].parts
         told = f"{len(train):,} tuples to learn from, {len(valid):,} to judge by"
-        tell(f"{subject.part:10} recipe {subject.fit.recipe}; {told}")
+        tell(f"{self.part:10} recipe {fit.recipe}; {told}")
 
     def replicate(self, settings: Mapping[str, Any], number: int, place: Path, told: Told) -> Replicate:
         """Fit, unless it was done before."""
-        subject = self.subject.changed(settings)
-        about = {"log": self.fingerprint, **subject.identity(), "replicate": number}
-        known = read_json(place / KEPT) if (place / KEPT).exists() else {}
-        if known.get("of") == about:
-            return Replicate(known["value"], None, known["seconds"])
-        found = self._fit(subject, number, told)
+        fit = _changed(self.fit, settings)
+        about = {"log": self.fingerprint, **_identity(fit, self.part), "replicate": number}
+        if known := _kept(place / KEPT, about):
+            return known
+        found = self._fitted(fit, number, told)
         with explained(place):
             place.mkdir(parents=True, exist_ok=True)
         write_json(place / KEPT, {"of": about, "value": found.value, "seconds": found.seconds})
         return found
 
-    def _fit(self, subject: Factorisation, number: int, told: Told) -> Replicate:
-        task, recipe = self._task(subject, number), subject.fit.recipes()[PARTS.index(subject.part)]
+    def _fitted(self, fit: Fit, number: int, told: Told) -> Replicate:
+        at = PARTS.index(self.part)
+        task, recipe = self._tasks(fit, number)[at], fit.recipes()[at]
         advance = counted(recipe.work(task), lambda done, total: told.part(done / total))
         begun = time.monotonic()
-        learnt = recipe.learn(task, np.random.default_rng([subject.seed, 2, number]), advance)
+        learnt = recipe.learn(task, np.random.default_rng([fit.seed, 2, number]), advance)
         value = task.score(learnt.valid_N, task.parts.valid)
-        if not np.isfinite(value):
+        if not (np.isfinite(value) and np.isfinite(learnt.valid_N).all()):  # an AUC ranks even what is no number
             raise UnveilError(f"the {task.metric} is not a number: the factors grew without bound")
         return Replicate(value, None, time.monotonic() - begun)
 
-    def _task(self, subject: Factorisation, number: int) -> Task:
-        rng = np.random.default_rng([subject.seed, 1, number])
-        return tuning_tasks(self.tuples, subject.fit.sampling, rng)[PARTS.index(subject.part)]
+    def _tasks(self, fit: Fit, number: int) -> tuple[Task, Task]:
+        return tuning_tasks(self.tuples, fit.sampling, np.random.default_rng([fit.seed, 1, number]))
+
+
+def _kept(path: Path, about: Mapping[str, Any]) -> Replicate | None:
+    """What came of it before. A file that is damaged, or of something else, says nothing: the fit is done again."""
+    with suppress(UnveilError, KeyError, TypeError, ValueError):
+        known = read_json(path)
+        if known["of"] == about:
+            return Replicate(float(known["value"]), None, float(known["seconds"]))
+    return None

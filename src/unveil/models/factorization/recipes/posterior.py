@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unveil.errors import UnveilError
 from unveil.models.factorization.gibbs import Gibbs, sample
 from unveil.models.factorization.negatives import Where
 from unveil.models.factorization.priors import SlowSteps
@@ -39,7 +40,11 @@ class Posterior:
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""
         gibbs = Gibbs(self.width, self.sweeps, self.burn_in, steps=SlowSteps(self.persistence, self.sway))
-        sampled = sample(gibbs, task.epoch(rng), task.likelihood, task.parts[1:], rng, advance)
+        try:
+            sampled = sample(gibbs, task.epoch(rng), task.likelihood, task.parts[1:], rng, advance)
+        except (np.linalg.LinAlgError, ArithmeticError):
+            hint = "Options nearer to the usual may help, or ratings of a usual size."
+            raise UnveilError(f"the factors of {task.name} grew without bound", hint=hint) from None
         return Learnt(sampled.draw.factors(), *sampled.mean)
 
     def work(self, task: Task) -> int:
