@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unveil"
 
-GROUND = {"drafts", "errors", "files", "locking", "registry", "settings", "signals", "wording", "__init__"}
+GROUND = {"cores", "drafts", "errors", "files", "locking", "registry", "settings", "signals", "wording", "__init__"}
 DATA = GROUND | {"data"}
 PROPENSITY = DATA | {"propensity"}
 ESTIMATORS = PROPENSITY | {"estimators"}
@@ -23,6 +23,7 @@ USE = MIDDLE | TRUTH | {"training", "evaluation"}
 ARROWS = {
     "errors": set(),
     "wording": set(),
+    "cores": set(),
     "drafts": set(),
     "files": {"drafts", "errors"},
     "locking": {"errors"},

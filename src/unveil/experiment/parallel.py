@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from unveil.cores import threads
 from unveil.experiment.announce import Tell
 from unveil.experiment.config import Experiment
 from unveil.experiment.run import Run, follow, run
-from unveil.training.device import threads
 from unveil.training.distributed.crew import cores, crew, refuse_too_many
 from unveil.training.distributed.join import Crew, Place, joined
 from unveil.training.progress import Watcher

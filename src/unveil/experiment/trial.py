@@ -11,6 +11,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
@@ -27,7 +28,6 @@ from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
-from unveil.training.device import threads
 from unveil.training.fit import prepare, propensity_of, validation_of
 from unveil.training.progress import Watcher
 from unveil.training.recipe import Recipe

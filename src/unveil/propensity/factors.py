@@ -3,8 +3,6 @@
 Shapes: U users, V items, T steps, K factors, B slots asked for, M (user, item, step) triples.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -12,6 +10,8 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+from unveil.cores import threads
 
 Floats = NDArray[np.float32]
 Indices = NDArray[Any]
@@ -78,7 +78,7 @@ class Factors:
         """Logits_BV of every item at these slots."""
         row_BK = self.P_UK[user_B] * self.W_TK[step_B]
         logit_BV = np.empty((len(row_BK), len(self.Q_VK)), np.float32)
-        with _one_thread():
+        with threads(1):
             for start in range(0, len(row_BK), TILE):
                 self._fill(logit_BV[start : start + TILE], row_BK[start : start + TILE])
         return logit_BV
@@ -111,16 +111,3 @@ def sigmoid(logit: Floats) -> Floats:
     with np.errstate(over="ignore"):
         probability: Floats = np.float32(1) / (np.float32(1) + np.exp(-logit))
     return probability
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """A tile is a fraction of a millisecond's work: threads that wait for one another, on cores that others use too,
-    made it a hundred times slower.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -1,4 +1,4 @@
-"""Where tensors live, on how many threads, and with which random numbers."""
+"""Where tensors live, and with which random numbers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,17 +26,6 @@ def _available(kind: str) -> bool:
     if kind == "cuda":
         return torch.cuda.is_available()
     return kind == "cpu" or (kind == "mps" and torch.backends.mps.is_available())
-
-
-@contextmanager
-def threads(count: int | None) -> Iterator[None]:
-    """Run with that many threads, and give torch its own number back afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unveil.cores import threads
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator
 from unveil.models.base import Backbone
 from unveil.training.checkpoint import Checkpoint, sweep_drafts
 from unveil.training.config import WHEREABOUTS, TrainerConfig
-from unveil.training.device import pick_device, private_randomness, seed_epoch, threads
+from unveil.training.device import pick_device, private_randomness, seed_epoch
 from unveil.training.distributed.team import SOLO, Team
 from unveil.training.history import Epoch, append, read, rewrite
 from unveil.training.identity import refuse_other_run, settings

@@ -10,6 +10,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
+from unveil.cores import threads
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.experiment.grid.job import Tell
@@ -23,7 +24,6 @@ from unveil.simulation.feedback.retraining import Retraining
 from unveil.simulation.feedback.storage import load, save
 from unveil.simulation.world import World
 from unveil.training.checkpoint import sweep_drafts
-from unveil.training.device import threads
 from unveil.training.history import Epoch
 from unveil.training.progress import Best, Plan
 from unveil.training.recipe import Recipe

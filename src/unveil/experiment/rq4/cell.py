@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from unveil.cores import threads
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.scorer import Scorer
 from unveil.experiment.costs import seconds_of
@@ -20,7 +21,6 @@ from unveil.experiment.rq4.study import RealStudy
 from unveil.experiment.trial import BASELINES
 from unveil.models.baselines import Popularity, Random
 from unveil.propensity.weights import diagnose, inverse
-from unveil.training.device import threads
 from unveil.training.fit import Ready, prepare
 from unveil.training.history import read as read_epochs
 from unveil.training.trainer import CHECKPOINT, EPOCHS, Keep

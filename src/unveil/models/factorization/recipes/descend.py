@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from unveil.cores import threads
 from unveil.models.factorization.gradient import Epochs
 from unveil.models.factorization.recipes.base import Advance, Learnt
 from unveil.models.factorization.task import Task
@@ -14,7 +15,8 @@ def descend(
     kept: tuple[float, Learnt] | None = None
     for _ in range(epochs):
         train = task.epoch(rng)
-        state.epoch(train, rng)
+        with threads(1):
+            state.epoch(train, rng)
         advance(len(train))
         if keep_best:
             learnt = Learnt.by(state.factors(), task)
