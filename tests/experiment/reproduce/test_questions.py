@@ -191,3 +191,17 @@ def test_a_single_arm_is_set_in_no_order() -> None:
     first, *others = RQ1().reading(answer(RQ1(), alone))
     assert first == f"NDCG@10 on true relevance: naive {alone.estimate(1, 'naive', NDCG).mean:.3f}."
     assert not any("order" in each and "world" not in each for each in others)
+
+
+def test_a_causal_network_is_trained_as_long_as_it_takes() -> None:
+    """What a preset says of a network goes before what it says of all, and after it what the user says."""
+    for changes, epochs in (
+        ((), 120),
+        (("model.name=bert4rec",), 120),
+        (("model.name=sasrec",), 30),
+        (("model.name=gru4rec",), 30),
+        (("model.name=sasrec", "training.epochs=7"), 7),
+    ):
+        recipe = Study(preset="converged", changes=changes).recipe("itps", 0)
+        assert (recipe.training.epochs, recipe.training.lr) == (epochs, 2e-3)
+        assert recipe.estimator["clip"] == 0.02

@@ -22,14 +22,15 @@ class Preset:
     own: Mapping[str, Settings] = field(default_factory=dict)
     others: str = "itps"  # an estimator that the preset does not name is trained as this one
     validation: Literal["uniform", "full"] = "full"
+    of_network: Mapping[str, Settings] = field(default_factory=dict)  # where a network wants something else
 
-    def settings(self, estimator: str) -> dict[str, Any]:
-        """Everything that the preset says of an estimator, by dotted names."""
+    def settings(self, estimator: str, network: str | None = None) -> dict[str, Any]:
+        """Everything that the preset says of an estimator on a network, by dotted names; BERT4Rec if none is named."""
+        shared = {**ALWAYS, **self.shared, **self.of_network.get(network or "bert4rec", {})}
         if estimator in self.own:
-            return {**ALWAYS, **self.shared, **self.own[estimator]}
+            return {**shared, **self.own[estimator]}
         like = self.own.get(self.others, {})  # its options are its own
-        network = {name: value for name, value in like.items() if not name.startswith("estimator.")}
-        return {**ALWAYS, **self.shared, **network}
+        return {**shared, **{name: value for name, value in like.items() if not name.startswith("estimator.")}}
 
 
 #: The same figures everywhere, however many processes there are.
@@ -97,6 +98,9 @@ CONVERGED = Preset(
         "training.validate_every": 3,
     },
     _CLIPPED,
+    # Every position of a causal network is a slot: on one log at p = 2 validation NDCG@10 gains 0.001 at most after
+    # epoch 24 (naive .192 → .192, corrected .430 → .431) or 27 (ideal .562 → .563).
+    of_network={"sasrec": {"training.epochs": 30}, "gru4rec": {"training.epochs": 30}},
 )
 
 QUICK = Preset(

@@ -13,7 +13,7 @@ from unveil.experiment.trial import BASELINES
 from unveil.experiment.variants import TRUE, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.simulation.choice.base import CHOICES
-from unveil.training.recipe import Recipe
+from unveil.training.recipe import Recipe, network_in
 
 #: Targets and negatives among the items that the drawn log shows, or among all of the world's.
 CATALOGUES = ("observed", "whole")
@@ -77,17 +77,18 @@ class Study:
     def recipe(self, arm: str, seed: int) -> Recipe:
         """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it.
 
-        The preset is BERT4Rec's: a network that changes name instead keeps of it what it has as well.
+        A network that changes name keeps of the preset what it has as well.
         """
         variant = Variant.of("naive" if arm in BASELINES else arm)
         name = variant.estimator
         changes = estimator_seed(name, seed) | changes_of(name, self.changes)
         changes |= {"training.seed": seed} | self._weighting(variant, seed) | variant.settings
-        return Recipe().changed({"estimator.name": name}).changed(self._preset_of(variant)).changed(changes)
+        preset = self._preset_of(variant, network_in(changes))
+        return Recipe().changed({"estimator.name": name}).changed(preset).changed(changes)
 
-    def _preset_of(self, variant: Variant) -> dict[str, Any]:
+    def _preset_of(self, variant: Variant, network: str | None) -> dict[str, Any]:
         """The preset's clips are on the scale of true propensities: an arm that is told others has none of them."""
-        settings = self.training.settings(variant.estimator)
+        settings = self.training.settings(variant.estimator, network)
         if (variant.propensity or self.propensity).partition(":")[0] not in (TRUE, "noisy"):
             settings.pop("estimator.clip", None)
         return settings
