@@ -193,13 +193,13 @@ def test_a_single_arm_is_set_in_no_order() -> None:
     assert not any("order" in each and "world" not in each for each in others)
 
 
-def test_a_causal_network_is_trained_as_long_as_it_takes() -> None:
+def test_a_network_may_be_trained_for_other_epochs() -> None:
     """What a preset says of a network goes before what it says of all, and after it what the user says."""
     for changes, epochs in (
         ((), 120),
         (("model.name=bert4rec",), 120),
         (("model.name=sasrec",), 30),
-        (("model.name=gru4rec",), 30),
+        (("model.name=gru4rec",), 120),  # how long it needs was not measured
         (("model.name=sasrec", "training.epochs=7"), 7),
     ):
         recipe = Study(preset="converged", changes=changes).recipe("itps", 0)
