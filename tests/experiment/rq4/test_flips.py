@@ -9,11 +9,12 @@ import pytest
 from unveil.evaluation.stats import paired
 from unveil.experiment.outcome import STANDARD
 from unveil.experiment.reproduce.results import Figure
+from unveil.experiment.reproduce.words import against_base
 from unveil.experiment.rq4.control import Control
-from unveil.experiment.rq4.flips import TURNED, Pair, box, pairs
+from unveil.experiment.rq4.flips import DOUBTED, TURNED, Pair, box, pairs
 from unveil.experiment.rq4.flips import told as flips_told
 from unveil.experiment.rq4.published import PUBLISHED, published
-from unveil.experiment.rq4.results import RealResults
+from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 
 HIGH, LOW = 1, 11
 
@@ -59,6 +60,25 @@ def test_means_that_turn_are_told_where_the_tests_are_not_sure() -> None:
     assert told[-1].startswith(TURNED)
     assert f"ITPS less naive +{pair.tests['full'].difference:.4f} against all items, −" in told[-1]
     assert not any(line.startswith(("Reversed", "Under some")) for line in told)
+
+
+def test_a_pair_that_only_the_milder_correction_calls_sure_is_told() -> None:
+    """By itself p is 0.030 against popular items; with the ranking of all items beside, twice that."""
+    cells = {}
+    for replicate, (full, popular) in enumerate([(1, 2), (2, 3), (3, 8)]):
+        cells["itps", replicate] = cell([full], [1])
+        cells["naive", replicate] = cell([4 - full], [popular])
+    made = RealResults.of(cells, ["naive", "itps"], 3)
+    alone = against_base(made, AS_IT_IS, Figure(STANDARD, "popular-100", "NDCG", 10))["itps"].p
+    (pair,) = pairs(made)
+    assert alone == pytest.approx(0.030, abs=0.001)
+    assert pair.tests["popular-100"].p == pytest.approx(2 * alone)
+    assert box(made)[-1] == f"{DOUBTED}: ITPS over naive against 100 popular items."
+
+
+def test_nothing_is_doubted_where_both_corrections_agree() -> None:
+    told = box(results(itps=(LOW, HIGH), control=(LOW, HIGH)))
+    assert not any(line.startswith(DOUBTED) for line in told)
 
 
 def test_what_programs_are_told_is_json() -> None:

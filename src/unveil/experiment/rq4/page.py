@@ -9,7 +9,7 @@ from unveil.experiment.reproduce.results import Figure as Judged
 from unveil.experiment.reproduce.rq1_page import paper_table, starred
 from unveil.experiment.reproduce.words import interval
 from unveil.experiment.rq4.control_page import control_section
-from unveil.experiment.rq4.flips import TURNED, Pair, against, box, pairs
+from unveil.experiment.rq4.flips import DOUBTED, TURNED, Pair, against, box, pairs
 from unveil.experiment.rq4.made import made
 from unveil.experiment.rq4.published import METRICS, published
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
@@ -55,7 +55,7 @@ def _key_figures(results: RealResults) -> list[KeyFigure]:
 
 def _flips(results: RealResults) -> list[Block]:
     told = box(results)
-    flipped = [line for line in told if not line.startswith(("The same", TURNED))]
+    flipped = [line for line in told if not line.startswith(("The same", TURNED, DOUBTED))]
     notes = [Note(line, warning=True) for line in flipped] or [Note(_STEADY)]
     return [*notes, *(Text(line) for line in told if line not in flipped), _pairs(results)]
 
