@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import active_children
 from pathlib import Path
@@ -45,9 +46,16 @@ class Together:
         return self.leader, self.follower
 
 
-@pytest.fixture(scope="module")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Together:
-    folder = tmp_path_factory.mktemp("together")
+@pytest.fixture(scope="module", params=[True, False], ids=["shelf", "messages"])
+def together(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
+    """Over a shelf, and as where the disk has no room for one."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.param:
+            patch.setattr(crews, "tickets", lambda size, folder: None)
+        yield worked(tmp_path_factory.mktemp("together"))
+
+
+def worked(folder: Path) -> Together:
     (folder / "begun alone").mkdir()
     with pytest.raises(Stopped):
         battery.trained(SOLO, STILL, Keep(folder / "begun alone"), Interrupt(2 * BATCHES + 2))  # in the third epoch

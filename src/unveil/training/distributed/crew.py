@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -21,6 +21,7 @@ from unveil.errors import UnveilError
 from unveil.signals import deaf
 from unveil.training.device import pick_device
 from unveil.training.distributed.join import Place
+from unveil.training.distributed.shelf import Ticket, tickets
 from unveil.training.distributed.team import WorkerLostError
 from unveil.wording import cause_of_death
 
@@ -63,7 +64,8 @@ def crew(size: int, work: Callable[[Order, Place], object], order: Order) -> Ite
     """Start `size` − 1 workers that do `work(order, place)`, and give the leader's place, which is this process's."""
     with TemporaryDirectory(prefix="unveil-") as folder:
         address = (Path(folder) / "meeting").as_uri()
-        places = [Place(rank, size, address, rank) for rank in range(size)]
+        shared: Sequence[Ticket | None] = tickets(size, Path(folder)) or [None] * size
+        places = [Place(rank, size, address, rank, ticket=ticket) for rank, ticket in enumerate(shared)]
         context = get_context("spawn")  # a fork would take torch's threads' locks along, but not the threads
         started = LocalCrew([])
         try:
@@ -72,10 +74,17 @@ def crew(size: int, work: Callable[[Order, Place], object], order: Order) -> Ite
                 with deaf():
                     process.start()
                 started.processes.append(process)
+                _hang_up(place.ticket)
             yield places[0], started
             started.go()
         finally:
             started.dismiss()
+
+
+def _hang_up(ticket: Ticket | None) -> None:
+    """The process that has it now is the only one that can: its end is heard at the other end of the line."""
+    for line in ticket.lines if ticket else ():
+        line.close()
 
 
 def refuse_too_many(workers: int, device: str = "auto") -> None:

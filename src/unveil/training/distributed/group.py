@@ -44,21 +44,22 @@ class Group(Team):
         return total
 
     def add_up(self, parameters: Sequence[Tensor], *values: float) -> Sequence[float]:
-        """The few numbers are under way while the gradients are: in a small step it is the waiting that takes long.
-
-        A process whose share has no slots formed no gradients: it adds zeros. Who has one is told with the values.
-        """
+        """A process whose share has no slots formed no gradients: it adds zeros. Who has one is told with the values."""
         there = [parameter.grad is not None for parameter in parameters]
         few = _numbers([*values, *there]).to(self.device)
-        finish = self._started(few)
-        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
-        for bucket in buckets(gradients):
-            self._sum_bucket(bucket)
-        finish()
+        gradients = [torch.zeros_like(each) if each.grad is None else each.grad.contiguous() for each in parameters]
+        self._sum_all(few, gradients)
         total: list[float] = few.tolist()
         for parameter, gradient, count in zip(parameters, gradients, total[len(values) :], strict=True):
             parameter.grad = gradient if count else None
         return total[: len(values)]
+
+    def _sum_all(self, few: Tensor, gradients: Sequence[Tensor]) -> None:
+        """The few numbers are under way while the gradients are: in a small step it is the waiting that takes long."""
+        finish = self._started(few)
+        for bucket in buckets(gradients):
+            self._sum_bucket(bucket)
+        finish()
 
     def _sum_bucket(self, bucket: Sequence[Tensor]) -> None:
         total = self._summed(torch.cat([tensor.reshape(-1) for tensor in bucket]) if bucket[1:] else bucket[0])
@@ -126,10 +127,10 @@ class Group(Team):
         self._told_of_loss(lambda: self._finished(start()))
 
     def _told_of_loss(self, action: Callable[[], Result]) -> Result:
-        """Whatever torch says of a connection means that a worker is gone."""
+        """Whatever torch or a line says of a connection means that a worker is gone."""
         try:
             return action()
-        except RuntimeError as error:
+        except (RuntimeError, OSError, EOFError) as error:
             raise self.lost(error) from error
 
     def _finished(self, work: Any) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +17,8 @@ from torch.distributed.rendezvous import rendezvous
 from unveil.errors import UnveilError
 from unveil.training.device import pick_device
 from unveil.training.distributed.group import Group
+from unveil.training.distributed.neighbours import Neighbours
+from unveil.training.distributed.shelf import Shelf, Ticket
 from unveil.training.distributed.team import SOLO, Team, WorkerLostError
 
 #: How long workers wait for one another: to come, and to take part.
@@ -36,6 +38,7 @@ class Place:
     address: str  # file:///path of one machine, tcp://host:port of the leader, or env:// as torchrun sets it
     local_rank: int = 0  # among the workers of one machine: its GPU
     again: bool = False  # started once more, after a worker was lost
+    ticket: Ticket | None = None  # to memory that the whole team shares
 
     @classmethod
     def of_environment(cls) -> Self | None:
@@ -86,12 +89,19 @@ def joined(place: Place, device: str = "auto", crew: Crew | None = None) -> Iter
     dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=TO_TAKE_PART)
     try:
         with _accounted_for(store, place):
-            yield Group(rank=place.rank, size=place.size, device=home, lost=lambda error: _lost(error, store, crew))
+            yield _team(place, home, lambda error: _lost(error, store, crew))
     except BaseException:
         crew.dismiss()  # what is still being sent to them must come to an end before the group can
         raise
     finally:
         dist.destroy_process_group()
+
+
+def _team(place: Place, home: torch.device, lost: Callable[[Exception], WorkerLostError]) -> Team:
+    """GPUs have memory of their own."""
+    if place.ticket is None or home.type == "cuda":
+        return Group(rank=place.rank, size=place.size, device=home, lost=lost)
+    return Neighbours(rank=place.rank, size=place.size, device=home, lost=lost, shelf=Shelf(place.ticket))
 
 
 def _home(device: str, place: Place) -> torch.device:
