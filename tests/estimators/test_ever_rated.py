@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.audit.small import log_of
 from tests.data.ragged import any_sequences, sequences_of
 from tests.estimators.toys import Toy, random_world
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
+from unveil.estimators.base import cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.ever import Ever
 from unveil.estimators.ever_rated import EverRated
@@ -74,10 +76,54 @@ def test_liking_is_added_to_what_the_sets_say() -> None:
     assert isinstance(plain, Ever)
     assert isinstance(made, EverRated)
     assert isinstance(without, EverRated)
-    added_MV = made.scores(TOY.slots) - plain.scores(TOY.slots)
+    added_MV = made.scores(TOY.slots.user_M) - plain.scores(TOY.slots.user_M)
     torch.testing.assert_close(added_MV, (0.5 * made.b_V).expand_as(added_MV), atol=1e-6, rtol=0)
     assert made.b_V.std() > 0
-    assert torch.equal(without.scores(TOY.slots), plain.scores(TOY.slots))
+    assert torch.equal(without.scores(TOY.slots.user_M), plain.scores(TOY.slots.user_M))
+
+
+def test_what_is_taken_more_often_than_it_is_liked_is_put_down_to_exposure() -> None:
+    made = build("ever-rated", {"balance": 0.7}, train=TOY.train, log=TOY.log)
+    assert isinstance(made, EverRated)
+    for item in range(TOY.train.n_items):
+        expected = sum(
+            length * float(made.liked(torch.tensor([user]))[0, item])
+            for user, length in enumerate(TOY.train.length_U.tolist())
+        )
+        taken = int((TOY.train.item_N == item).sum())
+        assert float(made.shift_V[item]) == pytest.approx(0.7 * np.log((taken + 1) / (expected + 1)), abs=1e-4)
+    assert made.shift_V.std() > 0
+
+
+def test_where_all_is_taken_as_often_as_it_is_liked_nothing_is_shifted() -> None:
+    """Every user took both items once and rated them alike."""
+    train = sequences_of([[0, 1], [1, 0]], 2)
+    log = replace(log_of([[0, 1], [1, 0]], 2), rating=np.array([4.0, 4.0, 2.0, 2.0]))
+    made = build("ever-rated", {"balance": 1.0}, train=train, log=log)
+    assert isinstance(made, EverRated)
+    torch.testing.assert_close(made.shift_V, torch.zeros(2), atol=1e-5, rtol=0)
+
+
+def test_the_shift_is_in_the_loss_of_the_item_of_the_log_alone() -> None:
+    made = build("ever-rated", {"balance": 0.7, "trust": 0.4}, train=TOY.train, log=TOY.log)
+    assert isinstance(made, EverRated)
+    slots, rng = TOY.slots.part(0, 7), torch.Generator().manual_seed(0)
+    h_MD, table_VD = (torch.randn(n, 3, generator=rng, requires_grad=True) for n in (7, TOY.train.n_items))
+    bias_V = torch.randn(TOY.train.n_items, generator=rng, requires_grad=True)
+    z_MV = h_MD @ table_VD.T + bias_V
+    liked = -(made.liked(slots.user_M) * torch.log_softmax(z_MV, 1)).sum()
+    taken = -torch.log_softmax(z_MV + made.shift_V, 1)[torch.arange(7), slots.item_M].sum()
+    expected, found = (0.4 * liked + 0.6 * taken) / 7, cloze_risk(h_MD, table_VD, bias_V, made(slots))
+    torch.testing.assert_close(found, expected)
+    for own, other in zip(
+        *(torch.autograd.grad(loss, [h_MD, table_VD, bias_V]) for loss in (found, expected)), strict=True
+    ):
+        torch.testing.assert_close(own, other, atol=1e-5, rtol=1e-4)
+
+
+def test_without_balance_nothing_is_shifted() -> None:
+    made = build("ever-rated", {"balance": 0.0}, train=TOY.train, log=TOY.log)
+    assert made(TOY.slots).shift_V is None
 
 
 def test_each_event_has_its_own_rating() -> None:
@@ -98,7 +144,7 @@ def test_a_log_without_ratings_is_refused() -> None:
         build("ever-rated", {}, train=TOY.train, log=some)
 
 
-@pytest.mark.parametrize("options", [{"liking": -1.0}, {"liking": float("inf")}, {"unseen": 0.0}])
+@pytest.mark.parametrize("options", [{"liking": -1.0}, {"balance": -0.1}, {"liking": float("inf")}, {"unseen": 0.0}])
 def test_out_of_range(options: dict[str, float]) -> None:
     with pytest.raises(UnveilError, match="out of range"):
         build("ever-rated", options, train=TOY.train, log=TOY.log)

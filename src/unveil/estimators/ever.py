@@ -40,12 +40,12 @@ class Ever:
     sets: TakenSets = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check(f"{self.name}.unseen", self.unseen, 0 < self.unseen <= 1, "above 0, at most 1")
-        _check(f"{self.name}.width", self.width, self.width >= 1, "at least 1")
-        _check(f"{self.name}.trust", self.trust, 0 <= self.trust <= 1, "between 0 and 1")
+        check(f"{self.name}.unseen", self.unseen, 0 < self.unseen <= 1, "above 0, at most 1")
+        check(f"{self.name}.width", self.width, self.width >= 1, "at least 1")
+        check(f"{self.name}.trust", self.trust, 0 <= self.trust <= 1, "between 0 and 1")
         for name in ("penalty", "temperature"):
             value = getattr(self, name)
-            _check(f"{self.name}.{name}", value, 0 < value < float("inf"), "above 0")
+            check(f"{self.name}.{name}", value, 0 < value < float("inf"), "above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Learn the sets."""
@@ -55,15 +55,20 @@ class Ever:
 
     def __call__(self, slots: Slots) -> Signal:
         """What the slot's user would ever take and, as far as that is not trusted, the item of the log."""
-        m_MV = torch.softmax(self.scores(slots) / self.temperature, 1).mul_(self.trust)
+        m_MV = self.liked(slots.user_M).mul_(self.trust)
         rest_M = torch.full((len(slots),), 1 - self.trust, device=slots.item_M.device)
         return Signal(slots.item_M, rest_M, imputed_MV=m_MV)
 
-    def scores(self, slots: Slots) -> Tensor:
-        """F_MV."""
-        return self.sets(slots.user_M)
+    def liked(self, user_M: Tensor) -> Tensor:
+        """P(i | s)_MV of these users."""
+        return torch.softmax(self.scores(user_M) / self.temperature, 1)
+
+    def scores(self, user_M: Tensor) -> Tensor:
+        """F_MV of these users."""
+        return self.sets(user_M)
 
 
-def _check(where: str, found: object, valid: bool, expected: str) -> None:
+def check(where: str, found: object, valid: bool, expected: str) -> None:
+    """Refuse an option that is out of its range."""
     if not valid:
         raise UnveilError("out of range", where=where, found=found, expected=expected)

@@ -1,6 +1,6 @@
 """What users would ever take, and how well those who took an item liked it: from a log with ratings."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,9 +12,10 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Need, register
-from unveil.estimators.ever import Ever
+from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.ever import Ever, check
 from unveil.estimators.item_liking import item_liking
+from unveil.estimators.learning import BLOCK
 
 
 @register
@@ -26,28 +27,50 @@ class EverRated(Ever):
     item that was seldom shown is seldom in a set, but those who took it rate it like any other: b is free of θ as far
     as who takes an item does not depend on how well it is liked beyond what the taker's other ratings tell. A user
     who takes the best of what is shown breaks that in part, so b is no measure, only a help.
+
+    An item that is taken n_i times, and would be m_i = Σ_s N_s P(i | s) times if the N_s takes of each user went by
+    liking alone, was shown the more the larger n_i / m_i. `balance` times its log is added to the logits of the log's
+    own items in training, and not in serving.
     """
 
     log: Interactions
     liking: float = 0.9
+    balance: float = 0.5  # 0: what is shown too often is put down to liking
 
     name: ClassVar[str] = "ever-rated"
     needs: ClassVar[Need] = "ratings"
     b_V: Tensor = field(init=False, repr=False)
+    shift_V: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.liking < float("inf"):
-            raise UnveilError("out of range", where=f"{self.name}.liking", found=self.liking, expected="0 or more")
+        for name in ("liking", "balance"):
+            value = getattr(self, name)
+            check(f"{self.name}.{name}", value, 0 <= value < float("inf"), "0 or more")
 
     def fit(self, train: Sequences) -> Self:
-        """Learn the sets and the items' liking."""
+        """Learn the sets, the items' liking, and what was taken more often than it is liked."""
         object.__setattr__(self, "b_V", torch.from_numpy(item_liking(train, self._ratings(train)).astype(np.float32)))
-        return super().fit(train)
+        super().fit(train)
+        taken_V = torch.from_numpy(train.count_V.astype(np.float32))
+        object.__setattr__(self, "shift_V", self.balance * torch.log((taken_V + 1) / (self._expected(train) + 1)))
+        return self
 
-    def scores(self, slots: Slots) -> Tensor:
+    def __call__(self, slots: Slots) -> Signal:
+        """As ever, with the shift at the item of the log."""
+        return replace(super().__call__(slots), shift_V=self.shift_V if self.balance else None)
+
+    def scores(self, user_M: Tensor) -> Tensor:
         """F_MV + liking · b_V."""
-        return super().scores(slots) + self.liking * self.b_V.to(slots.item_M.device)
+        return super().scores(user_M) + self.liking * self.b_V.to(user_M.device)
+
+    def _expected(self, train: Sequences) -> Tensor:
+        """m_V = Σ_s N_s P(i | s), a block of users at a time."""
+        taken_U = torch.from_numpy(train.length_U.astype(np.float32))
+        expected_V = torch.zeros(train.n_items)
+        for user_M in torch.split(torch.arange(len(taken_U)), BLOCK):
+            expected_V += taken_U[user_M] @ self.liked(user_M)
+        return expected_V
 
     def _ratings(self, train: Sequences) -> NDArray[np.float64]:
         rating_N = np.full(1, np.nan) if self.log.rating is None else self.log.rating[train.event_N]

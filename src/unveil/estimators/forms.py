@@ -51,3 +51,17 @@ def soft_cross_entropy(
     log_p_RV = torch.log_softmax(z_RV, 1)
     total = -(a_RV * log_p_RV).sum()
     return total, log_p_RV.exp_().mul_(a_RV.sum(1, keepdim=True)).sub_(a_RV) if slope else log_p_RV
+
+
+def shifted(shift_V: Tensor) -> Form:
+    """−Σ_i a_i log softmax(z)[i] − w log softmax(z + shift)[target]: the shift explains the target and not a."""
+
+    def form(
+        z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, imputed_RV: Tensor | None, slope: bool
+    ) -> tuple[Tensor, Tensor]:
+        nothing_R1 = torch.zeros_like(weight_R1)
+        imputed, steep_RV = soft_cross_entropy(z_RV, target_R1, nothing_R1, imputed_RV, slope)
+        taken, slope_RV = cross_entropy(z_RV, target_R1, weight_R1, shift_V.to(z_RV.dtype), slope)
+        return imputed + taken, slope_RV.add_(steep_RV) if slope else slope_RV
+
+    return form

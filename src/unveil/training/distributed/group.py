@@ -44,7 +44,7 @@ class Group(Team):
         return total
 
     def add_up(self, parameters: Sequence[Tensor], *values: float) -> Sequence[float]:
-        """A process whose share has no slots formed no gradients: it adds zeros. Who has one is told with the values."""
+        """A process whose share has no slots formed no gradients: it adds zeros. Who has one goes with the values."""
         there = [parameter.grad is not None for parameter in parameters]
         few = _numbers([*values, *there]).to(self.device)
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad.contiguous() for each in parameters]
