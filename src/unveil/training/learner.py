@@ -19,6 +19,7 @@ from unveil.models.base import Backbone
 from unveil.training.adamw import AdamW
 from unveil.training.config import TrainerConfig
 from unveil.training.distributed.team import SOLO, Team
+from unveil.training.heap import Tidying
 from unveil.training.progress import Watcher
 from unveil.training.schedule import learning_rate
 
@@ -73,6 +74,11 @@ class Learner:
         """What moves the parameters; without decay it is Adam."""
         return AdamW(list(self.model.parameters()), self.config.betas, self.config.weight_decay)
 
+    @cached_property
+    def tidying(self) -> Tidying:
+        """Of the memory that batches leave behind."""
+        return Tidying()
+
     def epoch(self, number: int, watch: Watcher) -> Tally:
         """One pass over the task."""
         tally = Tally()
@@ -90,6 +96,7 @@ class Learner:
             tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
             if len(batch.slots):
                 self.step(batch, tally, number)
+            self.tidying.after_step()
             yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
