@@ -7,24 +7,47 @@ and over hundreds of batches of a wide network several gigabytes come together t
 import ctypes
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
+from mmap import PAGESIZE
+from pathlib import Path
 
-#: Seconds between two times. What is given back has to be asked for again: a tenth of a second or so for a gigabyte.
-EVERY = 60.0
+#: Bytes that may come together. What is given back has to be had again, a second or two for a gigabyte: not too often.
+SPARE = 2**30
+#: Seconds between two looks.
+EVERY = 1.0
+_OWN = Path("/proc/self/statm")
 
 
+def resident() -> int:
+    """Bytes of this process that are in memory; 0 where the system does not tell."""
+    try:
+        return int(_OWN.read_text().split()[1]) * PAGESIZE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+@dataclass
 class Tidying:
-    """Gives memory back now and then: asked after every step, it acts once in a while."""
+    """Asked after every step, it gives memory back when more than `SPARE` has come on top of what a step needs."""
 
-    def __init__(self, every: float = EVERY, clock: Callable[[], float] = time.monotonic) -> None:
-        self.every, self.clock, self.last = every, clock, clock()
+    measure: Callable[[], int] = resident
+    clock: Callable[[], float] = time.monotonic
+    looked: float = field(default=float("-inf"), init=False)
+    needed: int | None = field(default=None, init=False)
 
     def after_step(self) -> bool:
-        """Whether it was time."""
-        if self.clock() - self.last < self.every:
+        """Whether it did."""
+        now = self.clock()
+        if now - self.looked < EVERY:
+            return False
+        self.looked, held = now, self.measure()
+        if self.needed is None or held < self.needed:
+            self.needed = held
+        if held <= self.needed + SPARE:
             return False
         give_back()
-        self.last = self.clock()
+        self.needed = None  # what the next step has touched again
         return True
 
 
