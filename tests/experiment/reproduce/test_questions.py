@@ -179,6 +179,8 @@ def test_the_caution_says_what_the_units_are() -> None:
     assert "over users" in caution(made_up({arm: every[:1] for arm, every in CLEAR.items()}))
     both = {arm: [*every, *every] for arm, every in CLEAR.items()}
     assert "2 worlds of 3 replicates each" in caution(made_up(both, worlds=2))
+    once = {arm: every[:2] for arm, every in CLEAR.items()}
+    assert "2 worlds of 1 replicate each" in caution(made_up(once, worlds=2))
 
 
 def test_a_single_arm_is_set_in_no_order() -> None:

@@ -84,9 +84,9 @@ def caution(results: Results) -> str:
     if results.units == "worlds":
         freedom = quantity(results.worlds - 1, "degree")
         return (
-            f"Means over {results.worlds} worlds of {results.replicates} replicates each. The units of intervals and "
-            f"tests are the worlds, each with the mean of its replicates: their spread holds that of the worlds and "
-            f"that of the replicates (Student's t, {freedom} of freedom)."
+            f"Means over {results.worlds} worlds of {quantity(results.replicates, 'replicate')} each. The units of "
+            f"intervals and tests are the worlds, each with the mean of its replicates: their spread holds that of the "
+            f"worlds and that of the replicates (Student's t, {freedom} of freedom)."
         )
     if results.units == "replicates":
         return (
