@@ -5,8 +5,9 @@ import torch
 
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
-from unveil.estimators.base import ESTIMATORS, Estimator, cloze_risk
+from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk
 from unveil.estimators.build import build
+from unveil.estimators.by_rows import Wide
 from unveil.propensity.build import build as propensity
 
 TOY = Toy.drawn(random_world(users=30))
@@ -25,6 +26,12 @@ def rows(slots: Slots, order: torch.Tensor) -> Slots:
     return Slots(slots.user_M[order], slots.item_M[order], slots.step_M[order], slots.event_M[order])
 
 
+def wide(signal: Signal) -> list[Wide]:
+    """What a signal has of every item."""
+    parts = (signal.offset_MV, signal.rival_MV, signal.imputed_MV, signal.theta_MV)
+    return [part_MV for part_MV in parts if part_MV is not None]
+
+
 def test_one_target_and_one_weight_a_slot(estimator: Estimator) -> None:
     signal = estimator(TOY.slots)
     assert signal.target_M.shape == signal.weight_M.shape == (len(TOY.slots),)
@@ -33,8 +40,9 @@ def test_one_target_and_one_weight_a_slot(estimator: Estimator) -> None:
     assert signal.weight_M.isfinite().all()
     assert (signal.weight_M >= 0).all()
     assert not signal.weight_M.requires_grad
-    if signal.offset_MV is not None:
-        assert signal.offset_MV.shape == (len(TOY.slots), TOY.world.n_items)
+    for table_MV in wide(signal):
+        assert table_MV[:].shape == (len(TOY.slots), TOY.world.n_items)
+        assert not table_MV[:].requires_grad
 
 
 def test_a_slot_is_judged_by_itself(estimator: Estimator) -> None:
@@ -42,8 +50,9 @@ def test_a_slot_is_judged_by_itself(estimator: Estimator) -> None:
     whole, shuffled = estimator(TOY.slots), estimator(rows(TOY.slots, order))
     assert torch.equal(whole.target_M[order], shuffled.target_M)
     torch.testing.assert_close(whole.weight_M[order], shuffled.weight_M)
-    if whole.offset_MV is not None and shuffled.offset_MV is not None:
-        torch.testing.assert_close(whole.offset_MV[order], shuffled.offset_MV)
+    for whole_MV, shuffled_MV in zip(wide(whole), wide(shuffled), strict=True):
+        torch.testing.assert_close(whole_MV[order], shuffled_MV[:])
+        torch.testing.assert_close(whole_MV[3:9], whole_MV[:][3:9])
 
 
 def test_the_same_slots_give_the_same_signal(estimator: Estimator) -> None:

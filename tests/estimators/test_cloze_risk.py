@@ -32,7 +32,7 @@ def plain_risk(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal, n
     """The equation, all logits at once, by torch's own autograd."""
     logits_MV = h_MD @ table_VD.T + bias_V
     if signal.offset_MV is not None:
-        logits_MV = logits_MV + signal.offset_MV
+        logits_MV = logits_MV + signal.offset_MV[:]
     log_p_M = torch.log_softmax(logits_MV, 1).gather(1, signal.target_M[:, None])[:, 0]
     return -(signal.weight_M * log_p_M).sum() / normaliser
 
@@ -83,7 +83,7 @@ def test_single_precision_over_several_chunks(M: int) -> None:
     p, s = parts(M, 301, 16, dtype=torch.float32), signal(M, 301, offset=True, dtype=torch.float32)
     assert s.offset_MV is not None
     exact_parts = tuple(x.detach().double().requires_grad_() for x in p)
-    exact_signal = Signal(s.target_M, s.weight_M.double(), s.offset_MV.double())
+    exact_signal = Signal(s.target_M, s.weight_M.double(), s.offset_MV[:].double())
     mine = cloze_risk(*p, s)
     exact = plain_risk(exact_parts[0], exact_parts[1], exact_parts[2], exact_signal, M)
     assert mine.item() == pytest.approx(exact.item(), rel=1e-6)
@@ -140,12 +140,13 @@ def test_the_same_value_with_and_without_gradient() -> None:
 def test_what_comes_before_the_loss_gets_its_gradient_and_inputs_stay_as_they_were() -> None:
     p, s = parts(10, 6, 3), signal(10, 6, offset=True)
     assert s.offset_MV is not None
-    copies = [x.detach().clone() for x in (*p, s.weight_M, s.offset_MV)]
+    given = (*p, s.weight_M, s.offset_MV[:])
+    copies = [x.detach().clone() for x in given]
     scale = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
     mine = torch.autograd.grad(cloze_risk(scale * p[0], p[1], p[2], s), scale)[0]
     plain = torch.autograd.grad(plain_risk(scale * p[0], p[1], p[2], s, 10), scale)[0]
     torch.testing.assert_close(mine, plain)
-    assert all(torch.equal(a, b) for a, b in zip(copies, (*p, s.weight_M, s.offset_MV), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(copies, given, strict=True))
 
 
 def rivals(M: int, V: int, seed: int = 0) -> Signal:
@@ -157,12 +158,12 @@ def rivals(M: int, V: int, seed: int = 0) -> Signal:
 def plain_rivalry(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal, normaliser: float) -> Tensor:
     """The equation, pair by pair."""
     assert signal.rival_MV is not None
-    f_MV, total = h_MD @ table_VD.T + bias_V, torch.zeros((), dtype=h_MD.dtype)
+    f_MV, total, rival_MV = h_MD @ table_VD.T + bias_V, torch.zeros((), dtype=h_MD.dtype), signal.rival_MV[:]
     for m, target in enumerate(signal.target_M.tolist()):
         for j in range(len(table_VD)):
             if j != target:
                 ahead = torch.log1p(torch.exp(f_MV[m, j] - f_MV[m, target]))
-                total = total + signal.weight_M[m] * signal.rival_MV[m, j] * ahead
+                total = total + signal.weight_M[m] * rival_MV[m, j] * ahead
     return total / normaliser
 
 

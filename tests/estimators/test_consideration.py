@@ -150,7 +150,7 @@ def test_the_signal_is_every_items_exposure_within_bounds() -> None:
     estimator = build("consideration", {"lowest": 0.2, "highest": 0.6}, propensity=theta)
     signal = estimator(TOY.slots)
     assert signal.theta_MV is not None
-    torch.testing.assert_close(signal.theta_MV, theta.of_all(TOY.slots).clamp(0.2, 0.6))
+    torch.testing.assert_close(signal.theta_MV[:], theta.of_all(TOY.slots).clamp(0.2, 0.6))
     assert weight_diagnostics(estimator, TOY.slots) is None
 
 

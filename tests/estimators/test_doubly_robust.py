@@ -101,6 +101,9 @@ class Given:
         self.m_V = torch.from_numpy(m_V).float()
 
     def __call__(self, slots: Slots) -> Tensor:
+        return self.m_V[slots.item_M]
+
+    def of_all(self, slots: Slots) -> Tensor:
         return self.m_V.repeat(len(slots), 1)
 
 
@@ -110,7 +113,7 @@ def mean_over_events(estimator: DoublyRobust, chance_V: Row) -> Row:
     for item in range(V):
         signal = estimator(Slots(torch.tensor([0]), torch.tensor([item]), torch.tensor([3])))
         assert signal.imputed_MV is not None
-        a_V = signal.imputed_MV[0].double().numpy()
+        a_V = signal.imputed_MV[:][0].double().numpy()
         a_V[item] += float(signal.weight_M[0])
         mean_V += chance_V[item] * a_V
     return mean_V
@@ -144,7 +147,7 @@ def test_without_trust_it_is_itps() -> None:
     mine, plain = robust(0.0)(TOY.slots), ITPS(THETA)(TOY.slots)
     torch.testing.assert_close(mine.weight_M, plain.weight_M)
     assert mine.imputed_MV is not None
-    assert not mine.imputed_MV.any()
+    assert not mine.imputed_MV[:].any()
     assert weight_diagnostics(robust(), TOY.slots) is not None
 
 
@@ -160,18 +163,25 @@ def test_a_clipped_propensity_counts_as_such_whatever_is_imputed() -> None:
 def test_transitions_by_hand() -> None:
     # 0 → 1 twice and 0 → 2 once; shares 3, 2, 1 of 6; k = 6. At the first 0 → 1 that event itself is left out.
     train = sequences_of([[0, 1], [0, 1], [0, 2]], 3)
-    m_MV = Transitions.of(train, backing=6.0)(events(train))
+    m_MV = Transitions.of(train, backing=6.0).of_all(events(train))
     np.testing.assert_allclose(m_MV[0], np.array([3, 2, 1]) / 6, rtol=1e-6)
     np.testing.assert_allclose(m_MV[1], np.array([0 + 3, 1 + 2, 1 + 1]) / 8, rtol=1e-6)
     np.testing.assert_allclose(m_MV[5], np.array([0 + 3, 2 + 2, 0 + 1]) / 8, rtol=1e-6)
     stranger = Slots(torch.tensor([0]), torch.tensor([1]), torch.tensor([0]), torch.tensor([99]))
-    np.testing.assert_allclose(Transitions.of(train, 6.0)(stranger)[0], np.array([3, 2, 1]) / 6, rtol=1e-6)
+    np.testing.assert_allclose(Transitions.of(train, 6.0).of_all(stranger)[0], np.array([3, 2, 1]) / 6, rtol=1e-6)
 
 
 def test_imputed_rows_are_distributions() -> None:
-    m_MV = Transitions.of(TOY.train, 10.0)(TOY.slots)
+    m_MV = Transitions.of(TOY.train, 10.0).of_all(TOY.slots)
     assert (m_MV >= 0).all()
     torch.testing.assert_close(m_MV.sum(1), torch.ones(len(TOY.slots)))
+
+
+def test_what_is_imputed_to_the_slots_own_items_is_that_of_all() -> None:
+    stranger = Slots(torch.tensor([0]), torch.tensor([1]), torch.tensor([0]), torch.tensor([10**6]))
+    for slots in (TOY.slots, stranger, TOY.slots.part(0, 0)):
+        imputation = Transitions.of(TOY.train, 10.0)
+        assert torch.equal(imputation(slots), imputation.of_all(slots).gather(1, slots.item_M[:, None])[:, 0])
 
 
 def test_the_loss_by_hand() -> None:

@@ -31,7 +31,7 @@ def fitted(train: Sequences, **options: float) -> Ever:
 
 def imputed(signal: Signal) -> NDArray[np.float32]:
     assert signal.imputed_MV is not None
-    return signal.imputed_MV.numpy()
+    return signal.imputed_MV[:].numpy()
 
 
 def test_a_set_by_hand() -> None:

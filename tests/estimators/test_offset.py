@@ -26,7 +26,7 @@ def test_the_offset_is_the_logarithm_of_every_items_propensity(name: str, known:
     assert torch.equal(signal.weight_M, torch.ones(len(TOY.slots)))
     assert signal.offset_MV is not None
     expected = 0.5 * np.log(np.maximum(theta.of_all(TOY.slots).numpy(), 0.3))
-    np.testing.assert_allclose(signal.offset_MV.numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(signal.offset_MV[:].numpy(), expected, rtol=1e-5)
 
 
 def test_nothing_is_weighted_so_there_is_nothing_to_warn_of() -> None:
@@ -104,4 +104,4 @@ def test_each_slot_has_its_own_step() -> None:
     slots = Slots(torch.tensor([1, 1]), torch.tensor([2, 2]), torch.tensor([0, 5]))
     offset_MV = build("corrected", {}, propensity=KnownTemporal(TOY.world))(slots).offset_MV
     assert offset_MV is not None
-    assert not torch.allclose(offset_MV[0], offset_MV[1])
+    assert not torch.allclose(*offset_MV[:])

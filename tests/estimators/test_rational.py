@@ -24,7 +24,7 @@ def test_rivals_are_weighed_by_how_surely_they_were_shown() -> None:
     assert torch.equal(signal.target_M, TOY.slots.item_M)
     assert signal.rival_MV is not None
     expected = -np.log(1 - np.minimum(theta.of_all(TOY.slots).numpy(), 0.8))
-    np.testing.assert_allclose(signal.rival_MV.numpy(), expected, rtol=1e-4)
+    np.testing.assert_allclose(signal.rival_MV[:].numpy(), expected, rtol=1e-4)
     assert weight_diagnostics(build("rational", {}, propensity=theta), TOY.slots) is None
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
+from unveil.estimators.by_rows import Wide
 from unveil.estimators.exponentials import softmax_loss
 from unveil.estimators.forms import pairwise, shifted, soft_cross_entropy
 from unveil.estimators.fused import ChunkLoss, by_slope, fused_loss
@@ -31,15 +32,16 @@ class Signal:
     target is to stand above each other item j, and a_j says how much that one counts. What is imputed is to be
     predicted as well, beside the target; with a shift, the target by f + shift and what is imputed by f. With θ of
     every item the target was first among the exposed. With a sample, the items drawn stand for all others. A signal has
-    at most one of these five.
+    at most one of these five. What there is of every item may be a tensor, or `ByRows`, which the loss asks for some
+    slots at a time.
     """
 
     target_M: Tensor
     weight_M: Tensor
-    offset_MV: Tensor | None = None
-    rival_MV: Tensor | None = None
-    imputed_MV: Tensor | None = None
-    theta_MV: Tensor | None = None
+    offset_MV: Wide | None = None
+    rival_MV: Wide | None = None
+    imputed_MV: Wide | None = None
+    theta_MV: Wide | None = None
     sample: Sample | None = field(default=None, kw_only=True)
     shift_V: Tensor | None = field(default=None, kw_only=True)
 
@@ -127,7 +129,7 @@ def _total(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal) -> Te
     return fused_loss(loss, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
 
 
-def _loss(signal: Signal) -> tuple[ChunkLoss, Tensor | None]:
+def _loss(signal: Signal) -> tuple[ChunkLoss, Wide | None]:
     """How logits become a loss, and the number for every item that this takes."""
     if signal.rival_MV is not None:
         return by_slope(pairwise), signal.rival_MV

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Need, Signal, refuse_other_kind, register
+from unveil.estimators.by_rows import ByRows
 from unveil.propensity.base import PropensityModel
 
 
@@ -41,5 +43,9 @@ class Consideration:
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and θ of every item at the slot's own user and step."""
-        theta_MV = self.propensity.of_all(slots).clamp(self.lowest, self.highest)
-        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device), theta_MV=theta_MV)
+        ones_M = torch.ones(len(slots), device=slots.item_M.device)
+        return Signal(slots.item_M, ones_M, theta_MV=ByRows(slots, self.theta))
+
+    def theta(self, slots: Slots) -> Tensor:
+        """θ of every item at these slots, cut."""
+        return self.propensity.of_all(slots).clamp(self.lowest, self.highest)

@@ -1,6 +1,5 @@
 """Imputed relevance plus a weighted residual: the doubly robust form, as far as a log of events can carry it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
@@ -11,6 +10,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.by_rows import ByRows
 from unveil.estimators.imputation import Transitions
 from unveil.estimators.inverse import InversePropensity
 
@@ -35,7 +35,7 @@ class DoublyRobust(InversePropensity):
 
     name: ClassVar[str] = "doubly-robust"
     needs: ClassVar[Need] = "temporal"
-    imputation: Callable[[Slots], Tensor] = field(init=False, repr=False)
+    imputation: Transitions = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,10 +51,13 @@ class DoublyRobust(InversePropensity):
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log by what the imputation left of it, weighted; and what is imputed to every item."""
-        m_MV, w_M = self.imputation(slots).mul_(self.trust), self.inverse(slots)
-        m_M = m_MV.gather(1, slots.item_M[:, None])[:, 0]
+        m_M, w_M = self.imputation(slots).mul_(self.trust), self.inverse(slots)
         residual_M = doubly_robust(m_M, torch.ones_like(m_M), torch.ones_like(m_M), 1 / w_M) - m_M
-        return Signal(slots.item_M, residual_M, imputed_MV=m_MV)
+        return Signal(slots.item_M, residual_M, imputed_MV=ByRows(slots, self.imputed))
+
+    def imputed(self, slots: Slots) -> Tensor:
+        """m of every item at these slots."""
+        return self.imputation.of_all(slots).mul_(self.trust)
 
 
 def doubly_robust(imputed: Tensor, taken: Tensor, shown: Tensor, theta: Tensor) -> Tensor:

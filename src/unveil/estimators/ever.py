@@ -10,6 +10,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.by_rows import ByRows
 from unveil.estimators.taken_sets import TakenSets
 
 
@@ -55,9 +56,12 @@ class Ever:
 
     def __call__(self, slots: Slots) -> Signal:
         """What the slot's user would ever take and, as far as that is not trusted, the item of the log."""
-        m_MV = self.liked(slots.user_M).mul_(self.trust)
         rest_M = torch.full((len(slots),), 1 - self.trust, device=slots.item_M.device)
-        return Signal(slots.item_M, rest_M, imputed_MV=m_MV)
+        return Signal(slots.item_M, rest_M, imputed_MV=ByRows(slots, self.imputed))
+
+    def imputed(self, slots: Slots) -> Tensor:
+        """What the slots' users would ever take, as far as it is trusted."""
+        return self.liked(slots.user_M).mul_(self.trust)
 
     def liked(self, user_M: Tensor) -> Tensor:
         """P(i | s)_MV of these users."""

@@ -47,16 +47,31 @@ class Transitions:
         return cls(count_VV, np.bincount(before_N[follows_N], minlength=V), share_V, before_E, backing)
 
     def __call__(self, slots: Slots) -> Tensor:
-        """m_MV, each row of sum 1."""
+        """m_M of the slots' own items."""
         before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
         known_M = before_M != _NONE
-        rows_MV = np.tile(np.float32(self.backing) * self.share_V, (len(slots), 1))
-        total_M = np.full(len(slots), self.backing, np.float32)
-        rows_MV[known_M] += self.count_VV[before_M[known_M]].toarray()
-        rows_MV[known_M, item_M[known_M]] -= 1  # the slot's own event
+        count_M = np.float32(self.backing) * self.share_V[item_M]
+        if known_M.any():  # of no pairs scipy gives a sparse matrix, not numbers
+            count_M[known_M] += np.asarray(self.count_VV[before_M[known_M], item_M[known_M]]).ravel()
+        count_M[known_M] -= 1  # the slot's own event
+        return torch.from_numpy(count_M / self._total(before_M)).to(slots.item_M.device)
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """m_MV of all items, each row of sum 1."""
+        before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
+        known_M = before_M != _NONE
+        count_MV = np.tile(np.float32(self.backing) * self.share_V, (len(slots), 1))
+        count_MV[known_M] += self.count_VV[before_M[known_M]].toarray()
+        count_MV[known_M, item_M[known_M]] -= 1  # the slot's own event
+        count_MV /= self._total(before_M)[:, None]
+        return torch.from_numpy(count_MV).to(slots.item_M.device)
+
+    def _total(self, before_M: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What counts are divided by: how often anything came after the item before, this event left out, and k."""
+        known_M = before_M != _NONE
+        total_M = np.full(len(before_M), self.backing, np.float32)
         total_M[known_M] += self.total_V[before_M[known_M]] - 1
-        rows_MV /= total_M[:, None]
-        return torch.from_numpy(rows_MV).to(slots.item_M.device)
+        return total_M
 
     def _before(self, slots: Slots) -> NDArray[np.int64]:
         if slots.event_M is None:

@@ -9,6 +9,7 @@ from torch import Tensor
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Need, Signal, refuse_other_kind
+from unveil.estimators.by_rows import ByRows
 from unveil.propensity.base import PropensityModel
 
 
@@ -38,8 +39,12 @@ class PropensityOffset:
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and the shift of every item's logit at the slot's own user and step."""
         ones_M = torch.ones(len(slots), device=slots.item_M.device)
-        return Signal(slots.item_M, ones_M, self.shift(self.propensity.of_all(slots)))
+        return Signal(slots.item_M, ones_M, ByRows(slots, self.offset))
+
+    def offset(self, slots: Slots) -> Tensor:
+        """What training adds to the logit of every item at these slots."""
+        return self.shift(self.propensity.of_all(slots))
 
     def shift(self, theta: Tensor) -> Tensor:
         """What training adds to the logit of an item of that propensity."""
-        return self.strength * theta.clamp_min(self.clip).log()
+        return theta.clamp_min(self.clip).log_().mul_(self.strength)

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Need, Signal, refuse_other_kind, register
+from unveil.estimators.by_rows import ByRows
 from unveil.propensity.base import PropensityModel
 
 
@@ -37,5 +39,9 @@ class RationalChoice:
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and how much each other item counts against it at the slot's own user and step."""
-        rival_MV = -torch.log1p(-self.propensity.of_all(slots).clamp_max(self.highest))
-        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device), rival_MV=rival_MV)
+        ones_M = torch.ones(len(slots), device=slots.item_M.device)
+        return Signal(slots.item_M, ones_M, rival_MV=ByRows(slots, self.rivals))
+
+    def rivals(self, slots: Slots) -> Tensor:
+        """a of every item at these slots."""
+        return -torch.log1p(-self.propensity.of_all(slots).clamp_max(self.highest))

@@ -10,7 +10,7 @@ from torch import Tensor
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.base import Need, register
 from unveil.estimators.evidence import borne_out
 from unveil.estimators.learning import events
 from unveil.estimators.offset import PropensityOffset
@@ -54,12 +54,9 @@ class Tempered(PropensityOffset):
         object.__setattr__(self, "mean_V", shift_MV.logsumexp(0) - np.log(some))
         return self
 
-    def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and the shift of every item's logit from that of its mean."""
-        plain = super().__call__(slots)
-        assert plain.offset_MV is not None
-        mean_V = self.mean_V.to(plain.offset_MV.device)
-        return Signal(plain.target_M, plain.weight_M, plain.offset_MV - (1 - self.static) * mean_V)
+    def offset(self, slots: Slots) -> Tensor:
+        """The shift of every item's logit from that of its mean."""
+        return super().offset(slots) - (1 - self.static) * self.mean_V.to(slots.item_M.device)
 
     def shift(self, theta: Tensor) -> Tensor:
         """τ · strength · log θ."""

@@ -45,7 +45,7 @@ def expected(estimator: Estimator, laid: LaidOpen, p_SV: Table) -> Weights:
     for item in range(p_SV.shape[1]):
         signal = _cross_entropy(estimator(laid.all_with(item)))
         weight_SV[rows, signal.target_M.numpy()] += p_SV[:, item] * signal.weight_M.numpy()
-    return Weights(weight_SV, None if signal.offset_MV is None else np.exp(signal.offset_MV.double().numpy()))
+    return Weights(weight_SV, None if signal.offset_MV is None else np.exp(signal.offset_MV[:].double().numpy()))
 
 
 def observed(estimator: Estimator, laid: LaidOpen, slots: Slots) -> Weights:
@@ -56,7 +56,7 @@ def observed(estimator: Estimator, laid: LaidOpen, slots: Slots) -> Weights:
     if signal.offset_MV is None:
         return Weights(weight_SV, None)
     factor_SV = np.ones_like(weight_SV)
-    factor_SV[row_M] = np.exp(signal.offset_MV.double().numpy())
+    factor_SV[row_M] = np.exp(signal.offset_MV[:].double().numpy())
     return Weights(weight_SV, factor_SV)
 
 
