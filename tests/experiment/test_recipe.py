@@ -11,7 +11,7 @@ from unveil.cli.recipe import ARMS
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.recipe.gains import gains
-from unveil.experiment.recipe.question import RecipeQuestion
+from unveil.experiment.recipe.question import VERDICTS, RecipeQuestion
 from unveil.experiment.recipe.study import RecipeStudy
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.plan import Plan
@@ -22,6 +22,8 @@ from unveil.experiment.variants import Variant
 
 #: The rank of the target of each of ten cases: high, and low.
 HIGH, LOW = [1, 2] * 5, [8, 9] * 5
+#: As low, but for one case: a gain that may be chance.
+UNSURE = [1, *LOW[1:]]
 
 
 def judged(by_popular: list[int], true: list[int]) -> dict[str, Any]:
@@ -45,12 +47,16 @@ def results(**arms: tuple[list[int], list[int]]) -> Results:
         ((HIGH, [9, 10] * 5), "is a loss"),
         ((HIGH, [8, 9] * 4 + [9, 8]), "may be none"),
         ((LOW, HIGH), "none reported"),
+        ((UNSURE, HIGH), "unsure; holds"),
+        ((UNSURE, [9, 10] * 5), "unsure; is a loss"),
+        ((UNSURE, [8, 9] * 4 + [9, 8]), "unsure; may be none"),
     ],
 )
 def test_a_gain_is_called_what_the_truth_makes_of_it(own: tuple[list[int], list[int]], verdict: str) -> None:
     found = gains(results(naive=(LOW, LOW), itps=own), 1.0)
     assert [gain.metric for gain in found] == [("NDCG", 10), ("Recall", 10)]
     assert found[0].verdict == verdict
+    assert found[0].verdict in VERDICTS
 
 
 def test_the_oracle_is_no_gain_of_the_recipe() -> None:

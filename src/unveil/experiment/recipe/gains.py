@@ -29,8 +29,13 @@ class Gain:
     @property
     def verdict(self) -> str:
         """What becomes of it."""
-        if not self.claimed:
+        if not self.reported.difference > 0:
             return "none reported"
+        return self.truth if self.claimed else f"unsure; {self.truth}"
+
+    @property
+    def truth(self) -> str:
+        """What a gain is on true relevance."""
         if not self.true.p < ALPHA:
             return "may be none"
         return "holds" if self.true.difference > 0 else "is a loss"

@@ -16,11 +16,14 @@ from unveil.experiment.reproduce.rq1_page import shared_sections
 from unveil.experiment.reproduce.run import Answer
 
 #: Verdicts in words.
-_VERDICTS = {
+VERDICTS = {
     "none reported": "no gain is reported",
     "may be none": "on true relevance it cannot be told from none",
     "holds": "it holds",
     "is a loss": "on true relevance it is a loss",
+    "unsure; may be none": "as reported it may be chance, and on true relevance as well",
+    "unsure; holds": "as reported it may be chance; on true relevance it is a gain",
+    "unsure; is a loss": "as reported it may be chance; on true relevance it is a loss",
 }
 WHAT = (
     "The recipe is the paper's for real data: popularity counted from the log stands in for exposure, a weight is "
@@ -137,7 +140,7 @@ def _read(results: Results, severity: float) -> str:
         return "There is nothing beside naive to compare it with."
     told = "; ".join(
         f"{named(gain.arm)}: {signed(gain.reported.difference)} reported, {signed(gain.true.difference)} on true "
-        f"relevance: {_VERDICTS[gain.verdict]}"
+        f"relevance: {VERDICTS[gain.verdict]}"
         for gain in every
         if gain.metric == METRICS[0]
     )
