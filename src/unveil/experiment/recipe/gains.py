@@ -30,7 +30,7 @@ class Gain:
     def verdict(self) -> str:
         """What becomes of it."""
         if not self.reported.difference > 0:
-            return "none reported"
+            return "missed" if self.truth == "holds" else "none reported"
         return self.truth if self.claimed else f"unsure; {self.truth}"
 
     @property

@@ -18,6 +18,7 @@ from unveil.experiment.reproduce.run import Answer
 #: Verdicts in words.
 VERDICTS = {
     "none reported": "no gain is reported",
+    "missed": "no gain is reported, and on true relevance there is one",
     "may be none": "on true relevance it cannot be told from none",
     "holds": "it holds",
     "is a loss": "on true relevance it is a loss",
