@@ -17,6 +17,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.race import race
 from unveil.propensity.known import KnownTemporal
 
 Row = NDArray[np.float64]
@@ -132,6 +133,22 @@ def test_where_hardly_anything_is_exposed_a_choice_says_nothing_of_tastes() -> N
     rng = np.random.default_rng(3)
     f_V, theta_V = rng.normal(size=5), 1e-4 * rng.uniform(0.1, 1, 5)
     np.testing.assert_allclose(probability(f_V, theta_V), theta_V, rtol=0.01)
+
+
+@pytest.mark.parametrize(("items", "scale", "most"), [(1003, 1.0, 0.99), (402, 8.0, 1 - 1e-6), (7, 40.0, 0.9)])
+def test_single_precision_finds_what_double_finds(items: int, scale: float, most: float) -> None:
+    rng = np.random.default_rng(4)
+    z_RV, theta_RV = scale * rng.normal(size=(5, items)), rng.uniform(1e-6, most, (5, items))
+    target_R1, weight_R1 = (
+        torch.from_numpy(rng.integers(items, size=(5, 1))),
+        torch.from_numpy(rng.uniform(size=(5, 1))),
+    )
+    (exact, exact_RV), (mine, mine_RV) = (
+        race(torch.tensor(z_RV, dtype=kind), target_R1, weight_R1.to(kind), torch.from_numpy(theta_RV).to(kind), True)
+        for kind in (torch.float64, torch.float32)
+    )
+    assert mine.item() == pytest.approx(exact.item(), rel=1e-4)
+    torch.testing.assert_close(mine_RV.double(), exact_RV, atol=1e-4, rtol=1e-3)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0, 1e3])
