@@ -25,7 +25,10 @@ def advise(
     options: LogOptions,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the advice: new, or one to go on with.")],
     effort: Annotated[
-        str, typer.Option(help="quick (minutes to half an hour) or thorough (hours): how much is tried.", rich_help_panel=_TRIED)
+        str,
+        typer.Option(
+            help="quick (minutes to half an hour) or thorough (hours): how much is tried.", rich_help_panel=_TRIED
+        ),
     ] = "quick",
     estimators: Annotated[
         str | None, typer.Option(help="Beside naive; by default as the effort says.", rich_help_panel=_TRIED)

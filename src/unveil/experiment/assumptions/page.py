@@ -4,7 +4,7 @@ from unveil.experiment.assumptions.axes import Axis
 from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.assumptions.standing import Line, Standing, lines
 from unveil.experiment.assumptions.words import TITLE, described, reading, remarks, said
-from unveil.experiment.names import named, share
+from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND
 from unveil.experiment.panels import Along, Spot, panels
 from unveil.experiment.report import Block, Cell, Code, Column, Figure, KeyFigure, Note, Page, Section, Table, Text
@@ -12,7 +12,9 @@ from unveil.experiment.reproduce.blocks import worlds_table
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.words import gap_text, headline
 
-_SURE = "− surely below naive, ° not to be told from it"
+_SURE = (
+    "− surely below naive, ° not to be told from it; where ideal is not surely above naive, the difference from naive"
+)
 
 
 def page(survey: Survey, command: str) -> Page:
@@ -47,9 +49,11 @@ def _key_figures(survey: Survey) -> list[KeyFigure]:
     ]
 
 
-def figure(survey: Survey) -> Figure:
-    """Estimators down, assumptions across."""
+def figure(survey: Survey) -> Block:
+    """Estimators down, assumptions across; a note where there is no gap anywhere."""
     axes, every = survey.plan.axes, lines(survey)
+    if all(each.gap is None for line in every for each in line.standings):
+        return Note("The ideal loss is nowhere surely above the naive one: there is no gap to draw shares of.")
     names = list(dict.fromkeys(line.estimator for line in every))
     columns = [Along(axis.title, [level.label for level in axis.levels], axis.scale) for axis in axes]
     spots = {(names.index(line.estimator), axes.index(line.axis)): _spots(line) for line in every}
@@ -100,10 +104,11 @@ def _verdict(line: Line | None) -> Cell | str:
 
 
 def mark(each: Standing | None) -> str:
-    """62% [40%, 84%], with a mark where it is not surely above naive."""
-    if each is None or each.gap is None:
+    """62% [40%, 84%], or the difference from naive where there is no gap; marked where it is not surely above naive."""
+    if each is None:
         return "–"
-    return f"{gap_text(each.gap)}{' −' if each.below else '' if each.above else ' °'}"
+    told = f"{signed(each.test.difference)}, no gap" if each.gap is None else gap_text(each.gap)
+    return f"{told}{' −' if each.below else '' if each.above else ' °'}"
 
 
 def _shares(survey: Survey, axis: Axis) -> Table:

@@ -82,7 +82,12 @@ def standings(survey: Survey, level: Level) -> dict[str, Standing]:
     figure = headline(results)
     tests = against_base(results, severity, figure)
     return {
-        name: Standing(name, level, results.gap_closed(name, figure, [severity]), test)
+        name: Standing(name, level, _of_a_gap(results.gap_closed(name, figure, [severity])), test)
         for name, test in tests.items()
         if name != BOUND
     }
+
+
+def _of_a_gap(closed: Estimate | None) -> Estimate | None:
+    """A share of what may be no gap at all, which has no interval however many units there are, says nothing."""
+    return None if closed is None or (closed.low is None and closed.n > 1) else closed
