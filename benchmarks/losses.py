@@ -1,14 +1,16 @@
 """What each estimator costs: the loss of one batch with its gradients, against naive, one thread, in turns.
 
-    python -m benchmarks.losses [--items 3400] [--slots 6400] [--turns 5] [--estimators corrected,rational]
+    python -m benchmarks.losses [--items 3400] [--slots 6400] [--turns 5] [--estimators corrected,rational] [--whole]
 
 The network before it costs the same for all and is left out; so is what some learn from the log before training. Truth
-comes from a built-in world. Peaks are what the loss holds beyond what was held before it. Prints, last, one line with
+comes from a built-in world. With --whole what an estimator has of every item is made for the whole batch first, which
+is what it is spared. Peaks are what the loss holds beyond what was held before it. Prints, last, one line with
 the ratios of the quickest turns: `corrected_vs_naive=X …`, and the largest of the peaks.
 """
 
 import argparse
 import time
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,7 +19,7 @@ from benchmarks.memory import own_peak_mib, reset_peak
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
-from unveil.estimators.base import ESTIMATORS, Estimator, cloze_risk
+from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.learning import events
 from unveil.propensity.build import build as propensity
@@ -40,12 +42,19 @@ def estimators(world: World, names: list[str]) -> tuple[dict[str, Estimator], Sl
     return made, events(train)
 
 
-def one_batch(estimator: Estimator, slots: Slots, parts: list[torch.Tensor]) -> float:
+def one_batch(estimator: Estimator, slots: Slots, parts: list[torch.Tensor], *, whole: bool) -> float:
     """Seconds of CPU of the signal, the loss and its gradients."""
     began = time.process_time()
     h_MD, table_VD, bias_V = parts
-    torch.autograd.grad(cloze_risk(h_MD, table_VD, bias_V, estimator(slots)), parts)
+    signal = at_hand(estimator(slots)) if whole else estimator(slots)
+    torch.autograd.grad(cloze_risk(h_MD, table_VD, bias_V, signal), parts)
     return time.process_time() - began
+
+
+def at_hand(signal: Signal) -> Signal:
+    """The same signal with its tables made whole."""
+    tables = {name: getattr(signal, name) for name in ("offset_MV", "rival_MV", "imputed_MV", "theta_MV")}
+    return replace(signal, **{name: table[:] for name, table in tables.items() if table is not None})
 
 
 def main() -> None:
@@ -54,6 +63,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=6400)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--estimators", default=",".join(name for name in ESTIMATORS if name != "naive"))
+    parser.add_argument("--whole", action="store_true")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     world = World.builtin(WorldSpec(users=800, items=asked.items, steps=50))
@@ -67,7 +77,7 @@ def main() -> None:
     for _ in range(asked.turns):
         for name, estimator in made.items():
             held = reset_peak()
-            seconds[name].append(one_batch(estimator, slots, parts))
+            seconds[name].append(one_batch(estimator, slots, parts, whole=asked.whole))
             peak[name] = max(peak[name], own_peak_mib() - held)
     table = asked.slots * asked.items * 4 / MIB
     print(f"{asked.slots:,} slots, {asked.items:,} items: one number for each of both is {table:,.0f} MiB")

@@ -54,6 +54,14 @@ def test_the_integral_is_the_sum_over_all_that_can_be_exposed(seed: int, steepne
     np.testing.assert_allclose(probability(f_V, theta_V), considered_then_chosen(theta_V, f_V), rtol=0.01)
 
 
+@pytest.mark.parametrize("items", [1, 2, 3, 5])
+def test_few_items(items: int) -> None:
+    rng = np.random.default_rng(items)
+    f_V, theta_V = rng.normal(size=items), rng.uniform(0.1, 0.9, items)
+    np.testing.assert_allclose(probability(f_V, theta_V), considered_then_chosen(theta_V, f_V), rtol=0.01)
+    assert np.isfinite(slope(f_V, theta_V, np.ones(items))).all()
+
+
 def all_at_once(f_V: Tensor, theta_V: Row, weight_V: Row) -> Tensor:
     """−Σ w_i log P(i), summed over all sets, by torch's own autograd."""
     P_V = torch.zeros_like(f_V)

@@ -19,13 +19,14 @@ class ByRows:
 
     slots: Slots
     make: Callable[[Slots], Tensor]  # x_RV of some of the slots: each slot is judged by itself
-    device: torch.device | str = "cpu"
+    device: torch.device | str | None = None  # None: where they are made
 
     def __len__(self) -> int:
         return len(self.slots)
 
     def __getitem__(self, rows: Tensor | slice) -> Tensor:
-        return self.make(self.slots.at(rows)).to(self.device)
+        made_RV = self.make(self.slots.at(rows))
+        return made_RV if self.device is None else made_RV.to(self.device)
 
     def to(self, device: torch.device | str) -> Self:
         """The same numbers on a device: they are made where the slots are, and moved."""

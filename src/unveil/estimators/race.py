@@ -102,5 +102,5 @@ def _log_product(left_RV: Tensor) -> Tensor:
     """Σ log over the items, by the logarithm of the product of four at a time: no four of them can be too small."""
     R, V = left_RV.shape
     whole = V - V % _GROUP
-    grouped_R = left_RV[:, :whole].view(R, _GROUP, -1).prod(1).log_().sum(1)
+    grouped_R = left_RV[:, :whole].view(R, _GROUP, whole // _GROUP).prod(1).log_().sum(1)
     return grouped_R + left_RV[:, whole:].log().sum(1)
