@@ -146,6 +146,18 @@ def test_the_built_in_world_of_another_seed_can_be_kept(unveil: Command, tmp_pat
     assert World.load(tmp_path / "world").origin["seed"] == 2
 
 
+def test_a_log_with_impressions_is_the_same_log_with_rows_more(unveil: Command, saved: Path, tmp_path: Path) -> None:
+    for name, asked in (("plain", ()), ("shown", ("--impressions", 0.2))):
+        assert unveil("world", "draw", saved, "-o", tmp_path / f"{name}.csv", *asked).code == 0
+    plain, shown = (Interactions.read(tmp_path / f"{name}.csv") for name in ("plain", "shown"))
+    assert len(shown) > len(plain)
+    taken = shown.interacted().compact()
+    assert all(np.array_equal(taken.columns()[name], column) for name, column in plain.columns().items())
+    refused = ("world", "draw", saved, "-o", tmp_path / "no.csv", "--impressions", 0)
+    assert "impressions: out of range" in unveil(*refused).failure()
+    assert not (tmp_path / "no.csv").exists()
+
+
 def test_a_log_with_ratings_is_the_same_log_with_a_column_more(unveil: Command, saved: Path, tmp_path: Path) -> None:
     for name, asked in (("plain", ()), ("rated", ("--ratings", "--ratings-noise", 0.5)), ("stars", ("--stars",))):
         assert unveil("world", "draw", saved, "-o", tmp_path / f"{name}.csv", *asked).code == 0

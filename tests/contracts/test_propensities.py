@@ -53,7 +53,7 @@ def model(request: pytest.FixtureRequest, learnt: Path) -> PropensityModel:
     options: dict[str, object] = {"path": str(learnt)} if PROPENSITIES[request.param].source == "log" else {}
     if "batches" in PROPENSITIES.options(request.param):
         options = {"batches": 40}
-    log = _placed() if PROPENSITIES[request.param].source == "positions" else _clocked()
+    log = _placed() if PROPENSITIES[request.param].source in ("positions", "impressions") else _clocked()
     return build(request.param, options, TOY.train, window=50, log=log, world=TOY.world)
 
 

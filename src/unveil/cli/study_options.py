@@ -116,6 +116,13 @@ class StudyOptions:
             "--stars", help="Round the ratings of drawn logs to 1 … 5, for arms that use them.", rich_help_panel=_WORLD
         ),
     ] = False
+    impressions: Annotated[
+        float,
+        typer.Option(
+            help="Share of what is shown and left that drawn logs record, for arms that use it (corrected@recorded).",
+            rich_help_panel=_WORLD,
+        ),
+    ] = 0.1
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
 
     def plan(self, severities: tuple[float, ...]) -> "Plan":
@@ -143,6 +150,7 @@ class StudyOptions:
             foresight=self.foresight,
             epoch_by=self.epoch_by,
             stars=self.stars,
+            impressions=self.impressions,
         )
 
     def arms(self) -> tuple[str, ...]:

@@ -45,6 +45,12 @@ def draw(
     ] = False,
     ratings_noise: Annotated[float, typer.Option(help="Standard deviation of the error of ratings.")] = 1.0,
     stars: Annotated[bool, typer.Option("--stars", help="Round the ratings to 1 … 5.")] = False,
+    impressions: Annotated[
+        float | None,
+        typer.Option(
+            help="Also record this share of what is shown and left, above 0 and at most 1: rows with `clicked` false."
+        ),
+    ] = None,
     save_world: Annotated[
         Path | None,
         typer.Option(
@@ -61,6 +67,7 @@ def draw(
     from unveil.data.sinks import write
     from unveil.files import refuse_existing, refuse_occupied
     from unveil.simulation.choice import choice_model
+    from unveil.simulation.impressions import Impressions
     from unveil.simulation.ratings import Ratings
     from unveil.simulation.world import World
 
@@ -69,6 +76,8 @@ def draw(
         refuse_occupied(save_world, overwrite=overwrite)
     choice_model(choice)
     rated = Ratings(ratings_noise, stars) if ratings or stars else None
+    if impressions is not None:
+        Impressions(impressions)
     saved = World.builtin(seed=seed) if world == _BUILTIN else World.load(Path(world))
     source = saved if severity is None else saved.with_severity(severity)
     source = source.with_foresight(foresight)
@@ -79,6 +88,7 @@ def draw(
             relevance_draw=relevance_draw,
             ratings_noise=rated.noise if rated else None,
             stars=stars,
+            impressions=impressions,
             progress=progress,
         )
     _refuse_empty(log, source)

@@ -15,8 +15,9 @@ from unveil.registry import Registry
 Kind = Literal["static", "temporal"]
 
 #: What a model is made from, beside the training part it is fitted on; "log": the ids and times of the whole log;
-#: "ratings": the log, for its ratings of the training events; "positions": the log, for where its impressions stood.
-Source = Literal["nothing", "logged", "truth", "log", "ratings", "positions"]
+#: "ratings": the log, for its ratings of the training events; "impressions": the log, for what it says was shown and
+#: left; "positions": the log, for where its impressions stood.
+Source = Literal["nothing", "logged", "truth", "log", "ratings", "impressions", "positions"]
 
 #: Sources that tell of events of the log alone: such a model has θ of what was taken, and of no other item.
 OF_EVENTS: frozenset[Source] = frozenset({"logged", "positions"})

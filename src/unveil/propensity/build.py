@@ -38,6 +38,10 @@ def _parts(chosen: type[PropensityModel], log: Interactions | None, world: Expos
     if chosen.source == "ratings":
         rated = None if log is None or log.rating is None else log
         return [_given(rated, chosen, "a log with ratings", "Use timing or joint-temporal, which need none.")]
+    if chosen.source == "impressions":
+        shown = None if log is None or log.clicked is None or log.clicked.all() else log
+        hint = "Name the column that says whether a row was taken with --clicked-col."
+        return [_given(shown, chosen, "a log that also has what was shown and left", hint)]
     if chosen.source == "positions":
         placed = None if log is None or log.position is None else log
         return [_given(placed, chosen, "a log with a position column", "Name the column with --position-col.")]

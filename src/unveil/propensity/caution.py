@@ -4,8 +4,9 @@ from unveil.propensity.base import PropensityModel
 from unveil.propensity.popularity import Popularity
 
 _BETTER = (
-    "Better where they are to be had: impressions (`unveil propensity fit`) or propensities in the log "
-    "(propensity.name=logged). Ratings may tell more than counts do (propensity.name=joint-rated-temporal)."
+    "Better where they are to be had: impressions (propensity.name=recorded-temporal, or `unveil propensity fit`) or "
+    "propensities in the log (propensity.name=logged). Ratings may tell more than counts do "
+    "(propensity.name=joint-rated-temporal)."
 )
 _PROXY = (
     "popularity stands in for exposure: gains are under that proxy. Popularity is exposure × relevance: to correct by "

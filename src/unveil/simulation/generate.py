@@ -1,10 +1,10 @@
 """Drawing a log from a world, block by block: Y = C · O · R.
 
-Shapes: S slots (all the user-step pairs of a world), B slots of one block, V items, N events, U users.
+Shapes: S slots (all the user-step pairs of a world), B slots of one block, V items, N events, T of them taken, U users.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.propensity.factors import TILE, sigmoid
 from unveil.simulation.choice import ChoiceModel, choice_model
+from unveil.simulation.impressions import Impressions
 from unveil.simulation.ratings import Ratings
 
 if TYPE_CHECKING:
@@ -29,11 +30,22 @@ _DAY = 86_400 * _SECOND
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """What happened: by user, then step."""
+    """What happened: by user, then step; and, where that was recorded, what was shown and `left`."""
 
     user_N: NDArray[np.int32]
     item_N: NDArray[np.int32]
     step_N: NDArray[np.int32]
+    left: "Events | None" = None
+
+    def with_left(self) -> "Events":
+        """What was taken, then what was left."""
+        if self.left is None:
+            return self
+        return Events(
+            np.concatenate([self.user_N, self.left.user_N]),
+            np.concatenate([self.item_N, self.left.item_N]),
+            np.concatenate([self.step_N, self.left.step_N]),
+        )
 
 
 def draw(
@@ -42,6 +54,7 @@ def draw(
     choice: ChoiceModel,
     *,
     relevance_draw: bool = True,
+    impressions: Impressions | None = None,
     block: int | None = None,
     progress: Progress | None = None,
 ) -> Events:
@@ -50,10 +63,12 @@ def draw(
     A slot gives one event or none. A user may take the same item again at a later step, as in the paper's data.
     Exposure, choice and relevance have a stream of random numbers each, read slot by slot: the draw does not depend
     on the `block` size, and worlds that differ in severity, or choice models, share their luck. Without
-    `relevance_draw` every choice of an exposed item is an interaction (R = 1).
+    `relevance_draw` every choice of an exposed item is an interaction (R = 1). What is recorded of the `impressions`
+    has a stream of its own as well: all else is drawn as it would be without them.
     """
-    for_exposure, for_choice, for_relevance = rng.spawn(3)
+    for_exposure, for_choice, for_relevance, for_record = rng.spawn(4)
     kept: list[NDArray[np.int32]] = []
+    left: list[NDArray[np.int32]] = []
     for user_B, step_B in _blocks(world, block, progress):
         theta_BV = world.exposure(user_B, step_B)
         logit_BV = world.relevance_logits.logits(user_B, step_B)
@@ -66,7 +81,11 @@ def draw(
         if relevance_draw:
             taken_B &= luck_B < sigmoid(logit_BV[at_B, item_B])
         kept.append(np.stack([user_B, item_B.astype(np.int32), step_B])[:, taken_B])
-    return Events(*np.concatenate(kept, axis=1))
+        if impressions is not None:
+            b_N, item_N = impressions.recorded(exposed_BV, np.where(taken_B, item_B, -1), for_record)
+            left.append(np.stack([user_B[b_N], item_N.astype(np.int32), step_B[b_N]]))
+    events = Events(*np.concatenate(kept, axis=1))
+    return replace(events, left=Events(*np.concatenate(left, axis=1))) if left else events
 
 
 def draw_log(
@@ -76,17 +95,23 @@ def draw_log(
     *,
     relevance_draw: bool = True,
     ratings: Ratings | None = None,
+    impressions: Impressions | None = None,
     progress: Progress | None = None,
 ) -> Interactions:
     """A log with raw ids, times, and each event's own step and true propensity θ; with `ratings`, what it pleased.
+
+    With `impressions`, rows of what was shown and left follow, `clicked` says which is which, and ratings of what was
+    left are empty.
 
     One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the world's,
     so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have a stream of
     random numbers of their own: all else is drawn as it would be without them.
     """
     for_events, for_times = rng.spawn(2)
-    events = draw(world, for_events, choice_model(choice), relevance_draw=relevance_draw, progress=progress)
-    rating = None if ratings is None else ratings.of(world, events, rng.spawn(1)[0])
+    chosen = choice_model(choice)
+    taken = draw(world, for_events, chosen, relevance_draw=relevance_draw, impressions=impressions, progress=progress)
+    events, count = taken.with_left(), len(taken.user_N)
+    clicked_N = np.arange(len(events.user_N)) < count
     second_U = for_times.integers(8 * 3600, 23 * 3600, world.n_users)
     return Interactions(
         user=events.user_N,
@@ -94,10 +119,18 @@ def draw_log(
         users=world.users,
         items=world.items,
         time=_FIRST_DAY + events.step_N * np.int64(_DAY) + second_U[events.user_N] * _SECOND,
-        rating=rating,
+        rating=None if ratings is None else _filled(ratings.of(world, taken, rng.spawn(1)[0]), clicked_N),
+        clicked=None if impressions is None else clicked_N,
         propensity=world.exposure_of(events.user_N, events.item_N, events.step_N).astype(np.float64),
         step=events.step_N,
     )
+
+
+def _filled(rating_T: NDArray[np.float32], clicked_N: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Ratings of what was taken, and none of what was left."""
+    rating_N = np.full(len(clicked_N), np.nan, np.float32)
+    rating_N[clicked_N] = rating_T
+    return rating_N
 
 
 def _blocks(

@@ -15,6 +15,7 @@ from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
 from unveil.simulation.generate import Progress, draw_log
+from unveil.simulation.impressions import Impressions
 from unveil.simulation.ratings import Ratings
 
 if TYPE_CHECKING:
@@ -142,14 +143,23 @@ class World:
         relevance_draw: bool = True,
         ratings_noise: float | None = None,
         stars: bool = False,
+        impressions: float | None = None,
         progress: Progress | None = None,
     ) -> Interactions:
         """Draw a log: what the users took of what they were shown, each event with its own step and propensity.
 
         With `ratings_noise` every event is rated, with an error of that standard deviation; as `stars`, from 1 to 5.
+        With `impressions`, that share of what was shown and left is recorded as well, as rows with `clicked` False.
         """
-        ratings = None if ratings_noise is None else Ratings(ratings_noise, stars)
-        return draw_log(self, rng, choice, relevance_draw=relevance_draw, ratings=ratings, progress=progress)
+        return draw_log(
+            self,
+            rng,
+            choice,
+            relevance_draw=relevance_draw,
+            ratings=None if ratings_noise is None else Ratings(ratings_noise, stars),
+            impressions=None if impressions is None else Impressions(impressions),
+            progress=progress,
+        )
 
     def with_severity(self, severity: float) -> Self:
         """The same world with θ = σ(exposure logit)^severity."""

@@ -23,6 +23,7 @@ from unveil.experiment.reproduce.run import Answer, answer
 
 RECALL = Figure(TRUE, "uniform-100", "Recall", 10)
 HIT, MISS = 1, 50
+RECORDED = "corrected@recorded+propensity.batches=20"
 
 
 def hits(*counts: int, of: int = 10) -> list[list[int]]:
@@ -84,7 +85,7 @@ def test_the_papers_shares_come_from_its_table() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
     world = tiny_world(tmp_path_factory.mktemp("world") / "tiny")
-    arms = ("naive", "itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", "ideal")
+    arms = ("naive", "itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", RECORDED, "ideal")
     folder = tmp_path_factory.mktemp("beyond") / "run"
     plan = Plan(tiny_study(world), (1.0, 2.0), replicates=2, estimators=arms)
     found = answer(Beyond(), plan, folder, Inline())
@@ -102,11 +103,23 @@ def test_a_variant_is_trained_on_the_log_of_its_estimator(run: tuple[Answer, Pat
     assert clipped >= 0.1, "ties at the quantile are clipped with it"
 
 
+def test_what_is_learnt_from_impressions_is_an_arm_of_its_own(run: tuple[Answer, Path]) -> None:
+    results = run[0].results
+    losses = {
+        arm: results.cell(1.0, arm)["training"]["loss"] for arm in ("corrected", "corrected@popularity", RECORDED)
+    }
+    assert len({tuple(loss) for loss in losses.values()}) == 3
+    sizes = {arm: {name: results.cell(1.0, arm)["log"][name] for name in ("events", "catalogue")} for arm in losses}
+    assert sizes[RECORDED] == sizes["corrected"], "what was shown and left is no event, and adds no item"
+
+
 def test_the_files_hold_every_share(run: tuple[Answer, Path]) -> None:
     told = json.loads((run[1] / "results.json").read_text())
     assert told["question"] == "beyond"
     assert {(each["estimator"], each["severity"]) for each in told["shares"]} == {
-        (arm, p) for arm in ("itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity") for p in (1, 2)
+        (arm, p)
+        for arm in ("itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", RECORDED)
+        for p in (1, 2)
     }
     assert (run[1] / "figures" / "gap-closed.svg").is_file()
     page = (run[1] / "index.html").read_text()
@@ -141,6 +154,7 @@ def test_without_a_gap_no_share_is_told() -> None:
         ("itps@logged", False),
         ("itps@popularity+clip=5%", True),
         ("corrected@timing", True),
+        ("corrected@recorded", True),
         ("ever", True),
         ("ever-rated+trust=1", True),
     ],

@@ -218,6 +218,15 @@ def test_the_papers_settings_are_those_of_each_estimator() -> None:
     assert Study(preset="paper", clip=0.0).recipe("itps", 0).estimator == {"name": "itps", "clip": 0.0}
 
 
+def test_what_is_learnt_from_impressions_knows_their_rate_and_is_clipped_as_the_truth_is() -> None:
+    told = Study(preset="paper", impressions=0.3).recipe("ips@recorded", 5)
+    assert told.propensity == {"name": "recorded-static", "rate": 0.3, "seed": 5}
+    assert told.estimator == Study(preset="paper").recipe("ips", 5).estimator
+    assert "clip" not in Study(preset="paper").recipe("ips@popularity", 5).estimator
+    with pytest.raises(UnveilError, match="impressions: out of range"):
+        Study(impressions=0.0)
+
+
 @pytest.mark.parametrize("name", ["naive", "ips", "itps", "ideal"])
 def test_the_tuned_settings_are_those_that_the_search_found(name: str) -> None:
     found = tomllib.loads((ROOT / "docs" / "results" / "tuning" / name / "best.toml").read_text(encoding="utf-8"))

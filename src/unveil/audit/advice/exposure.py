@@ -12,7 +12,8 @@ _SOME = 0.001
 _THIN = 0.05
 _LOG_IT = (
     "Begin to log what is shown and left, the position, or the probability of showing: "
-    "`unveil propensity fit` learns from the first, `propensity.name=position` from the first two together, "
+    "`propensity.name=recorded-temporal` and `unveil propensity fit` learn from the first, `propensity.name=position` "
+    "from the first two together, "
     "`propensity.name=logged` reads the last."
 )
 _RATINGS_TELL = (
@@ -88,7 +89,8 @@ def _impressions(seen: Impressions) -> Advice:
         share(seen.explained),
         "of the variance of (log) popularity over items is explained by how often they were shown",
         f"The log has {seen.rows:,} rows of what was shown, of which {share(seen.taken)} were taken. Popularity mixes "
-        f"the two; `unveil propensity fit` learns exposure alone, and `propensity.name=learnt-temporal` uses it. "
+        "the two; `propensity.name=recorded-temporal` learns exposure alone, and so does `unveil propensity fit`, "
+        "along the days, for `propensity.name=learnt-temporal`. "
         f"{share(seen.never_taken)} of the {seen.items:,} items shown were never taken: by popularity they would "
         "pass for never seen.",
     )

@@ -35,6 +35,7 @@ class Scores:
 def usable(log: Interactions) -> list[str]:
     """Every propensity that this log, and nothing else, is enough for; then the reference."""
     sources = {"nothing"} | ({"ratings"} if log.rating is not None else set())
+    sources |= {"impressions"} if log.clicked is not None else set()
     return [*(name for name in PROPENSITIES if PROPENSITIES[name].source in sources), REFERENCE]
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from unveil.data.interactions import Interactions
 from unveil.experiment.clipping import clipped
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce import told
-from unveil.experiment.reproduce.study import Study
+from unveil.experiment.reproduce.study import RECORDED, Study
 from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.experiment.trial import BASELINES, Bench
 from unveil.experiment.variants import Variant
@@ -44,8 +45,9 @@ class CellJob:
 
     def run(self, tell: Tell) -> Mapping[str, Any]:
         """Train, judge, and tell all that tables and plots need."""
-        bench = _bench(self.study, self.folder, self.world, self.severity, self.replicate)
         recipe = self.study.recipe(self.arm, self.study.training_seed(self.world, self.replicate))
+        recorded = recipe.propensity["name"] in RECORDED
+        bench = _bench(self.study, self.folder, self.world, self.severity, self.replicate, recorded)
         where = {"world": self.world, "severity": self.severity, "replicate": self.replicate}
         return {**where, "estimator": self.arm, **judged(bench, self.arm, recipe, tell)}
 
@@ -72,13 +74,22 @@ def _training_cost(study: Study, arm: str) -> float:
 
 
 @lru_cache(maxsize=1)
-def _bench(study: Study, folder: Path, world: int, severity: float, replicate: int) -> Bench:
-    """The estimators of a replicate, one after another in the same process, share its bench."""
+def _bench(study: Study, folder: Path, world: int, severity: float, replicate: int, recorded: bool = False) -> Bench:
+    """The estimators of a replicate, one after another in the same process, share its bench.
+
+    Where impressions are `recorded`, what was taken is the same: they come on top.
+    """
     whole = World.load(place(folder, world)).with_severity(severity).with_foresight(study.foresight)
     rng = np.random.default_rng(study.log_seed(world, replicate))
     # Rated, for estimates that need ratings.
-    log = whole.log(rng, study.choice, ratings_noise=ratings_noise(whole), stars=study.stars)
-    shown = log.compact() if study.catalogue == "observed" else log
+    log = whole.log(
+        rng,
+        study.choice,
+        ratings_noise=ratings_noise(whole),
+        stars=study.stars,
+        impressions=study.impressions if recorded else None,
+    )
+    shown = _observed(log) if study.catalogue == "observed" else log
     return Bench.of(
         whole.aligned_with(shown),
         shown,
@@ -90,12 +101,18 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
     )
 
 
+def _observed(log: Interactions) -> Interactions:
+    """The users and items of what was taken, and what was shown of these."""
+    taken = log.interacted()
+    return log.where(np.isin(log.user, taken.user) & np.isin(log.item, taken.item)).compact()
+
+
 def _log(bench: Bench) -> dict[str, Any]:
-    log = bench.log
+    log = bench.log.interacted()
     assert log.step is not None
     best_N = favourites_of(bench.world, log.user, log.step)
     return {
-        "fingerprint": replace(log, rating=None).fingerprint(),  # what was taken: as before logs had ratings
+        "fingerprint": replace(log, rating=None, clicked=None).fingerprint(),  # of what was taken alone
         "events": len(log),
         "users": len(log.users),
         "items": len(np.unique(log.item)),

@@ -106,7 +106,8 @@ def identity(question: Question, plan: Plan, source: Source) -> dict[str, Any]:
 def cells_depend_on(study: Study, source: Source) -> dict[str, Any]:
     """The study, its data told by their content."""
     settings = plain(study) | {"data": source.fingerprint}
-    for name in ("foresight", "epoch_by", "stars"):  # folders from before there were such stay what they are
+    # Folders from before there were such stay what they are.
+    for name in ("foresight", "epoch_by", "stars", "impressions"):
         if settings[name] == getattr(Study, name):
             del settings[name]
     return settings

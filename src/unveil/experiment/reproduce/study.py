@@ -10,8 +10,9 @@ from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
-from unveil.experiment.variants import TRUE, Variant, estimator_seed, propensity_settings
+from unveil.experiment.variants import NOISY, TRUE, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
+from unveil.propensity.recorded import RecordedStatic, RecordedTemporal
 from unveil.simulation.choice.base import CHOICES
 from unveil.training.recipe import Recipe, network_in
 
@@ -19,6 +20,11 @@ from unveil.training.recipe import Recipe, network_in
 CATALOGUES = ("observed", "whole")
 #: What decides which epoch is kept: true relevance, as in the paper, or what was taken, as on a real log.
 JUDGES = ("truth", "taken")
+
+#: Propensities that are learnt from the impressions of a drawn log.
+RECORDED = (RecordedStatic.name, RecordedTemporal.name)
+#: Propensities that are on the scale of the true ones, for which the clips of presets are meant.
+_ON_THAT_SCALE = (TRUE, NOISY, "recorded")
 
 #: Streams of random numbers of one replicate, kept apart.
 _LOG, _TRAINING = 0, 1
@@ -44,6 +50,7 @@ class Study:
     foresight: float = 0.0  # how far exposure follows relevance
     epoch_by: str = "truth"  # or taken
     stars: bool = False  # whether ratings of drawn logs are rounded to 1 … 5
+    impressions: float = 0.1  # the share of what is shown and left that drawn logs record, for arms that use it
 
     def __post_init__(self) -> None:
         """Whatever can be refused before any work is done is refused here."""
@@ -51,6 +58,7 @@ class Study:
             _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
         _check("seed", self.seed, self.seed >= 0, "0 or more")
         _check("clip", self.clip, self.clip is None or 0 <= self.clip <= 1, "between 0 and 1")
+        _check("impressions", self.impressions, 0 < self.impressions <= 1, "above 0, at most 1")
         _check("foresight", self.foresight, abs(self.foresight) < float("inf"), "a number")
         if self.catalogue not in CATALOGUES:
             raise unknown("catalogue", self.catalogue, CATALOGUES)
@@ -89,7 +97,7 @@ class Study:
     def _preset_of(self, variant: Variant, network: str | None) -> dict[str, Any]:
         """The preset's clips are on the scale of true propensities: an arm that is told others has none of them."""
         settings = self.training.settings(variant.estimator, network)
-        if (variant.propensity or self.propensity).partition(":")[0] not in (TRUE, "noisy"):
+        if (variant.propensity or self.propensity).partition(":")[0] not in _ON_THAT_SCALE:
             settings.pop("estimator.clip", None)
         return settings
 
@@ -100,7 +108,9 @@ class Study:
         if self.clip is not None and "clip" in ESTIMATORS.options(chosen.name):
             settings["estimator.clip"] = self.clip
         if chosen.needs in ("static", "temporal"):
-            settings |= propensity_settings(variant.propensity or self.propensity, chosen.needs, seed)
+            told = propensity_settings(variant.propensity or self.propensity, chosen.needs, seed)
+            recorded = {"propensity.rate": self.impressions} if told["propensity.name"] in RECORDED else {}
+            settings |= told | recorded
         return settings
 
     def log_seed(self, world: int, replicate: int) -> list[int]:

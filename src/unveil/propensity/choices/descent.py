@@ -81,14 +81,9 @@ class Descent:
         """Learn both in place: least surprise at what was taken, ratings included, less the priors."""
         rng = np.random.default_rng(self.seed)
         learnt = [each for part in (exposure, liking) for each in part.parameters() if each.requires_grad]
-        adam = torch.optim.Adam(learnt, lr=self.lr)
-        pace = torch.optim.lr_scheduler.OneCycleLR(adam, self.lr, total_steps=self.batches + 1, pct_start=_RISING)
-        for nth_B in self._drawn(len(takes), rng):
-            item_S = rng.permutation(takes.shape[1])[: self.sample]
-            adam.zero_grad()
-            torch.autograd.backward(_loss(takes, exposure, liking, nth_B, item_S))
-            adam.step()
-            pace.step()
+        drawn = ((nth_B, rng.permutation(takes.shape[1])[: self.sample]) for nth_B in self._drawn(len(takes), rng))
+        losses = (_loss(takes, exposure, liking, nth_B, item_S) for nth_B, item_S in drawn)
+        descend(learnt, losses, batches=self.batches, lr=self.lr)
 
     def _drawn(self, size: int, rng: np.random.Generator) -> Iterator[Index]:
         """Batches of all takes in random order, over and over."""
@@ -97,6 +92,17 @@ class Descent:
             if nth % every == 0:
                 parts = np.array_split(rng.permutation(size), every)
             yield parts[nth % every]
+
+
+def descend(learnt: list[Parameter], losses: Iterable[Tensor], *, batches: int, lr: float) -> None:
+    """Adam with a rate that rises and falls, over so many losses; each is formed by what was learnt before it."""
+    adam = torch.optim.Adam(learnt, lr=lr)
+    pace = torch.optim.lr_scheduler.OneCycleLR(adam, lr, total_steps=batches + 1, pct_start=_RISING)
+    for loss in losses:
+        adam.zero_grad()
+        torch.autograd.backward(loss)
+        adam.step()
+        pace.step()
 
 
 def surprise(own_B: Tensor, other_BS: Tensor, better_BS: Tensor, count_B: Tensor, scale: float = 1.0) -> Tensor:

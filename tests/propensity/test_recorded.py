@@ -1,0 +1,148 @@
+"""Exposure from recorded impressions: counts by hand, the likelihood by brute force, and the truth of small worlds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+from scipy.stats import binom
+
+from tests.propensity.choices.worlds import ITEMS, Scene, alike, personal, scene, seasons
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.data.vocabulary import Vocabulary
+from unveil.errors import UnveilError
+from unveil.propensity.build import build
+from unveil.propensity.choices.blocks import Blocks
+from unveil.propensity.choices.tables import Tables
+from unveil.propensity.impressions.pages import Pages, steps
+from unveil.propensity.recorded import RecordedTemporal, surprise, unrecorded
+
+
+def by_hand(*, step: bool) -> Interactions:
+    """User a takes x, y, x, z at times 1 to 4, user b takes x alone at 9; both leave some, and z twice at time 2."""
+    rows = [
+        # user, item, time, taken
+        (0, 0, 1, True),
+        (0, 1, 2, True),
+        (0, 2, 2, False),
+        (0, 2, 2, False),
+        (0, 1, 1, False),
+        (0, 0, 3, True),
+        (0, 2, 4, True),
+        (0, 1, 4, False),
+        (1, 0, 9, True),
+        (1, 2, 8, False),
+    ]
+    user, item, time, taken = (np.array(column) for column in zip(*rows, strict=True))
+    return Interactions(
+        user.astype(np.int32),
+        item.astype(np.int32),
+        Vocabulary(["a", "b"]),
+        Vocabulary(["x", "y", "z"]),
+        time=time.astype(np.int64),
+        clicked=taken,
+        step=(time - 1).astype(np.int32) if step else None,
+    )
+
+
+class TestPages:
+    def test_what_was_shown_is_counted_by_moment_and_a_take_counts_by_the_rate(self) -> None:
+        log = by_hand(step=True)
+        train = leave_one_out(Sequences.of(log)).train
+        assert train.event_N.tolist() == [0, 1, 8], "the last two takes of a are held out, b only trains"
+        pages = Pages.of(log, train, Blocks(first=0, steps=10, count=2), rate=0.25)
+        assert list(zip(pages.user_G.tolist(), pages.block_G.tolist(), strict=True)) == [(0, 0), (1, 1)]
+        assert pages.moments_G.tolist() == [2, 2], "times 1 and 2 of a, 8 and 9 of b"
+        # a: x taken at 1, y left at 1 and taken at 2, z left at 2 (written twice); nothing of times 3 and 4.
+        assert pages.shown_GV.toarray().tolist() == [[0.25, 1.25, 1], [0.25, 0, 1]]
+
+    def test_without_steps_an_impression_has_that_of_the_take_before_it(self) -> None:
+        log = by_hand(step=False)
+        train = Sequences.of(log)  # aligned at the end: a takes at steps 0 to 3, b at 3
+        assert train.step_N.tolist() == [0, 1, 2, 3, 3]
+        assert log.clicked is not None
+        assert steps(log, train)[log.clicked].tolist() == [0, 1, 2, 3, 3]
+        assert steps(log, train)[~log.clicked].tolist() == [1, 1, 0, 3, 3]
+
+
+class TestLikelihood:
+    @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
+    def test_log_of_what_is_not_recorded(self, rate: float) -> None:
+        psi = torch.linspace(-8, 8, 41, dtype=torch.float64)
+        torch.testing.assert_close(unrecorded(psi, rate), torch.log1p(-rate * torch.sigmoid(psi)))
+
+    @pytest.mark.parametrize("rate", [0.4, 1.0])
+    def test_it_is_that_of_binomial_counts(self, rate: float) -> None:
+        rng = np.random.default_rng(3)
+        world = scene(personal(rng, sd=1.0), seasons(rng, sd=1.0))
+        log = world.world.log(np.random.default_rng(1), impressions=1.0)
+        # At a rate of 1 takes count whole, so that all counts are whole and the binomial law is there to compare with.
+        pages = Pages.of(log, Sequences.of(log), Blocks.of(Sequences.of(log), 4))
+        tables = Tables(pages.shape, 3, -0.5, generator=torch.Generator().manual_seed(0))
+        page_G = np.array([0, 5, 17])
+        found = surprise(pages, tables, page_G, np.arange(ITEMS), rate)
+        psi_GV = tables.factors().logits(pages.user_G[page_G], pages.block_G[page_G])
+        expected = 0.0
+        for g, page in enumerate(page_G):
+            m, count_V = pages.moments_G[page], pages.shown_GV[page].toarray()[0]
+            for i in range(ITEMS):
+                n = count_V[i]
+                choose = binom.logpmf(n, m, 0.5) - m * np.log(0.5)
+                expected -= binom.logpmf(n, m, rate * expit(psi_GV[g, i])) - choose - n * np.log(rate)
+        assert found.item() == pytest.approx(expected, rel=1e-4)
+
+    def test_a_sample_of_the_items_stands_for_all(self) -> None:
+        rng = np.random.default_rng(3)
+        world = scene(personal(rng, sd=1.0), seasons(rng, sd=1.0))
+        log = world.world.log(np.random.default_rng(1), impressions=0.5)
+        pages = Pages.of(log, Sequences.of(log), Blocks.of(Sequences.of(log), 4), 0.5)
+        tables = Tables(pages.shape, 3, -0.5, generator=torch.Generator().manual_seed(0))
+        page_G = np.arange(6)
+        parts = [surprise(pages, tables, page_G, np.array([i]), 0.5).item() for i in range(ITEMS)]
+        whole = surprise(pages, tables, page_G, np.arange(ITEMS), 0.5).item()
+        assert np.mean(parts) == pytest.approx(whole, rel=1e-4)
+
+
+#: As many factors as exposure has, two of users and two of seasons; a season lasts for some steps.
+LEARNING = {"width": 4, "blocks": 8, "batches": 600}
+
+
+@pytest.fixture(scope="module", params=[1.0, 0.3])
+def shown(request: pytest.FixtureRequest) -> tuple[Scene, float]:
+    """Exposure that is personal, the item's own and moves; and the share of it that is recorded."""
+    rng = np.random.default_rng(1)
+    exposure = personal(rng, sd=1.0).plus(seasons(rng, sd=1.0)).biased(item_V=rng.normal(size=ITEMS) - 1)
+    made = scene(personal(rng, sd=1.0).biased(item_V=rng.normal(size=ITEMS) + 3), exposure)
+    log = made.world.log(np.random.default_rng(0), impressions=request.param)
+    return replace(made, log=log, train=Sequences.of(log)), request.param
+
+
+def test_it_finds_exposure_and_its_scale_whatever_is_liked(shown: tuple[Scene, float]) -> None:
+    world, rate = shown
+    found, true = world.theta(world.model("recorded-temporal", rate=rate, **LEARNING))
+    assert alike(found, true) > (0.95 if rate == 1 else 0.88), "a third of the impressions tells less"
+    assert np.exp(found).mean() == pytest.approx(np.exp(true).mean(), rel=0.05)
+    counted, _ = world.theta(world.model("popularity-temporal"))
+    assert alike(counted, true) < 0.6, "popularity has the liking in it"
+
+
+def test_a_static_one_finds_the_mean_over_steps(shown: tuple[Scene, float]) -> None:
+    world, rate = shown
+    found, true = world.theta(world.model("recorded-static", rate=rate, **LEARNING))
+    assert alike(found[:, 0], np.log(np.exp(true).mean(1))) > (0.95 if rate == 1 else 0.88)
+
+
+def test_a_log_without_what_was_left_is_refused(shown: tuple[Scene, float]) -> None:
+    world, _ = shown
+    for log in (world.log.interacted(), replace(world.log, clicked=None)):
+        with pytest.raises(UnveilError, match="needs a log that also has what was shown and left"):
+            build("recorded-temporal", {}, world.train, log=log)
+
+
+@pytest.mark.parametrize(("option", "value"), [("rate", 0.0), ("rate", 1.1), ("width", 0), ("batches", 0)])
+def test_options_out_of_range_are_refused(shown: tuple[Scene, float], option: str, value: float) -> None:
+    with pytest.raises(UnveilError, match=rf"recorded-temporal\.{option}: out of range"):
+        RecordedTemporal(shown[0].log, **{option: value})  # type: ignore[arg-type]
