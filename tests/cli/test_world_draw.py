@@ -155,6 +155,8 @@ def test_a_log_with_impressions_is_the_same_log_with_rows_more(unveil: Command, 
     assert all(np.array_equal(taken.columns()[name], column) for name, column in plain.columns().items())
     refused = ("world", "draw", saved, "-o", tmp_path / "no.csv", "--impressions", 0)
     assert "impressions: out of range" in unveil(*refused).failure()
+    both = ("world", "draw", saved, "-o", tmp_path / "no.csv", "--impressions", 0.1, "--ratings")
+    assert "what was left has none" in unveil(*both).failure()
     assert not (tmp_path / "no.csv").exists()
 
 

@@ -70,6 +70,7 @@ def draw(
     from unveil.simulation.impressions import Impressions
     from unveil.simulation.ratings import Ratings
     from unveil.simulation.world import World
+    from unveil.wording import quantity
 
     refuse_existing(output, overwrite=overwrite)
     if save_world is not None:
@@ -78,6 +79,9 @@ def draw(
     rated = Ratings(ratings_noise, stars) if ratings or stars else None
     if impressions is not None:
         Impressions(impressions)
+    if impressions is not None and rated is not None:
+        hint = "Draw two logs with the same seed: what is taken is the same in both."
+        raise UnveilError("a file has a rating in every row, and what was left has none", hint=hint)
     saved = World.builtin(seed=seed) if world == _BUILTIN else World.load(Path(world))
     source = saved if severity is None else saved.with_severity(severity)
     source = source.with_foresight(foresight)
@@ -93,7 +97,8 @@ def draw(
         )
     _refuse_empty(log, source)
     write(log, output)
-    typer.echo(f"{output}: {log}, drawn from {source!r}")
+    left = "" if impressions is None else f", and {quantity(len(log.skipped()), 'impression')} of what was left"
+    typer.echo(f"{output}: {log.interacted()}{left}, drawn from {source!r}")
     if save_world is not None:
         source.save(save_world, overwrite=overwrite)
         typer.echo(f"{save_world}: that world; to train on its truth: unveil train {output} --world {save_world}")
