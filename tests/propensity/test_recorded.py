@@ -142,6 +142,12 @@ def test_a_log_without_what_was_left_is_refused(shown: tuple[Scene, float]) -> N
             build("recorded-temporal", {}, world.train, log=log)
 
 
+def test_a_log_in_which_nothing_was_shown_is_refused(shown: tuple[Scene, float]) -> None:
+    log = replace(shown[0].log, exposed=np.zeros(len(shown[0].log), bool))
+    with pytest.raises(UnveilError, match="finds nothing that was shown"):
+        build("recorded-static", {}, shown[0].train, log=log)
+
+
 @pytest.mark.parametrize(("option", "value"), [("rate", 0.0), ("rate", 1.1), ("width", 0), ("batches", 0)])
 def test_options_out_of_range_are_refused(shown: tuple[Scene, float], option: str, value: float) -> None:
     with pytest.raises(UnveilError, match=rf"recorded-temporal\.{option}: out of range"):

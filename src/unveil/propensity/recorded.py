@@ -14,8 +14,8 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.propensity.base import Kind, Source, register
-from unveil.propensity.choices.blocks import Blocks
-from unveil.propensity.choices.descent import descend
+from unveil.propensity.choices.blocks import Blocks, Index
+from unveil.propensity.choices.descent import dealt, descend
 from unveil.propensity.choices.tables import Tables
 from unveil.propensity.factored import Factored
 from unveil.propensity.factors import Factors
@@ -61,6 +61,8 @@ class Recorded(Factored):
 
     def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
         pages = Pages.of(self.log, train, blocks, self.rate)
+        if not len(pages):
+            raise UnveilError(f"the propensity {self.name!r} finds nothing that was shown before what is held out")
         generator = torch.Generator().manual_seed(self.seed)
         tables = Tables(pages.shape, self.width, _centre(pages, self.rate), penalty=self.penalty, generator=generator)
         learnt = [each for each in tables.parameters() if each.requires_grad]
@@ -70,17 +72,13 @@ class Recorded(Factored):
     def _losses(self, pages: Pages, tables: Tables) -> Iterator[Tensor]:
         """Of batches of all pages in random order, over and over; each as if it were all of them, for each count."""
         rng, total = np.random.default_rng(self.seed), float(pages.shown_GV.sum())
-        every = -(-len(pages) // _BATCH)
-        for nth in range(self.batches):
-            if nth % every == 0:
-                parts = np.array_split(rng.permutation(len(pages)), every)
-            page_G = parts[nth % every]
+        for page_G in dealt(len(pages), _BATCH, self.batches, rng):
             item_S = rng.permutation(pages.shape[1])[:_SAMPLE]
             batch = surprise(pages, tables, page_G, item_S, self.rate)
             yield (batch * (len(pages) / len(page_G)) + tables.size()) / total
 
 
-def surprise(pages: Pages, tables: Tables, page_G: np.ndarray, item_S: np.ndarray, rate: float) -> Tensor:
+def surprise(pages: Pages, tables: Tables, page_G: Index, item_S: Index, rate: float) -> Tensor:
     """Σ −n log(rate θ) − (m − n) log(1 − rate θ) of these pages, up to a constant.
 
     What was shown counts as it is; of the sum over all items that were not, `item_S` stand for all.

@@ -81,17 +81,20 @@ class Descent:
         """Learn both in place: least surprise at what was taken, ratings included, less the priors."""
         rng = np.random.default_rng(self.seed)
         learnt = [each for part in (exposure, liking) for each in part.parameters() if each.requires_grad]
-        drawn = ((nth_B, rng.permutation(takes.shape[1])[: self.sample]) for nth_B in self._drawn(len(takes), rng))
-        losses = (_loss(takes, exposure, liking, nth_B, item_S) for nth_B, item_S in drawn)
+        losses = (
+            _loss(takes, exposure, liking, nth_B, rng.permutation(takes.shape[1])[: self.sample])
+            for nth_B in dealt(len(takes), self.batch, self.batches, rng)
+        )
         descend(learnt, losses, batches=self.batches, lr=self.lr)
 
-    def _drawn(self, size: int, rng: np.random.Generator) -> Iterator[Index]:
-        """Batches of all takes in random order, over and over."""
-        every = -(-size // self.batch)
-        for nth in range(self.batches):
-            if nth % every == 0:
-                parts = np.array_split(rng.permutation(size), every)
-            yield parts[nth % every]
+
+def dealt(size: int, batch: int, batches: int, rng: np.random.Generator) -> Iterator[Index]:
+    """Batches of all places below `size` in random order, over and over."""
+    every = -(-size // batch)
+    for nth in range(batches):
+        if nth % every == 0:
+            parts = np.array_split(rng.permutation(size), every)
+        yield parts[nth % every]
 
 
 def descend(learnt: list[Parameter], losses: Iterable[Tensor], *, batches: int, lr: float) -> None:
