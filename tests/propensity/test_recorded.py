@@ -18,7 +18,7 @@ from unveil.propensity.build import build
 from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.choices.tables import Tables
 from unveil.propensity.impressions.pages import Pages, steps
-from unveil.propensity.recorded import RecordedTemporal, surprise, unrecorded
+from unveil.propensity.recorded import surprise, unrecorded
 
 
 def by_hand(*, step: bool) -> Interactions:
@@ -151,4 +151,4 @@ def test_a_log_in_which_nothing_was_shown_is_refused(shown: tuple[Scene, float])
 @pytest.mark.parametrize(("option", "value"), [("rate", 0.0), ("rate", 1.1), ("width", 0), ("batches", 0)])
 def test_options_out_of_range_are_refused(shown: tuple[Scene, float], option: str, value: float) -> None:
     with pytest.raises(UnveilError, match=rf"recorded-temporal\.{option}: out of range"):
-        RecordedTemporal(shown[0].log, **{option: value})  # type: ignore[arg-type]
+        shown[0].model("recorded-temporal", **{option: value})
