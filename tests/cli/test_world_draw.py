@@ -155,9 +155,20 @@ def test_a_log_with_impressions_is_the_same_log_with_rows_more(unveil: Command, 
     assert all(np.array_equal(taken.columns()[name], column) for name, column in plain.columns().items())
     refused = ("world", "draw", saved, "-o", tmp_path / "no.csv", "--impressions", 0)
     assert "impressions: out of range" in unveil(*refused).failure()
-    both = ("world", "draw", saved, "-o", tmp_path / "no.csv", "--impressions", 0.1, "--ratings")
-    assert "what was left has none" in unveil(*both).failure()
     assert not (tmp_path / "no.csv").exists()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "inter", "parquet"])
+def test_what_was_taken_is_rated_and_what_was_left_is_not(
+    unveil: Command, saved: Path, tmp_path: Path, suffix: str
+) -> None:
+    file = tmp_path / f"log.{suffix}"
+    assert unveil("world", "draw", saved, "-o", file, "--impressions", 0.2, "--ratings").code == 0
+    log = Interactions.read(file)
+    assert log.rating is not None
+    assert log.clicked is not None
+    assert 0 < log.clicked.mean() < 1
+    assert np.array_equal(np.isfinite(log.rating), log.clicked)
 
 
 def test_a_log_with_ratings_is_the_same_log_with_a_column_more(unveil: Command, saved: Path, tmp_path: Path) -> None:

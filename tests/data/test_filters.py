@@ -35,6 +35,12 @@ def test_vocabularies_shrink() -> None:
     assert (list(left.users.ids), list(left.items.ids)) == (["a"], ["z"])
 
 
+def test_what_was_left_has_no_rating_and_stays() -> None:
+    nan, taken = float("nan"), [True, True, True, False, True, False]
+    log = log_of(CHAIN, rating=[1.0, 5.0, 3.0, nan, 2.0, nan], clicked=taken)
+    assert pairs(Filters(min_rating=3)(log)) == [("a", "z"), ("a", "y"), ("b", "y"), ("a", "z")]
+
+
 def test_minimum_rating() -> None:
     log = log_of(CHAIN, rating=[1.0, 5.0, 3.0, 3.5, 2.0, 4.0])
     assert pairs(Filters(min_rating=3.5)(log)) == [("a", "z"), ("b", "y"), ("a", "z")]

@@ -8,7 +8,7 @@ import pytest
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.impressions import Impressions
+from unveil.simulation.impressions import Impressions, rate_that_leaves
 from unveil.simulation.world import World
 
 WORLD = World.builtin(WorldSpec(users=120, items=40, steps=30), seed=2)
@@ -67,3 +67,20 @@ def test_every_item_is_recorded_as_often_as_it_is_exposed() -> None:
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(UnveilError, match="impressions: out of range"):
         Impressions(rate)
+
+
+@pytest.mark.parametrize("left", [0.5, 2.0])
+def test_a_log_keeps_as_many_as_are_asked_for(left: float) -> None:
+    taken = drawn()
+    rate = rate_that_leaves(WORLD, len(taken), left)
+    assert 0 < rate < 1
+    log = drawn(rate)
+    found, scatter = len(log.skipped()) / len(taken), np.sqrt(left / len(taken))
+    # Exposures scatter too: their own deviation is that of the test above, less than five of counts by themselves.
+    assert found == pytest.approx(left, abs=5 * scatter)
+
+
+def test_no_more_can_be_kept_than_was_shown() -> None:
+    assert rate_that_leaves(WORLD, 10, 1e9) == 1
+    nobody = replace(WORLD, severity=60.0)
+    assert rate_that_leaves(nobody, 1, 1.0) == 1, "next to nothing is shown"

@@ -93,8 +93,9 @@ def advise(
     default, source = effort_of(effort), options.source()
     liked = numbers_in(implicit or "")
     most = default.users if users is None else users
-    long = steps if steps is not None else steps_of(source, most, seed, given=world is not None)
-    study = AdviceStudy(preset, most, long, fit, liked, world, seed, tuple(assignments or ()))
+    longest, left = looked_at(source, most, seed)
+    long = steps if steps is not None else 100 if world is not None else min(100, longest)
+    study = AdviceStudy(preset, most, long, fit, liked, world, seed, tuple(assignments or ()), left)
     plan = AdvicePlan(
         source,
         study,
@@ -130,11 +131,12 @@ def effort_of(name: str) -> "Effort":
     return EFFORTS[name]
 
 
-def steps_of(source: "LogSource", users: int, seed: int, *, given: bool) -> int:
-    """As many steps as the longest history has, at most a hundred; a world that is given has its own."""
-    from unveil.experiment.advise.source import longest, read
+def looked_at(source: "LogSource", users: int, seed: int) -> tuple[int, float]:
+    """The events of the longest history, and the impressions that nobody took for each event."""
+    from unveil.experiment.advise.source import left_behind, longest, read_shown
 
-    return 100 if given else min(100, longest(read(source, users, seed)))
+    log = read_shown(source, users, seed)
+    return longest(log.interacted()), left_behind(log)
 
 
 def propensities_in(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:

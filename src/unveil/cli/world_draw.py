@@ -79,9 +79,6 @@ def draw(
     rated = Ratings(ratings_noise, stars) if ratings or stars else None
     if impressions is not None:
         Impressions(impressions)
-    if impressions is not None and rated is not None:
-        hint = "Draw two logs with the same seed: what is taken is the same in both."
-        raise UnveilError("a file has a rating in every row, and what was left has none", hint=hint)
     saved = World.builtin(seed=seed) if world == _BUILTIN else World.load(Path(world))
     source = saved if severity is None else saved.with_severity(severity)
     source = source.with_foresight(foresight)

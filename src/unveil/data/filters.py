@@ -35,8 +35,12 @@ class Filters:
         return self._frequent(left).compact()
 
     def _rated(self, log: Interactions) -> Interactions:
+        """Without the events that are rated too low. What was shown and left has no rating, and stays."""
         self.refuse_unfit(rated=log.rating is not None)
-        return log if self.min_rating is None or log.rating is None else log.where(log.rating >= self.min_rating)
+        if self.min_rating is None or log.rating is None:
+            return log
+        high = log.rating >= self.min_rating
+        return log.where(high if log.clicked is None else high | ~log.clicked)
 
     def refuse_unfit(self, *, rated: bool) -> None:
         """Ratings cannot be compared where the log has none."""

@@ -146,6 +146,11 @@ class Interactions:
         """What users were shown and left: nothing unless the log has a `clicked` column."""
         return self.where(np.zeros(len(self), bool) if self.clicked is None else ~self.clicked)
 
+    def within_taken(self) -> "Interactions":
+        """The users and items of what was taken, and what was shown of these; vocabularies of these alone."""
+        taken = self.interacted()
+        return self.where(np.isin(self.user, taken.user) & np.isin(self.item, taken.item)).compact()
+
     def order(self) -> Index:
         """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
         clock = self.time if self.time is not None else self.step

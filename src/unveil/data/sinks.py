@@ -38,7 +38,9 @@ def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series
 
 
 def _frame(log: Interactions) -> pl.DataFrame:
-    return log.to_frame().rename({role: written(role) for role in ("user", "item", *log.optional())})
+    """Under the canonical names; a rating that nobody gave is an empty cell."""
+    frame = log.to_frame().with_columns(*([] if log.rating is None else [pl.col("rating").fill_nan(None)]))
+    return frame.rename({role: written(role) for role in ("user", "item", *log.optional())})
 
 
 def _writer(path: Path) -> Callable[[pl.DataFrame, IO[bytes], Path], None]:

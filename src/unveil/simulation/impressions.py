@@ -1,12 +1,18 @@
 """Impressions: what users were shown and left, recorded beside what they took. Shapes: B slots, V items, N rows."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
+
+if TYPE_CHECKING:
+    from unveil.simulation.world import World
+
+#: Slots that stand for all where exposure is summed.
+_SLOTS = 4096
 
 
 @dataclass(frozen=True)
@@ -28,3 +34,14 @@ class Impressions:
         kept_BV[some_B, taken_B[some_B]] = False
         slot_N, item_N = np.nonzero(kept_BV)
         return slot_N, item_N
+
+
+def rate_that_leaves(world: "World", events: int, left: float) -> float:
+    """The rate at which `left` impressions are recorded for each of the events of a log of this world, at most 1.
+
+    Σ θ over all slots and items, less what is taken, is what there is to record; some slots stand for all.
+    """
+    user_S, step_S = world.slots()
+    some = np.unique(np.linspace(0, len(user_S) - 1, min(_SLOTS, len(user_S))).astype(np.int64))
+    shown = float(world.exposure(user_S[some], step_S[some]).sum(dtype=np.float64)) * len(user_S) / len(some)
+    return min(1.0, left * events / max(shown - events, 1.0))

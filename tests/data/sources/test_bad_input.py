@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import zstandard
@@ -389,3 +390,17 @@ def test_a_bad_row_after_a_very_long_id(told: Told) -> None:
     assert told(f"{long}u2,b,5\n").startswith("log.csv, row 3: a row of 3 fields")
     assert told(f"{long}u2,b,5,soon\n").startswith("log.csv, row 3, column timestamp: not a time: found 'soon'")
     assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_only_what_was_left_may_lack_a_rating(told: Told, tmp_path: Path, blank: str) -> None:
+    header = "user_id,item_id,rating,clicked\n"
+    shown = f"u1,a,4,1\nu2,b,5,1\nu1,b,{blank},0\nu1,c,3,1\n"
+    (tmp_path / "shown.csv").write_text(header + shown)
+    log = Interactions.read(tmp_path / "shown.csv")
+    assert log.rating is not None
+    np.testing.assert_array_equal(log.rating, [4, 5, np.nan, 3])
+    said = told(header + shown + f"u2,c,{blank},1\n")
+    assert said.startswith("log.csv, row 6, column rating: not a number")
+    assert "not a number" in told(header + shown + "u2,c,good,0\n"), "a rating that is there is a number"
+    assert "column rating" in told(f"user_id,item_id,rating\nu1,a,4\nu2,b,{blank}\n"), "all of these were taken"

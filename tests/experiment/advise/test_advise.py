@@ -15,6 +15,7 @@ from unveil.data.sinks import write as write_log
 from unveil.errors import UnveilError
 from unveil.experiment.advise.basis import by_ratings
 from unveil.experiment.advise.candidates import Candidates
+from unveil.experiment.advise.cell import drawn
 from unveil.experiment.advise.files import CONFIG, experiment, write
 from unveil.experiment.advise.gains import Floats
 from unveil.experiment.advise.judged import Advice
@@ -22,12 +23,14 @@ from unveil.experiment.advise.page import figure
 from unveil.experiment.advise.plan import AdvicePlan
 from unveil.experiment.advise.run import Tried, advise
 from unveil.experiment.advise.scenarios import Scenario, scenarios
-from unveil.experiment.advise.source import Looks
+from unveil.experiment.advise.source import Looks, left_behind, read_shown
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.words import caution, reading
 from unveil.experiment.config import Experiment
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.reproduce.results import Figure
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
 
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
 
@@ -175,6 +178,44 @@ def test_a_log_without_ratings_needs_a_declaration(log: Path, tmp_path: Path) ->
     write(advice, tmp_path / "declared", ["unveil", "advise"])
     assert "declared, not learnt: 20%, 80%" in (tmp_path / "declared" / "README.md").read_text()
     assert advice.decision.chosen == "naive", "one draw says nothing sure"
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A rated log that keeps some of what its users were shown and left."""
+    world = World.builtin(WorldSpec(users=50, items=30, steps=30), seed=3)
+    path = tmp_path_factory.mktemp("shown") / "log.csv"
+    write_log(replace(world.log(np.random.default_rng(0), ratings_noise=0.3, impressions=0.2), step=None), path)
+    return path
+
+
+def test_impressions_of_the_log_are_tried_as_well(shown: Path, tmp_path: Path) -> None:
+    left = left_behind(read_shown(LogSource(log=str(shown)), 40, 0))
+    assert left > 0.1
+    plan = replace(
+        plan_of(shown, replace(STUDY, left=left)),
+        scenarios=scenarios(("rational_exposed",), (1.0,)),
+        replicates=1,
+        estimators=("corrected", "ever-rated"),
+        propensities=("popularity", "recorded"),
+    )
+    found = advise(plan, tmp_path / "advice", Inline())
+    assert found.candidates.usable == ("naive", "corrected@popularity", "corrected@recorded", "ever-rated")
+    assert len({cell["log"]["fingerprint"] for cell in found.cells.values()}) == 1, "the same was taken for all arms"
+    assert "impressions that nobody took for each event" in caution(Advice(found))
+    world, log, rate = drawn(plan.study, tmp_path / "advice", 0, plan.scenarios[0], 0, recorded=True)
+    assert 0 < rate < 1
+    assert left_behind(log) == pytest.approx(left, rel=0.25)
+    plain = drawn(plan.study, tmp_path / "advice", 0, plan.scenarios[0], 0)
+    assert replace(log.interacted(), clicked=None) == plain.log
+    assert plain.rate == 0
+    assert world.n_items == plain.world.n_items
+
+
+def test_a_log_without_impressions_has_no_recorded_exposure(log: Path, tmp_path: Path) -> None:
+    assert left_behind(read_shown(LogSource(log=str(log)), 40, 0)) == 0
+    with pytest.raises(UnveilError, match="allows the naive loss alone"):
+        advise(replace(plan_of(log), propensities=("recorded",)), tmp_path / "none", Inline())
 
 
 def test_nothing_but_naive_can_be_had(log: Path, tmp_path: Path) -> None:

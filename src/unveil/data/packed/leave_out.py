@@ -42,8 +42,9 @@ def _drops(columns: Columns, keep: Bits, filters: Filters) -> list[Callable[[], 
 
 
 def _drop_low_ratings(columns: Columns, keep: Bits, least: float) -> None:
-    for rows, (rating_B,) in columns.blocks("rating"):
-        _narrow(keep, rows, rating_B >= least)
+    """What was shown and left has no rating, and stays."""
+    for rows, taken_B, (rating_B,) in columns.taken("rating"):
+        _narrow(keep, rows, (rating_B >= least) | ~taken_B)
 
 
 def _drop_repeats(columns: Columns, keep: Bits, repeats: Literal["first", "last"]) -> None:

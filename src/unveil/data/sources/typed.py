@@ -63,7 +63,8 @@ def refuse_empty_ids(table: Table, log: Interactions) -> None:
             refuse_blank_ids(table, role)
 
 
-def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
+def _numbers(table: Table, role: str, expected: str = "a number", *, but: pl.Series | None = None) -> pl.Series:
+    """A finite number in every row `but` those, which get a 0."""
     column = table.frame[role]
     text = column.dtype == pl.String
     if not (text or column.dtype.is_numeric() or column.dtype == pl.Boolean):
@@ -71,6 +72,8 @@ def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
             "not a column of numbers", where=table.where(role), found=str(column.dtype), hint=_LEAVE.format(role)
         )
     number = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
+    if but is not None:
+        number = number.zip_with(~but, pl.zeros(len(number), eager=True))
     if number.null_count():
         table.refuse(role, number.is_null(), "not a number", expected, _LEAVE.format(role))
     table.refuse(role, ~number.is_finite(), "not a finite number", expected, _LEAVE.format(role))
@@ -78,9 +81,18 @@ def _numbers(table: Table, role: str, expected: str = "a number") -> pl.Series:
 
 
 def _ratings(table: Table, role: str) -> pl.Series:
-    rating = _numbers(table, role).cast(pl.Float32)
+    """A rating of every event; what was shown and left may have none, which is NaN."""
+    unrated = None if "clicked" not in table.frame.columns else ~_truths(table, "clicked") & _blank(table.frame[role])
+    rating = _numbers(table, role, but=unrated).cast(pl.Float32)
     table.refuse(role, ~rating.is_finite(), "too large a rating", "a number", _LEAVE.format(role))
-    return rating
+    return rating if unrated is None else rating.zip_with(~unrated, pl.repeat(float("nan"), len(rating), eager=True))
+
+
+def _blank(column: pl.Series) -> pl.Series:
+    """Cells with nothing in them, or NaN."""
+    if column.dtype == pl.String:
+        return (column.str.strip_chars() == "").fill_null(True)
+    return column.is_nan().fill_null(True) if column.dtype.is_float() else column.is_null()
 
 
 def _propensities(table: Table, role: str) -> pl.Series:

@@ -12,7 +12,7 @@ _SELDOM = 0.05
 
 def basis(advice: Advice) -> str:
     """Where relevance comes from, and in what drawn logs differ from the real one to the gain of some candidates."""
-    return " ".join(filter(None, (_relevance(advice), _rated(advice), _again(advice))))
+    return " ".join(filter(None, (_relevance(advice), _rated(advice), _again(advice), _shown(advice))))
 
 
 def _relevance(advice: Advice) -> str:
@@ -50,10 +50,26 @@ def _again(advice: Advice) -> str:
     )
 
 
+def _shown(advice: Advice) -> str:
+    """Drawn logs record impressions by a coin, and everybody knows which."""
+    if not any(source_of(arm) == "impressions" for arm in advice.tried.candidates.usable):
+        return ""
+    return (
+        f"Drawn logs record {advice.tried.plan.study.left:.3g} impressions that nobody took for each event, as yours "
+        f"does, each thing shown as likely as any other, and recorded propensities are told how likely: where your log "
+        f"keeps some of what was shown rather than other, they may look better here than they are on it."
+    )
+
+
 def by_ratings(arm: str) -> bool:
     """Whether an arm learns from ratings, by its loss or by its propensity."""
+    return estimator(Variant.of(arm).estimator).needs == "ratings" or source_of(arm) == "ratings"
+
+
+def source_of(arm: str) -> str | None:
+    """What the propensity of an arm is made from; None where it uses none, or the truth."""
     variant = Variant.of(arm)
     needs = estimator(variant.estimator).needs
     if needs not in ("static", "temporal") or variant.propensity in (None, TRUE):
-        return needs == "ratings"
-    return PROPENSITIES[registered(variant.propensity, needs)].source == "ratings"
+        return None
+    return PROPENSITIES[registered(variant.propensity, needs)].source

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,15 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.experiment.advise.candidates import probe
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.experiment.advise.source import Looks, read
+from unveil.experiment.advise.source import Looks, read_shown
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.costs import seconds_of
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.cell import judged
+from unveil.experiment.reproduce.study import RECORDED
 from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.experiment.trial import Bench
+from unveil.simulation.impressions import rate_that_leaves
 from unveil.simulation.world import World
 
 #: Seconds of a cell beside its training: propensities, judging, and its part of drawing the log.
@@ -53,30 +55,52 @@ class AdviceCell:
     def run(self, tell: Tell) -> Mapping[str, Any]:
         """Train, judge, and tell."""
         world = self.study.number(self.draw, self.scenario)
-        bench = _bench(self.study, self.folder, world, self.scenario, self.replicate)
         recipe = self.study.recipe(self.arm, self.study.training_seed(world, self.scenario, self.replicate))
+        recorded = recipe.propensity["name"] in RECORDED
+        bench, rate = _bench(self.study, self.folder, world, self.scenario, self.replicate, recorded)
+        if recorded:
+            recipe = recipe.changed({"propensity.rate": rate})
         where = {"draw": self.draw, "scenario": self.scenario.key, "replicate": self.replicate, "estimator": self.arm}
         return {**where, "looks": asdict(Looks.of(bench.log)), **judged(bench, self.arm, recipe, tell)}
 
 
+class Drawn(NamedTuple):
+    """A scenario's world, as far as the log of a replicate shows it; the log; and what it keeps of what was left."""
+
+    world: World
+    log: Interactions
+    rate: float  # at which impressions were recorded; 0: none were
+
+
 def drawn(
-    study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int
-) -> tuple[World, Interactions]:
-    """A scenario's world, and the log of a replicate, with ratings."""
+    study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int, recorded: bool = False
+) -> Drawn:
+    """The log of a replicate, with ratings; `recorded`, with as many impressions for each event as the real one has.
+
+    What was taken is the same with and without them.
+    """
     whole = World.load(place(folder, world)).with_severity(scenario.severity)
-    rng = np.random.default_rng(study.log_seed(world, scenario, replicate))
-    shown = whole.log(rng, scenario.choice, ratings_noise=ratings_noise(whole)).compact()
-    return whole.aligned_with(shown), shown
+    log_of = partial(whole.log, choice=scenario.choice, ratings_noise=ratings_noise(whole))
+    rng = partial(np.random.default_rng, study.log_seed(world, scenario, replicate))
+    taken = log_of(rng()).compact()
+    seen = whole.aligned_with(taken)
+    if not recorded:
+        return Drawn(seen, taken, 0.0)
+    rate = rate_that_leaves(seen, len(taken), study.left)
+    return Drawn(seen, log_of(rng(), impressions=rate).within_taken(), rate)
 
 
 @lru_cache(maxsize=1)
-def _bench(study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int) -> Bench:
-    """The arms of a draw, one after another in the same process, share its bench.
+def _bench(
+    study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int, recorded: bool
+) -> tuple[Bench, float]:
+    """The arms of a draw, one after another in the same process, share its bench; and the rate of its impressions.
 
     The epoch that is kept is chosen by what was taken, not by the truth: as it will be on the real log.
     """
     recipe = study.recipe("naive", study.training_seed(world, scenario, replicate))
-    return Bench.of(*drawn(study, folder, world, scenario, replicate), recipe, negatives=0, popular=False, by_log=True)
+    found = drawn(study, folder, world, scenario, replicate, recorded)
+    return Bench.of(found.world, found.log, recipe, negatives=0, popular=False, by_log=True), found.rate
 
 
 @dataclass(frozen=True)
@@ -102,14 +126,12 @@ class Probe:
     def run(self, tell: Tell) -> Mapping[str, Any]:
         """Build each once; and tell how large a drawn log is."""
         world = self.study.number(0, self.scenario)
-        real, log = (
-            read(self.source, self.study.users, self.study.seed),
-            drawn(self.study, self.folder, world, self.scenario, 0)[1],
-        )
+        real = read_shown(self.source, self.study.users, self.study.seed)
+        log = drawn(self.study, self.folder, world, self.scenario, 0, self.study.left > 0).log
         return {
             "real": self._refusals(real),
             "drawn": self._refusals(log),
-            "size": [len(log.users), len(log.items), len(log)],
+            "size": [len(log.users), len(log.items), len(log.interacted())],
         }
 
     def _refusals(self, log: Interactions) -> Mapping[str, str]:

@@ -60,7 +60,7 @@ EFFORTS = {
         choices=("rational_exposed", "categorical_exposed"),
         severities=(1.0, 3.0),
         estimators=("itps", "corrected", "tempered", "ever", "ever-rated"),
-        propensities=("logged", "popularity", "damped", "timing", "joint", "joint-rated"),
+        propensities=("logged", "recorded", "popularity", "damped", "timing", "joint", "joint-rated"),
         clips=("5%",),
     ),
     "thorough": Effort(

@@ -39,18 +39,28 @@ class Looks:
 
 def read(source: LogSource, most_users: int, seed: int) -> Interactions:
     """What was taken by at most so many users, drawn at random among those with a history worth the name."""
-    return some_users(source.load().interacted(), most_users, seed)
+    return read_shown(source, most_users, seed).interacted()
+
+
+def read_shown(source: LogSource, most_users: int, seed: int) -> Interactions:
+    """The same with what these users were shown and left, as far as the log keeps it, of the items that were taken."""
+    return some_users(source.load(), most_users, seed).within_taken()
 
 
 def some_users(log: Interactions, most: int, seed: int) -> Interactions:
-    """The log of some of its users, with the vocabularies of these."""
-    count_U = np.bincount(log.user, minlength=len(log.users))
+    """The rows of some of the users, with the vocabularies of these."""
+    count_U = np.bincount(log.interacted().user, minlength=len(log.users))
     able_U = np.flatnonzero(count_U >= _FEWEST)
     if not len(able_U):
         raise UnveilError("no user has a history of three events or more: there is nothing to hold out")
     if len(able_U) > most:
         able_U = np.random.default_rng([seed, most]).choice(able_U, most, replace=False)
     return log.where(np.isin(log.user, able_U)).compact()
+
+
+def left_behind(log: Interactions) -> float:
+    """How many impressions that nobody took the log keeps for each event; 0: it keeps what was taken alone."""
+    return len(log.skipped()) / max(1, len(log.interacted()))
 
 
 def has_ratings(log: Interactions) -> bool:

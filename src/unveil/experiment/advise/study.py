@@ -32,6 +32,7 @@ class AdviceStudy:
     world: str | None = None  # a saved world, or 'builtin', in the place of one that is fitted
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
+    left: float = 0.0  # impressions that nobody took, for each event of the log: drawn logs keep as many
 
     def __post_init__(self) -> None:
         for name in ("users", "steps"):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from unveil.data.interactions import Interactions
 from unveil.experiment.clipping import clipped
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import STANDARD, TRUE
@@ -89,7 +88,7 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
         stars=study.stars,
         impressions=study.impressions if recorded else None,
     )
-    shown = _observed(log) if study.catalogue == "observed" else log
+    shown = log.within_taken() if study.catalogue == "observed" else log
     return Bench.of(
         whole.aligned_with(shown),
         shown,
@@ -99,12 +98,6 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
         validation=study.validation,
         by_log=study.epoch_by == "taken",
     )
-
-
-def _observed(log: Interactions) -> Interactions:
-    """The users and items of what was taken, and what was shown of these."""
-    taken = log.interacted()
-    return log.where(np.isin(log.user, taken.user) & np.isin(log.item, taken.item)).compact()
 
 
 def _log(bench: Bench) -> dict[str, Any]:
