@@ -33,6 +33,7 @@ bench: $(READY)  ## speed and memory, as ratios measured in one run
 	$(BIN)/python -m benchmarks.world
 	$(BIN)/python -m benchmarks.serve
 	$(BIN)/python -m benchmarks.train
+	$(BIN)/python -m benchmarks.paper --turns 3
 	$(BIN)/python -m benchmarks.losses
 	$(BIN)/python -m benchmarks.workers --turns 1
 	$(BIN)/python -m benchmarks.ingest --rounds 2

@@ -87,20 +87,28 @@ def _padded(row: list[int]) -> list[int]:
     return ([0] * (CONFIG.length - len(row)) + row)[-CONFIG.length :]
 
 
-def form_steps(train: Sequences) -> Iterator[None]:
-    """Steps of the form, endlessly; weights are looked up in a table of every item and step."""
-    torch.manual_seed(SEED)
-    model = Form(train.n_items)
-    optimiser = torch.optim.Adam(model.parameters(), lr=LR)
+def form_theta(train: Sequences) -> Tensor:
+    """Temporal popularity in a table of every item, 0 being padding, and every step."""
     count_VT = np.zeros((train.n_items + 1, train.n_steps))
     np.add.at(count_VT, (train.item_N + 1, train.step_N), 1)
-    theta_VT = torch.from_numpy(count_VT / len(train) + np.finfo(float).eps).float()
+    return torch.from_numpy(count_VT / len(train) + np.finfo(float).eps).float()
+
+
+def form_loss(logits: Tensor, label: Tensor, theta: Tensor) -> Tensor:
+    """All log-probabilities divided by the weight of their position, of which one is read."""
+    return F.nll_loss(torch.log_softmax(logits, 1) / theta.pow(EXPONENT)[:, None], label, ignore_index=0)
+
+
+def form_steps(train: Sequences) -> Iterator[None]:
+    """Steps of the form, endlessly."""
+    torch.manual_seed(SEED)
+    model, theta_VT = Form(train.n_items), form_theta(train)
+    optimiser = torch.optim.Adam(model.parameters(), lr=LR)
     model.train()
     for token, label, step in form_rows(train, random.Random(SEED)):
         optimiser.zero_grad()
-        logits = model(token).view(-1, train.n_items + 1)
-        weighted = torch.log_softmax(logits, 1) / theta_VT[label.view(-1), step.view(-1)].pow(EXPONENT)[:, None]
-        loss = F.nll_loss(weighted, label.view(-1), ignore_index=0)
+        logits, label = model(token).view(-1, train.n_items + 1), label.view(-1)
+        loss = form_loss(logits, label, theta_VT[label, step.view(-1)])
         torch.autograd.backward(loss)
         optimiser.step()
         loss.item()
