@@ -90,7 +90,7 @@ def drawn(
     return Drawn(seen, log_of(rng(), impressions=rate).within_taken(), rate)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # with impressions and without
 def _bench(
     study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int, recorded: bool
 ) -> tuple[Bench, float]:
