@@ -35,10 +35,13 @@ def test_vocabularies_shrink() -> None:
     assert (list(left.users.ids), list(left.items.ids)) == (["a"], ["z"])
 
 
-def test_what_was_left_has_no_rating_and_stays() -> None:
+def test_what_is_rated_too_low_was_shown_all_the_same() -> None:
     nan, taken = float("nan"), [True, True, True, False, True, False]
     log = log_of(CHAIN, rating=[1.0, 5.0, 3.0, nan, 2.0, nan], clicked=taken)
-    assert pairs(Filters(min_rating=3)(log)) == [("a", "z"), ("a", "y"), ("b", "y"), ("a", "z")]
+    left = Filters(min_rating=3)(log)
+    assert pairs(left) == pairs(log)
+    assert left.clicked is not None
+    assert left.clicked.tolist() == [False, True, True, False, False, False]
 
 
 def test_minimum_rating() -> None:

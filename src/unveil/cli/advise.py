@@ -64,6 +64,13 @@ def advise(
             rich_help_panel=_WORLD,
         ),
     ] = None,
+    impressions: Annotated[
+        float,
+        typer.Option(
+            help="Share of what was shown and left that your log keeps: 1 if all of it is there.",
+            rich_help_panel=_WORLD,
+        ),
+    ] = 1.0,
     world: Annotated[
         str | None,
         typer.Option(help="A saved world, or 'builtin', in the place of a fitted one.", rich_help_panel=_WORLD),
@@ -95,7 +102,7 @@ def advise(
     most = default.users if users is None else users
     longest, left = looked_at(source, most, seed)
     long = steps if steps is not None else 100 if world is not None else min(100, longest)
-    study = AdviceStudy(preset, most, long, fit, liked, world, seed, tuple(assignments or ()), left)
+    study = AdviceStudy(preset, most, long, fit, liked, world, seed, tuple(assignments or ()), left, impressions)
     plan = AdvicePlan(
         source,
         study,

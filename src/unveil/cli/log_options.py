@@ -69,7 +69,13 @@ class LogOptions:
     time_unit: TimeUnit = None
     encoding: Encoding = None
     query: Query = None
-    min_rating: Annotated[float | None, typer.Option(help="Drop ratings below this.", rich_help_panel=_FILTERS)] = None
+    min_rating: Annotated[
+        float | None,
+        typer.Option(
+            help="Drop ratings below this; in a log with a clicked column they count as shown and left.",
+            rich_help_panel=_FILTERS,
+        ),
+    ] = None
     min_item: Annotated[
         int | None, typer.Option(min=0, help="Drop items with fewer interactions.", rich_help_panel=_FILTERS)
     ] = None

@@ -1,6 +1,6 @@
 """What to leave out of a log before it is used: low ratings, repeats, rare items, short histories."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -35,12 +35,12 @@ class Filters:
         return self._frequent(left).compact()
 
     def _rated(self, log: Interactions) -> Interactions:
-        """Without the events that are rated too low. What was shown and left has no rating, and stays."""
+        """Without the events that are rated too low; where a log has what was left, they are left: they were shown."""
         self.refuse_unfit(rated=log.rating is not None)
         if self.min_rating is None or log.rating is None:
             return log
         high = log.rating >= self.min_rating
-        return log.where(high if log.clicked is None else high | ~log.clicked)
+        return log.where(high) if log.clicked is None else replace(log, clicked=log.clicked & high)
 
     def refuse_unfit(self, *, rated: bool) -> None:
         """Ratings cannot be compared where the log has none."""

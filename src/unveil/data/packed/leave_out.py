@@ -42,9 +42,14 @@ def _drops(columns: Columns, keep: Bits, filters: Filters) -> list[Callable[[], 
 
 
 def _drop_low_ratings(columns: Columns, keep: Bits, least: float) -> None:
-    """What was shown and left has no rating, and stays."""
-    for rows, taken_B, (rating_B,) in columns.taken("rating"):
-        _narrow(keep, rows, (rating_B >= least) | ~taken_B)
+    """Where the log has what was left, what is rated too low is left as well: it was shown."""
+    if "clicked" in columns.roles:
+        rated = columns.blocks("clicked", "rating")
+        liked = (clicked_B & (rating_B >= least) for _, (clicked_B, rating_B) in rated)
+        rewritten(column_path(columns.folder, "clicked"), KINDS["clicked"], len(columns), liked)
+        return
+    for rows, (rating_B,) in columns.blocks("rating"):
+        _narrow(keep, rows, rating_B >= least)
 
 
 def _drop_repeats(columns: Columns, keep: Bits, repeats: Literal["first", "last"]) -> None:

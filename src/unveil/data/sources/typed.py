@@ -67,7 +67,7 @@ def _numbers(table: Table, role: str, expected: str = "a number", *, but: pl.Ser
     """A finite number in every row `but` those, which get a 0."""
     column = table.frame[role]
     text = column.dtype == pl.String
-    if not (text or column.dtype.is_numeric() or column.dtype == pl.Boolean):
+    if not (text or column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise UnveilError(
             "not a column of numbers", where=table.where(role), found=str(column.dtype), hint=_LEAVE.format(role)
         )
@@ -91,7 +91,7 @@ def _ratings(table: Table, role: str) -> pl.Series:
 def _blank(column: pl.Series) -> pl.Series:
     """Cells with nothing in them, or NaN."""
     if column.dtype == pl.String:
-        return (column.str.strip_chars() == "").fill_null(True)
+        return column.str.strip_chars().str.to_lowercase().is_in(["", "nan"]).fill_null(True)
     return column.is_nan().fill_null(True) if column.dtype.is_float() else column.is_null()
 
 

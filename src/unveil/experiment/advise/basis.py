@@ -3,6 +3,7 @@
 from unveil.estimators.base import estimator
 from unveil.estimators.ever import Ever
 from unveil.experiment.advise.judged import Advice
+from unveil.experiment.advise.study import by_impressions
 from unveil.experiment.variants import TRUE, Variant, registered
 from unveil.propensity.base import PROPENSITIES
 
@@ -51,25 +52,22 @@ def _again(advice: Advice) -> str:
 
 
 def _shown(advice: Advice) -> str:
-    """Drawn logs record impressions by a coin, and everybody knows which."""
-    if not any(source_of(arm) == "impressions" for arm in advice.tried.candidates.usable):
+    """Drawn logs keep impressions by the toss of a coin whose odds are known; real ones need not."""
+    study = advice.tried.plan.study
+    if not any(by_impressions(study.recipe(arm, 0)) for arm in advice.tried.candidates.usable):
         return ""
     return (
-        f"Drawn logs record {advice.tried.plan.study.left:.3g} impressions that nobody took for each event, as yours "
-        f"does, each thing shown as likely as any other, and recorded propensities are told how likely: where your log "
-        f"keeps some of what was shown rather than other, they may look better here than they are on it."
+        f"For each event drawn logs keep {study.left:.3g} impressions that nobody took, as yours does, or all there "
+        f"are, several at a time and each as likely as any other; what learns from them is told how likely. Of your "
+        f"log it is told that {study.impressions:.0%} are kept (--impressions). Where yours shows one thing at a time, "
+        f"or keeps some rather than others, it may look better here than it is on your log."
     )
 
 
 def by_ratings(arm: str) -> bool:
     """Whether an arm learns from ratings, by its loss or by its propensity."""
-    return estimator(Variant.of(arm).estimator).needs == "ratings" or source_of(arm) == "ratings"
-
-
-def source_of(arm: str) -> str | None:
-    """What the propensity of an arm is made from; None where it uses none, or the truth."""
     variant = Variant.of(arm)
     needs = estimator(variant.estimator).needs
     if needs not in ("static", "temporal") or variant.propensity in (None, TRUE):
-        return None
-    return PROPENSITIES[registered(variant.propensity, needs)].source
+        return needs == "ratings"
+    return PROPENSITIES[registered(variant.propensity, needs)].source == "ratings"

@@ -16,11 +16,10 @@ from unveil.data.splits import leave_one_out
 from unveil.experiment.advise.candidates import probe
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks, read_shown
-from unveil.experiment.advise.study import AdviceStudy
+from unveil.experiment.advise.study import AdviceStudy, by_impressions, rated_at
 from unveil.experiment.costs import seconds_of
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.cell import judged
-from unveil.experiment.reproduce.study import RECORDED
 from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.experiment.trial import Bench
 from unveil.simulation.impressions import rate_that_leaves
@@ -44,8 +43,9 @@ class AdviceCell:
 
     @property
     def key(self) -> str:
-        """d0-rational_exposed-p1-r0-naive."""
-        return f"d{self.draw}-{self.scenario.key}-r{self.replicate}-{self.arm}".replace(":", "-")
+        """d0-rational_exposed-p1-r0-naive; with impressions, how many there are for each event."""
+        kept = f"-i{self.study.left:.3g}" if by_impressions(self.study.recipe(self.arm, 0)) else ""
+        return f"d{self.draw}-{self.scenario.key}-r{self.replicate}-{self.arm}{kept}".replace(":", "-")
 
     @property
     def cost(self) -> float:
@@ -56,10 +56,10 @@ class AdviceCell:
         """Train, judge, and tell."""
         world = self.study.number(self.draw, self.scenario)
         recipe = self.study.recipe(self.arm, self.study.training_seed(world, self.scenario, self.replicate))
-        recorded = recipe.propensity["name"] in RECORDED
+        recorded = by_impressions(recipe)
         bench, rate = _bench(self.study, self.folder, world, self.scenario, self.replicate, recorded)
         if recorded:
-            recipe = recipe.changed({"propensity.rate": rate})
+            recipe = recipe.changed(rated_at(rate, str(recipe.propensity["name"])))
         where = {"draw": self.draw, "scenario": self.scenario.key, "replicate": self.replicate, "estimator": self.arm}
         return {**where, "looks": asdict(Looks.of(bench.log)), **judged(bench, self.arm, recipe, tell)}
 
@@ -115,8 +115,9 @@ class Probe:
 
     @property
     def key(self) -> str:
-        """Told by the names that are asked for."""
-        return f"propensities-{sha256(','.join(self.names).encode()).hexdigest()[:8]}"
+        """Told by the names that are asked for, and by the impressions that drawn logs keep."""
+        kept = f" {self.study.left:.3g}" if self.study.left else ""
+        return f"propensities-{sha256((','.join(self.names) + kept).encode()).hexdigest()[:8]}"
 
     @property
     def cost(self) -> float:

@@ -101,8 +101,8 @@ def advise(
 def identity(plan: AdvicePlan, log: Interactions) -> dict[str, Any]:
     """What a folder is told by. More worlds, replicates, scenarios and candidates are welcome later."""
     study = plain(plan.study)
-    if not plan.study.left:
-        del study["left"]  # a folder from before there was such a thing is told by the rest
+    for name in ("left", "impressions"):  # cells that depend on these are told by them
+        del study[name]
     given = plan.study.world
     study["world"] = digest(Path(given)) if given not in (None, "builtin") else given
     return {"question": "advise", "format": FORMAT, "cells": study | {"log": log.fingerprint()}}

@@ -7,10 +7,15 @@ import numpy as np
 from unveil.data.describe import gini
 from unveil.data.interactions import Interactions
 from unveil.data.log_source import LogSource
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
+from unveil.propensity.examination.training import left_for_training
 
 #: A history of fewer events has nothing left to train on after two are held out.
 _FEWEST = 3
+#: Fewer impressions tell nothing, and drawn logs that keep as many might keep none.
+_WORTH = 30
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,10 @@ def some_users(log: Interactions, most: int, seed: int) -> Interactions:
 
 
 def left_behind(log: Interactions) -> float:
-    """How many impressions that nobody took the log keeps for each event; 0: it keeps what was taken alone."""
-    return len(log.skipped()) / max(1, len(log.interacted()))
+    """How many impressions that nobody took there are to learn from for each training event; 0: too few to speak of."""
+    train = leave_one_out(Sequences.of(log)).train
+    left = left_for_training(log, train)
+    return left / len(train) if left >= _WORTH else 0.0
 
 
 def has_ratings(log: Interactions) -> bool:

@@ -11,6 +11,7 @@ from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.variants import TRUE, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
+from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.implicit import refuse_no_share
 from unveil.training.recipe import Recipe, network_in
 
@@ -33,6 +34,7 @@ class AdviceStudy:
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
     left: float = 0.0  # impressions that nobody took, for each event of the log: drawn logs keep as many
+    impressions: float = 1.0  # the share of what was shown and left that the log keeps
 
     def __post_init__(self) -> None:
         for name in ("users", "steps"):
@@ -42,6 +44,9 @@ class AdviceStudy:
             raise unknown("way to fit a world", self.fit, RECIPES)
         for share in self.liked:
             refuse_no_share(share)
+        if not 0 < self.impressions <= 1:
+            found = self.impressions
+            raise UnveilError("out of range", where="impressions", found=found, expected="above 0, at most 1")
         refuse_unfit((), self.changes)
         self.recipe("naive", 0)
 
@@ -63,6 +68,7 @@ class AdviceStudy:
         changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
         if needs in ("static", "temporal"):
             changes |= propensity_settings(variant.propensity or TRUE, needs, seed)
+            changes |= rated_at(self.impressions, changes["propensity.name"])
         named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})
         return named.changed(changes | variant.settings)
 
@@ -74,3 +80,14 @@ class AdviceStudy:
         """Of all that is random in the trainings on a draw: the same for all arms."""
         entropy = [self.seed, world, scenario.seed, replicate, _TRAINING]
         return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
+def by_impressions(recipe: Recipe) -> bool:
+    """Whether it learns exposure from what was shown and left."""
+    name = str(recipe.propensity["name"])
+    return name in list(PROPENSITIES) and PROPENSITIES[name].source == "impressions"
+
+
+def rated_at(rate: float, propensity: str) -> dict[str, Any]:
+    """The setting that tells a propensity which share of what was left a log keeps, where it asks."""
+    return {"propensity.rate": rate} if "rate" in PROPENSITIES.options(propensity) else {}

@@ -58,7 +58,7 @@ POPULARITY = (
     "they gain in accuracy may be real or may be luck with the proxy."
 )
 SOURCES = {
-    "clicked": "what was shown and left: exposure can be learnt, by unveil propensity fit",
+    "clicked": "what was shown and left: learn exposure, by propensity.name=recorded-temporal or propensity fit",
     "propensity": "how likely it was to be shown: use it, propensity.name=logged",
     "randomised": "rows of a random policy: the only unbiased test set there is",
     "position": "where it was shown: how much is the place on the page, with what was left; propensity.name=position",

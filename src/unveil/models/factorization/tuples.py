@@ -70,7 +70,7 @@ def split(tuples: Tuples, rng: np.random.Generator) -> Parts:
             "too few ratings to split 80/10/10",
             found=len(tuples),
             expected=f"at least {FEWEST}",
-            hint="Use a longer log, or lower --min-item and --min-user.",
+            hint="Use a longer log, or lower --min-item, --min-user and --min-rating.",
         )
     tenth = len(tuples) // 10
     shuffled = rng.permutation(len(tuples))

@@ -26,6 +26,11 @@ def training_impressions(log: Interactions, train: Sequences) -> Mask:
     return shown_N if log.exposed is None else shown_N & log.exposed
 
 
+def left_for_training(log: Interactions, train: Sequences) -> int:
+    """How many of these nobody took."""
+    return 0 if log.clicked is None else int((training_impressions(log, train) & ~log.clicked).sum())
+
+
 def _before_moment(log: Interactions, train_N: Mask, held_N: Mask) -> Mask | None:
     """Rows before all that is held out; None where some of that came before a training event."""
     if log.time is None or not held_N.any() or not train_N.any():

@@ -57,6 +57,8 @@ def _refuse_unrated(log: Interactions) -> None:
 
 
 def _refuse_too_short(histories: Sequences, steps: int) -> None:
+    if not len(histories):
+        raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
     if not 0 < steps <= histories.n_steps:
         raise UnveilError(
             "no history is as long as the steps asked for",
