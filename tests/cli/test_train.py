@@ -121,7 +121,7 @@ BAD = [
     (["--set", "evaluation.validation=uniform-28"], "more negatives than items", "Ask for at most"),
     (["--set", "training.epochs=0"], "training.epochs: out of range", "at least 1"),
     (["--set", "training.monitor=NDCG"], "training.monitor: no such figure", "NDCG@10"),
-    (["--min-user", "12"], "all histories are too short", "lower --min-item and --min-user"),
+    (["--min-user", "12"], "all histories are too short", "lower --min-item, --min-user and --min-rating"),
     (["--set", "data.split=temporal", "--set", "data.test_from=1.5"], "a cut is out of range", "found 1.5"),
     (["--resume"], "there is no run to resume", "Leave --resume out"),
     (["--config", "gone.toml"], "gone.toml: no such config", "a TOML file"),
