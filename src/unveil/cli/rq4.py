@@ -18,7 +18,13 @@ def rq4(
     ] = "paper",
     replicates: Annotated[int, typer.Option(help="Repeat everything random.")] = 5,
     estimators: Annotated[
-        str, typer.Option("--estimators", "-e", help="Which to train, with commas between; naive is needed.")
+        str,
+        typer.Option(
+            "--estimators",
+            "-e",
+            help="Which to train, with commas between; naive is needed. They are told popularity, but for arms that "
+            "name another propensity: corrected@joint.",
+        ),
     ] = "naive,ips,itps",
     tuned_for: Annotated[
         str | None,

@@ -25,7 +25,7 @@ def build(
     log: Interactions | None = None,
 ) -> Estimator:
     """The estimator `name` with its options, given the propensity, world, training part or log that it needs."""
-    made = ESTIMATORS.build(name, options, *_parts(name, propensity, world, log))
+    made = ESTIMATORS.build(name, options, *parts(name, propensity, world, log))
     if not isinstance(made, Learns):
         return made
     if train is None:
@@ -49,9 +49,8 @@ def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics 
     return replace(found, clipped=whole.clipped)
 
 
-def _parts(
-    name: str, propensity: PropensityModel | None, world: Truth | None, log: Interactions | None
-) -> list[object]:
+def parts(name: str, propensity: PropensityModel | None, world: Truth | None, log: Interactions | None) -> list[object]:
+    """What an estimator is made from, of what is at hand; whatever is not there is named."""
     needs = ESTIMATORS[name].needs
     if needs == "nothing":
         return []

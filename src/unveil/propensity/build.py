@@ -23,10 +23,11 @@ def build(
     settings = dict(options)
     if "window" in PROPENSITIES.options(name):
         settings.setdefault("window", window)
-    return PROPENSITIES.build(name, settings, *_parts(chosen, log, world)).fit(train)
+    return PROPENSITIES.build(name, settings, *parts(chosen, log, world)).fit(train)
 
 
-def _parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposure | None) -> list[object]:
+def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposure | None) -> list[object]:
+    """What a model is made from, of what is at hand; whatever is not there is named."""
     if chosen.source == "nothing":
         return []
     if chosen.source == "truth":

@@ -12,6 +12,7 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, estimator
 from unveil.estimators.build import build as build_estimator
+from unveil.estimators.build import parts as parts_of_estimator
 from unveil.estimators.build import weight_diagnostics
 from unveil.estimators.ideal import Truth
 from unveil.evaluation.candidates import FULL
@@ -19,6 +20,7 @@ from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.base import Backbone, TaskName, backbone
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build as build_propensity
+from unveil.propensity.build import parts as parts_of_propensity
 from unveil.propensity.caution import by_popularity, caution
 from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
@@ -154,21 +156,36 @@ def propensity_of(
     train: Sequences, recipe: Recipe, log: Interactions | None, world: KnownTruth | None
 ) -> PropensityModel | None:
     """The one that was asked for, or what the estimator needs: true where there is a world, else popularity."""
-    needs = estimator(str(recipe.estimator["name"])).needs
+    name = propensity_name(recipe, world)
+    if name is None:
+        return None
+    _, options = _named(recipe.propensity)
+    return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
+
+
+def refuse_missing(recipe: Recipe, log: Interactions | None, world: KnownTruth | None = None) -> None:
+    """Before anything is fitted: a column, or a world, that the recipe needs and that is not there."""
+    name = propensity_name(recipe, world)
+    if name is None:
+        parts_of_estimator(str(recipe.estimator["name"]), None, world, log)
+    else:
+        parts_of_propensity(PROPENSITIES[name], log, world)
+
+
+def propensity_name(recipe: Recipe, world: KnownTruth | None = None) -> str | None:
+    """The propensity that the recipe comes down to; None where its estimator uses none."""
+    needs, asked = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
     if needs not in ("static", "temporal"):
         return None
-    name, options = _named(recipe.propensity)
-    if name == AUTO:
-        name = f"{'popularity' if world is None else 'known'}-{needs}"
-    return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
+    return f"{'popularity' if world is None else 'known'}-{needs}" if asked == AUTO else asked
 
 
 def reads_log(recipe: Recipe) -> bool:
     """Whether a training by the recipe asks for more of the log than its histories: ratings, positions, times …"""
-    needs, asked = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
-    if needs not in ("static", "temporal") or asked == AUTO:
-        return needs == "ratings"
-    return PROPENSITIES[asked].source not in ("nothing", "truth")
+    name = propensity_name(recipe)
+    if name is None:
+        return estimator(str(recipe.estimator["name"])).needs == "ratings"
+    return PROPENSITIES[name].source not in ("nothing", "truth")
 
 
 def _named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

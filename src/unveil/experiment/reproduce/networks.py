@@ -10,7 +10,7 @@ from unveil.training.recipe import Recipe
 class Study(Protocol):
     """What knows how each arm is trained."""
 
-    def recipe(self, name: str, replicate: int) -> Recipe:
+    def recipe(self, arm: str, replicate: int) -> Recipe:
         """How an arm is trained in a replicate."""
 
 

@@ -15,10 +15,11 @@ from unveil.experiment.rq4.control import CONTROL
 from unveil.experiment.rq4.flips import box, told
 from unveil.experiment.rq4.made import made_in_words
 from unveil.experiment.rq4.page import TITLE, page
+from unveil.experiment.rq4.proxies import proxies
 from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.tables import beside, rows, sheets
-from unveil.experiment.rq4.words import PROXY, in_words
+from unveil.experiment.rq4.words import in_words
 from unveil.files import write_whole
 from unveil.settings import plain
 
@@ -53,7 +54,7 @@ def results(answer: RealAnswer, command: str) -> dict[str, Any]:
         "study": {name: value for name, value in plain(plan.study).items() if name != "log"},
         "units": cells.units,
         "interval": f"95%, {over}",
-        "proxy": PROXY,
+        "proxy": " ".join(proxies(plan)),
         "headline": {"evaluation": "standard", "protocol": cells.sampled, "metric": "NDCG", "k": 10},
         "verdict": [each.told() for each in beside(answer)],
         "flips": told(cells),

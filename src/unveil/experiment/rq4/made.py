@@ -8,13 +8,14 @@ from unveil.experiment.rq4.flips import against
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.study import ABOUT
 from unveil.experiment.rq4.training_page import trained
+from unveil.experiment.variants import Variant
 from unveil.training.recipe import Recipe
 
 _CASES = (
     "The last event of a history is its test case, the one before it the validation case; the context of a case is all "
     "that comes before it. What a user has met does not compete; equal scores count against the target. Negatives are "
     "drawn once for each replicate and shared by all arms; a user’s validation and test case meet the same draw, but "
-    "for the two targets and what was met between them. θ̂ is counted in the training events that the models see."
+    "for the two targets and what was met between them. θ̂ is made from the training part alone."
 )
 
 
@@ -81,8 +82,9 @@ def _setting(arm: str, recipe: Recipe) -> list[Cell | str]:
         task.batch_size,
     )
     rest = (network.dropout, task.mask_probability, recipe.training.epochs)
+    known = ESTIMATORS.options(Variant.of(arm).estimator)
     options = [
-        plain(float(recipe.estimator.get(name, default))) if name in ESTIMATORS.options(arm) else "–"
+        plain(float(recipe.estimator.get(name, default))) if name in known else "–"
         for name, default in (("exponent", 1.0), ("clip", 0.0))
     ]
     return [named(arm), *(plain(value) for value in (*sizes, *rest)), *options]

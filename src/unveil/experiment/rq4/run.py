@@ -22,8 +22,10 @@ from unveil.experiment.rq4.published import recognised
 from unveil.experiment.rq4.results import RealResults
 from unveil.experiment.rq4.study import RealStudy
 from unveil.experiment.trial import BASELINES
+from unveil.experiment.variants import Variant, estimators_of
 from unveil.locking import alone_in
 from unveil.settings import plain
+from unveil.training.fit import refuse_missing
 
 #: Raised when the same settings no longer give the same cells.
 FORMAT = 1
@@ -42,12 +44,12 @@ class RealPlan:
             raise UnveilError("out of range", where="replicates", found=self.replicates, expected="at least 1")
         if BASE not in self.estimators:
             raise UnveilError("the naive estimator is what all others are compared with", found=self.estimators)
-        refuse_unfit((estimator(name).name for name in self.estimators), self.study.changes)
-        for name in self.estimators:
-            if estimator(name).needs == "truth":
+        refuse_unfit(estimators_of(self.estimators), self.study.changes)
+        for arm in self.estimators:
+            if estimator(Variant.of(arm).estimator).needs == "truth":
                 hint = "Leave it out: a real log has no truth."
-                raise UnveilError(f"the estimator {name!r} needs a world whose truth is known", hint=hint)
-            self.study.recipe(name, 0)
+                raise UnveilError(f"the estimator {arm!r} needs a world whose truth is known", hint=hint)
+            self.study.recipe(arm, 0)
 
     @property
     def arms(self) -> list[str]:
@@ -78,6 +80,8 @@ def answer(plan: RealPlan, folder: Path, engine: Engine, *, watch: Watcher | Non
     begun = time.monotonic()
     log, split = parts_of(plan.study.log)
     refuse_too_few_items(split, plan.study.negatives)
+    for arm in plan.estimators:
+        refuse_missing(plan.study.recipe(arm, 0), log)
     store = Store(folder, identity(plan.study, log))
     store.open()
     with alone_in(folder):

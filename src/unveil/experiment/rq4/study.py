@@ -11,6 +11,7 @@ from unveil.estimators.base import estimator
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
+from unveil.experiment.variants import POPULARITY, Variant, estimator_seed, propensity_settings
 from unveil.training.presets import PRESETS
 from unveil.training.recipe import Recipe, network_in
 
@@ -63,13 +64,25 @@ class RealStudy:
         """The ranking that decides which epoch is kept: the paper's own in its preset, else full."""
         return self.popular if self.preset == "paper" else "full"
 
-    def recipe(self, name: str, replicate: int) -> Recipe:
-        """How an estimator is trained in a replicate."""
-        changes = {**ALWAYS, **tuned(self.tuned_for, name, self.preset), **changes_of(name, self.changes)}
-        if estimator(name).needs in ("static", "temporal"):
-            changes.setdefault("propensity.name", f"popularity-{estimator(name).needs}")
-        changes |= {"training.seed": self.replicate_seed(replicate), "estimator.name": name}
+    def recipe(self, arm: str, replicate: int) -> Recipe:
+        """How an arm is trained in a replicate: told popularity, unless its word or a setting names a propensity."""
+        variant, seed = Variant.of(arm), self.replicate_seed(replicate)
+        name, needs = variant.estimator, estimator(variant.estimator).needs
+        said = changes_of(name, self.changes)
+        told = {}
+        if needs in ("static", "temporal"):
+            told = propensity_settings(variant.propensity or POPULARITY, needs, seed)
+        changes = {**ALWAYS, **self._tuned(variant), **estimator_seed(name, seed)}
+        changes |= told | said if variant.propensity is None else said | told
+        changes |= variant.settings | {"training.seed": seed, "estimator.name": name}
         return Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": name}).changed(changes)
+
+    def _tuned(self, variant: Variant) -> dict[str, Any]:
+        """The authors' exponents are for popularity: an arm that is told another propensity has none of them."""
+        settings = tuned(self.tuned_for, variant.estimator, self.preset)
+        if variant.propensity not in (None, POPULARITY):
+            settings.pop("estimator.exponent", None)
+        return settings
 
     def replicate_seed(self, replicate: int) -> int:
         """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""

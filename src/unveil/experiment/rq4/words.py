@@ -11,6 +11,7 @@ from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.words import against_base, difference
 from unveil.experiment.rq4.control import CONTROL
 from unveil.experiment.rq4.flips import against, box
+from unveil.experiment.rq4.proxies import proxies
 from unveil.experiment.rq4.published import METRICS, PUBLISHED
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 from unveil.experiment.rq4.run import RealAnswer
@@ -18,17 +19,12 @@ from unveil.experiment.rq4.tables import beside, protocols
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.wording import quantity
 
-PROXY = (
-    "Nobody recorded what users were shown here. Popularity stands in for exposure, in the weights and in the "
-    "negatives alike: every figure is under the popularity proxy."
-)
-
 
 def reading(answer: RealAnswer) -> list[str]:
     """Order, differences, what else tells arms apart, nearness to the paper, the control, the weights."""
     results = answer.results
     said = [_order(answer), _arms(results), networks(answer.plan), _near(answer), control(results), _weights(results)]
-    return [*(paragraph for paragraph in said if paragraph), PROXY]
+    return [*(paragraph for paragraph in said if paragraph), *proxies(answer.plan)]
 
 
 def in_words(answer: RealAnswer) -> list[str]:
