@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from tests.estimators.test_offset import considered_then_chosen, minimiser
+from tests.estimators.test_offset import slope as softmax_slope
 from tests.estimators.test_rational import chance as best_of_the_exposed
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
@@ -88,6 +89,7 @@ def test_consistent_where_one_of_the_exposed_is_taken_by_chance() -> None:
     theta_V, taste_V = rng.uniform(0.05, 0.9, 5), rng.normal(size=5)
     chance_V = considered_then_chosen(theta_V, taste_V)
     np.testing.assert_allclose(slope(taste_V, theta_V, chance_V), 0, atol=0.002)
+    assert np.abs(softmax_slope(taste_V, chance_V, np.log(theta_V))).max() > 0.01
 
 
 def fitted(theta_V: Row, chance_V: Row) -> Row:

@@ -108,6 +108,30 @@ def test_right_where_all_that_would_be_taken_is_shown_at_some_time() -> None:
     assert (apart[like_UV[:, None, :] & ~like_UV[:, :, None]] > 0).mean() > 0.99, "liked before not liked"
 
 
+def of_each_user(train: Sequences, target_NV: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.stack([target_NV[train.user_N == user].mean(0) for user in range(train.n_users)])
+
+
+def test_the_whole_target_is_right_by_user_where_the_sets_are_what_is_liked() -> None:
+    """Everybody took all that they like, item i 2^i times as it is shown: each user's mean target has that in order.
+
+    And so has the mean over users, each counted once, where that of the log's own items has not. Over all slots, in
+    which those who take more count more, it need not.
+    """
+    like_UV = np.random.default_rng(0).random((300, 4)) < np.array([0.9, 0.7, 0.5, 0.3])
+    like_UV = like_UV[like_UV.any(1)]
+    train = sequences_of([[i for i in range(4) if like_V[i] for _ in range(2**i)] for like_V in like_UV], 4)
+    signal = fitted(train, width=4, unseen=0.3, penalty=1.0)(events(train))
+    taken_NV = np.eye(4, dtype=np.float32)[signal.target_M]
+    target_UV = of_each_user(train, imputed(signal) + signal.weight_M[:, None].numpy() * taken_NV)
+    np.testing.assert_allclose(target_UV.sum(1), 1, atol=1e-5)
+    for target_V, like_V in zip(target_UV, like_UV, strict=True):
+        assert target_V[like_V].min() > target_V[~like_V].max(initial=0)
+    assert np.argsort(-target_UV.mean(0)).tolist() == [0, 1, 2, 3]
+    assert np.argsort(-of_each_user(train, taken_NV).mean(0)).tolist() != [0, 1, 2, 3]
+    assert np.argsort(-train.count_V).tolist() == [3, 2, 1, 0]
+
+
 def test_the_same_seed_the_same_sets() -> None:
     train = sequences_of([[0, 1], [2, 3], [1, 4]], V)
     one, two, other = (fitted(train, seed=seed).sets.p_UK for seed in (1, 1, 2))

@@ -14,6 +14,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
 from unveil.propensity.known import KnownTemporal
+from unveil.simulation.choice import choice_model
 
 TOY = Toy.drawn(random_world())
 
@@ -30,23 +31,22 @@ def test_rivals_are_weighed_by_how_surely_they_were_shown() -> None:
 
 def chance(theta_V: np.ndarray, f_V: np.ndarray) -> np.ndarray:
     """P(i taken) by a user who takes the best of what is exposed: all that can be exposed, enumerated."""
-    chance_V = np.zeros(len(theta_V))
-    for seen in product([0, 1], repeat=len(theta_V)):
-        shown = np.array(seen, dtype=bool)
-        if shown.any():
-            best = int(np.where(shown, f_V, -np.inf).argmax())
-            chance_V[best] += np.prod(np.where(shown, theta_V, 1 - theta_V))
-    return chance_V
+    shown_SV = np.array(list(product([False, True], repeat=len(theta_V))))
+    p_S = np.where(shown_SV, theta_V, 1 - theta_V).prod(1)
+    f_SV = np.tile(f_V, (len(shown_SV), 1))
+    return np.asarray(p_S @ choice_model("rational_exposed").probability(f_SV, shown_SV))
 
 
 def test_the_likelihood_is_a_sum_over_those_that_are_better() -> None:
-    """−log P(i taken) = −log θ_i + Σ_{j: f_j > f_i} a_j, against the enumeration of all that can be exposed."""
-    rng = np.random.default_rng(0)
-    theta_V, f_V = rng.uniform(0.1, 0.9, 6), rng.normal(size=6)
-    a_V = -np.log(1 - theta_V)
-    for i, probability in enumerate(chance(theta_V, f_V)):
-        step = sum(a_V[j] for j in range(6) if f_V[j] > f_V[i])
-        assert -np.log(probability) == pytest.approx(-np.log(theta_V[i]) + step)
+    """−log P(i taken) = −log θ_i + Σ_{j: f_j > f_i} a_j: the a of the estimator, the takes of the world's own users."""
+    slots = TOY.slots.part(0, 5)
+    user_M, step_M = slots.user_M.numpy(), slots.step_M.numpy()
+    theta_MV, f_MV = TOY.world.exposure(user_M, step_M), TOY.world.relevance_logits.logits(user_M, step_M)
+    a_MV = build("rational", {"highest": 0.9999}, propensity=KnownTemporal(TOY.world))(slots).rival_MV
+    assert a_MV is not None
+    for theta_V, f_V, a_V in zip(theta_MV.astype(np.float64), f_MV, a_MV[:].numpy(), strict=True):
+        for i, probability in enumerate(chance(theta_V, f_V)):
+            assert -np.log(probability) == pytest.approx(-np.log(theta_V[i]) + a_V[f_V > f_V[i]].sum(), rel=1e-4)
 
 
 def test_it_ranks_by_taste_what_naive_ranks_by_exposure() -> None:

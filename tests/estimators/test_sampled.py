@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.data.ragged import sequences_of
 from tests.estimators.test_cloze_risk import parts
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
@@ -72,6 +73,26 @@ def test_the_loss_by_hand() -> None:
     sample = Sample(torch.tensor([0, 2]), torch.tensor([[0.0, math.log(2)]]), torch.zeros(1))
     loss = sampled_loss(h_MD, table_VD, torch.zeros(3), torch.tensor([0]), torch.tensor([5.0]), sample)
     assert loss.item() == pytest.approx(5 * math.log((2 + 3 * 2) / 2))
+
+
+@pytest.mark.parametrize(("name", "strength"), [("naive-sampled", 0.0), ("corrected-sampled", 0.7)])
+def test_the_offsets_by_hand(name: str, strength: float) -> None:
+    """Of what is drawn strength · log θ − log π, of the target, which is there for sure, strength · log θ alone."""
+    # Shares 1, 1, 2, 2, 2, 4, 20 of three items: the last is certain; the other two are shared among 12.
+    train, chance_V = sequences_of([[2, 3, 4, 5, 5, 5] + [6] * 19], V), np.array([1, 1, 2, 2, 2, 4, 6]) / 6
+    options = {"negatives": 3, "power": 1.0, **({"strength": strength} if strength else {})}
+    estimator = build(name, options, propensity=KnownTemporal(TOY.world), train=train)
+    slots, met = TOY.slots.part(0, 9), set()
+    log_MV = strength * np.log(TOY.world.exposure(slots.user_M.numpy(), slots.step_M.numpy()))
+    for nth in range(20):
+        sample = estimator(in_lot(slots, 1, 2, nth)).sample
+        assert sample is not None
+        item_K = sample.item_K.numpy()
+        expected_MK = log_MV[:, item_K] - np.log(chance_V[item_K])
+        np.testing.assert_allclose(sample.offset_MK.expand(9, -1).numpy(), expected_MK, atol=1e-5)
+        np.testing.assert_allclose(sample.own_M.numpy(), log_MV[np.arange(9), slots.item_M.numpy()], atol=1e-5)
+        met |= set(item_K.tolist())
+    assert met == set(range(V))
 
 
 def test_a_target_that_is_all_that_was_drawn_teaches_nothing() -> None:

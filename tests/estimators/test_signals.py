@@ -49,6 +49,9 @@ def test_clip_and_exponent() -> None:
     assert halved(SLOTS).weight_M.tolist() == pytest.approx([2.0, 2**0.5, 2.5])
     assert halved.ceiling == pytest.approx(2.5)
     assert ITPS(logged(0.5, 0.1, 0.25), exponent=0.0)(SLOTS).weight_M.tolist() == [1.0, 1.0, 1.0]
+    level = weight_diagnostics(ITPS(logged(0.5, 0.1, 0.25), clip=0.2, exponent=0.0), SLOTS)
+    assert level is not None
+    assert level.clipped == 0
 
 
 def test_ips_averages_over_the_steps_of_the_world() -> None:

@@ -50,6 +50,7 @@ def test_contrasts_by_hand() -> None:
         log_TV[1, 0] + log_TV[3, 3] - log_TV[1, 3] - log_TV[3, 0],
     ]
     np.testing.assert_allclose(contrasts(THETA, train), expected, rtol=1e-4)
+    np.testing.assert_array_equal(contrasts(THETA, train, lowest=1.0), 0)  # raised to 1 they are all alike
 
 
 def drawn(world: World, tau: float, seed: int = 0) -> Sequences:
@@ -113,6 +114,20 @@ def test_all_of_it_is_corrected() -> None:
     object.__setattr__(estimator, "tau", 1.0)
     torch.testing.assert_close(offset(estimator, TOY.slots), offset(ExposureCorrected(THETA, strength=0.7), TOY.slots))
     assert weight_diagnostics(estimator, TOY.slots) is None
+
+
+@pytest.mark.parametrize("static", [0.0, 0.3, 1.0])
+def test_so_much_of_an_items_mean_is_left_in_by_hand(static: float) -> None:
+    """τ · strength · log θ less (1 − static) times the logarithm of the mean of θ^(τ · strength) over all events."""
+    estimator = tempered(static=static, strength=0.7)
+    assert estimator.tau > 0
+    power, every = 0.7 * estimator.tau, events(TOY.train)
+    own_MV, all_NV = (
+        TOY.world.exposure(slots.user_M.numpy(), slots.step_M.numpy()).astype(np.float64) ** power
+        for slots in (TOY.slots, every)
+    )
+    expected_MV = np.log(own_MV) - (1 - static) * np.log(all_NV.mean(0))
+    np.testing.assert_allclose(offset(estimator, TOY.slots).numpy(), expected_MV, atol=1e-5)
 
 
 @pytest.mark.parametrize("options", [{"static": 1.5}, {"static": -0.1}, {"clip": 0.0}])

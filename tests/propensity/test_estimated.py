@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.propensity.choices.worlds import ITEMS, STEPS, USERS, Scene, alike, personal, scene, seasons
+from tests.propensity.choices.worlds import ITEMS, STEPS, USERS, Scene, alike, fading, personal, scene, seasons
+from tests.propensity.test_popularity import BY_HAND, at
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.caution import caution
-from unveil.propensity.damped import DampedStatic
+from unveil.propensity.damped import DampedStatic, DampedTemporal
 from unveil.propensity.factors import Factors
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
-from unveil.propensity.rated import RatedStatic
+from unveil.propensity.rated import RatedStatic, RatedTemporal
 from unveil.propensity.timing import Timing, most_likely
 
 SHOWN_V = np.random.default_rng(7).normal(size=ITEMS)
@@ -34,6 +35,14 @@ def tastes() -> Scene:
     return scene(relevance, personal(rng, sd=1.0).biased(item_V=SHOWN_V - 1))
 
 
+@pytest.fixture(scope="module")
+def shifting() -> Scene:
+    """Exposure of each user's own that moves, and so rare that what is taken is not the favourites alone."""
+    rng = np.random.default_rng(2)
+    relevance = personal(rng, sd=0.7).biased(item_V=rng.normal(size=ITEMS) + 5)
+    return scene(relevance, fading(rng, sd=2.5).biased(item_V=0.7 * SHOWN_V - 1.5))
+
+
 def moving(log_theta: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(log_theta - log_theta.mean(1, keepdims=True))
 
@@ -49,6 +58,13 @@ class TestDamped:
     def test_the_most_popular_has_one(self, seasonal: Scene) -> None:
         found, _ = seasonal.theta(seasonal.model("damped-static"))
         assert found.max() == 0
+
+    def test_what_is_added_is_in_the_largest_too(self) -> None:
+        # Counts 1, 2, 3 and 0, one added to each: the largest is 4.
+        expected = pytest.approx([(2 / 4) ** 0.3, (3 / 4) ** 0.3, 1.0, (1 / 4) ** 0.3])
+        slots = at([0, 1, 2, 3], [3, 4, 5, 5])
+        for model in (DampedStatic(add=1.0, exponent=0.3), DampedTemporal(add=1.0, exponent=0.3)):
+            assert model.fit(BY_HAND)(slots).tolist() == expected
 
     def test_an_exponent_below_zero_is_refused(self) -> None:
         with pytest.raises(UnveilError, match=r"damped-static\.exponent: out of range"):
@@ -93,6 +109,25 @@ class TestJoint:
         assert alike(found, true) > alike(popular, true) + 0.1
         assert np.exp(found).mean() == pytest.approx(np.exp(true).mean(), rel=0.25)
 
+    def test_exposure_that_keeps_still_is_found_with_its_scale(self) -> None:
+        """Told from tastes by the priors alone: in order hardly nearer than popularity, which has no scale."""
+        rng = np.random.default_rng(4)
+        level = Factors.constant(USERS, ITEMS, STEPS, -1.0)
+        still = scene(personal(rng, sd=1.5), level.biased(item_V=SHOWN_V))
+        found, true = still.theta(still.model("joint-static", batches=150))
+        popular, _ = still.theta(still.model("popularity-static"))
+        assert alike(found, true) > 0.7
+        assert np.exp(found).mean() == pytest.approx(np.exp(true).mean(), rel=0.25)
+        assert np.exp(popular).mean() < 0.4 * np.exp(true).mean()
+
+    def test_with_ratings_personal_exposure_may_move(self, shifting: Scene) -> None:
+        found, true = shifting.theta(shifting.model("joint-rated-temporal", blocks=8, batches=150))
+        popular, _ = shifting.theta(shifting.model("popularity-temporal"))
+        assert alike(found, true) > 0.7
+        assert alike(found, true) > alike(popular, true) + 0.3
+        assert alike(moving(found), moving(true)) > 0.6
+        assert np.exp(found).mean() == pytest.approx(np.exp(true).mean(), rel=0.4)
+
     @pytest.mark.slow
     def test_with_ratings_both_may_be_personal(self, tastes: Scene) -> None:
         found, true = tastes.theta(tastes.model("joint-rated-static", batches=600))
@@ -113,6 +148,14 @@ def test_censored_is_nearer_than_popularity(tastes: Scene) -> None:
     assert alike(found, true) > alike(popular, true) + 0.1
 
 
+def test_censored_finds_what_moves_for_each_user(shifting: Scene) -> None:
+    found, true = shifting.theta(shifting.model("censored-temporal", blocks=8, batches=150))
+    popular, _ = shifting.theta(shifting.model("popularity-temporal"))
+    assert alike(found, true) > 0.45
+    assert alike(found, true) > alike(popular, true) + 0.25
+    assert alike(moving(found), moving(true)) > 0.3
+
+
 class TestRated:
     def test_popularity_that_is_taste_alone_is_damped_more_than_one_that_is_exposure(self) -> None:
         rng = np.random.default_rng(3)
@@ -127,6 +170,23 @@ class TestRated:
         assert exponents["shown"] > 0.5
         assert exponents["quality"] < 0.5 * exponents["shown"]
         assert alike(found, true) > 0.8
+
+    def test_popularity_that_moves_as_exposure_does_is_kept_and_has_a_scale(self) -> None:
+        rng = np.random.default_rng(3)
+        level = Factors.constant(USERS, ITEMS, STEPS, -1.0)
+        quality = scene(personal(rng, sd=0.7).biased(item_V=rng.normal(size=ITEMS) + 4), level)
+        exposure = seasons(rng, sd=1.0).biased(item_V=0.7 * SHOWN_V - 1)
+        shown = scene(personal(rng, sd=3.0, factors=8).biased(item_V=np.full(ITEMS, 4.0)), exposure)
+        exponents = {}
+        for name, each in (("quality", quality), ("shown", shown)):
+            model = RatedTemporal(each.log, blocks=8, batches=150).fit(each.train)
+            exponents[name] = model.exponent
+        found, true = shown.theta(model)
+        assert exponents["shown"] > 0.8
+        assert exponents["quality"] < 0.25
+        assert alike(found, true) > 0.85
+        assert alike(moving(found), moving(true)) > 0.75
+        assert np.exp(found).mean() == pytest.approx(np.exp(true).mean(), rel=0.15)
 
     def test_a_log_without_ratings_is_refused_with_what_to_use(self, seasonal: Scene) -> None:
         for name in ("rated-static", "censored-temporal", "joint-rated-temporal"):
@@ -145,7 +205,7 @@ def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: S
         assert "popularity stands in for exposure" in told
         assert "worse than naive" in told
         assert "`unveil propensity fit`" in told
-        assert "Ratings may tell more" in told
+        assert "With ratings, the estimator ever-rated needs none" in told
     (told,) = caution(Timing())
     assert "timing estimates it, assuming that tastes keep still" in told
     assert caution(None) == []

@@ -8,7 +8,7 @@ import torch
 from scipy.special import expit
 from scipy.stats import binom
 
-from tests.propensity.choices.worlds import ITEMS, Scene, alike, personal, scene, seasons
+from tests.propensity.choices.worlds import ITEMS, STEPS, Scene, alike, personal, scene, seasons
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
@@ -17,6 +17,7 @@ from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.choices.tables import Tables
+from unveil.propensity.examination.training import training_impressions
 from unveil.propensity.impressions.pages import Pages, steps
 from unveil.propensity.recorded import surprise, unrecorded
 
@@ -66,6 +67,56 @@ class TestPages:
         assert log.clicked is not None
         assert steps(log, train)[log.clicked].tolist() == [0, 1, 2, 3, 3]
         assert steps(log, train)[~log.clicked].tolist() == [1, 1, 0, 3, 3]
+
+    @pytest.mark.parametrize("step", [True, False])
+    @pytest.mark.parametrize("blocks", [1, 4, 9])
+    def test_a_moment_is_in_one_page_wherever_its_take_stands(self, step: bool, blocks: int) -> None:
+        """Six moments of two left around one taken: nothing can be shown at more moments than there were."""
+        time = np.repeat(np.arange(6), 3)
+        log = Interactions(
+            np.zeros(18, np.int32),
+            np.tile(np.arange(3, dtype=np.int32), 6),
+            Vocabulary(["a"]),
+            Vocabulary(["x", "y", "z"]),
+            time=time,
+            clicked=np.tile([False, True, False], 6),
+            step=time.astype(np.int32) if step else None,
+        )
+        train = Sequences.of(log)
+        pages = Pages.of(log, train, Blocks.of(train, blocks))
+        assert pages.moments_G.sum() == 6
+        assert (pages.shown_GV.toarray() == pages.moments_G[:, None]).all()
+
+    @pytest.mark.parametrize("taken_first", [True, False])
+    def test_what_was_taken_and_left_at_one_moment_was_taken(self, taken_first: bool) -> None:
+        log = Interactions(
+            np.zeros(3, np.int32),
+            np.array([0, 0, 1], np.int32),
+            Vocabulary(["a"]),
+            Vocabulary(["x", "y"]),
+            time=np.ones(3, np.int64),
+            clicked=np.array([taken_first, not taken_first, False]),
+        )
+        train = Sequences.of(log)
+        assert Pages.of(log, train, Blocks.of(train, 1), rate=0.25).shown_GV.toarray().tolist() == [[0.25, 1]]
+
+
+def test_what_is_older_than_the_training_part_looks_back_is_not_held_out() -> None:
+    """One user: left 0, took 1, left 2, took 3, left 4, took 5, left 6, took 7, left 8."""
+    rows = np.arange(9)
+    log = Interactions(
+        np.zeros(9, np.int32),
+        np.zeros(9, np.int32),
+        Vocabulary(["a"]),
+        Vocabulary(["x"]),
+        time=rows,
+        clicked=rows % 2 == 1,
+    )
+    whole = Sequences.of(log)
+    train = whole.cut(np.array([0]), np.array([3]))
+    assert np.flatnonzero(training_impressions(log, train)).tolist() == [0, 1, 2, 3, 4, 5, 6], "7 is held out"
+    assert np.flatnonzero(training_impressions(log, train.recent(2))).tolist() == [2, 3, 4, 5, 6]
+    assert np.flatnonzero(training_impressions(log, train.recent(1))).tolist() == [4, 5, 6]
 
 
 class TestLikelihood:
@@ -133,6 +184,14 @@ def test_a_static_one_finds_the_mean_over_steps(shown: tuple[Scene, float]) -> N
     world, rate = shown
     found, true = world.theta(world.model("recorded-static", rate=rate, **LEARNING))
     assert alike(found[:, 0], np.log(np.exp(true).mean(1))) > (0.95 if rate == 1 else 0.88)
+
+
+def test_a_window_shorter_than_the_histories_tells_the_exposure_inside_it(shown: tuple[Scene, float]) -> None:
+    world, rate = shown
+    found, true = world.theta(world.model("recorded-static", rate=rate, window=STEPS // 2, **LEARNING))
+    later = np.log(np.exp(true[:, true.shape[1] // 2 :]).mean(1))
+    assert alike(found[:, 0], later) > (0.9 if rate == 1 else 0.7)
+    assert np.exp(found).mean() == pytest.approx(np.exp(later).mean(), rel=0.05)
 
 
 def test_a_log_without_what_was_left_is_refused(shown: tuple[Scene, float]) -> None:

@@ -19,30 +19,30 @@ from unveil.propensity.base import PropensityModel
 Contrast = NDArray[np.float64]
 
 
-def borne_out(propensity: PropensityModel, train: Sequences) -> float:
+def borne_out(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> float:
     """τ in [0, 1] of P(i | s, t) ∝ θ_sit^τ · e^f_si, by the conditional likelihood of swaps, f left open.
 
     Let a user take i at t and k at u. Of the two ways round, this one has the odds e^(τ d) with
     d = log θ_sit + log θ_sku − log θ_skt − log θ_siu: the user's preferences f, and all else that does not change with
     the step, cancel. τ maximises Σ log σ(τ d) − τ²/2 over pairs of events: without evidence it is 0. A propensity
-    counted from events must not be judged by them: each half of the users is judged by θ fitted on the other half.
+    counted from events must not be judged by them: each half of the users is judged by θ fitted on the other half. θ
+    is raised to `lowest` from below, as it is where it is used.
     """
     contrast_P = np.concatenate(
-        [contrasts(copy(propensity).fit(_half(train, 1 - side)), _half(train, side)) for side in (0, 1)]
+        [contrasts(copy(propensity).fit(_half(train, 1 - side)), _half(train, side), lowest) for side in (0, 1)]
     )
     return round(most_likely(contrast_P), 3)  # as near as the root is sought; the same on every machine
 
 
-def contrasts(propensity: PropensityModel, train: Sequences) -> Contrast:
+def contrasts(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> Contrast:
     """d of every pair: an event of the earlier half of a history with one of the later half."""
     half_U = train.length_U // 2
     place_N = np.arange(len(train)) - np.repeat(train.offset_U1[:-1], train.length_U)
     early_P = np.flatnonzero(place_N < np.repeat(half_U, train.length_U))
     late_P = early_P + np.repeat(half_U, train.length_U)[early_P]
-    every = events(train)
-    one, other = every.at(torch.from_numpy(early_P)), every.at(torch.from_numpy(late_P))
-    swapped_one, swapped_other = replace(one, item_M=other.item_M), replace(other, item_M=one.item_M)
-    log = [propensity(slots).double().log().numpy() for slots in (one, other, swapped_one, swapped_other)]
+    one, other = (events(train).at(torch.from_numpy(place_P)) for place_P in (early_P, late_P))
+    every = (one, other, replace(one, item_M=other.item_M), replace(other, item_M=one.item_M))
+    log = [propensity(slots).double().clamp_min(lowest).log().numpy() for slots in every]
     return np.asarray(log[0] + log[1] - log[2] - log[3])
 
 

@@ -22,8 +22,8 @@ _NONE = -1
 class Transitions:
     """P(i | the item before it) = (n(before, i) + k · share of i) / (n(before) + k), counted in the training part.
 
-    A slot's own event is left out of the counts at that slot, or it would be imputed from itself. Without an item
-    before it, or where the log knows no event behind the slot, the shares alone are left.
+    A slot's own event is left out of the counts n at that slot, or it would be imputed from itself; the shares keep
+    it. Without an item before it, or where the log knows no event behind the slot, the shares alone are left.
     """
 
     count_VV: Any  # sparse: how often i came right after j

@@ -37,8 +37,8 @@ class InversePropensity:
 
     @property
     def ceiling(self) -> float:
-        """The largest weight that the clip allows."""
-        return self.clip**-self.exponent if self.clip else float("inf")
+        """The largest weight that the clip allows; without an exponent all weights are 1, and none is clipped."""
+        return self.clip**-self.exponent if self.clip and self.exponent else float("inf")
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, weighted."""

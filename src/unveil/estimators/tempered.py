@@ -28,7 +28,9 @@ class Tempered(PropensityOffset):
     where it does not at all. An item's mean exposure cannot be told from its appeal by any log of events, so it is left
     in f unless `static` says otherwise: a popularity in the place of θ then takes no relevance away.
 
-    Consistent for P ∝ θ_sit^τ e^f_si with f that keeps still while θ moves. `strength` multiplies what was found.
+    τ is consistent for P ∝ θ_sit^τ e^f_si with f that keeps still while θ moves, and f is found up to each item's mean.
+    The mean is over all users: where θ is personal, what a user's own θ differs from it by is corrected as well, moving
+    or not. `strength` multiplies what was found.
     """
 
     static: float = 0.0  # how much of an item's mean exposure is taken for exposure; 1: all, as in corrected
@@ -49,7 +51,7 @@ class Tempered(PropensityOffset):
         every = events(train)
         some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
         spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
-        object.__setattr__(self, "tau", borne_out(self.propensity, train))
+        object.__setattr__(self, "tau", borne_out(self.propensity, train, self.clip))
         shift_MV = self.shift(self.propensity.of_all(every.at(spread_M)))
         object.__setattr__(self, "mean_V", shift_MV.logsumexp(0) - np.log(some))
         return self

@@ -5,8 +5,8 @@ from unveil.propensity.popularity import Popularity
 
 _BETTER = (
     "Better where they are to be had: impressions (propensity.name=recorded-temporal, or `unveil propensity fit`) or "
-    "propensities in the log (propensity.name=logged). Ratings may tell more than counts do "
-    "(propensity.name=joint-rated-temporal)."
+    "propensities in the log (propensity.name=logged). With ratings, the estimator ever-rated needs none. `unveil "
+    "advise LOG` tries what the log can give beside naive."
 )
 _PROXY = (
     "popularity stands in for exposure: gains are under that proxy. Popularity is exposure × relevance: to correct by "

@@ -1,19 +1,25 @@
 """The likelihood of choices against exact enumeration, and the takes it is summed over."""
 
-from itertools import product
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
+from torch import Tensor
+from torch.nn import Parameter
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.choices.blocks import Blocks
-from unveil.propensity.choices.descent import Descent, surprise
+from unveil.propensity.choices.descent import Descent, _loss, surprise
+from unveil.propensity.choices.learnt_liking import LearntLiking
 from unveil.propensity.choices.liking import Rated
 from unveil.propensity.choices.tables import Tables
 from unveil.propensity.choices.takes import Takes
@@ -56,6 +62,84 @@ def test_an_order_in_doubt_is_averaged_over() -> None:
     own_B, count_B = (torch.tensor([each], dtype=torch.float64) for each in (own, float(count)))
     other_BS, better_BS = (torch.tensor([[each]], dtype=torch.float64) for each in (other, better))
     assert surprise(own_B, other_BS, better_BS, count_B).item() == pytest.approx(-np.log(likelihood))
+
+
+@dataclass
+class Told:
+    """Liking that is given: P(j better than i) of every two items, or whether it is."""
+
+    better_VV: Tensor
+    settled: bool
+
+    def better(self, user_B: Tensor, item_B: Tensor, item_S: Tensor) -> Tensor:
+        return self.better_VV[item_B][:, item_S]
+
+    def loss(self, user_B: Tensor, item_B: Tensor, nth_B: Tensor) -> Tensor:
+        return torch.zeros(())
+
+    def size(self) -> Tensor:
+        return torch.tensor(0.7)
+
+    def parameters(self) -> Iterable[Parameter]:
+        return []
+
+
+def toy(settled: bool) -> tuple[Takes, Tables, Told]:
+    """Six takes of two users, four items and two blocks, exposure and liking all drawn."""
+    rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
+    user, item, block = np.array([[0, 0, 0], [0, 2, 0], [0, 2, 1], [1, 1, 1], [1, 3, 0], [1, 3, 1]]).T
+    takes = Takes(user, item, block, np.array([1.0, 3.0, 2.0, 1.0, 4.0, 2.0]), (2, 4, 2))
+    tables = Tables(takes.shape, 2, -1.0, generator=generator)
+    with torch.no_grad():
+        for each in tables.parameters():
+            each.add_(torch.randn(each.shape, generator=generator))
+    return takes, tables, Told(torch.from_numpy(rng.random((4, 4)).astype(np.float32)), settled)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_the_loss_of_all_takes_by_hand(settled: bool) -> None:
+    """What is better is so at all n times, Π_j (1 − b_j + b_j (1 − θ_j)^n), or each time anew, Π_j (1 − b_j θ_j)^n."""
+    takes, tables, told = toy(settled)
+    user, block = (index.ravel() for index in np.indices((2, 2)))
+    theta_UCV = 1 / (1 + np.exp(-tables.factors().logits(user, block).astype(np.float64).reshape(2, 2, 4)))
+    total = 0.0
+    for s, i, b, n in zip(takes.user_N, takes.item_N, takes.block_N, takes.count_N, strict=True):
+        total -= n * np.log(theta_UCV[s, b, i])
+        for j in set(range(4)) - {int(i)}:
+            better, unseen = float(told.better_VV[i, j]), 1 - theta_UCV[s, b, j]
+            total -= np.log(1 - better + better * unseen**n) if settled else n * np.log(1 - better + better * unseen)
+    found = _loss(takes, tables, told, np.arange(6), np.arange(4)).item()
+    assert found == pytest.approx((total + tables.size().item() + 0.7) / 13, rel=1e-5)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_some_takes_and_some_items_stand_for_all(settled: bool) -> None:
+    """The mean over all samples is the loss of all."""
+    whole = _loss(*toy(settled), np.arange(6), np.arange(4)).item()
+    for takes, items in ((6, 1), (6, 3), (2, 4), (2, 2)):
+        some = [
+            _loss(*toy(settled), np.array(nth_B), np.array(item_S)).item()
+            for nth_B, item_S in product(combinations(range(6), takes), combinations(range(4), items))
+        ]
+        assert np.mean(some) == pytest.approx(whole, rel=1e-5)
+
+
+def test_ratings_are_as_likely_as_each_of_them_is_alone() -> None:
+    """Means and scatters of takes tell what all ratings do: −Σ log N(r; f, σ), less the constant of each."""
+    train = Sequences.of(log_of([0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 1, 1], [0, 1, 2, 0, 1, 2]))
+    rating_E = np.array([1.0, 4.0, 3.0, 5.0, 2.0, 2.5])
+    takes = Takes.of(train, Blocks.of(train, 1), rating_E)
+    liking = LearntLiking(takes, 2, 1.0, penalty=1.0, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        liking.log_sd.fill_(0.4)
+    user_E, item_E = (torch.from_numpy(side.astype(np.int64)) for side in (train.user_N, train.item_N))
+    f_E = liking.f.own(user_E, item_E, torch.zeros_like(user_E)).detach().numpy()
+    each_E = -norm.logpdf(rating_E, f_E, np.exp(0.4)) - np.log(2 * np.pi) / 2
+    assert list(zip(takes.user_N, takes.item_N, strict=True)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for nth, events in (([0, 1, 2, 3], [0, 1, 2, 3, 4, 5]), ([1, 2], [0, 1, 3])):
+        user_B, item_B = (torch.from_numpy(side[nth]) for side in (takes.user_N, takes.item_N))
+        found = liking.loss(user_B, item_B, torch.tensor(nth)).item()
+        assert found == pytest.approx(each_E[events].sum(), rel=1e-5)
 
 
 def test_takes_count_what_was_taken_and_average_its_ratings() -> None:

@@ -59,6 +59,12 @@ def personal(rng: np.random.Generator, *, sd: float, factors: int = 2) -> Factor
     return Factors.of(P, Q, np.ones((STEPS, factors)))
 
 
+def fading(rng: np.random.Generator, *, sd: float) -> Factors:
+    """Σ_k P_sk Q_ik W_tk of two factors: the first grows along the steps from nothing, the second fades to nothing."""
+    still, grown_T = personal(rng, sd=sd), np.linspace(0, 1, STEPS)
+    return Factors.of(still.P_UK, still.Q_VK, np.stack([grown_T, 1 - grown_T], 1))
+
+
 def seasons(rng: np.random.Generator, *, sd: float) -> Factors:
     """A wave of its own for each item, alike for all users."""
     time, phase = 2 * np.pi * np.arange(STEPS) / STEPS, 2 * np.pi * rng.random(ITEMS)

@@ -17,8 +17,9 @@ _LOG_IT = (
     "`propensity.name=logged` reads the last."
 )
 _RATINGS_TELL = (
-    "This log has ratings, and they tell some of it: what was liked better than what was taken, and was not taken, was "
-    "not seen (`propensity.name=joint-rated-temporal`; an estimate, under assumptions of its own)."
+    "This log has ratings, and they tell some of it: the estimator `ever-rated` uses them and needs no propensity, "
+    "`propensity.name=joint-rated-temporal` estimates one from them, under assumptions of its own. Whether either "
+    "gains anything, `unveil advise` tries in worlds fitted to the log."
 )
 
 

@@ -17,9 +17,10 @@ def _exposure(found: Figures) -> str:
         return "This log says how likely each row was to be shown: it can be debiased, and the result checked."
     if known.impressions is not None:
         return "This log says what was shown and left: exposure can be learnt from it, apart from taste."
+    source = "popularity and ratings" if "rating" in known.columns else "popularity"
     return (
-        "This log says what users took, not what they were shown: exposure can only be guessed from popularity, and "
-        "no debiased result on it can be proved."
+        f"This log says what users took, not what they were shown: exposure can only be guessed from {source}, and "
+        f"no debiased result on it can be proved."
     )
 
 

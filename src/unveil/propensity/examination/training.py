@@ -7,22 +7,32 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 
 Mask = NDArray[np.bool_]
+Rank = NDArray[np.int64]
 
 
 def training_impressions(log: Interactions, train: Sequences) -> Mask:
-    """The events of `train`, and what users were shown and left before anything that is held out.
+    """The events of `train`, and what users were shown and left beside them, before anything that is held out.
 
     Where one moment parts what is held out from what is not, that moment counts; else each user's own first event
     that is held out. Seen from the end of a history that event is the first, second, … click: the impressions before
     it hold clicks and skips in their right proportion. To stop at the last training click would favour clicks.
+
+    `train` may begin later than the histories do (`Sequences.recent`): events before a user's first in it are not held
+    out but old, and what was left before the last of these is as old.
     """
     train_N = np.zeros(len(log), bool)
     train_N[train.event_N] = True
     clicked_N = np.ones(len(log), bool) if log.clicked is None else log.clicked
-    held_N = clicked_N & ~train_N
+    rank_N = np.empty(len(log), np.int64)
+    rank_N[log.order()] = np.arange(len(log))
+    old_N = clicked_N & ~train_N & (rank_N < _first(log, train_N, rank_N, of_none=-1)[log.user])
+    held_N = clicked_N & ~train_N & ~old_N
     early_N = _before_moment(log, train_N, held_N)
-    early_N = _before_own(log, held_N) if early_N is None else early_N
-    shown_N = train_N | (early_N & ~clicked_N)
+    if early_N is None:
+        early_N = rank_N < _first(log, held_N, rank_N, of_none=len(log))[log.user]
+    last_old_U = np.full(len(log.users), -1)
+    np.maximum.at(last_old_U, log.user[old_N], rank_N[old_N])
+    shown_N = train_N | (early_N & ~clicked_N & (rank_N > last_old_U[log.user]))
     return shown_N if log.exposed is None else shown_N & log.exposed
 
 
@@ -39,10 +49,8 @@ def _before_moment(log: Interactions, train_N: Mask, held_N: Mask) -> Mask | Non
     return np.asarray(log.time < moment) if log.time[train_N].max() < moment else None
 
 
-def _before_own(log: Interactions, held_N: Mask) -> Mask:
-    """Rows that come, in the order of histories, before all of their user's that are held out."""
-    rank_N = np.empty(len(log), np.int64)
-    rank_N[log.order()] = np.arange(len(log))
+def _first(log: Interactions, of_N: Mask, rank_N: Rank, *, of_none: int) -> Rank:
+    """rank_U of each user's first such row, in the order of histories; `of_none` where a user has none."""
     first_U = np.full(len(log.users), len(log))
-    np.minimum.at(first_U, log.user[held_N], rank_N[held_N])
-    return np.asarray(rank_N < first_U[log.user])
+    np.minimum.at(first_U, log.user[of_N], rank_N[of_N])
+    return np.where(first_U == len(log), of_none, first_U)

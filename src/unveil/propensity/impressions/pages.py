@@ -34,19 +34,24 @@ class Pages:
 
     @classmethod
     def of(cls, log: Interactions, train: Sequences, blocks: Blocks, rate: float = 1.0) -> "Pages":
-        """A moment is a user's own time; an item that stands in it twice was shown once."""
+        """A moment is a user's own time, and in one page; an item that stands in it twice was shown once."""
         row_N = np.flatnonzero(training_impressions(log, train))
         user_N, item_N, step_N = log.user[row_N].astype(np.int64), log.item[row_N].astype(np.int64), steps(log, train)
-        page_G, page_N = np.unique(user_N * blocks.count + blocks.at(step_N[row_N]), return_inverse=True)
         _, clock_N = np.unique((step_N if log.time is None else log.time)[row_N], return_inverse=True)
         _, first_M, moment_N = np.unique(user_N * len(row_N) + clock_N, return_index=True, return_inverse=True)
-        moments_G = np.bincount(page_N[first_M], minlength=len(page_G)).astype(np.float64)
-        _, once_P = np.unique(moment_N * train.n_items + item_N, return_index=True)
-        taken_N = np.ones(len(row_N), bool) if log.clicked is None else log.clicked[row_N]
-        counted_P = np.where(taken_N, rate, 1.0)[once_P]
-        shape = (len(page_G), train.n_items)
-        shown_GV = sparse.csr_matrix((counted_P, (page_N[once_P], item_N[once_P])), shape=shape)
+        # A take may stand in the midst of what was shown with it: the moment is at the last step of its rows.
+        step_M = np.zeros(len(first_M), np.int64)
+        np.maximum.at(step_M, moment_N, step_N[row_N])
+        page_G, page_M = np.unique(user_N[first_M] * blocks.count + blocks.at(step_M), return_inverse=True)
+        pair_P, pair_N = np.unique(moment_N * train.n_items + item_N, return_inverse=True)
+        taken_P = np.zeros(len(pair_P), bool)
+        taken_P[pair_N[np.ones(len(row_N), bool) if log.clicked is None else log.clicked[row_N]]] = True
+        moment_P, item_P = np.divmod(pair_P, train.n_items)
+        shown_GV = sparse.csr_matrix(
+            (np.where(taken_P, rate, 1.0), (page_M[moment_P], item_P)), shape=(len(page_G), train.n_items)
+        )
         size = (train.n_users, train.n_items, blocks.count)
+        moments_G = np.bincount(page_M, minlength=len(page_G)).astype(np.float64)
         return cls(page_G // blocks.count, page_G % blocks.count, moments_G, shown_GV, size)
 
     def __len__(self) -> int:
