@@ -1,4 +1,4 @@
-"""What people call the arms of an experiment, and the colour each has in every plot."""
+"""What people call the arms of an experiment and its rankings, and the colour each arm has in every plot."""
 
 from collections.abc import Iterable
 
@@ -19,6 +19,12 @@ def named(arm: str) -> str:
 def listed(arms: Iterable[str]) -> str:
     """Arms one after another."""
     return ", ".join(named(arm) for arm in arms)
+
+
+def against(protocol: str) -> str:
+    """What targets are ranked against: all items, 100 uniform items, 100 popular items."""
+    kind, _, count = protocol.partition("-")
+    return "all items" if kind == "full" else f"{count} {kind} items"
 
 
 def signed(value: float, digits: int = 3) -> str:

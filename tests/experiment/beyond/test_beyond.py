@@ -71,7 +71,7 @@ def test_the_spread_of_worlds_is_told_from_that_of_replicates(two_worlds: Result
 def test_the_reading_says_who_fell_below_naive_and_who_reached_the_aim(two_worlds: Results) -> None:
     told = " ".join(reading(two_worlds, "true"))
     assert "none closes 60% at every p; the one with the best worst case is corrected" in told
-    assert "corrected · popularity (NDCG@10 at p = 1; Recall@10 at p = 1; NDCG@10 among all items at p = 1; " in told
+    assert "corrected · popularity (NDCG@10 against 100 uniform items at p = 1; Recall@10 against 100 uniform items" in told
     assert "25% of the gap in NDCG@10" in told
     assert "15% of the gap in Recall@10" in told
     assert everywhere(shares(two_worlds, RECALL), 0.5) == ["corrected"]
@@ -116,11 +116,15 @@ def test_what_is_learnt_from_impressions_is_an_arm_of_its_own(run: tuple[Answer,
 def test_the_files_hold_every_share(run: tuple[Answer, Path]) -> None:
     told = json.loads((run[1] / "results.json").read_text())
     assert told["question"] == "beyond"
-    assert {(each["estimator"], each["severity"]) for each in told["shares"]} == {
-        (arm, p)
+    assert {(each["estimator"], each["severity"], each["protocol"]) for each in told["shares"]} == {
+        (arm, p, protocol)
         for arm in ("itps", "corrected", "itps@popularity+clip=10%", "corrected@popularity", RECORDED)
         for p in (1, 2)
+        for protocol in run[0].results.protocols
     }
+    readme = (run[1] / "README.md").read_text()
+    assert "closed in NDCG@10 against all items" in readme
+    assert "θ is clipped from below at 10% for ITPS · popularity · clip 10%" in readme
     assert (run[1] / "figures" / "gap-closed.svg").is_file()
     page = (run[1] / "index.html").read_text()
     assert "Share of the gap closed" in page
@@ -139,7 +143,7 @@ def test_without_both_ends_there_is_no_gap() -> None:
 def test_without_a_gap_no_share_is_told() -> None:
     reversed_ = made_up({"naive": hits(8, 8), "itps": hits(3, 3), "ideal": hits(2, 2)})
     told = reading(reversed_, "true")
-    assert told[0] == "NDCG@10, true propensities: there is no gap to close, as ideal is not above naive."
+    assert told[0].startswith("NDCG@10 against 100 uniform items, true propensities: there is no gap to close, as ideal")
     assert not any(": ." in each for each in told)
 
 
@@ -178,7 +182,18 @@ def test_below_naive_among_all_items_alone_is_said() -> None:
             each["ranks"][TRUE]["full"] = [MISS] * 10
     told = " ".join(reading(found, "true"))
     assert "Below the naive loss" in told
-    assert "ITPS (NDCG@10 among all items at p = 1; Recall@10 among all items at p = 1)" in told
+    assert "ITPS (NDCG@10 against all items at p = 1; Recall@10 against all items at p = 1)" in told
+
+
+def test_an_aim_that_is_reached_under_one_ranking_is_not_said_of_another() -> None:
+    found = made_up({"naive": hits(2, 2), "corrected": hits(7, 7), "ideal": hits(8, 8)})
+    for at, each in found.cells.items():
+        if at.arm == "corrected":
+            each["ranks"][TRUE]["full"] = [HIT] * 3 + [MISS] * 7
+    told = reading(found, "true")
+    reached = "by the means at least 60% is closed at every p by corrected"
+    assert told[1].startswith(f"Recall@10 against 100 uniform items, true propensities: {reached}")
+    assert told[3].startswith("Recall@10 against all items, true propensities: by the means none closes 60% at every p")
 
 
 def test_that_the_truth_chose_the_epoch_is_said_of_estimates() -> None:

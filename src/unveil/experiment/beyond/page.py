@@ -2,10 +2,21 @@
 
 from typing import Any
 
-from unveil.experiment.beyond.shares import METRICS, Share, published, shares
-from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, STUDY, comparable, figures, is_estimated, source_of
+from unveil.evaluation.candidates import FULL
+from unveil.experiment.beyond.shares import Share, published, shares
+from unveil.experiment.beyond.words import (
+    AIM,
+    AIM_ESTIMATED,
+    STUDY,
+    comparable,
+    everywhere_judged,
+    figures,
+    is_estimated,
+    judged,
+    source_of,
+)
 from unveil.experiment.names import named, share
-from unveil.experiment.outcome import TRUE, Estimate
+from unveil.experiment.outcome import Estimate
 from unveil.experiment.panels import Along, Spot, panels
 from unveil.experiment.report import Block, Cell, Column, Figure, Section, Table, Text
 from unveil.experiment.reproduce import blocks
@@ -20,7 +31,7 @@ def sections(results: Results) -> list[Section]:
     if not comparable(results):
         return []
     both: list[Block] = [_table(results, figure) for figure in figures(results)]
-    full: list[Block] = [_table(results, Judged(TRUE, "full", *metric)) for metric in METRICS]
+    full: list[Block] = [_table(results, figure) for figure in everywhere_judged(results) if figure.protocol == FULL]
     return [
         Section("Share of the gap closed", [_figure(results), *both]),
         Section("Ranked among all items", [Text("The same shares when every item competes."), *full]),
@@ -44,14 +55,20 @@ def sheet(results: Results, figure: Judged) -> Sheet:
         [named(arm), *(_text(each) for each in found if each.arm == arm)]
         for arm in dict.fromkeys(each.arm for each in found)
     ]
-    paper = share(published((figure.metric, figure.k)))
     return Sheet(
-        f"Share of the gap from naive to ideal closed in {figure.name}",
+        f"Share of the gap from naive to ideal closed in {judged(figure)}",
         ["", *(f"p = {severity:g}" for severity in results.severities)],
         rows,
-        f"[95% interval over {results.units}] · − surely below naive (p < 0.05 after Holm’s correction) · the paper’s "
-        f"ITPS, p = 1: {paper}",
+        f"[95% interval over {results.units}, of each share by itself] · − surely below naive (p < 0.05 after Holm’s "
+        f"correction over the table){_beside(results, figure)}",
     )
+
+
+def _beside(results: Results, figure: Judged) -> str:
+    """The paper's share, under the paper's ranking."""
+    if figure.protocol != results.sampled:
+        return ""
+    return f" · the paper’s ITPS, p = 1: {share(published((figure.metric, figure.k)))}"
 
 
 def _text(each: Share) -> str:
@@ -64,7 +81,7 @@ def _figure(results: Results) -> Figure:
     sources = list(dict.fromkeys(map(source_of, learnable(results))))
     arms = sorted(learnable(results), key=lambda arm: sources.index(source_of(arm)))
     ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(results.severities)]
-    columns = [Along(figure.name, ticks, joined=True) for figure in figures(results)]
+    columns = [Along(judged(figure), ticks, joined=True) for figure in figures(results)]
     spots: dict[tuple[int, int], list[Spot]] = {}
     for column, figure in enumerate(figures(results)):
         found = {(each.arm, each.severity): each for each in shares(results, figure)}
@@ -102,11 +119,8 @@ def _table(results: Results, figure: Judged) -> Table:
         ]
         for arm in dict.fromkeys(each.arm for each in found)
     ]
-    paper = share(published((figure.metric, figure.k)))
-    against = "all items" if figure.protocol == "full" else "the drawn negatives"
     return Table(
-        f"Share of the gap closed in {figure.name} against {against}; − surely below naive. The paper’s ITPS at p = 1 "
-        f"(drawn negatives): {paper}",
+        f"Share of the gap closed in {judged(figure)}; − surely below naive{_beside(results, figure)}",
         [Column("estimator"), Column("propensities"), *(Column(f"p = {p:g}", True) for p in results.severities)],
         rows,
     )

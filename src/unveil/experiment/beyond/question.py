@@ -6,7 +6,7 @@ from typing import Any
 
 from unveil.experiment.beyond import page
 from unveil.experiment.beyond.shares import Share, shares
-from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, figures, is_estimated, reading
+from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, everywhere_judged, is_estimated, reading
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.report import Section
 from unveil.experiment.reproduce.question import Sheet
@@ -22,7 +22,7 @@ class Beyond:
     def sheets(self, answer: Answer) -> list[Sheet]:
         """The shares along p."""
         found = answer.results
-        return [page.sheet(found, figure) for figure in figures(found)] if comparable(found) else []
+        return [page.sheet(found, figure) for figure in everywhere_judged(found)] if comparable(found) else []
 
     def reading(self, answer: Answer) -> list[str]:
         """Aims, what fell below naive, the paper's shares, the two levels."""
@@ -36,10 +36,10 @@ class Beyond:
     def findings(self, answer: Answer) -> dict[str, Any]:
         """Every share with its interval, its test and its worlds."""
         found = answer.results
-        every = [share for figure in figures(found) for share in shares(found, figure)] if comparable(found) else []
+        judged = everywhere_judged(found) if comparable(found) else []
         return {
             "aims": {"study": AIM, "estimated": AIM_ESTIMATED},
-            "shares": [told(share) for share in every],
+            "shares": [told(share) for figure in judged for share in shares(found, figure)],
         }
 
 
@@ -49,6 +49,7 @@ def told(share: Share) -> dict[str, Any]:
         "estimator": share.arm,
         "estimated": is_estimated(share.arm),
         "severity": share.severity,
+        "protocol": share.figure.protocol,
         "metric": share.figure.metric,
         "k": share.figure.k,
         "gap_closed": _estimate(share.gap),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from unveil.estimators.base import estimator
 from unveil.evaluation.candidates import FULL
 from unveil.experiment.beyond.shares import METRICS, Share, everywhere, levels, published, shares
-from unveil.experiment.names import listed, named, share
+from unveil.experiment.names import against, listed, named, share
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.reproduce.results import Figure, Results
 from unveil.experiment.reproduce.words import gap_text, headline, learnable
@@ -21,6 +21,16 @@ STUDY, NOWHERE = "the study’s", "none"
 def figures(results: Results) -> list[Figure]:
     """NDCG@10 and Recall@10, ranked as in the paper."""
     return [Figure(TRUE, results.sampled, *metric) for metric in METRICS]
+
+
+def everywhere_judged(results: Results) -> list[Figure]:
+    """The same, and then ranked among all items: what holds under one ranking need not hold under another."""
+    return [*figures(results), *(Figure(TRUE, FULL, *metric) for metric in METRICS)]
+
+
+def judged(figure: Figure) -> str:
+    """NDCG@10 against 100 uniform items."""
+    return f"{figure.name} against {against(figure.protocol)}"
 
 
 def source_of(arm: str) -> str:
@@ -52,13 +62,12 @@ def reading(results: Results, propensity: str, *, epoch_by: str = "truth") -> li
     """The aims, who fell below naive, the paper's shares beside, and where the spread comes from."""
     if not comparable(results):
         return ["The gap has two ends: without naive, ideal and something between them there is nothing to say."]
-    every = {figure: shares(results, figure) for figure in figures(results)}
-    judged = [*every.values(), *(shares(results, Figure(TRUE, FULL, *metric)) for metric in METRICS)]
+    every = {figure: shares(results, figure) for figure in everywhere_judged(results)}
     return [
         *filter(None, (_aims(figure, found, propensity) for figure, found in every.items())),
-        _below([each for found in judged for each in found]),
+        _below([each for found in every.values() for each in found]),
         *filter(None, [_chosen(results) if epoch_by == "truth" else ""]),
-        _paper(every),
+        _paper({figure: every[figure] for figure in figures(results)}),
         *_levels(results),
     ]
 
@@ -77,7 +86,7 @@ def _aims(figure: Figure, found: Sequence[Share], propensity: str) -> str:
 def _aim(figure: Figure, found: Sequence[Share], what: str, aim: float) -> str:
     """Who reaches the aim everywhere, and how the best does at each severity."""
     if not any(each.gap for each in found):
-        return f"{figure.name}, {what}: there is no gap to close, as ideal is not above naive." if found else ""
+        return f"{judged(figure)}, {what}: there is no gap to close, as ideal is not above naive." if found else ""
     arms = dict.fromkeys(each.arm for each in found)
     least = {arm: min((e.gap.mean for e in found if e.arm == arm and e.gap is not None), default=-9.0) for arm in arms}
     best = max(arms, key=lambda arm: least[arm])
@@ -86,37 +95,38 @@ def _aim(figure: Figure, found: Sequence[Share], what: str, aim: float) -> str:
     verdict = (
         f"at least {share(aim)} is closed at every p by {listed(reached)}"
         if reached
-        else (f"none closes {share(aim)} at every p")
+        else f"none closes {share(aim)} at every p"
     )
-    return f"{figure.name}, {what}: by the means {verdict}; the one with the best worst case is {named(best)}: {along}."
+    best_of = f"the one with the best worst case is {named(best)}: {along}"
+    return f"{judged(figure)}, {what}: by the means {verdict}; {best_of}."
 
 
 def _below(found: Sequence[Share]) -> str:
-    """Under both rankings: what is below naive among all items is not to be missed."""
+    """Under both rankings: what is below naive among all items is not to be missed.
+
+    The correction is Holm's over the arms and severities of a figure, so an interval of one share by itself can lie
+    below 0 where no test is sure.
+    """
     sure = [each for each in found if each.below and each.surely]
     perhaps = [each for each in found if each.below and not each.surely]
     if not (sure or perhaps):
         return "No estimator has a mean below that of the naive loss anywhere, against drawn negatives or all items."
     told = [f"Surely (p < 0.05 after Holm’s correction): {_places(sure)}"] if sure else []
-    told += [f"By the mean, though the two cannot be told apart: {_places(perhaps)}"] if perhaps else []
+    told += [f"By the mean, though not surely after that correction: {_places(perhaps)}"] if perhaps else []
     return f"Below the naive loss. {'. '.join(told)}."
 
 
 def _places(found: Sequence[Share]) -> str:
-    """corrected · popularity (NDCG@10 at p = 1, 2; Recall@10 at p = 1)."""
+    """corrected · popularity (NDCG@10 against all items at p = 1, 2; Recall@10 against all items at p = 1)."""
     said = []
     for arm in dict.fromkeys(each.arm for each in found):
         own = [each for each in found if each.arm == arm]
         parts = [
-            f"{_judged(figure)} at p = {', '.join(f'{each.severity:g}' for each in own if each.figure == figure)}"
+            f"{judged(figure)} at p = {', '.join(f'{each.severity:g}' for each in own if each.figure == figure)}"
             for figure in dict.fromkeys(each.figure for each in own)
         ]
         said.append(f"{named(arm)} ({'; '.join(parts)})")
     return ", ".join(said)
-
-
-def _judged(figure: Figure) -> str:
-    return f"{figure.name} among all items" if figure.protocol == FULL else figure.name
 
 
 def _chosen(results: Results) -> str:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from unveil.experiment.names import listed
 from unveil.experiment.progress import spell
+from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.words import caution
@@ -49,8 +51,18 @@ def _made(answer: Answer) -> str:
     plan = answer.plan
     last = f"; the last run took {spell(answer.seconds)} and made {answer.made} of them" if answer.made else ""
     return (
-        f"Preset `{plan.study.preset}`: {plan.study.training.about}. Data: {answer.source.about}, fingerprint "
-        f"`{answer.source.fingerprint[:16]}`. {len(answer.results.cells)} cells, {spell(answer.worker_seconds)} of one "
-        f"core in all{last}. `results.json` and `results.csv` hold "
-        f"every figure, `index.html` shows them, `about.json` names the versions."
+        f"Preset `{plan.study.preset}`: {plan.study.training.about}{_clips(plan)}. Data: {answer.source.about}, "
+        f"fingerprint `{answer.source.fingerprint[:16]}`. {len(answer.results.cells)} cells, "
+        f"{spell(answer.worker_seconds)} of one core in all{last}. `results.json` and `results.csv` hold every figure, "
+        f"`index.html` shows them, `about.json` names the versions."
     )
+
+
+def _clips(plan: Plan) -> str:
+    """; θ is clipped from below at 0.02 for IPS, ITPS."""
+    told: dict[str, list[str]] = {}
+    for arm in dict.fromkeys(plan.estimators):
+        clip = plan.study.recipe(arm, 0).estimator.get("clip")
+        if clip is not None:
+            told.setdefault(str(clip), []).append(arm)
+    return "".join(f"; θ is clipped from below at {clip} for {listed(arms)}" for clip, arms in told.items())

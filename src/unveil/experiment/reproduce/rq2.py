@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unveil.experiment.names import COLOURS, listed, named, signed
+from unveil.experiment.names import COLOURS, against, listed, named, signed
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table, Text
 from unveil.experiment.reproduce import blocks, plots
@@ -92,9 +92,13 @@ def _sheet(results: Results, figure: Judged) -> Sheet:
         ]
         for arm in results.arms
     ]
-    against = "all items" if figure.protocol == "full" else f"{figure.protocol.partition('-')[2]} uniform negatives"
     head = ["", *(f"p = {p:g}" for p in results.severities), "slope"]
-    return Sheet(f"{figure.name} on true relevance, against {against}", head, rows, "slope: change for each unit of p")
+    return Sheet(
+        f"{figure.name} on true relevance, against {against(figure.protocol)}",
+        head,
+        rows,
+        "slope: change for each unit of p",
+    )
 
 
 def _slope(results: Results, arm: str, figure: Judged) -> str:

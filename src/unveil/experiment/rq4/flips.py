@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unveil.evaluation.stats import Paired, holm
-from unveil.experiment.names import named, signed
+from unveil.experiment.names import against, named, signed
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure
@@ -134,12 +134,6 @@ def told(results: RealResults) -> list[dict[str, Any]]:
         }
         for pair in pairs(results)
     ]
-
-
-def against(protocol: str) -> str:
-    """A ranking as people say it."""
-    kind, _, count = protocol.partition("-")
-    return "all items" if kind == "full" else f"{count} {kind} items"
 
 
 def _finite(test: Paired) -> dict[str, float | None]:

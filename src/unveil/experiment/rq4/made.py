@@ -1,10 +1,9 @@
 """How an answer to RQ4 was made, for those who repeat it."""
 
 from unveil.estimators.base import ESTIMATORS
-from unveil.experiment.names import named
+from unveil.experiment.names import against, named
 from unveil.experiment.progress import spell
 from unveil.experiment.report import Block, Cell, Code, Column, Table, Text, plain
-from unveil.experiment.rq4.flips import against
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.study import ABOUT
 from unveil.experiment.rq4.training_page import trained

@@ -1,6 +1,6 @@
 """The page of RQ4: the paper's table beside ours, three rankings, what flips, the control, the weights."""
 
-from unveil.experiment.names import COLOURS, named
+from unveil.experiment.names import COLOURS, against, named
 from unveil.experiment.outcome import STANDARD
 from unveil.experiment.report import Block, Cell, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
 from unveil.experiment.reproduce import blocks, plots
@@ -9,7 +9,7 @@ from unveil.experiment.reproduce.results import Figure as Judged
 from unveil.experiment.reproduce.rq1_page import paper_table, starred
 from unveil.experiment.reproduce.words import interval
 from unveil.experiment.rq4.control_page import control_section
-from unveil.experiment.rq4.flips import DOUBTED, TURNED, Pair, against, box, pairs
+from unveil.experiment.rq4.flips import DOUBTED, TURNED, Pair, box, pairs
 from unveil.experiment.rq4.made import made
 from unveil.experiment.rq4.published import METRICS, published
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from unveil.experiment.names import named
+from unveil.experiment.names import against, named
 from unveil.experiment.outcome import STANDARD
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.ranking import ladders
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.rq1 import mean_text, paper_text
 from unveil.experiment.reproduce.verdict import Beside
-from unveil.experiment.rq4.flips import against
 from unveil.experiment.rq4.published import METRICS, published
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 from unveil.experiment.rq4.run import RealAnswer

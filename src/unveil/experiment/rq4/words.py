@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unveil.experiment.names import listed, named
+from unveil.experiment.names import against, listed, named
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.words import against_base, difference
 from unveil.experiment.rq4.control import CONTROL
-from unveil.experiment.rq4.flips import against, box
+from unveil.experiment.rq4.flips import box
 from unveil.experiment.rq4.proxies import proxies
 from unveil.experiment.rq4.published import METRICS, PUBLISHED
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
