@@ -85,6 +85,16 @@ def test_a_name_has_one_owner(fruit: Registry[Named]) -> None:
         fruit.register(Other)
 
 
+def test_what_it_has_to_be_given_is_no_option(fruit: Registry[Named]) -> None:
+    assert fruit.options("apple") == ["weight", "count", "ripe"]
+
+
+def test_values_are_checked_by_kind_before_anything_is_made(fruit: Registry[Named]) -> None:
+    fruit.check("apple", {"weight": 2, "ripe": False, "stranger": 1})
+    with pytest.raises(UnveilError, match=r"apple\.weight: not a valid value: found 'heavy', expected a number"):
+        fruit.check("apple", {"ripe": False, "weight": "heavy"})
+
+
 def test_building_checks_options_by_name_and_kind(fruit: Registry[Named]) -> None:
     apple = fruit.build("apple", {"weight": 2, "ripe": False}, "core")
     assert repr(apple) == "Thing(part='core', weight=2, count=1, ripe=False)"

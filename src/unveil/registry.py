@@ -49,18 +49,26 @@ class Registry(Generic[T]):
     def __len__(self) -> int:
         return len(self._found)
 
-    def options(self, name: str) -> set[str]:
-        """The names of all that the class of that name can be made with."""
-        return set(signature(self[name]).parameters)
+    def options(self, name: str) -> list[str]:
+        """The names of all that may be said of the class of that name; a part that it has to be given is no option."""
+        parameters = signature(self[name]).parameters.values()
+        return [each.name for each in parameters if each.default is not Parameter.empty]
+
+    def check(self, name: str, options: Mapping[str, object]) -> None:
+        """Before one is made: refuse a value of another kind than its option's. Names that are no options are not."""
+        known = signature(self[name]).parameters
+        for option, value in options.items():
+            if option in known:
+                _check(known[option], value, f"{name}.{option}")
 
     def build(self, name: str, options: Mapping[str, object], *parts: object) -> T:
         """One of the class of that name, from the parts it takes first and options checked by name and kind."""
         make: Callable[..., T] = self[name]
         known = dict(list(signature(make).parameters.items())[len(parts) :])
-        for option, value in options.items():
+        for option in options:
             if option not in known:
                 raise unknown(f"option of the {self.kind} {name!r}", option, known)
-            _check(known[option], value, f"{name}.{option}")
+        self.check(name, options)
         return make(*parts, **options)
 
     @cached_property

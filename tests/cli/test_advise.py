@@ -5,6 +5,8 @@ import pytest
 from tests.cli.conftest import Command
 from tests.simulation.rated import rated
 from unveil.data.sinks import write
+from unveil.simulation.choice.base import CHOICES
+from website.commands import commands
 
 SMALL = (
     *("--users", 30, "--steps", 10, "--replicates", 1, "--choices", "rational_exposed", "--severities", "1"),
@@ -35,14 +37,39 @@ def test_advice_and_a_run_by_it(unveil: Command, log: Path, tmp_path: Path) -> N
         (("--effort", "quik"), "Did you mean 'quick'"),
         (("--estimators", "corected"), "Did you mean 'corrected'"),
         (("--propensities", "populrity"), "Did you mean 'popularity'"),
-        (("--clips", "5"), "a share of the events"),
-        (("--severities", "one"), "numbers with commas"),
+        (("--propensities", "known"), "--propensities known: cannot be had from this log: the propensity 'known-"),
+        (("--propensities", "logged", "--estimators", "itps"), "--propensities logged: cannot be had from this log"),
+        (("--propensities", "logged"), "--propensities logged: no estimator that is tried can use this propensity"),
+        (("--clips", "5"), "--clips: not a valid value: found '5', expected a share of the events"),
+        (("--clips", "0%"), "--clips: not a valid value: found '0%', expected a share of the events"),
+        (("--severities", "one"), "--severities: not numbers: found 'one', expected numbers with commas"),
+        (("--severities", ""), "there is no scenario to try"),
         (("--choices", "rational"), "choice model"),
-        (("--implicit", "1.5"), "between 0 and 1"),
+        (("--implicit", "1.5"), "--implicit: out of range: found 1.5, expected a share between 0 and 1"),
+        (("--implicit", "half"), "--implicit: not numbers: found 'half'"),
         (("--replicates", 0), "at least 1"),
+        (("--world", "nothere"), "nothere: not a world: expected a folder with a world.json"),
+        (("--set", "corrected:estimator.strength=x"), "corrected.strength: not a valid value: found 'x'"),
+        (("--set", "estimator.strength=1"), "unknown option of the estimator 'naive'"),
     ],
 )
 def test_mistakes_are_one_message(
     unveil: Command, log: Path, tmp_path: Path, options: tuple[str, ...], says: str
 ) -> None:
     assert says in unveil("advise", log, "-o", tmp_path / "advice", *SMALL, *options).failure()
+    assert not (tmp_path / "advice").exists()
+
+
+def test_a_world_that_is_none_is_the_same_to_all(unveil: Command, log: Path, tmp_path: Path) -> None:
+    words = (log, "--world", tmp_path / "nothere", "-o", tmp_path / "out")
+    assert unveil("advise", *words).failure() == unveil("propensity", "score", *words).failure()
+
+
+def test_the_help_says_what_an_effort_does() -> None:
+    said = {each.name: each.help or "" for each in commands()["advise"].params}
+    for name in ("estimators", "propensities", "clips", "choices", "severities", "replicates", "worlds", "users"):
+        assert "(quick) or " in said[name]
+    assert "By default 3 (quick) or 1 (thorough)." in said["replicates"]
+    assert "By default 5% (quick) or none, 2%, 10% (thorough)." in said["clips"]
+    assert "joint-rated (quick) or all (thorough)." in said["propensities"]
+    assert all(name in said["choices"].partition("By default")[0] for name in CHOICES)

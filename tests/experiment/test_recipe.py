@@ -8,16 +8,19 @@ import pytest
 from tests.experiment.reproduce.small import CHANGES, NEGATIVES, cell, tiny_world
 from tests.pages import faults
 from unveil.cli.recipe import ARMS
+from unveil.errors import UnveilError
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.recipe.gains import gains
+from unveil.experiment.recipe.plan import RecipePlan
 from unveil.experiment.recipe.question import VERDICTS, RecipeQuestion
 from unveil.experiment.recipe.study import RecipeStudy
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.results import Place, Results
-from unveil.experiment.reproduce.run import answer
+from unveil.experiment.reproduce.run import Answer, answer
 from unveil.experiment.reproduce.study import Study
+from unveil.experiment.reproduce.worlds import Source
 from unveil.experiment.variants import Variant
 
 #: The rank of the target of each of ten cases: high, and low.
@@ -78,6 +81,24 @@ def test_the_arms_are_known_and_other_studies_stay_as_they_were() -> None:
     ]
     assert Study().popular is False
     assert RecipeStudy().popular is True
+
+
+@pytest.mark.parametrize("arms", [("itps@popularity",), ("naive",), ("naive", "ideal"), ("itps@popularity", "ideal")])
+def test_without_naive_and_something_else_there_is_no_plan(arms: tuple[str, ...]) -> None:
+    with pytest.raises(UnveilError, match=r"--estimators: a gain is over naive.*expected naive and at least one"):
+        RecipePlan(RecipeStudy(data="builtin", preset="quick"), estimators=arms)
+
+
+def test_a_plan_needs_no_ideal() -> None:
+    plan = RecipePlan(RecipeStudy(data="builtin", preset="quick"), estimators=("naive", "itps@popularity"))
+    assert plan.study.popular
+
+
+def test_what_is_missing_is_not_said_to_be_there() -> None:
+    plan = Plan(RecipeStudy(data="builtin", preset="quick"), estimators=("itps",))
+    source = Source("builtin", "builtin", "the built-in world")
+    found = Answer(RecipeQuestion(), plan, source, results(itps=(HIGH, LOW)), [], 0.0, 1)
+    assert RecipeQuestion().reading(found)[0].startswith("A gain is over naive: without it")
 
 
 @pytest.mark.slow

@@ -8,11 +8,13 @@ import pytest
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, estimator
+from unveil.estimators.clips import share_of
 from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.learning import events
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.clipping import quantile, resolved, share_of
+from unveil.experiment.clipping import quantile, resolved
 from unveil.experiment.names import named
+from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.variants import Variant, estimators_of, families, propensity_settings, with_propensity
 from unveil.propensity.popularity import TemporalPopularity
@@ -43,6 +45,8 @@ def test_a_word_is_said_as_people_say_it() -> None:
         ("itps@populrity", "Did you mean 'popularity'"),
         ("ips@popularity-temporal", "a static propensity is needed"),
         ("itps+clipp=1", "Did you mean 'clip'"),
+        ("itps+estimator.clipp=1", "Did you mean 'clip'"),
+        ("itps+propensity=joint", "unknown option of the estimator 'itps'"),
         ("itps@noisy:-1", "0 or more"),
     ],
 )
@@ -122,7 +126,30 @@ def test_a_share_of_the_events_becomes_the_quantile_of_their_propensities() -> N
     assert resolved(same, train, log) is same
 
 
-@pytest.mark.parametrize("clip", ["5", "x%", "0%", "100%"])
-def test_other_words_for_a_clip_are_refused(clip: str) -> None:
+@pytest.mark.parametrize("clip", ["x%", "0%", "100%"])
+def test_other_words_for_a_share_are_refused(clip: str) -> None:
     with pytest.raises(UnveilError, match="a share of the events"):
-        share_of({"name": "itps", "clip": clip})
+        share_of(clip)
+
+
+def test_only_a_text_in_percent_is_a_share() -> None:
+    assert share_of("5%") == 0.05
+    assert share_of("5") is share_of(5) is share_of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("arm", "says"),
+    [
+        ("itps+clip=abc", r"itps\.clip: not a valid value: found 'abc', expected a number"),
+        ("itps+estimator.clip=abc", r"itps\.clip: not a valid value: found 'abc', expected a number"),
+        ("itps+clip=200%", r"estimator\.clip: not a valid value: found '200%', expected a share of the events"),
+        ("itps@popularity+exponent=x", r"itps\.exponent: not a valid value: found 'x', expected a number"),
+        ("itps+self_normalised=1", r"itps\.self_normalised: not a valid value: found 1, expected true or false"),
+        ("itps@joint+propensity.blocks=x", r"joint-temporal\.blocks: not a valid value: found 'x'"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused_when_the_plan_is_made(arm: str, says: str) -> None:
+    study = Study(data="builtin", preset="quick")
+    with pytest.raises(UnveilError, match=says):
+        Plan(study, estimators=("naive", arm))
+    assert Plan(study, estimators=("naive", "itps@popularity+clip=5%+exponent=1")).estimators

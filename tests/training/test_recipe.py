@@ -44,6 +44,18 @@ def test_the_paper_preset_does_what_the_paper_does() -> None:
             {"propensity.name": "logd"},
             r"unknown propensity: found 'logd', expected one of auto,.*Did you mean 'logged'",
         ),
+        (
+            {"estimator.name": "itps", "estimator.clip": "abc"},
+            r"itps\.clip: not a valid value: found 'abc', expected a number",
+        ),
+        (
+            {"estimator.name": "itps", "estimator.clip": "100%"},
+            r"estimator\.clip: not a valid value: found '100%', expected a share of the events",
+        ),
+        (
+            {"propensity.name": "joint-temporal", "propensity.blocks": 2.5},
+            r"joint-temporal\.blocks: not a valid value: found 2\.5, expected a whole number",
+        ),
         ({"training.epochs": 0}, r"training\.epochs: out of range: found 0, expected at least 1"),
         ({"training.schedule": "lineer"}, r"training\.schedule: not a valid value: found 'lineer'"),
         ({"model.heads": 3}, "width must be a multiple of heads"),

@@ -10,13 +10,25 @@ from unveil.cli.answers import command_of, print_answer, until_stopped
 from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 from unveil.cli.log_options import LogOptions, takes_log
 from unveil.cli.study_options import named_in, numbers_in
+from unveil.experiment.advise.scenarios import EFFORTS, Effort
 
 if TYPE_CHECKING:
     from unveil.data.log_source import LogSource
-    from unveil.experiment.advise.scenarios import Effort
 
 _TRIED = "What is tried"
 _WORLD = "The world behind the log"
+
+
+def _by_effort(name: str, nothing: str = "none") -> str:
+    """What an option is where it is not given, at each effort."""
+    told = (f"{_shown(vars(effort)[name], nothing)} ({called})" for called, effort in EFFORTS.items())
+    return f"By default {' or '.join(told)}."
+
+
+def _shown(value: object, nothing: str) -> str:
+    if not isinstance(value, tuple):
+        return str(value)
+    return ", ".join(f"{each:g}" if isinstance(each, float) else each or nothing for each in value) or nothing
 
 
 @takes_log
@@ -31,29 +43,56 @@ def advise(
         ),
     ] = "quick",
     estimators: Annotated[
-        str | None, typer.Option(help="Beside naive; by default as the effort says.", rich_help_panel=_TRIED)
+        str | None, typer.Option(help=f"Beside naive. {_by_effort('estimators')}", rich_help_panel=_TRIED)
     ] = None,
     propensities: Annotated[
         str | None,
-        typer.Option(help="As far as the log can give them; 'all', or as the effort says.", rich_help_panel=_TRIED),
+        typer.Option(
+            help="What estimators are told of exposure. One that is named here and cannot be had from the log is "
+            f"refused; 'all': every one that can be had. {_by_effort('propensities', 'all')}",
+            rich_help_panel=_TRIED,
+        ),
     ] = None,
     clips: Annotated[
         str | None,
-        typer.Option(help="Of weights, as shares of the events, e.g. none,5%.", rich_help_panel=_TRIED),
+        typer.Option(
+            help=f"Of weights, as shares of the events, e.g. none,5%. {_by_effort('clips')}", rich_help_panel=_TRIED
+        ),
     ] = None,
-    choices: Annotated[str | None, typer.Option(help="How users may choose.", rich_help_panel=_TRIED)] = None,
+    choices: Annotated[
+        str | None,
+        typer.Option(
+            help="How users may choose: rational_exposed, rational_all, categorical_exposed, categorical_all. "
+            f"{_by_effort('choices')}",
+            rich_help_panel=_TRIED,
+        ),
+    ] = None,
     severities: Annotated[
-        str | None, typer.Option(help="How rare exposure may be: exponents p.", rich_help_panel=_TRIED)
+        str | None,
+        typer.Option(help=f"How rare exposure may be: exponents p. {_by_effort('severities')}", rich_help_panel=_TRIED),
     ] = None,
-    replicates: Annotated[int | None, typer.Option(help="Draws of each scenario.", rich_help_panel=_TRIED)] = None,
+    replicates: Annotated[
+        int | None, typer.Option(help=f"Draws of each scenario. {_by_effort('replicates')}", rich_help_panel=_TRIED)
+    ] = None,
     worlds: Annotated[
-        int | None, typer.Option(help="Worlds that are fitted to the log.", rich_help_panel=_TRIED)
+        int | None,
+        typer.Option(
+            help=f"Worlds that are fitted to the log. {_by_effort('worlds')} A saved world is one.",
+            rich_help_panel=_TRIED,
+        ),
     ] = None,
     users: Annotated[
-        int | None, typer.Option(help="At most so many users of the log, drawn at random.", rich_help_panel=_WORLD)
+        int | None,
+        typer.Option(
+            help=f"At most so many users of the log, drawn at random. {_by_effort('users')}", rich_help_panel=_WORLD
+        ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="The last so many events of each user; at most 100.", rich_help_panel=_WORLD)
+        int | None,
+        typer.Option(
+            help="The last so many events of each user. If not given, as many as the longest history has, at most 100.",
+            rich_help_panel=_WORLD,
+        ),
     ] = None,
     fit: Annotated[str, typer.Option(help="posterior, regularised or paper.", rich_help_panel=_WORLD)] = "posterior",
     implicit: Annotated[
@@ -98,7 +137,7 @@ def advise(
     from unveil.experiment.grid.progress import grid_watcher
 
     default, source = effort_of(effort), options.source()
-    liked = numbers_in(implicit or "")
+    liked = numbers_in(implicit or "", "--implicit")
     most = default.users if users is None else users
     longest, left = looked_at(source, most, seed)
     long = steps if steps is not None else 100 if world is not None else min(100, longest)
@@ -108,7 +147,7 @@ def advise(
         study,
         scenarios(
             named_in(choices) if choices is not None else default.choices,
-            numbers_in(severities) if severities is not None else default.severities,
+            numbers_in(severities, "--severities") if severities is not None else default.severities,
             liked,
         ),
         worlds=(default.worlds if world in (None, "builtin") else 1) if worlds is None else worlds,
@@ -116,6 +155,7 @@ def advise(
         estimators=default.estimators if estimators is None else named_in(estimators),
         clips=default.clips if clips is None else clips_in(clips),
         propensities=propensities_in(propensities, default.propensities),
+        insist=propensities is not None,
     )
     with until_stopped(output):
         found = tried(plan, output, engine_of(engine, jobs, address), watch=grid_watcher(), tell=_say)
@@ -128,10 +168,9 @@ def _say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def effort_of(name: str) -> "Effort":
+def effort_of(name: str) -> Effort:
     """How much is tried; an unknown word suggests the nearest."""
     from unveil.errors import unknown
-    from unveil.experiment.advise.scenarios import EFFORTS
 
     if name not in EFFORTS:
         raise unknown("effort", name, EFFORTS)
@@ -162,9 +201,12 @@ def propensities_in(text: str | None, default: tuple[str, ...]) -> tuple[str, ..
 
 def clips_in(text: str) -> tuple[str, ...]:
     """Shares of the events; 'none' and '0' are no clip."""
-    from unveil.experiment.clipping import share_of
+    from unveil.errors import UnveilError
+    from unveil.estimators.clips import share_of
 
     found = tuple("" if clip in ("none", "0") else clip for clip in named_in(text))
     for clip in filter(None, found):
-        share_of({"clip": clip})
+        if share_of(clip, "--clips") is None:
+            expected = "a share of the events such as 5%, or none"
+            raise UnveilError("not a valid value", where="--clips", found=clip, expected=expected)
     return found

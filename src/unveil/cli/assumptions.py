@@ -53,10 +53,10 @@ class AssumptionOptions(StudyOptions):
         study = self.study()
         base = Point(study.choice, study.foresight, self.severity, study.propensity)
         values = {
-            "foresight": numbers_in(self.foresights),
+            "foresight": numbers_in(self.foresights, "--foresights"),
             "propensity": named_in(self.propensities),
             "choice": named_in(self.choices),
-            "severity": numbers_in(self.severities),
+            "severity": numbers_in(self.severities, "--severities"),
         }
         return Assumptions(
             replace(study, propensity=TRUE), base, axes(base, values), self.worlds, self.replicates, self.arms()

@@ -1,11 +1,14 @@
 """`unveil reproduce beyond -o FOLDER`: the share of the gap that estimators beyond the paper's close."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unveil.cli.study_options import StudyOptions, named_in
+
+if TYPE_CHECKING:
+    from unveil.experiment.beyond.plan import BeyondPlan
 
 #: All that need no sampling, from the log at its word to the truth.
 ESTIMATORS = (
@@ -25,7 +28,11 @@ class BeyondOptions(StudyOptions):
         int, typer.Option(help="Make so many worlds: they are what intervals are over.", rich_help_panel="How much")
     ] = 3
     estimators: Annotated[
-        str, typer.Option(help="Which to train with the study's propensities.", rich_help_panel="How much")
+        str,
+        typer.Option(
+            help="Which to train with the study's propensities; naive and ideal are the ends of the gap.",
+            rich_help_panel="How much",
+        ),
     ] = ESTIMATORS
     estimated: Annotated[
         str,
@@ -42,3 +49,9 @@ class BeyondOptions(StudyOptions):
         names, sources = named_in(self.estimators), named_in(self.estimated)
         told = (with_propensity(name, source) for source in sources for name in names)
         return (*names, *(arm for arm in told if arm is not None))
+
+    def plan(self, severities: tuple[float, ...]) -> "BeyondPlan":
+        """The same plan, with a gap to close."""
+        from unveil.experiment.beyond.plan import BeyondPlan
+
+        return BeyondPlan(**vars(super().plan(severities)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unveil.cli.grouped import takes
-from unveil.cli.log_options import Column, Encoding, Format, Query, TimeUnit, settings_of
+from unveil.cli.log_options import Encoding, Format, ItemColumn, Query, TimeColumn, TimeUnit, UserColumn, settings_of
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ class HistoryOptions:
         str | None, typer.Option(help="Log of histories, of new users too: any that `unveil data describe` takes.")
     ] = None
     format: Format = None
-    user_col: Column = None
-    item_col: Column = None
-    time_col: Column = None
+    user_col: UserColumn = None
+    item_col: ItemColumn = None
+    time_col: TimeColumn = None
     time_unit: TimeUnit = None
     encoding: Encoding = None
     query: Query = None

@@ -24,10 +24,15 @@ class Repeats(StrEnum):
     last = "last"
 
 
-Column = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Its name in the file, where not a usual one.", rich_help_panel=_READING),
-]
+def _column(what: str, *, needed: bool = False) -> Any:
+    """The option that names a column, and says what is in it."""
+    end = "" if needed else ", or 'none' to ignore it"
+    return typer.Option(metavar="NAME", help=f"{what}; for a name that is not usual{end}.", rich_help_panel=_READING)
+
+
+UserColumn = Annotated[str | None, _column("Column of the users' ids", needed=True)]
+ItemColumn = Annotated[str | None, _column("Column of the items' ids", needed=True)]
+TimeColumn = Annotated[str | None, _column("Column of times, read as --time-unit says")]
 Format = Annotated[
     str | None,
     typer.Option(help="Name of the format; found by content where it is not given.", rich_help_panel=_READING),
@@ -56,16 +61,16 @@ class LogOptions:
         ),
     ]
     format: Format = None
-    user_col: Column = None
-    item_col: Column = None
-    time_col: Column = None
-    rating_col: Column = None
-    clicked_col: Column = None
-    exposed_col: Column = None
-    propensity_col: Column = None
-    position_col: Column = None
-    randomised_col: Column = None
-    step_col: Column = None
+    user_col: UserColumn = None
+    item_col: ItemColumn = None
+    time_col: TimeColumn = None
+    rating_col: Annotated[str | None, _column("Column of ratings")] = None
+    clicked_col: Annotated[str | None, _column("Column of whether it was taken (1), or shown and left (0)")] = None
+    exposed_col: Annotated[str | None, _column("Column of whether the system showed the item")] = None
+    propensity_col: Annotated[str | None, _column("Column of the logged probability of being shown")] = None
+    position_col: Annotated[str | None, _column("Column of the place in the list where it was shown")] = None
+    randomised_col: Annotated[str | None, _column("Column of whether a random policy showed it")] = None
+    step_col: Annotated[str | None, _column("Column of the event's own time step, counted from 0")] = None
     time_unit: TimeUnit = None
     encoding: Encoding = None
     query: Query = None

@@ -8,6 +8,7 @@ import typer
 from unveil.cli.study_options import StudyOptions
 
 if TYPE_CHECKING:
+    from unveil.experiment.recipe.plan import RecipePlan
     from unveil.experiment.recipe.study import RecipeStudy
 
 #: The exponents that the authors tuned for ml-1m, the plain inverse of popularity, and the true propensities.
@@ -22,7 +23,7 @@ class RecipeOptions(StudyOptions):
         str, typer.Option(help="converged (one backbone for all), quick, or paper (a network for each).")
     ] = "converged"
     estimators: Annotated[
-        str, typer.Option(help="Which to train, with commas between.", rich_help_panel="How much")
+        str, typer.Option(help="Which to train, with commas between; gains are over naive.", rich_help_panel="How much")
     ] = ARMS
 
     def study(self) -> "RecipeStudy":
@@ -30,3 +31,9 @@ class RecipeOptions(StudyOptions):
         from unveil.experiment.recipe.study import RecipeStudy
 
         return RecipeStudy(**{**asdict(super().study()), "changes": tuple(self.assignments or ())})
+
+    def plan(self, severities: tuple[float, ...]) -> "RecipePlan":
+        """The same plan, with naive to gain over."""
+        from unveil.experiment.recipe.plan import RecipePlan
+
+        return RecipePlan(**vars(super().plan(severities)))

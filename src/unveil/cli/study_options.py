@@ -163,9 +163,9 @@ def named_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def numbers_in(text: str) -> tuple[float, ...]:
-    """Numbers with commas between."""
+def numbers_in(text: str, option: str) -> tuple[float, ...]:
+    """Numbers with commas between, as they were given to an option."""
     try:
         return tuple(map(float, named_in(text)))
     except ValueError:
-        raise UnveilError("not numbers", found=text, expected="numbers with commas between") from None
+        raise UnveilError("not numbers", where=option, found=text, expected="numbers with commas between") from None

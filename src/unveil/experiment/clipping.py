@@ -1,24 +1,21 @@
-"""Clips that are shares of the events: a clip of 5% bounds the weights of the 5% of the training events least exposed.
+"""Clips that are shares of the events, made numbers on a log.
 
 Propensities that were estimated have scales of their own; a share means the same on each of them.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError
+from unveil.estimators.clips import CLIP, share_of
 from unveil.estimators.learning import blocks, events
 from unveil.experiment.trial import Bench
 from unveil.propensity.base import PropensityModel
 from unveil.training.fit import propensity_of
 from unveil.training.recipe import Recipe
-
-_CLIP = "clip"
 
 
 def clipped(recipe: Recipe, bench: Bench) -> Recipe:
@@ -32,26 +29,11 @@ def resolved(recipe: Recipe, train: Sequences, log: Interactions) -> Recipe:
 
 
 def _numbered(recipe: Recipe, train: Sequences, fitted: Callable[[], PropensityModel | None]) -> Recipe:
-    share = share_of(recipe.estimator)
+    share = share_of(recipe.estimator.get(CLIP))
     propensity = None if share is None else fitted()
     if share is None or propensity is None:
         return recipe
-    return recipe.changed({f"estimator.{_CLIP}": quantile(propensity, train, share)})
-
-
-def share_of(estimator: Mapping[str, Any]) -> float | None:
-    """The share of the events that a clip is about; None where it is a number, or there is none."""
-    clip = estimator.get(_CLIP)
-    if not isinstance(clip, str):
-        return None
-    try:
-        share = float(clip.removesuffix("%")) / 100 if clip.endswith("%") else -1.0
-    except ValueError:
-        share = -1.0
-    if not 0 < share < 1:
-        expected = "a number, or a share of the events such as 5%"
-        raise UnveilError("not a valid value", where=f"estimator.{_CLIP}", found=clip, expected=expected)
-    return share
+    return recipe.changed({f"estimator.{CLIP}": quantile(propensity, train, share)})
 
 
 def quantile(propensity: PropensityModel, train: Sequences, share: float) -> float:

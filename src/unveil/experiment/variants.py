@@ -73,11 +73,12 @@ def _is_had(propensity: str, kind: str) -> bool:
 
 def _option(name: str, text: str) -> tuple[str, Any]:
     setting, value = parsed(text)
-    if "." in setting:
+    option = setting.removeprefix("estimator.")
+    if "." in option:
         return setting, value
-    if setting not in ESTIMATORS.options(name):
-        raise unknown(f"option of the estimator {name!r}", setting, ESTIMATORS.options(name))
-    return f"estimator.{setting}", value
+    if option not in ESTIMATORS.options(name):
+        raise unknown(f"option of the estimator {name!r}", option, ESTIMATORS.options(name))
+    return f"estimator.{option}", value
 
 
 def estimators_of(arms: Iterable[str]) -> list[str]:

@@ -60,8 +60,8 @@ def relevance(psi: Factors, liked: float) -> Factors:
     return personal.biased(item_V=liked * ((Q_VK - Q_K) @ (P_K * W_K)))
 
 
-def refuse_no_share(share: float) -> None:
+def refuse_no_share(share: float, where: str = "liked") -> None:
     """Before any work is done: a declared share is one."""
     if not 0 <= share <= 1:
         expected = "a share between 0 and 1 of popularity that is liking"
-        raise UnveilError("out of range", where="liked", found=share, expected=expected)
+        raise UnveilError("out of range", where=where, found=share, expected=expected)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from unveil.errors import unknown
 from unveil.estimators.base import ESTIMATORS
+from unveil.estimators.clips import settled
 from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES
@@ -56,13 +57,16 @@ class Recipe:
     training: TrainerConfig = field(default_factory=TrainerConfig)
 
     def __post_init__(self) -> None:
-        """A name that nobody knows is refused here: before a log is read, not after."""
+        """A name that nobody knows, or a value of the wrong kind, is refused here: before a log is read, not after."""
         for kind, known, choice in (
             ("estimator", list(ESTIMATORS), self.estimator),
             ("propensity", [AUTO, *PROPENSITIES], self.propensity),
         ):
             if choice.get("name") not in known:
                 raise unknown(kind, str(choice.get("name")), known)
+        ESTIMATORS.check(self.estimator["name"], settled(self.estimator))
+        if self.propensity["name"] != AUTO:
+            PROPENSITIES.check(self.propensity["name"], self.propensity)
 
     @classmethod
     def preset(cls, name: str, model: str | None = None) -> Self:

@@ -19,6 +19,7 @@ from unveil.experiment.advise.candidates import Candidates
 from unveil.experiment.advise.cell import AdviceCell, drawn
 from unveil.experiment.advise.files import CONFIG, experiment, write
 from unveil.experiment.advise.gains import Floats
+from unveil.experiment.advise.insisted import refuse_lacking
 from unveil.experiment.advise.judged import Advice
 from unveil.experiment.advise.page import figure
 from unveil.experiment.advise.plan import AdvicePlan
@@ -278,6 +279,87 @@ def test_a_log_without_impressions_has_no_recorded_exposure(log: Path, tmp_path:
 def test_nothing_but_naive_can_be_had(log: Path, tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="allows the naive loss alone"):
         advise(replace(plan_of(log), propensities=("learnt",)), tmp_path / "none", Inline())
+
+
+@pytest.mark.parametrize(
+    ("propensities", "says"),
+    [
+        (("popularity", "known"), "--propensities known: cannot be had from this log: the propensity 'known-static' "),
+        (("noisy",), "needs a world whose exposure is known"),
+        (("logged",), "needs a log with a propensity column, and there is none"),
+        (("recorded",), "a log that also has what was shown and left, and there is none.*--clicked-col"),
+        (("position",), "needs a log with a position column"),
+        (("learnt",), "needs the folder of a learnt exposure"),
+    ],
+)
+def test_what_is_insisted_on_and_cannot_be_had_is_refused_before_any_work(
+    log: Path, tmp_path: Path, propensities: tuple[str, ...], says: str
+) -> None:
+    plan = replace(plan_of(log), propensities=propensities, insist=True)
+    with pytest.raises(UnveilError, match=says):
+        advise(plan, tmp_path / "none", Inline())
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_no_drawn_log_has_cannot_be_insisted_on(log: Path) -> None:
+    placed = replace(rated(), position=np.ones(len(rated()), np.int32))
+    with pytest.raises(UnveilError) as told:
+        refuse_lacking(("position",), placed, recorded=False)
+    assert "position: cannot be had from logs that are drawn from a world: the propensity 'position'" in str(told.value)
+    assert "--position-col" not in str(told.value), "the user's log has one"
+    refuse_lacking((), placed, recorded=False)
+    refuse_lacking(("popularity", "timing", "joint-rated"), placed, recorded=False)
+
+
+def test_impressions_that_are_kept_can_be_insisted_on(shown: Path) -> None:
+    kept = read_shown(LogSource(log=str(shown)), 40, 0)
+    refuse_lacking(("recorded", "logged"), kept, recorded=True)
+    with pytest.raises(UnveilError, match="recorded: cannot be had from logs that are drawn from a world"):
+        refuse_lacking(("recorded",), kept, recorded=False)
+
+
+def test_what_turns_out_not_to_be_had_is_refused_before_the_first_training(log: Path) -> None:
+    plan = replace(plan_of(log), propensities=("popularity", "timing"), insist=True)
+    had = {"popularity-static": "", "popularity-temporal": "", "timing": ""}
+    refused = had | {"popularity-static": "no", "timing": "too few events"}
+    usable = plan.candidates({"real": had, "drawn": had}, rated=True).usable
+    assert "itps@timing+clip=5%" in usable
+    with pytest.raises(UnveilError, match="--propensities timing: cannot be had from this log: too few events"):
+        plan.candidates({"real": refused, "drawn": had}, rated=True)
+    with pytest.raises(UnveilError, match="--propensities timing: cannot be had from logs that are drawn from a world"):
+        plan.candidates({"real": had, "drawn": refused}, rated=True)
+    left = replace(plan, insist=False).candidates({"real": refused, "drawn": had}, rated=True).usable
+    assert not any("timing" in arm for arm in left), "what was not asked for by name is left out"
+
+
+def test_what_no_estimator_can_use_cannot_be_insisted_on(log: Path) -> None:
+    with pytest.raises(UnveilError, match="--propensities logged: no estimator that is tried can use this propensity"):
+        replace(plan_of(log), estimators=("corrected",), propensities=("logged",), insist=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("itps:estimator.exponent=x", r"itps\.exponent: not a valid value: found 'x'"),
+        ("propensity.add=x", r"popularity-temporal\.add: not a valid value: found 'x'"),
+        ("estimator.clip=0.1", "unknown option of the estimator 'naive'"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused_with_the_plan(log: Path, change: str, says: str) -> None:
+    with pytest.raises(UnveilError, match=says):
+        plan_of(log, replace(STUDY, changes=(*TINY, change)))
+
+
+def test_without_a_scenario_there_is_no_plan(log: Path) -> None:
+    with pytest.raises(UnveilError, match="there is no scenario to try"):
+        replace(plan_of(log), scenarios=())
+
+
+def test_a_world_that_is_none_is_refused_before_any_work(log: Path, tmp_path: Path) -> None:
+    plan = plan_of(log, replace(STUDY, world=str(tmp_path / "nothere")))
+    with pytest.raises(UnveilError, match=r"nothere: not a world: expected a folder with a world\.json"):
+        advise(plan, tmp_path / "none", Inline())
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_figure_names_what_its_bars_are_over(made: tuple[Tried, Path, list[str]]) -> None:

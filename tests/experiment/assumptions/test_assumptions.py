@@ -67,6 +67,8 @@ def test_points_that_axes_share_are_made_once_and_logs_one_after_another() -> No
 def test_a_gap_has_two_ends() -> None:
     with pytest.raises(UnveilError, match="two ends"):
         plan_of(Study(data="builtin", preset="quick"), {"severity": (2.0,)}, "naive", "itps")
+    with pytest.raises(UnveilError, match="two ends"):
+        plan_of(Study(data="builtin", preset="quick"), {"severity": (2.0,)}, "naive", "naive", "ideal")
 
 
 def hits(count: int) -> dict[str, object]:

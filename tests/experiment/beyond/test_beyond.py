@@ -71,7 +71,10 @@ def test_the_spread_of_worlds_is_told_from_that_of_replicates(two_worlds: Result
 def test_the_reading_says_who_fell_below_naive_and_who_reached_the_aim(two_worlds: Results) -> None:
     told = " ".join(reading(two_worlds, "true"))
     assert "none closes 60% at every p; the one with the best worst case is corrected" in told
-    assert "corrected · popularity (NDCG@10 against 100 uniform items at p = 1; Recall@10 against 100 uniform items" in told
+    assert (
+        "corrected · popularity (NDCG@10 against 100 uniform items at p = 1; Recall@10 against 100 uniform items"
+        in told
+    )
     assert "25% of the gap in NDCG@10" in told
     assert "15% of the gap in Recall@10" in told
     assert everywhere(shares(two_worlds, RECALL), 0.5) == ["corrected"]
@@ -143,7 +146,9 @@ def test_without_both_ends_there_is_no_gap() -> None:
 def test_without_a_gap_no_share_is_told() -> None:
     reversed_ = made_up({"naive": hits(8, 8), "itps": hits(3, 3), "ideal": hits(2, 2)})
     told = reading(reversed_, "true")
-    assert told[0].startswith("NDCG@10 against 100 uniform items, true propensities: there is no gap to close, as ideal")
+    assert told[0].startswith(
+        "NDCG@10 against 100 uniform items, true propensities: there is no gap to close, as ideal"
+    )
     assert not any(": ." in each for each in told)
 
 

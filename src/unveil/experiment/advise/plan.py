@@ -9,9 +9,11 @@ from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.advise.candidates import Candidates, candidates, family, from_a_log
 from unveil.experiment.advise.cell import AdviceCell, Probe
+from unveil.experiment.advise.insisted import refuse_probed, refuse_unused
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.worlds import WorldsOfDraw
+from unveil.experiment.changes import refuse_unfit
 from unveil.experiment.outcome import BASE, BOUND
 from unveil.simulation.choice.base import CHOICES
 
@@ -27,7 +29,10 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class AdvicePlan:
-    """A log, a study, and the scenarios and candidates that are tried. No propensities: all that can be had."""
+    """A log, a study, and the scenarios and candidates that are tried. No propensities: all that can be had.
+
+    Propensities that cannot be had are left out, unless one insists on them.
+    """
 
     source: LogSource
     study: AdviceStudy
@@ -37,6 +42,7 @@ class AdvicePlan:
     estimators: tuple[str, ...]
     clips: tuple[str, ...]
     propensities: tuple[str, ...] = ()
+    insist: bool = False  # on each of the propensities, as somebody who named them does
 
     def __post_init__(self) -> None:
         for name in ("worlds", "replicates"):
@@ -44,6 +50,8 @@ class AdvicePlan:
                 raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
         if self.study.world not in (None, "builtin") and self.worlds > 1:
             raise UnveilError("a saved world is one world", found=f"{self.worlds} worlds", hint="Pass --worlds 1.")
+        if not self.scenarios:
+            raise UnveilError("there is no scenario to try", expected="at least one of --choices and of --severities")
         for scenario in self.scenarios:
             if scenario.choice not in list(CHOICES):
                 raise unknown("choice model", scenario.choice, CHOICES)
@@ -53,6 +61,16 @@ class AdvicePlan:
             estimator(name)
         if set(self.estimators) <= {BASE, BOUND}:
             raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
+        refuse_unused(self.insisted, self.estimators)
+        refuse_unfit((BASE, BOUND, *self.estimators), self.study.changes)
+        told = [name for name in self.propensities if name in map(family, from_a_log())]
+        for arm in candidates(self.estimators, told, self.clips).arms:
+            self.study.recipe(arm, 0)
+
+    @property
+    def insisted(self) -> tuple[str, ...]:
+        """The propensities without which nothing is to be tried."""
+        return self.propensities if self.insist else ()
 
     def world_jobs(self, folder: Path) -> list[WorldsOfDraw]:
         """A job for each draw from the posterior."""
@@ -65,6 +83,7 @@ class AdvicePlan:
 
     def candidates(self, probed: dict[str, Any], *, rated: bool) -> Candidates:
         """The arms that can be had from the real log as well as from a drawn one, which always has ratings."""
+        refuse_probed(self.insisted, probed["real"], probed["drawn"])
         refused = {name for part in ("real", "drawn") for name, why in probed[part].items() if why}
         able = dict.fromkeys(family(name) for name in probed["real"] if name not in refused)
         order = self.propensities or tuple(able)

@@ -8,10 +8,11 @@ from typing import Any
 
 from unveil.data.interactions import Interactions
 from unveil.experiment.advise.candidates import Candidates, family
+from unveil.experiment.advise.insisted import refuse_lacking
 from unveil.experiment.advise.plan import AdvicePlan, Draw
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.experiment.advise.source import Looks, has_ratings, read, taken_again
-from unveil.experiment.advise.worlds import refuse_without_relevance
+from unveil.experiment.advise.source import Looks, has_ratings, read_shown, taken_again
+from unveil.experiment.advise.worlds import refuse_no_world, refuse_without_relevance
 from unveil.experiment.grid.job import Engine
 from unveil.experiment.grid.progress import Silent, Watcher
 from unveil.experiment.grid.run import run_grid
@@ -65,7 +66,10 @@ def advise(
 ) -> Tried:
     """Do what is left to do in `folder`, and give everything. Files are written by `files.write`."""
     begun, say, watch = time.monotonic(), tell or _nothing, watch or Silent()
-    log = read(plan.source, plan.study.users, plan.study.seed)
+    shown = read_shown(plan.source, plan.study.users, plan.study.seed)
+    refuse_no_world(plan.study)
+    refuse_lacking(plan.insisted, shown, recorded=plan.study.left > 0)
+    log = shown.interacted()
     refuse_without_relevance(log, plan.study)
     store = Store(folder, identity(plan, log))
     store.open()

@@ -43,7 +43,7 @@ class AdviceStudy:
         if self.fit not in list(RECIPES):
             raise unknown("way to fit a world", self.fit, RECIPES)
         for share in self.liked:
-            refuse_no_share(share)
+            refuse_no_share(share, "--implicit")
         if not 0 < self.impressions <= 1:
             found = self.impressions
             raise UnveilError("out of range", where="impressions", found=found, expected="above 0, at most 1")

@@ -56,6 +56,12 @@ def refuse_without_relevance(log: Interactions, study: AdviceStudy) -> None:
         raise UnveilError("the log has no ratings, and without them relevance cannot be told from exposure", hint=_HINT)
 
 
+def refuse_no_world(study: AdviceStudy) -> None:
+    """Before any work is done: a world that was named can be read."""
+    if study.world is not None and study.world != BUILTIN:
+        World.load(Path(study.world))
+
+
 def _made(study: AdviceStudy, source: LogSource, draw: int, tell: Tell) -> list[World]:
     if study.world == BUILTIN:
         return [World.builtin(seed=study.seed + draw)]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from unveil.errors import UnveilError
 from unveil.experiment.assumptions.axes import Axis, Point
 from unveil.experiment.changes import refuse_unfit
+from unveil.experiment.comparison import refuse_no_gap
 from unveil.experiment.grid.job import Tell
-from unveil.experiment.outcome import BASE, BOUND
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
@@ -77,10 +77,8 @@ class Assumptions:
         for name in ("worlds", "replicates"):
             if getattr(self, name) < 1:
                 raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
-        if not {BASE, BOUND} <= set(self.estimators) or len(self.estimators) < 3:
-            expected = "naive, ideal and at least one between them"
-            raise UnveilError("a gap has two ends", found=", ".join(self.estimators), expected=expected)
         refuse_unfit(estimators_of(self.estimators), self.study.changes)
+        refuse_no_gap(self.estimators)
         for point in self.points:
             for name in self.arms(point).values():
                 self.at(point).recipe(name, 0)

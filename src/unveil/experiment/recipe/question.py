@@ -138,7 +138,7 @@ def _table(results: Results, severity: float) -> Table:
 def _read(results: Results, severity: float) -> str:
     every = gains(results, severity)
     if not every:
-        return "There is nothing beside naive to compare it with."
+        return "A gain is over naive: without it and something else that is not ideal there is nothing to compare."
     told = "; ".join(
         f"{named(gain.arm)}: {signed(gain.reported.difference)} reported, {signed(gain.true.difference)} on true "
         f"relevance: {VERDICTS[gain.verdict]}"

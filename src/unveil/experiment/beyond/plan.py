@@ -1,0 +1,15 @@
+"""Plan: which cells tell how much of a gap is closed."""
+
+from dataclasses import dataclass
+
+from unveil.experiment.comparison import refuse_no_gap
+from unveil.experiment.reproduce.plan import Plan
+
+
+@dataclass(frozen=True)
+class BeyondPlan(Plan):
+    """A plan with both ends of the gap, and something between them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_no_gap(self.estimators)

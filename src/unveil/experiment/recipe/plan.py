@@ -1,0 +1,15 @@
+"""Plan: which cells tell what becomes of the gains that the recipe reports."""
+
+from dataclasses import dataclass
+
+from unveil.experiment.comparison import refuse_no_gain
+from unveil.experiment.reproduce.plan import Plan
+
+
+@dataclass(frozen=True)
+class RecipePlan(Plan):
+    """A plan with naive, and something that may gain over it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_no_gain(self.estimators)
