@@ -15,7 +15,7 @@ from unveil.experiment.beyond.words import (
     judged,
     source_of,
 )
-from unveil.experiment.names import named, share
+from unveil.experiment.names import against, named, share
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.panels import Along, Spot, panels
 from unveil.experiment.report import Block, Cell, Column, Figure, Section, Table, Text
@@ -81,9 +81,10 @@ def _figure(results: Results) -> Figure:
     sources = list(dict.fromkeys(map(source_of, learnable(results))))
     arms = sorted(learnable(results), key=lambda arm: sources.index(source_of(arm)))
     ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(results.severities)]
-    columns = [Along(judged(figure), ticks, joined=True) for figure in figures(results)]
+    every = everywhere_judged(results)
+    columns = [Along(f"{figure.name}\n{against(figure.protocol)}", ticks, joined=True) for figure in every]
     spots: dict[tuple[int, int], list[Spot]] = {}
-    for column, figure in enumerate(figures(results)):
+    for column, figure in enumerate(every):
         found = {(each.arm, each.severity): each for each in shares(results, figure)}
         spots |= {(row, column): [_spot(found[arm, p]) for p in results.severities] for row, arm in enumerate(arms)}
     aims = {row: AIM_ESTIMATED if is_estimated(arm) else AIM for row, arm in enumerate(arms) if _is_aimed(arm)}
