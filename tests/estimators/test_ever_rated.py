@@ -123,7 +123,7 @@ def test_the_shift_is_in_the_loss_of_the_item_of_the_log_alone() -> None:
 
 def test_without_balance_nothing_is_shifted() -> None:
     made = build("ever-rated", {"balance": 0.0}, train=TOY.train, log=TOY.log)
-    assert made(TOY.slots).shift_V is None
+    assert made(TOY.slots).offset_MV is None
 
 
 def test_each_event_has_its_own_rating() -> None:

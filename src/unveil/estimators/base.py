@@ -11,9 +11,9 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.by_rows import Wide
+from unveil.estimators.by_rows import Both, Wide
 from unveil.estimators.exponentials import softmax_loss
-from unveil.estimators.forms import pairwise, shifted, soft_cross_entropy
+from unveil.estimators.forms import explained, pairwise, soft_cross_entropy
 from unveil.estimators.fused import ChunkLoss, by_slope, fused_loss
 from unveil.estimators.race import race
 from unveil.estimators.sample import Sample, sampled_loss
@@ -30,10 +30,10 @@ class Signal:
 
     Training sees f + offset, serving f alone: an offset explains away what is not the user's doing. With rivals, the
     target is to stand above each other item j, and a_j says how much that one counts. What is imputed is to be
-    predicted as well, beside the target; with a shift, the target by f + shift and what is imputed by f. With θ of
-    every item the target was first among the exposed. With a sample, the items drawn stand for all others. A signal has
-    at most one of these five. What there is of every item may be a tensor, or `ByRows`, which the loss asks for some
-    slots at a time.
+    predicted as well, beside the target; with an offset as well, the target by f + offset and what is imputed by f.
+    With θ of every item the target was first among the exposed. With a sample, the items drawn stand for all others. A
+    signal has no other two of these five. What there is of every item may be a tensor, or `ByRows`, which the loss asks
+    for some slots at a time.
     """
 
     target_M: Tensor
@@ -43,7 +43,6 @@ class Signal:
     imputed_MV: Wide | None = None
     theta_MV: Wide | None = None
     sample: Sample | None = field(default=None, kw_only=True)
-    shift_V: Tensor | None = field(default=None, kw_only=True)
 
     @property
     def weighted(self) -> bool:
@@ -55,8 +54,7 @@ class Signal:
         wide = (self.offset_MV, self.rival_MV, self.imputed_MV, self.theta_MV)
         moved = (None if each_MV is None else each_MV.to(device) for each_MV in wide)
         sample = None if self.sample is None else self.sample.to(device)
-        shift_V = None if self.shift_V is None else self.shift_V.to(device)
-        return type(self)(self.target_M.to(device), self.weight_M.to(device), *moved, sample=sample, shift_V=shift_V)
+        return type(self)(self.target_M.to(device), self.weight_M.to(device), *moved, sample=sample)
 
 
 class Estimator(Protocol):
@@ -114,7 +112,7 @@ def cloze_risk(
     self-normalised estimator divides by Σ w. No slots: no loss, and a gradient of zero.
 
     What a signal may hold beside, each with its own formula in its own place: rivals (`pairwise`), imputed items
-    (`soft_cross_entropy`, or `shifted`), θ (`race`), a sample (`sampled_loss`).
+    (`soft_cross_entropy`, with an offset `explained`), θ (`race`), a sample (`sampled_loss`).
     """
     divisor = len(signal.weight_M) if normaliser is None else normaliser
     smallest = torch.finfo(h_MD.dtype).tiny
@@ -129,13 +127,14 @@ def _total(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal) -> Te
     return fused_loss(loss, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
 
 
-def _loss(signal: Signal) -> tuple[ChunkLoss, Wide | None]:
-    """How logits become a loss, and the number for every item that this takes."""
+def _loss(signal: Signal) -> tuple[ChunkLoss, Wide | Both | None]:
+    """How logits become a loss, and the numbers for every item that this takes."""
     if signal.rival_MV is not None:
         return by_slope(pairwise), signal.rival_MV
     if signal.imputed_MV is not None:
-        form = soft_cross_entropy if signal.shift_V is None else shifted(signal.shift_V)
-        return by_slope(form), signal.imputed_MV
+        if signal.offset_MV is None:
+            return by_slope(soft_cross_entropy), signal.imputed_MV
+        return by_slope(explained), Both(signal.imputed_MV, signal.offset_MV)
     if signal.theta_MV is not None:
         return by_slope(race), signal.theta_MV
     return softmax_loss, signal.offset_MV

@@ -35,3 +35,14 @@ class ByRows:
 
 #: A number for every slot and item, at hand or made when asked for.
 Wide = Tensor | ByRows
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """Two numbers for every slot and item: of the rows that are asked for both, x_2RV."""
+
+    first_MV: Wide
+    second_MV: Wide
+
+    def __getitem__(self, rows: Tensor | slice) -> Tensor:
+        return torch.stack((self.first_MV[rows], self.second_MV[rows]))

@@ -13,6 +13,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.by_rows import ByRows
 from unveil.estimators.ever import Ever, check
 from unveil.estimators.item_liking import item_liking
 from unveil.estimators.learning import BLOCK
@@ -57,12 +58,16 @@ class EverRated(Ever):
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """As ever, with the shift at the item of the log."""
-        return replace(super().__call__(slots), shift_V=self.shift_V if self.balance else None)
+        """As ever, the item of the log with the shift."""
+        return replace(super().__call__(slots), offset_MV=ByRows(slots, self._shift) if self.balance else None)
 
     def scores(self, user_M: Tensor) -> Tensor:
         """F_MV + liking · b_V."""
         return super().scores(user_M) + self.liking * self.b_V.to(user_M.device)
+
+    def _shift(self, slots: Slots) -> Tensor:
+        """The same row for every slot, as a view."""
+        return self.shift_V.to(slots.item_M.device).expand(len(slots), -1)
 
     def _expected(self, train: Sequences) -> Tensor:
         """m_V = Σ_s N_s P(i | s), a block of users at a time."""

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 #: How logits become a loss: (z_RV, target_R1, weight_R1, extra_RV, slope) → (loss, slope_RV). The extra is what a form
-#: needs beside the logits, a number for every item. The loss is the weighted sum over the rows; where its slope ∂/∂z is
-#: asked for, it comes with it. Both may be written over z.
+#: needs beside the logits, a number for every item (`explained`: two). The loss is the weighted sum over the rows;
+#: where its slope ∂/∂z is asked for, it comes with it. Both may be written over z.
 Form = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool], tuple[Tensor, Tensor]]
 
 
@@ -53,15 +53,12 @@ def soft_cross_entropy(
     return total, log_p_RV.exp_().mul_(a_RV.sum(1, keepdim=True)).sub_(a_RV) if slope else log_p_RV
 
 
-def shifted(shift_V: Tensor) -> Form:
-    """−Σ_i a_i log softmax(z)[i] − w log softmax(z + shift)[target]: the shift explains the target and not a."""
-
-    def form(
-        z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, imputed_RV: Tensor | None, slope: bool
-    ) -> tuple[Tensor, Tensor]:
-        nothing_R1 = torch.zeros_like(weight_R1)
-        imputed, steep_RV = soft_cross_entropy(z_RV, target_R1, nothing_R1, imputed_RV, slope)
-        taken, slope_RV = cross_entropy(z_RV, target_R1, weight_R1, shift_V.to(z_RV.dtype), slope)
-        return imputed + taken, slope_RV.add_(steep_RV) if slope else slope_RV
-
-    return form
+def explained(
+    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, both_2RV: Tensor | None, slope: bool
+) -> tuple[Tensor, Tensor]:
+    """−Σ_i a_i log softmax(z)[i] − w log softmax(z + offset)[target]: the offset explains the target, and not a."""
+    assert both_2RV is not None
+    imputed_RV, offset_RV = both_2RV
+    imputed, steep_RV = soft_cross_entropy(z_RV, target_R1, torch.zeros_like(weight_R1), imputed_RV, slope)
+    taken, slope_RV = cross_entropy(z_RV, target_R1, weight_R1, offset_RV, slope)
+    return imputed + taken, slope_RV.add_(steep_RV) if slope else slope_RV

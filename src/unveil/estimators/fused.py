@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
-from unveil.estimators.by_rows import Wide
+from unveil.estimators.by_rows import Both, Wide
 from unveil.estimators.forms import Form
 
 #: Rows of a chunk, and the number of logits beyond which a chunk has fewer rows.
@@ -35,7 +35,7 @@ class Chunk:
     bias_V: Tensor
     target_R: Tensor
     weight_R: Tensor
-    extra_RV: Tensor | None
+    extra_RV: Tensor | None  # two numbers for each item where the form takes two: 2RV
     room: Tensor  # R · V numbers
 
 
@@ -75,7 +75,7 @@ def fused_loss(
     bias_V: Tensor,
     target_M: Tensor,
     weight_M: Tensor,
-    extra_MV: Wide | None = None,
+    extra_MV: Wide | Both | None = None,
 ) -> Tensor:
     """Σ_m w_m · loss(h_m · tableᵀ + bias, target_m, extra_m).
 
@@ -109,7 +109,7 @@ def _sweep(
     bias_V: Tensor,
     target_M: Tensor,
     weight_M: Tensor,
-    extra_MV: Wide | None,
+    extra_MV: Wide | Both | None,
     into: Gradients | None = None,
 ) -> Tensor:
     """The sum, chunk by chunk; with `into`, its gradient as well."""
@@ -133,7 +133,7 @@ class _FusedLoss(Function):
         bias_V: Tensor,
         target_M: Tensor,
         weight_M: Tensor,
-        extra_MV: Wide | None,
+        extra_MV: Wide | Both | None,
     ) -> Tensor:
         gradients = Gradients.of(h_MD, table_VD, bias_V)
         total = _sweep(loss, h_MD, table_VD, bias_V, target_M, weight_M, extra_MV, gradients)
