@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
@@ -70,7 +71,8 @@ class Recorded(Factored):
         generator = torch.Generator().manual_seed(self.seed)
         tables = Tables(pages.shape, self.width, _centre(pages, self.rate), penalty=self.penalty, generator=generator)
         learnt = [each for each in tables.parameters() if each.requires_grad]
-        descend(learnt, self._losses(pages, tables), batches=self.batches, lr=_LR)
+        with threads(1):  # steps of a few milliseconds: to share them out costs more
+            descend(learnt, self._losses(pages, tables), batches=self.batches, lr=_LR)
         return tables.factors()
 
     def _losses(self, pages: Pages, tables: Tables) -> Iterator[Tensor]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.functional import softplus
 
+from unveil.cores import threads
 from unveil.errors import UnveilError
 from unveil.propensity.choices.blocks import Index
 from unveil.propensity.choices.takes import Takes
@@ -85,7 +86,8 @@ class Descent:
             _loss(takes, exposure, liking, nth_B, rng.permutation(takes.shape[1])[: self.sample])
             for nth_B in dealt(len(takes), self.batch, self.batches, rng)
         )
-        descend(learnt, losses, batches=self.batches, lr=self.lr)
+        with threads(1):  # a step takes less than a millisecond, and to share it out costs more
+            descend(learnt, losses, batches=self.batches, lr=self.lr)
 
 
 def dealt(size: int, batch: int, batches: int, rng: np.random.Generator) -> Iterator[Index]:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.propensity.impressions.model import ExposureModel
@@ -86,7 +87,8 @@ def learnt(
     best, kept, waited = _loss(net, held_out), _copy(net), 0
     epochs = [{"epoch": 0, "valid_log_loss": best}]
     for epoch in range(1, how.epochs + 1):
-        _epoch(net, adam, draw, learn, how, rng)
+        with threads(1):  # most of a step is not torch's: a second thread gains nothing
+            _epoch(net, adam, draw, learn, how, rng)
         loss = _loss(net, held_out)
         epochs.append({"epoch": epoch, "valid_log_loss": loss})
         progress(epoch, how.epochs)
