@@ -11,6 +11,7 @@ from scipy.stats import binom
 from tests.propensity.choices.worlds import ITEMS, STEPS, Scene, alike, personal, scene, seasons
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
@@ -119,6 +120,25 @@ def test_what_is_older_than_the_training_part_looks_back_is_not_held_out() -> No
     assert np.flatnonzero(training_impressions(log, train.recent(1))).tolist() == [4, 5, 6]
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("clock", ["time", "step"])
+def test_moments_stay_whole_wherever_their_takes_stand(place: int, clock: str) -> None:
+    """Two users, whose times overlap, with five moments of three rows each; the takes of the last two are held out."""
+    moment = np.tile(np.repeat(np.arange(5), 3), 2)
+    log = Interactions(
+        np.repeat(np.arange(2, dtype=np.int32), 15),
+        np.tile(np.arange(3, dtype=np.int32), 10),
+        Vocabulary(["a", "b"]),
+        Vocabulary(["x", "y", "z"]),
+        time=moment if clock == "time" else None,
+        clicked=np.tile(np.arange(3) == place, 10),
+        step=moment.astype(np.int32) if clock == "step" else None,
+    )
+    train = leave_one_out(Sequences.of(log)).train
+    assert np.flatnonzero(training_impressions(log, train)).tolist() == [*range(9), *range(15, 24)]
+    assert np.flatnonzero(training_impressions(log, train.recent(1))).tolist() == [*range(6, 9), *range(21, 24)]
+
+
 class TestLikelihood:
     @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
     def test_log_of_what_is_not_recorded(self, rate: float) -> None:
@@ -198,6 +218,30 @@ def test_moments_that_left_no_row_are_not_counted() -> None:
     assert np.exp(true).sum(2).mean() == pytest.approx(0.9, abs=0.05)
     assert 1.4 < np.exp(found).mean() / np.exp(true).mean() < 1.9
     assert alike(found[:, 0], np.log(np.exp(true).mean(1))) > 0.7
+
+
+def test_where_it_would_rise_above_1_items_no_longer_share_the_factor() -> None:
+    """A limit: with 1.1 items at a time, a tenth kept and few takes, one moment in eight leaves a row."""
+    rng, (U, T), theta_V = np.random.default_rng(0), (60, 300), np.array([0.6, 0.3, 0.1, 0.05, 0.02, 0.01])
+    shown_UTV = rng.random((U, T, 6)) < theta_V
+    taken_UT = shown_UTV.any(2) & (rng.random((U, T)) < 0.02)
+    taken_UTV = taken_UT[..., None] & (np.arange(6) == shown_UTV.argmax(2)[..., None])
+    user, step, item = np.nonzero(taken_UTV | (shown_UTV & (rng.random((U, T, 6)) < 0.1)))
+    log = Interactions(
+        user.astype(np.int32),
+        item.astype(np.int32),
+        Vocabulary(f"u{n:02}" for n in range(U)),
+        Vocabulary("abcdef"),
+        time=step,
+        clicked=taken_UTV[user, step, item],
+        step=step.astype(np.int32),
+    )
+    assert len(np.unique(user * T + step)) == pytest.approx(U * T / 8.5, rel=0.03)
+    model = build("recorded-static", {"rate": 0.1, "width": 1, "batches": 600}, Sequences.of(log), log=log)
+    slots = Slots(torch.arange(U), torch.zeros(U, dtype=torch.long), torch.zeros(U, dtype=torch.long))
+    factor_V = model.of_all(slots).numpy().mean(0) / theta_V
+    assert factor_V[0] == pytest.approx(1 / 0.6, rel=0.02), "there is no room for more"
+    assert factor_V[2:4] == pytest.approx(8.5, rel=0.2)
 
 
 def test_a_window_shorter_than_the_histories_tells_the_exposure_inside_it(shown: tuple[Scene, float]) -> None:

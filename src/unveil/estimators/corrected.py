@@ -14,7 +14,8 @@ class ExposureCorrected(PropensityOffset):
 
     Consistent where users choose so. For a user who takes the best of what happens to be exposed it finds, slot by
     slot, what ITPS finds (`unveil theory`): the favourite first, and too much left for those behind it. But it finds it
-    without weights, so that far fewer events are enough. Needs θ of every item at the slot, not of the taken one alone.
+    without weights, so that far fewer events are enough. Where one f serves slots of different θ, ITPS keeps the
+    favourite first and this need not. Needs θ of every item at the slot, not of the taken one alone.
     """
 
     name: ClassVar[str] = "corrected"

@@ -33,7 +33,7 @@ class Ever:
     width: int = 16
     penalty: float = 1.0
     temperature: float = 0.1
-    trust: float = 0.5  # 0: naive
+    trust: float = 0.5  # 0: the item of the log alone
     seed: int = 0
 
     name: ClassVar[str] = "ever"

@@ -26,8 +26,9 @@ class EverRated(Ever):
 
     b_i is what i adds to the ratings of those who took it (`item_liking`), in standard deviations of the ratings. An
     item that was seldom shown is seldom in a set, but those who took it rate it like any other: b is free of θ as far
-    as who takes an item does not depend on how well it is liked beyond what the taker's other ratings tell. A user
-    who takes the best of what is shown breaks that in part, so b is no measure, only a help.
+    as who takes an item does not depend on how well it is liked beyond what the taker's other ratings tell, and as it
+    has enough ratings not to be held back by the shrinkage. A user who takes the best of what is shown breaks that in
+    part, so b is no measure, only a help.
 
     An item that is taken n_i times, and would be m_i = Σ_s N_s P(i | s) times if the N_s takes of each user went by
     liking alone, was shown the more the larger n_i / m_i. `balance` times its log is added to the logits of the log's

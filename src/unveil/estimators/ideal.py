@@ -1,4 +1,4 @@
-"""The loss one would minimise if the truth were known: the upper bound that estimators are measured against.
+"""The loss one would minimise if the truth were known: what estimators are measured against.
 
 Shapes: M slots, B slots asked for, U users, T steps.
 """

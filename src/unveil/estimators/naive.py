@@ -14,7 +14,7 @@ from unveil.estimators.base import Need, Signal, register
 class Naive:
     """BERT4Rec's own loss (eq. of L_Cloze): the target is the item of the log and w = 1.
 
-    Biased whenever some θ is below 1 (Proposition 1).
+    Biased whenever θ is below 1 for something that may be chosen (Proposition 1).
     """
 
     name: ClassVar[str] = "naive"

@@ -38,7 +38,7 @@ class Recorded(Factored):
 
     Whether what was shown was liked plays no part: impressions tell exposure from relevance by themselves. A moment of
     which the log kept nothing is not counted: where few items are shown at a time, or few are kept, θ̂ is too large, by
-    the same factor for all items of a user and block.
+    one factor for all items of a user and block as long as it stays well below 1, and by less for what is near 1.
     Fitted on the impressions of the training part alone. Assumes that the log keeps what was left and what was taken
     by chance, at the rate that it is told (of what was taken, which is always there, that share is counted).
     """
