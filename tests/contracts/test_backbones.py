@@ -72,6 +72,12 @@ def test_scoring_is_without_dropout_and_leaves_the_mode(name: str) -> None:
     assert model.training
 
 
+def test_training_is_with_dropout(name: str) -> None:
+    model = network(name, dropout=0.5).train()
+    token_BL = begun(rows([1, 2, 3]), V) if model.task == "next-item" else rows([1, 2, 3])
+    assert not torch.equal(model(token_BL), model(token_BL))
+
+
 def test_seeded_and_apart_from_the_global_generator(name: str) -> None:
     torch.manual_seed(5)
     before = torch.random.get_rng_state()

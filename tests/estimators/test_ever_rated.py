@@ -36,6 +36,18 @@ def test_no_shift_or_scale_of_the_ratings_matters(train: Sequences, seed: int) -
     np.testing.assert_allclose(item_liking(train, 7 + 3 * rating_N), item_liking(train, rating_N), atol=1e-6)
 
 
+def test_what_few_rated_is_held_back_though_it_is_liked_alike() -> None:
+    """A limit: items 0 and 1 are liked alike, by 1.5; half of the users are shown the one, a hundredth the other."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(20):
+        shown_U2 = rng.random((400, 2)) < [0.5, 0.01]
+        takes = [[*rng.integers(2, 22, 20), *np.flatnonzero(shown_2)] for shown_2 in shown_U2]
+        item_N = np.concatenate(takes)
+        rating_N = rng.standard_normal(len(item_N)) + np.where(item_N < 2, 1.5, 0)
+        found.append(item_liking(sequences_of([[int(each) for each in row] for row in takes], 22), rating_N)[:2])
+    np.testing.assert_allclose(np.mean(found, 0), [1.4, 0.7], atol=0.1)
+
+
 def ridge(train: Sequences, rating_N: NDArray[np.float64]) -> NDArray[np.float64]:
     """The users' and items' shares of the pairs' means, all at once: Σ w (z − a − b)² + 3 Σ a² + 3 Σ b² least."""
     z_N, V = (rating_N - rating_N.mean()) / rating_N.std(), train.n_items

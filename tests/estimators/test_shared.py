@@ -1,4 +1,4 @@
-"""One f for slots of different exposure, for a user who takes the best of the exposed: who keeps the favourite first?"""
+"""One f for slots of different exposure: who keeps the favourite of a user who takes the best of the exposed first?"""
 
 import numpy as np
 import pytest

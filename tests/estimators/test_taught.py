@@ -12,6 +12,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.corrected_taught import CorrectedTaught
+from unveil.estimators.learning import events
 from unveil.estimators.steady_tastes import SteadyTastes
 from unveil.propensity.known import KnownTemporal
 
@@ -89,6 +90,32 @@ def test_steady_tastes_are_found_where_users_choose_as_assumed() -> None:
     naive = build("naive", {})
     counted = SteadyTastes.of(train, naive, width=5, penalty=0.01, batches=600, seed=0)
     assert np.abs(torch.softmax(counted(torch.arange(8)), 1).numpy() - true_UV).mean() > 0.1
+
+
+def test_tastes_are_those_of_least_penalised_loss() -> None:
+    """Against a plain minimiser of the loss of its docstring over all events at once, with a penalty that matters."""
+    made = taught(width=2, penalty=30.0, batches=3000)
+    every, shapes = events(TOY.train), ((TOY.train.n_users, 2), (TOY.train.n_items, 2), (TOY.train.n_items,))
+    parts = [torch.randn(shape, generator=torch.Generator().manual_seed(7)).mul_(0.1) for shape in shapes]
+    p_UK, q_VK, b_V = (part.requires_grad_() for part in parts)
+
+    def loss() -> Tensor:
+        z_NV = p_UK[every.user_M] @ q_VK.T + b_V + THETA.of_all(every).log()
+        taken = -torch.log_softmax(z_NV, 1)[torch.arange(len(every)), every.item_M].sum()
+        return (taken + 30 * (p_UK.square().sum() + q_VK.square().sum() + b_V.square().sum() / 10)) / len(every)
+
+    def again() -> Tensor:
+        least.zero_grad()
+        torch.autograd.backward(value := loss())
+        return value
+
+    least = torch.optim.LBFGS([p_UK, q_VK, b_V], max_iter=500, tolerance_grad=1e-8, line_search_fn="strong_wolfe")
+    least.step(again)
+    user_U = torch.arange(TOY.train.n_users)
+    expected_UV = torch.log_softmax((p_UK @ q_VK.T + b_V).detach(), 1)
+    torch.testing.assert_close(torch.log_softmax(made.tastes(user_U), 1), expected_UV, atol=0.02, rtol=0)
+    free = taught(width=2, penalty=0.3, batches=3000)
+    assert made.tastes.b_V.abs().max() < 0.8 * free.tastes.b_V.abs().max(), "what is penalised is smaller"
 
 
 def test_every_slot_is_told_the_tastes_of_its_own_user() -> None:

@@ -20,6 +20,14 @@ def test_the_last_mask_moves_to_the_beginning() -> None:
     assert begun(asked, V).tolist() == begins
 
 
+def test_the_cells_of_a_recurrent_network_begin_within_one_by_the_root_of_the_width() -> None:
+    kind = backbone("gru4rec")
+    model = kind(kind.Config(width=64, length=5), V, seed=0)
+    drawn = torch.cat([each.detach().flatten() for name, each in model.named_parameters() if name.startswith("cells.")])
+    assert drawn.abs().max() <= 1 / 8
+    assert float(drawn.std()) == pytest.approx(1 / 8 / 3**0.5, rel=0.03), "that of a uniform law"
+
+
 @pytest.mark.parametrize("name", CAUSAL)
 def test_nothing_later_is_seen(name: str) -> None:
     model = network(name).eval()

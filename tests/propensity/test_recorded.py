@@ -211,6 +211,12 @@ def test_a_static_one_finds_the_mean_over_steps(shown: tuple[Scene, float]) -> N
     assert alike(found[:, 0], np.log(np.exp(true).mean(1))) > (0.95 if rate == 1 else 0.88)
 
 
+def test_a_penalty_holds_the_factors_back() -> None:
+    world = recording(1.0)
+    spread = [world.theta(world.model("recorded-static", penalty=penalty, **LEARNING))[0].std() for penalty in (1, 1e4)]
+    assert spread[1] < 0.7 * spread[0], "what items add for all is held back less"
+
+
 def test_moments_that_left_no_row_are_not_counted() -> None:
     """A limit: where 0.9 items are shown at a time and a tenth of them is kept, θ̂ is too large."""
     world = recording(0.1, -3.5)

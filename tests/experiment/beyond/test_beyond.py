@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
 from tests.experiment.reproduce.small import made_up, tiny_study, tiny_world
 from tests.pages import faults
@@ -66,6 +67,45 @@ def test_the_spread_of_worlds_is_told_from_that_of_replicates(two_worlds: Result
     assert noisy is not None
     assert noisy.replicates == pytest.approx(np.sqrt(np.var([-0.2, 0.0], ddof=1) / 2))
     assert noisy.worlds == 0, "the means of the worlds are equal"
+
+
+def test_what_replicates_add_to_the_spread_of_worlds_is_taken_off() -> None:
+    found = levels(
+        made_up({"naive": hits(2, 2, 2, 2), "itps": hits(8, 6, 3, 5), "ideal": hits(9, 9, 9, 9)}, worlds=2),
+        "itps",
+        RECALL,
+        1.0,
+    )
+    assert found is not None
+    within = np.var([0.6, 0.4], ddof=1)  # as in the other world, 0.1 and 0.3
+    assert found.replicates == pytest.approx(np.sqrt(within))
+    assert found.worlds == pytest.approx(np.sqrt(np.var([0.5, 0.2], ddof=1) - within / 2))
+
+
+def test_a_world_by_itself_has_the_interval_of_its_replicates() -> None:
+    results = made_up({"naive": hits(2, 2, 2), "itps": hits(3, 4, 5), "ideal": hits(8, 9, 8)})
+    (found,) = shares(results, RECALL)
+    (world,) = found.worlds
+    assert world is not None
+    expected = ratio_interval(np.array([0.1, 0.2, 0.3]), np.array([0.6, 0.7, 0.6]))
+    assert (world.low, world.high) == pytest.approx(expected)
+
+
+def test_tests_are_corrected_over_all_arms_and_severities() -> None:
+    """Alone ips is surely above naive; among three arms the smallest p counts threefold, and it is not."""
+    arms = {"ips": hits(4, 5, 4), "itps": hits(2, 3, 2), "corrected": hits(3, 2, 2)}
+    ends = {"naive": hits(2, 2, 2), "ideal": hits(8, 8, 8)}
+    raw = {
+        arm: ttest_1samp([len([r for r in each if r == HIT]) / 10 - 0.2 for each in ranks], 0).pvalue
+        for arm, ranks in arms.items()
+    }
+    alone = shares(made_up(ends | {"ips": arms["ips"]}), RECALL)[0]
+    assert alone.test.p == pytest.approx(raw["ips"])
+    assert alone.surely
+    together = {each.arm: each for each in shares(made_up(ends | arms), RECALL)}
+    assert together["ips"].test.p == pytest.approx(3 * raw["ips"])
+    assert together["itps"].test.p == pytest.approx(min(1, 2 * raw["itps"]))
+    assert not together["ips"].surely
 
 
 def test_the_reading_says_who_fell_below_naive_and_who_reached_the_aim(two_worlds: Results) -> None:
