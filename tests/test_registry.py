@@ -23,6 +23,8 @@ class Thing:
     weight: float = 1.0
     count: int = 1
     ripe: bool = True
+    stones: int | None = None
+    seed: int = 0
     name: ClassVar[str] = "{name}"
 """
 
@@ -86,28 +88,35 @@ def test_a_name_has_one_owner(fruit: Registry[Named]) -> None:
 
 
 def test_what_it_has_to_be_given_is_no_option(fruit: Registry[Named]) -> None:
-    assert fruit.options("apple") == ["weight", "count", "ripe"]
+    assert fruit.options("apple") == ["weight", "count", "ripe", "stones", "seed"]
 
 
 def test_values_are_checked_by_kind_before_anything_is_made(fruit: Registry[Named]) -> None:
-    fruit.check("apple", {"weight": 2, "ripe": False, "stranger": 1})
+    fruit.check("apple", {"weight": 2, "ripe": False, "stranger": 1, "seed": 2**63 - 1})
+    fruit.check("apple", {"stones": None})
+    fruit.check("apple", {"stones": 3})
     with pytest.raises(UnveilError, match=r"apple\.weight: not a valid value: found 'heavy', expected a number"):
         fruit.check("apple", {"ripe": False, "weight": "heavy"})
 
 
 def test_building_checks_options_by_name_and_kind(fruit: Registry[Named]) -> None:
     apple = fruit.build("apple", {"weight": 2, "ripe": False}, "core")
-    assert repr(apple) == "Thing(part='core', weight=2, count=1, ripe=False)"
+    assert repr(apple) == "Thing(part='core', weight=2, count=1, ripe=False, stones=None, seed=0)"
     for option, value, told in [
         (
             "wieght",
             1.0,
-            "unknown option of the fruit 'apple': found 'wieght', expected one of weight, count, ripe",
+            "unknown option of the fruit 'apple': found 'wieght', expected one of weight, count, ripe, stones, seed",
         ),
         ("weight", "heavy", "apple.weight: not a valid value: found 'heavy', expected a number"),
         ("weight", True, "apple.weight: not a valid value: found True, expected a number"),
         ("count", 1.5, "apple.count: not a valid value: found 1.5, expected a whole number"),
         ("ripe", 1, "apple.ripe: not a valid value: found 1, expected true or false"),
+        ("weight", None, "apple.weight: not a valid value: found 'none', expected a number"),
+        ("stones", 1.5, "apple.stones: not a valid value: found 1.5, expected a whole number"),
+        ("stones", "many", "apple.stones: not a valid value: found 'many', expected a whole number"),
+        ("seed", -1, "apple.seed: out of range: found -1, expected 0 or more"),
+        ("seed", 2**63, "apple.seed: out of range"),
         ("part", "core", "unknown option of the fruit 'apple': found 'part'"),
     ]:
         with pytest.raises(UnveilError, match=told):

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import Parameter, signature
 from pkgutil import iter_modules
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar, get_args
 
 from unveil.errors import UnveilError, unknown
 
@@ -16,6 +16,10 @@ class Named(Protocol):
 
     name: ClassVar[str]
 
+
+#: The kinds of values that are checked, as people call them; and what seeds stay below.
+_KINDS: Mapping[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_SEEDS = 2**63
 
 T = TypeVar("T", bound=Named)
 C = TypeVar("C", bound=Named)
@@ -81,9 +85,17 @@ class Registry(Generic[T]):
 
 
 def _check(option: Parameter, value: object, where: str) -> None:
-    """A value is of the kind of the option's default; whole numbers do for fractions."""
-    kind = type(option.default)
-    wanted = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}.get(kind)
-    fits = type(value) is kind or (kind is float and type(value) is int)
-    if wanted is not None and not fits:
-        raise UnveilError("not a valid value", where=where, found=value, expected=wanted)
+    """A value is of the kind of the option's default or, where that is None, of its type; whole numbers do for
+    fractions. A seed is one that every generator takes."""
+    optional = option.default is None
+    kind = (
+        next((each for each in get_args(option.annotation) if each in _KINDS), None)
+        if optional
+        else type(option.default)
+    )
+    fits = type(value) is kind or (kind is float and type(value) is int) or (optional and value is None)
+    if kind in _KINDS and not fits:
+        found = "none" if value is None else value
+        raise UnveilError("not a valid value", where=where, found=found, expected=_KINDS[kind])
+    if option.name == "seed" and isinstance(value, int) and not 0 <= value < _SEEDS:
+        raise UnveilError("out of range", where=where, found=value, expected="0 or more, below 2^63")

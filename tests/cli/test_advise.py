@@ -4,6 +4,8 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.simulation.rated import rated
+from unveil.cli.advise import clips_in
+from unveil.cli.study_options import named_in, numbers_in
 from unveil.data.sinks import write
 from unveil.simulation.choice.base import CHOICES
 from website.commands import commands
@@ -44,6 +46,11 @@ def test_advice_and_a_run_by_it(unveil: Command, log: Path, tmp_path: Path) -> N
         (("--clips", "0%"), "--clips: not a valid value: found '0%', expected a share of the events"),
         (("--severities", "one"), "--severities: not numbers: found 'one', expected numbers with commas"),
         (("--severities", ""), "there is no scenario to try"),
+        (("--severities", "1,1.0000001"), "--severities: too near to be told apart: found '1.0 and 1.0000001'"),
+        (("--implicit", "0.5,0.50000001"), "--implicit: too near to be told apart"),
+        (("--implicit", "0.5", "--world", "builtin"), "--implicit: a world that is given has a liking of its own"),
+        (("--estimators", "itps+clip=5%"), "--estimators: estimators are named alone here: found 'itps+clip=5%'"),
+        (("--propensities", ""), "--propensities: no propensity is named"),
         (("--choices", "rational"), "choice model"),
         (("--implicit", "1.5"), "--implicit: out of range: found 1.5, expected a share between 0 and 1"),
         (("--implicit", "half"), "--implicit: not numbers: found 'half'"),
@@ -73,3 +80,9 @@ def test_the_help_says_what_an_effort_does() -> None:
     assert "By default 5% (quick) or none, 2%, 10% (thorough)." in said["clips"]
     assert "joint-rated (quick) or all (thorough)." in said["propensities"]
     assert all(name in said["choices"].partition("By default")[0] for name in CHOICES)
+
+
+def test_what_is_said_twice_is_tried_once() -> None:
+    assert clips_in("none,5%,5.0%,0,0.5%") == ("", "5%", "0.5%")
+    assert numbers_in("1,1.0,3", "--severities") == (1.0, 3.0)
+    assert named_in("itps, itps,ever") == ("itps", "ever")

@@ -28,6 +28,15 @@ def test_describe_gives_the_rule_of_ties_where_there_are_some(unveil: Command, t
     ).out.replace("\n", " ")
 
 
+def test_a_log_in_which_nothing_was_taken_is_refused_for_that(unveil: Command, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    small_frame().with_columns(clicked=pl.lit(0)).write_csv(path)
+    for words in (("data", "describe"), ("train", "-o", tmp_path / "run")):
+        told = unveil(*words, path).failure()
+        assert f"{path}: nothing in the log was taken: found 'all {len(small_frame())} rows say" in told
+    assert not (tmp_path / "run").exists()
+
+
 def test_convert_writes_what_the_filters_leave(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     done = unveil("data", "convert", finished.log, "-o", tmp_path / "log.parquet", "--min-user", 6)
     assert done.code == 0, done.err

@@ -48,6 +48,12 @@ def test_what_few_rated_is_held_back_though_it_is_liked_alike() -> None:
     np.testing.assert_allclose(np.mean(found, 0), [1.4, 0.7], atol=0.1)
 
 
+def test_ratings_that_are_all_alike_are_refused() -> None:
+    log = replace(TOY.log, rating=np.full(len(TOY.log), 4.0, np.float32))
+    with pytest.raises(UnveilError, match=r"needs ratings that differ, and all are alike: found 4\.0\. Use 'ever'"):
+        build("ever-rated", {}, train=TOY.train, log=log)
+
+
 def ridge(train: Sequences, rating_N: NDArray[np.float64]) -> NDArray[np.float64]:
     """The users' and items' shares of the pairs' means, all at once: Σ w (z − a − b)² + 3 Σ a² + 3 Σ b² least."""
     z_N, V = (rating_N - rating_N.mean()) / rating_N.std(), train.n_items

@@ -1,5 +1,7 @@
 """Corrected, taught by each user's steady tastes: the loss by hand, level at the truth, and tastes that are found."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -110,7 +112,8 @@ def test_tastes_are_those_of_least_penalised_loss() -> None:
         return value
 
     least = torch.optim.LBFGS([p_UK, q_VK, b_V], max_iter=500, tolerance_grad=1e-8, line_search_fn="strong_wolfe")
-    least.step(again)
+    step: Callable[..., object] = least.step
+    step(again)
     user_U = torch.arange(TOY.train.n_users)
     expected_UV = torch.log_softmax((p_UK @ q_VK.T + b_V).detach(), 1)
     torch.testing.assert_close(torch.log_softmax(made.tastes(user_U), 1), expected_UV, atol=0.02, rtol=0)

@@ -145,11 +145,34 @@ def test_only_a_text_in_percent_is_a_share() -> None:
         ("itps+clip=200%", r"estimator\.clip: not a valid value: found '200%', expected a share of the events"),
         ("itps@popularity+exponent=x", r"itps\.exponent: not a valid value: found 'x', expected a number"),
         ("itps+self_normalised=1", r"itps\.self_normalised: not a valid value: found 1, expected true or false"),
+        ("itps+clip=nan", r"itps\.clip: out of range: found nan"),
+        ("corrected-taught@recorded+trust=2", r"corrected-taught\.trust: out of range: found 2"),
+        ("ever-rated+liking=-1", r"ever-rated\.liking: out of range: found -1"),
+        ("ever+seed=-1", r"ever\.seed: out of range: found -1"),
         ("itps@joint+propensity.blocks=x", r"joint-temporal\.blocks: not a valid value: found 'x'"),
+        ("itps@joint+propensity.blocks=0", r"joint-temporal\.blocks: out of range: found 0"),
+        ("itps@joint+propensity.penalty=-1", r"joint-temporal\.penalty: out of range: found -1"),
+        ("itps@joint-rated+propensity.sharpness=0", r"joint-rated-temporal\.sharpness: out of range: found 0"),
+        ("corrected@recorded+propensity.penalty=-1", r"recorded-temporal\.penalty: out of range: found -1"),
+        ("corrected@popularity+propensity.window=0", r"popularity-temporal\.window: out of range: found 0"),
+        ("itps@popularity+propensity.nonsense=1", "unknown option of the propensity 'popularity-temporal'"),
     ],
 )
-def test_values_of_the_wrong_kind_are_refused_when_the_plan_is_made(arm: str, says: str) -> None:
+def test_values_that_do_not_fit_are_refused_when_the_plan_is_made(arm: str, says: str) -> None:
     study = Study(data="builtin", preset="quick")
     with pytest.raises(UnveilError, match=says):
         Plan(study, estimators=("naive", arm))
     assert Plan(study, estimators=("naive", "itps@popularity+clip=5%+exponent=1")).estimators
+
+
+def test_two_words_for_one_arm_are_refused() -> None:
+    study = Study(data="builtin", preset="quick")
+    with pytest.raises(UnveilError, match=r"two arms are the same: found 'itps\+clip=0.02 and itps\+clip=2e-2'"):
+        Plan(study, estimators=("naive", "itps+clip=0.02", "itps+clip=2e-2"))
+    assert Plan(study, estimators=("naive", "itps", "itps")).arms[-2:] == ("naive", "itps")
+
+
+def test_severities_that_would_share_their_cells_are_refused() -> None:
+    with pytest.raises(UnveilError, match=r"--severity: too near to be told apart: found '1.0 and 1.0000001'"):
+        Plan(Study(data="builtin", preset="quick"), (1.0, 1.0000001))
+    assert Plan(Study(data="builtin", preset="quick"), (1.0, 1.00001)).severities

@@ -187,12 +187,14 @@ def looked_at(source: "LogSource", users: int, seed: int) -> tuple[int, float]:
 
 def propensities_in(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
     """Families of propensities; none: all. A name that nobody has is refused, those of an effort may come later."""
-    from unveil.errors import unknown
+    from unveil.errors import UnveilError, unknown
     from unveil.experiment.variants import families
 
     if text is None:
         return tuple(name for name in default if name in families())
     found = () if text == "all" else named_in(text)
+    if not found and text != "all":
+        raise UnveilError("no propensity is named", where="--propensities", expected="names of some, or all")
     for name in found:
         if name not in families():
             raise unknown("propensity", name, families())
@@ -200,13 +202,15 @@ def propensities_in(text: str | None, default: tuple[str, ...]) -> tuple[str, ..
 
 
 def clips_in(text: str) -> tuple[str, ...]:
-    """Shares of the events; 'none' and '0' are no clip."""
+    """Shares of the events, each once however it is written; 'none' and '0' are no clip."""
     from unveil.errors import UnveilError
     from unveil.estimators.clips import share_of
 
-    found = tuple("" if clip in ("none", "0") else clip for clip in named_in(text))
-    for clip in filter(None, found):
-        if share_of(clip, "--clips") is None:
+    found = []
+    for clip in named_in(text):
+        share = None if clip in ("none", "0") else share_of(clip, "--clips")
+        if share is None and clip not in ("none", "0"):
             expected = "a share of the events such as 5%, or none"
             raise UnveilError("not a valid value", where="--clips", found=clip, expected=expected)
-    return found
+        found.append("" if share is None else f"{100 * share:g}%")
+    return tuple(dict.fromkeys(found))

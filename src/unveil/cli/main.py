@@ -123,7 +123,10 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise SystemExit(_fail("stopped.", 128 + number))
 
 
-_SMALLER = "Take a smaller model (model.width, model.length, task.batch_size), a smaller log, or a larger machine."
+_SMALLER = (
+    "Take a smaller model (model.width, model.length, task.batch_size; the width of an estimator or a propensity), "
+    "a smaller log, or a larger machine."
+)
 
 
 def _is_of_memory(error: Exception) -> bool:

@@ -159,13 +159,13 @@ class StudyOptions:
 
 
 def named_in(text: str) -> tuple[str, ...]:
-    """Names with commas between."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    """Names with commas between, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def numbers_in(text: str, option: str) -> tuple[float, ...]:
-    """Numbers with commas between, as they were given to an option."""
+    """Numbers with commas between, as they were given to an option, each once."""
     try:
-        return tuple(map(float, named_in(text)))
+        return tuple(dict.fromkeys(map(float, named_in(text))))
     except ValueError:
         raise UnveilError("not numbers", where=option, found=text, expected="numbers with commas between") from None

@@ -24,8 +24,8 @@ class LogSource:
     repeats: Repeats = "keep"
 
     def read(self, *, even_one: bool = False) -> Interactions:
-        """The log as it is; see `Interactions.read`."""
-        return Interactions.read(
+        """The log as it is; see `Interactions.read`. One in which all was left has no histories, and is refused."""
+        log = Interactions.read(
             self.log,
             self.format,
             columns=self.columns,
@@ -34,6 +34,14 @@ class LogSource:
             query=self.query,
             even_one=even_one,
         )
+        if log.clicked is not None and len(log) and not log.clicked.any():
+            raise UnveilError(
+                "nothing in the log was taken",
+                where=self.log,
+                found=f"all {len(log):,} rows say that they were shown and left",
+                hint="Check which column says whether a row was taken: 'clicked', or what --clicked-col names.",
+            )
+        return log
 
     @property
     def filters(self) -> Filters:

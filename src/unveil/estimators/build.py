@@ -1,7 +1,8 @@
 """An estimator by its name, made from what it needs; and what its weights do to a sample."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -11,7 +12,7 @@ from unveil.estimators.base import ESTIMATORS, Estimator
 from unveil.estimators.doubly_robust import DoublyRobust
 from unveil.estimators.ideal import Truth
 from unveil.estimators.learning import Learns, blocks
-from unveil.propensity.base import PropensityModel
+from unveil.propensity.base import Kind, PropensityModel
 from unveil.propensity.weights import WeightDiagnostics, diagnose_parts
 
 
@@ -32,6 +33,24 @@ def build(
         hint = "Pass the training part (train=)."
         raise UnveilError(f"the estimator {name!r} learns from the training part, and none is given", hint=hint)
     return made.fit(train)
+
+
+@dataclass(frozen=True)
+class _StandIn:
+    """In the place of a propensity that is not there yet, for an estimator that is made to have its options checked."""
+
+    kind: Kind
+    name: str = "a stand-in"
+
+
+def refuse_options(name: str, options: Mapping[str, object]) -> None:
+    """Before anything is fitted or trained: options of an estimator that it does not have, or that are out of range."""
+    needs = ESTIMATORS[name].needs
+    if needs == "truth":
+        return
+    stand_ins: list[object] = [_StandIn(needs)] if needs in ("static", "temporal") else [None] * (needs == "ratings")
+    with suppress(AttributeError):  # of somebody's own that asks its parts for more when it is made: it has to wait
+        ESTIMATORS.build(name, options, *stand_ins)
 
 
 def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics | None:

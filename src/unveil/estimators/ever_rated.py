@@ -82,4 +82,7 @@ class EverRated(Ever):
         rating_N = np.full(1, np.nan) if self.log.rating is None else self.log.rating[train.event_N]
         if not np.isfinite(rating_N).all():
             raise UnveilError(f"the estimator {self.name!r} needs a rating of every event, and some are empty")
+        if rating_N.min() == rating_N.max():
+            problem = f"the estimator {self.name!r} needs ratings that differ, and all are alike"
+            raise UnveilError(problem, found=float(rating_N.min()), hint="Use 'ever', which needs none.")
         return np.asarray(rating_N, np.float64)

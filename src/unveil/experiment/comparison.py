@@ -1,6 +1,6 @@
 """What a comparison needs, looked at before any work is done: the naive loss, and for a gap the ideal one as well."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from unveil.errors import UnveilError
 from unveil.experiment.outcome import BASE, BOUND
@@ -12,6 +12,18 @@ def refuse_no_gap(arms: Sequence[str]) -> None:
     if not {BASE, BOUND} < found:
         expected = "naive, ideal and at least one between them"
         raise UnveilError("a gap has two ends", where="--estimators", found=", ".join(arms), expected=expected)
+
+
+def refuse_alike(numbers: Iterable[float], where: str) -> None:
+    """Cells and their luck go by six digits of such a number: two that share them would be one, counted twice."""
+    told: dict[str, float] = {}
+    for number in numbers:
+        other = told.setdefault(f"{number:g}", number)
+        if other != number:
+            expected = "numbers that differ in their first six digits"
+            raise UnveilError(
+                "too near to be told apart", where=where, found=f"{other} and {number}", expected=expected
+            )
 
 
 def refuse_no_gain(arms: Sequence[str]) -> None:

@@ -47,6 +47,15 @@ class Variant:
         return dict(self.options)
 
 
+def refuse_twins(arms: Iterable[str]) -> None:
+    """Two words for one arm: trained twice, it would be counted twice."""
+    words: dict[str, str] = {}
+    for arm in dict.fromkeys(arms):
+        other = words.setdefault(repr(Variant.of(arm)), arm)
+        if other != arm:
+            raise UnveilError("two arms are the same", found=f"{other} and {arm}", hint="Leave one of them out.")
+
+
 def with_propensity(arm: str, propensity: str) -> str | None:
     """The same arm told another propensity; None where it has one of its own, uses none, or there is none of its kind.
 

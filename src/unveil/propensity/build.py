@@ -1,6 +1,7 @@
 """A propensity model by its name, made from what is at hand and fitted on the training part."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -23,7 +24,20 @@ def build(
     settings = dict(options)
     if "window" in PROPENSITIES.options(name):
         settings.setdefault("window", window)
+        _refuse_no_window(f"{name}.window", settings["window"])
     return PROPENSITIES.build(name, settings, *parts(chosen, log, world)).fit(train)
+
+
+def refuse_options(name: str, options: Mapping[str, object]) -> None:
+    """Before anything is fitted: options of a propensity that it does not have, or that are out of range."""
+    _refuse_no_window(f"{name}.window", options.get("window"))
+    with suppress(AttributeError):  # one that asks its part for more when it is made has to wait
+        PROPENSITIES.build(name, options, *([] if PROPENSITIES[name].source == "nothing" else [None]))
+
+
+def _refuse_no_window(where: str, window: object) -> None:
+    if isinstance(window, int) and window < 1:
+        raise UnveilError("out of range", where=where, found=window, expected="at least 1, or none")
 
 
 def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposure | None) -> list[object]:
@@ -41,7 +55,7 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposu
         return [_given(rated, chosen, "a log with ratings", "Use timing or joint-temporal, which need none.")]
     if chosen.source == "impressions":
         shown = None if log is None or log.clicked is None or log.clicked.all() else log
-        hint = "Name the column that says whether a row was taken with --clicked-col."
+        hint = "Call the column that says whether a row was taken 'clicked', or name it where the log is read."
         return [_given(shown, chosen, "a log that also has what was shown and left", hint)]
     if chosen.source == "positions":
         placed = None if log is None or log.position is None else log

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
+from unveil.errors import UnveilError
 from unveil.propensity.base import Kind
 from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.factors import Factors, sigmoid
@@ -21,11 +22,27 @@ class Factored(ABC):
     Estimated from the last `window` training events of each user (None: all).
     """
 
+    name: ClassVar[str]
     kind: ClassVar[Kind]
     window: int | None
     blocks: int
     _blocks: Blocks
     _psi: Factors
+
+    def __post_init__(self) -> None:
+        """An option that is out of range is refused when one is made, before any work."""
+        for name in ("window", "blocks", "width", "batches"):
+            value = getattr(self, name, None)
+            if value is not None and value < 1:
+                self._refuse(name, "at least 1")
+        if not 0 <= getattr(self, "penalty", 0.0) < float("inf"):
+            self._refuse("penalty", "0 or more")
+        if not 0 < getattr(self, "sharpness", 1.0) < float("inf"):
+            self._refuse("sharpness", "above 0")
+
+    def _refuse(self, option: str, expected: str) -> None:
+        where, found = f"{self.name}.{option}", getattr(self, option)
+        raise UnveilError("out of range", where=where, found=found, expected=expected)
 
     def fit(self, train: Sequences) -> Self:
         """Estimate ψ."""

@@ -56,12 +56,9 @@ class Recorded(Factored):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.rate <= 1:
-            raise UnveilError("out of range", where=f"{self.name}.rate", found=self.rate, expected="above 0, at most 1")
-        for name in ("width", "batches"):
-            if getattr(self, name) < 1:
-                found = getattr(self, name)
-                raise UnveilError("out of range", where=f"{self.name}.{name}", found=found, expected="at least 1")
+            self._refuse("rate", "above 0, at most 1")
 
     def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
         if not left_for_training(self.log, train):

@@ -1,8 +1,7 @@
 """From a training part and a recipe to a trained model: the parts put together in one place."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from unveil.data.batches import ClozeTask
 from unveil.data.interactions import Interactions
@@ -28,7 +27,7 @@ from unveil.settings import plain
 from unveil.training.device import pick_device
 from unveil.training.distributed.team import SOLO, Team
 from unveil.training.progress import Watcher
-from unveil.training.recipe import AUTO, Recipe
+from unveil.training.recipe import AUTO, Recipe, named
 from unveil.training.trainer import Fitted, Keep, Trainer
 
 
@@ -96,7 +95,7 @@ def prepare(
     model = new_model(recipe, train.n_items)
     task = _task(train, recipe, model.task)
     propensity = propensity or propensity_of(train, recipe, log, world)
-    name, options = _named(recipe.estimator)
+    name, options = named(recipe.estimator)
     chosen = build_estimator(name, options, propensity=propensity, world=world, train=train, log=log)
     return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))
 
@@ -159,7 +158,7 @@ def propensity_of(
     name = propensity_name(recipe, world)
     if name is None:
         return None
-    _, options = _named(recipe.propensity)
+    _, options = named(recipe.propensity)
     return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
 
 
@@ -186,8 +185,3 @@ def reads_log(recipe: Recipe) -> bool:
     if name is None:
         return estimator(str(recipe.estimator["name"])).needs == "ratings"
     return PROPENSITIES[name].source not in ("nothing", "truth")
-
-
-def _named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    options = dict(choice)
-    return str(options.pop("name")), options

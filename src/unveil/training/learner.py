@@ -153,5 +153,6 @@ def _refuse_infinite(loss: float, epoch: int) -> None:
             "training diverged: the loss is not finite",
             where=f"epoch {epoch}",
             found=loss,
-            hint="Try a smaller training.lr, a smaller training.clip, warm-up, or a clip on the propensities.",
+            hint="Try a smaller training.lr, a smaller training.clip, warm-up, a clip on the propensities, or less "
+            "extreme options of the estimator or the propensity.",
         )

@@ -10,10 +10,12 @@ from pydantic import Field
 
 from unveil.errors import unknown
 from unveil.estimators.base import ESTIMATORS
+from unveil.estimators.build import refuse_options as refuse_estimator
 from unveil.estimators.clips import settled
 from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES
+from unveil.propensity.build import refuse_options as refuse_propensity
 from unveil.settings import changed, flattened, plain
 from unveil.training.config import TrainerConfig
 from unveil.training.presets import OF_NETWORK, PRESETS
@@ -57,16 +59,16 @@ class Recipe:
     training: TrainerConfig = field(default_factory=TrainerConfig)
 
     def __post_init__(self) -> None:
-        """A name that nobody knows, or a value of the wrong kind, is refused here: before a log is read, not after."""
+        """A name that nobody knows, or a value that does not fit, is refused here: before a log is read, not after."""
         for kind, known, choice in (
             ("estimator", list(ESTIMATORS), self.estimator),
             ("propensity", [AUTO, *PROPENSITIES], self.propensity),
         ):
             if choice.get("name") not in known:
                 raise unknown(kind, str(choice.get("name")), known)
-        ESTIMATORS.check(self.estimator["name"], settled(self.estimator))
+        refuse_estimator(*named(settled(self.estimator)))
         if self.propensity["name"] != AUTO:
-            PROPENSITIES.check(self.propensity["name"], self.propensity)
+            refuse_propensity(*named(self.propensity))
 
     @classmethod
     def preset(cls, name: str, model: str | None = None) -> Self:
@@ -78,6 +80,12 @@ class Recipe:
         flat = flattened(changes)
         name = flat.get("model.name", plain(self.model)["name"])
         return changed(replace(self, model=_as(self.model, str(name))), flat, where=where)
+
+
+def named(choice: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name of an estimator or a propensity, and its options."""
+    options = dict(choice)
+    return str(options.pop("name")), options
 
 
 def _as(config: NetworkConfig, name: str) -> NetworkConfig:

@@ -64,9 +64,10 @@ def test_failures_are_told_together_and_the_others_stay(tmp_path: Path) -> None:
     assert not list((tmp_path / "errors").iterdir())
 
 
-def test_a_damaged_cell_is_done_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ['{"square": 4', "{}", "[]", "null"])
+def test_a_damaged_cell_is_done_again(tmp_path: Path, damaged: str) -> None:
     run_grid([Toy(2)], store(tmp_path), Inline(), Silent())
-    (tmp_path / "cells" / "n2.json").write_text('{"square": 4')
+    (tmp_path / "cells" / "n2.json").write_text(damaged)
     engine = Counting()
     assert run_grid([Toy(2)], store(tmp_path), engine, Silent())["n2"]["square"] == 4
     assert engine.asked == ["n2"]

@@ -87,10 +87,11 @@ def test_every_proxy_is_named(study: RealStudy) -> None:
 
 
 def test_such_arms_are_trained_judged_and_shown(study: RealStudy, tmp_path: Path) -> None:
-    arms = ("naive", "ever", "tempered", "corrected@joint+strength=0.5")
+    arms = ("naive", "ever", "tempered", "itps+clip=20%", "corrected@joint+strength=0.5")
     found = answer(RealPlan(study, 1, arms), tmp_path / "run", Inline())
     assert found.results.trained == [*arms, "control"]
     assert found.results.cell(AS_IT_IS, arms[-1])["weights"] is None
+    assert found.results.cell(AS_IT_IS, "itps+clip=20%")["weights"]["clipped"] >= 0.2
     write(found, tmp_path / "run", ["unveil", "reproduce", "rq4"])
     for name in ("README.md", "index.html"):
         assert "corrected · joint · strength 0.5" in (tmp_path / "run" / name).read_text()

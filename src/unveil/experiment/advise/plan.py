@@ -14,6 +14,7 @@ from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.worlds import WorldsOfDraw
 from unveil.experiment.changes import refuse_unfit
+from unveil.experiment.comparison import refuse_alike
 from unveil.experiment.outcome import BASE, BOUND
 from unveil.simulation.choice.base import CHOICES
 
@@ -57,7 +58,9 @@ class AdvicePlan:
                 raise unknown("choice model", scenario.choice, CHOICES)
             if not 0 < scenario.severity < float("inf"):
                 raise UnveilError("the severity is out of range", found=scenario.severity, expected="above 0")
+        refuse_alike({scenario.severity for scenario in self.scenarios}, "--severities")
         for name in self.estimators:
+            _refuse_arm(name)
             estimator(name)
         if set(self.estimators) <= {BASE, BOUND}:
             raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
@@ -111,3 +114,15 @@ class AdvicePlan:
             for scenario in self.scenarios
             for arm in arms
         }
+
+
+def _refuse_arm(name: str) -> None:
+    """What other questions say in one word has options of its own here."""
+    if "@" in name or "+" in name:
+        raise UnveilError(
+            "estimators are named alone here",
+            where="--estimators",
+            found=name,
+            hint="Name propensities with --propensities, clips with --clips, and other options with "
+            "--set ESTIMATOR:estimator.NAME=VALUE.",
+        )

@@ -9,6 +9,7 @@ from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.changes import changes_of, refuse_unfit
+from unveil.experiment.comparison import refuse_alike
 from unveil.experiment.variants import TRUE, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
@@ -44,6 +45,12 @@ class AdviceStudy:
             raise unknown("way to fit a world", self.fit, RECIPES)
         for share in self.liked:
             refuse_no_share(share, "--implicit")
+        refuse_alike(self.liked, "--implicit")
+        if self.liked and self.world is not None:
+            problem = "a world that is given has a liking of its own, and none is to be declared"
+            raise UnveilError(
+                problem, where="--implicit", found=self.liked[0], hint="Leave out --implicit, or --world."
+            )
         if not 0 < self.impressions <= 1:
             found = self.impressions
             raise UnveilError("out of range", where="impressions", found=found, expected="above 0, at most 1")

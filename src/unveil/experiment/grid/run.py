@@ -6,7 +6,7 @@ from typing import Any
 from unveil.errors import UnveilError
 from unveil.experiment.grid.job import Done, Engine, Failed, Job
 from unveil.experiment.grid.progress import Watcher
-from unveil.experiment.grid.store import Store
+from unveil.experiment.grid.store import SECONDS, Store
 
 #: Reasons, and cells of each, that are told in one message.
 _TOLD = 3
@@ -40,7 +40,7 @@ def _do(left: Sequence[Job], total: int, store: Store, engine: Engine, watch: Wa
     try:
         for event in events:
             if isinstance(event, Done):
-                store.keep(event.key, {**event.result, "seconds": round(event.seconds, 3)})
+                store.keep(event.key, {**event.result, SECONDS: round(event.seconds, 3)})
                 done += 1
             elif isinstance(event, Failed):
                 failures.append(event)

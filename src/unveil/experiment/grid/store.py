@@ -18,6 +18,8 @@ from unveil.files import write_whole
 from unveil.training.identity import differences
 
 ABOUT = "run.json"
+#: What every result that is kept tells: how long it took.
+SECONDS = "seconds"
 Identity = Mapping[str, Any]
 
 
@@ -53,13 +55,12 @@ class Store:
             )
 
     def result(self, key: str) -> dict[str, Any] | None:
-        """The result of a cell that is done. One that was damaged is to be done again."""
+        """The result of a cell that is done. One that was damaged, or is none, is to be done again."""
         try:
-            return dict(json.loads(self._path(key).read_text(encoding="utf-8")))
-        except FileNotFoundError:
+            result = dict(json.loads(self._path(key).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError, RecursionError):
             return None
-        except (ValueError, TypeError, RecursionError):
-            return None
+        return result if SECONDS in result else None
 
     def keep(self, key: str, result: Mapping[str, Any]) -> None:
         """Write the result of a cell, whole or not at all."""
@@ -101,4 +102,5 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError, RecursionError, OSError) as error:
-        raise UnveilError(f"cannot be read: {error}", where=path) from None
+        hint = "Name a new folder; where this one's file can be had again, put it back, and the run goes on."
+        raise UnveilError(f"cannot be read: {error}", where=path, hint=hint) from None

@@ -12,7 +12,7 @@ from unveil.errors import UnveilError, unknown
 from unveil.experiment.propensities.score import Score, relevance_of_first, scored
 from unveil.experiment.propensities.truth import Truth
 from unveil.propensity.base import PROPENSITIES
-from unveil.propensity.build import build
+from unveil.propensity.build import build, refuse_options
 from unveil.settings import parsed
 from unveil.simulation.world import World
 
@@ -52,6 +52,9 @@ def score_all(
     """Fit each on the training part, as a training would, and score it at training events drawn at random."""
     asked = list(names or usable(log))
     refuse_stray(assignments, asked)
+    options = {name: _options(name, assignments) for name in asked}
+    for name in asked:
+        refuse_options(name, options[name])
     part = world.aligned_with(log)
     train = leave_one_out(Sequences.of(log)).train
     if not len(train):
@@ -60,7 +63,7 @@ def score_all(
     found = {}
     for name in asked:
         tell(name)
-        model = build(name, _options(name, assignments), train, log=log, world=part)
+        model = build(name, options[name], train, log=log, world=part)
         found[name] = scored(model, truth)
     naive = relevance_of_first(truth.log_taken(), truth.logit_MV)
     return Scores(found, len(truth.slots), part.n_items, len(train), part.severity, naive)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from unveil.errors import UnveilError
 from unveil.experiment.changes import refuse_unfit
+from unveil.experiment.comparison import refuse_alike
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.results import Place
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
 from unveil.experiment.trial import BASELINES
-from unveil.experiment.variants import estimators_of
+from unveil.experiment.variants import estimators_of, refuse_twins
 
 #: The paper's arms.
 ESTIMATORS = ("naive", "ips", "itps", "ideal")
@@ -33,8 +34,10 @@ class Plan:
         for severity in self.severities:
             if not 0 < severity < float("inf"):
                 raise UnveilError("the severity is out of range", found=severity, expected="a number above 0")
+        refuse_alike(self.severities, "--severity")
         if not self.estimators or not self.severities:
             raise UnveilError("nothing to compare", expected="at least one estimator and one severity")
+        refuse_twins(self.estimators)
         refuse_unfit(estimators_of(self.estimators), self.study.changes)
         for name in self.estimators:
             self.study.recipe(name, 0)

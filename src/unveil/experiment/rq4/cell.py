@@ -11,6 +11,7 @@ import torch
 from unveil.cores import threads
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.scorer import Scorer
+from unveil.experiment.clipping import resolved
 from unveil.experiment.costs import seconds_of
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import BASE, STANDARD
@@ -75,7 +76,7 @@ class RealCell:
         return Popularity.fit(bench.split.train)
 
     def _trained(self, bench: RealBench, tell: Tell) -> Mapping[str, Any]:
-        recipe = self.study.recipe(self.arm, self.replicate)
+        recipe = resolved(self.study.recipe(self.arm, self.replicate), bench.split.train, bench.log)
         ready, bench = prepare(bench.split.train, recipe, log=bench.log), bench.of_length(recipe.model.length)
         self.training.mkdir(parents=True, exist_ok=True)
         keep = Keep(self.training, resume=True, identity={"log": self.fingerprint})
