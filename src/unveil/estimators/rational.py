@@ -16,12 +16,12 @@ from unveil.propensity.base import PropensityModel
 @register
 @dataclass(frozen=True, eq=False)
 class RationalChoice:
-    """−log P(i) ≈ Σ_j a_j · softplus(f_j − f_i) with a_j = −log(1 − θ_sjt), up to what does not depend on f.
+    """Σ_j a_j · softplus(f_j − f_i) for −log P(i), with a_j = −log(1 − θ_sjt), up to what does not depend on f.
 
     The user takes the best of what is exposed, so P(i taken) = θ_i · Π_{j better than i} (1 − θ_j), and minus its
     logarithm is −log θ_i + Σ_{j: f_j > f_i} a_j. The step in f_j − f_i is made smooth by a softplus. An
     item that was surely shown and not taken counts fully against, one hardly shown hardly at all. The smooth loss is
-    least, at a slot, at f_i = log(P(i) / a_i): for such a user that is the order of tastes whatever θ is.
+    least, at a slot, where exp f_i ∝ P(i) / a_i: for such a user that is the order of tastes whatever θ is.
     """
 
     propensity: PropensityModel

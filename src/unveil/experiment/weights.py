@@ -69,9 +69,8 @@ def _weighting(
     split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
 ) -> Ready:
     """The run's own estimator, where it weights events by a propensity; else ITPS. Changed as asked, either way."""
-    own = recipe.changed(changes)
-    if estimator(own.estimator["name"]).needs in ("static", "temporal"):
-        ready = prepare(split.train, own, log=log, world=world)
+    if estimator(changes.get("estimator.name", recipe.estimator["name"])).needs in ("static", "temporal"):
+        ready = prepare(split.train, recipe.changed(changes), log=log, world=world)
         if ready.weights is not None:
             return ready
     asked = {name: value for name, value in changes.items() if name != "estimator.name"}

@@ -1,12 +1,12 @@
 """A propensity model by its name, made from what is at hand and fitted on the training part."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, unknown
 from unveil.propensity.base import PROPENSITIES, PropensityModel
+from unveil.propensity.factored import Factored
 from unveil.propensity.known import Exposure
 
 
@@ -29,10 +29,19 @@ def build(
 
 
 def refuse_options(name: str, options: Mapping[str, object]) -> None:
-    """Before anything is fitted: options of a propensity that it does not have, or that are out of range."""
+    """Before anything is fitted: options that a propensity does not have, of another kind, or out of range.
+
+    Ranges are known to those that are estimated from events; others look up what is written elsewhere when they are
+    made, and have to wait.
+    """
+    known, chosen = PROPENSITIES.options(name), PROPENSITIES[name]
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of the propensity {name!r}", option, known)
+    PROPENSITIES.check(name, options)
     _refuse_no_window(f"{name}.window", options.get("window"))
-    with suppress(AttributeError):  # one that asks its part for more when it is made has to wait
-        PROPENSITIES.build(name, options, *([] if PROPENSITIES[name].source == "nothing" else [None]))
+    if issubclass(chosen, Factored):
+        PROPENSITIES.build(name, options, *([] if chosen.source == "nothing" else [None]))
 
 
 def _refuse_no_window(where: str, window: object) -> None:
@@ -55,7 +64,7 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposu
         return [_given(rated, chosen, "a log with ratings", "Use timing or joint-temporal, which need none.")]
     if chosen.source == "impressions":
         shown = None if log is None or log.clicked is None or log.clicked.all() else log
-        hint = "Call the column that says whether a row was taken 'clicked', or name it where the log is read."
+        hint = "Call the column that says whether a row was taken 'clicked', or name it with --clicked-col where that is one."
         return [_given(shown, chosen, "a log that also has what was shown and left", hint)]
     if chosen.source == "positions":
         placed = None if log is None or log.position is None else log

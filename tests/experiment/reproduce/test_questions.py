@@ -201,7 +201,7 @@ def test_a_network_may_be_trained_for_other_epochs() -> None:
         ((), 120),
         (("model.name=bert4rec",), 120),
         (("model.name=sasrec",), 30),
-        (("model.name=gru4rec",), 120),  # how long it needs was not measured
+        (("model.name=gru4rec",), 45),
         (("model.name=sasrec", "training.epochs=7"), 7),
     ):
         recipe = Study(preset="converged", changes=changes).recipe("itps", 0)

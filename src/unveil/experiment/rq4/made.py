@@ -82,8 +82,9 @@ def _setting(arm: str, recipe: Recipe) -> list[Cell | str]:
     )
     rest = (network.dropout, task.mask_probability, recipe.training.epochs)
     known = ESTIMATORS.options(Variant.of(arm).estimator)
-    options = [
-        plain(float(recipe.estimator.get(name, default))) if name in known else "–"
+    options = (
+        recipe.estimator.get(name, default) if name in known else "–"
         for name, default in (("exponent", 1.0), ("clip", 0.0))
-    ]
-    return [named(arm), *(plain(value) for value in (*sizes, *rest)), *options]
+    )
+    told = (each if isinstance(each, str) else plain(float(each)) for each in options)  # a clip may be 5%
+    return [named(arm), *(plain(value) for value in (*sizes, *rest)), *told]
