@@ -64,7 +64,7 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposu
         return [_given(rated, chosen, "a log with ratings", "Use timing or joint-temporal, which need none.")]
     if chosen.source == "impressions":
         shown = None if log is None or log.clicked is None or log.clicked.all() else log
-        hint = "Call the column that says whether a row was taken 'clicked', or name it with --clicked-col where that is one."
+        hint = "Call the column that says whether a row was taken 'clicked', or name it (--clicked-col)."
         return [_given(shown, chosen, "a log that also has what was shown and left", hint)]
     if chosen.source == "positions":
         placed = None if log is None or log.position is None else log
