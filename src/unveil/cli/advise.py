@@ -203,14 +203,17 @@ def propensities_in(text: str | None, default: tuple[str, ...]) -> tuple[str, ..
 
 def clips_in(text: str) -> tuple[str, ...]:
     """Shares of the events, each once however it is written; 'none' and '0' are no clip."""
+    return tuple(dict.fromkeys(map(_clip, named_in(text))))
+
+
+def _clip(text: str) -> str:
     from unveil.errors import UnveilError
     from unveil.estimators.clips import share_of
 
-    found = []
-    for clip in named_in(text):
-        share = None if clip in ("none", "0") else share_of(clip, "--clips")
-        if share is None and clip not in ("none", "0"):
-            expected = "a share of the events such as 5%, or none"
-            raise UnveilError("not a valid value", where="--clips", found=clip, expected=expected)
-        found.append("" if share is None else f"{100 * share:g}%")
-    return tuple(dict.fromkeys(found))
+    if text in ("none", "0"):
+        return ""
+    share = share_of(text, "--clips")
+    if share is None:
+        expected = "a share of the events such as 5%, or none"
+        raise UnveilError("not a valid value", where="--clips", found=text, expected=expected)
+    return f"{100 * share:g}%"
