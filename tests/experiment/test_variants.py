@@ -34,6 +34,7 @@ def test_a_word_says_estimator_propensity_and_options() -> None:
 def test_a_word_is_said_as_people_say_it() -> None:
     assert named("itps@noisy:0.5+clip=5%") == "ITPS · noisy 0.5 · clip 5%"
     assert named("corrected@popularity") == "corrected · popularity"
+    assert named("itps+clip=5%+self_normalised=true") == "ITPS · clip 5% · self-normalised"
     assert named("ips") == "IPS"
 
 

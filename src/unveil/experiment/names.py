@@ -9,11 +9,17 @@ COLOURS = {"naive": 0, "ips": 1, "itps": 2, "ideal": 3, "control": 3, "corrected
 
 
 def named(arm: str) -> str:
-    """An arm as people write it; a variant with what is its own: ITPS · popularity · clip 5%."""
+    """An arm as people write it; a variant with what is its own: ITPS · popularity · clip 5% · self-normalised."""
     whole, *options = arm.split("+")
     name, *propensity = whole.split("@")
     own = [_NAMES.get(each, each.replace(":", " ")) for each in propensity]
-    return " · ".join([_NAMES.get(name, name), *own, *(each.replace("=", " ") for each in options)])
+    return " · ".join([_NAMES.get(name, name), *own, *map(_option, options)])
+
+
+def _option(option: str) -> str:
+    """clip=5% as clip 5%; one that is true by its name alone."""
+    key, _, value = option.partition("=")
+    return key.replace("_", "-") if value == "true" else f"{key} {value}"
 
 
 def listed(arms: Iterable[str]) -> str:

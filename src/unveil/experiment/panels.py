@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.
-_LOW, _HIGH = -0.6, 1.15
+_LOW, _HIGH = -0.6, 1.5
 _ROW_HEIGHT, _COLUMN_WIDTH = 0.95, 2.35
 _LABELS = 1.3  # inches for the names of the rows
 _REM_PER_INCH, _NARROWEST = 6.5, 0.7
