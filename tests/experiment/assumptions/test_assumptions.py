@@ -20,6 +20,9 @@ from unveil.experiment.assumptions.standing import Line, lines, standings
 from unveil.experiment.assumptions.words import reading, remarks
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.report import Figure, Note, Table
+from unveil.experiment.reproduce.catalogue import QUESTIONS
+from unveil.experiment.reproduce.plan import Plan
+from unveil.experiment.reproduce.run import answer
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source
 
@@ -216,6 +219,20 @@ def test_a_folder_lends_its_worlds(tiny: tuple[Survey, Path], tmp_path: Path) ->
     taken = run(other, tmp_path / "other", Inline(), take_from=folder)
     assert taken.made == 0
     assert taken.cells.keys() == other.cell_jobs(tmp_path).keys()
+
+
+def test_another_question_lends_the_cells_of_the_base(tiny: tuple[Survey, Path], tmp_path: Path) -> None:
+    """What is taken over is what would have been made; logs that the other question does not draw are not among it."""
+    found, study = tiny[0], tiny[0].plan.study
+    lent = Plan(study, (1.0,), replicates=1, estimators=("naive", "corrected", "corrected@popularity", "ideal"))
+    answer(QUESTIONS["beyond"], lent, tmp_path / "beyond", Inline())
+    taken = run(found.plan, tmp_path / "other", Inline(), take_from=tmp_path / "beyond")
+    assert taken.made == found.made - 4
+    for spot, each in taken.cells.items():
+        assert {**each, "seconds": 0} == {**found.cells[spot], "seconds": 0}
+    with pytest.raises(UnveilError, match=r"cells\.seed was 0 and is now 7"):
+        run(replace(found.plan, study=replace(study, seed=7)), tmp_path / "no", Inline(), take_from=tmp_path / "beyond")
+    assert not (tmp_path / "no").exists()
 
 
 def test_spots_name_every_cell(tiny: tuple[Survey, Path]) -> None:

@@ -116,6 +116,15 @@ class Assumptions:
         order = sorted(jobs, key=lambda at: (at.world, at.replicate, _log(at.point), -cost[at]))
         return {spot: jobs[spot] for spot in order}
 
+    def elsewhere(self, folder: Path) -> dict[str, str]:
+        """Cells → what other questions call them, in which choice and foresight are those of the base throughout."""
+        drawn_as_the_base = (self.base.choice, self.base.foresight)
+        return {
+            job.key: job.cell.key
+            for spot, job in self.cell_jobs(folder).items()
+            if (spot.point.choice, spot.point.foresight) == drawn_as_the_base
+        }
+
 
 def _log(point: Point) -> tuple[str, float, float]:
     """What the log of a point depends on."""

@@ -12,7 +12,7 @@ from unveil.experiment.grid.job import Engine
 from unveil.experiment.grid.progress import Silent, Watcher
 from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.results import Place, Results
-from unveil.experiment.reproduce.run import cells_depend_on, worlds_and_cells
+from unveil.experiment.reproduce.run import by_the_same_names, cells_depend_on, worlds_and_cells
 from unveil.experiment.reproduce.worlds import Source, adopt, refuse_more_than_one
 from unveil.locking import alone_in
 
@@ -52,18 +52,21 @@ class Survey:
 def run(
     plan: Assumptions, folder: Path, engine: Engine, *, watch: Watcher | None = None, take_from: Path | None = None
 ) -> Survey:
-    """Do what is left to do in `folder`, and give everything. A folder of the same study lends its worlds."""
+    """Do what is left to do in `folder`, and give everything. A folder of the same study lends its worlds
+    and, of another question, the cells whose users choose and are shown items as at the base point."""
     begun = time.monotonic()
     refuse_more_than_one(plan.study, plan.worlds)
     source = Source.of(plan.study)
     depends = cells_depend_on(plan.study, source)
     store = Store(folder, {"question": NAME, "format": FORMAT, "cells": depends})
+    if take_from is not None:
+        store.related(take_from)  # refused before the folder is begun
     store.open()
     with alone_in(folder):
         world_jobs, cell_jobs = plan.world_jobs(folder), plan.cell_jobs(folder)
         if take_from is not None:
-            keys = [*(job.key for job in world_jobs), *(job.key for job in cell_jobs.values())]
-            store.adopt(take_from, keys)
+            store.adopt(take_from, by_the_same_names(world_jobs, cell_jobs.values()))
+            store.adopt(take_from, plan.elsewhere(folder))
             adopt(take_from, folder, plan.worlds)
         worlds, cells, made = worlds_and_cells(world_jobs, cell_jobs, store, engine, watch or Silent())
     return Survey(plan, source, cells, worlds, time.monotonic() - begun, made)

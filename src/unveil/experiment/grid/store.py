@@ -85,10 +85,13 @@ class Store:
         source._refuse_other(other / ABOUT)
         return source
 
-    def adopt(self, other: Path, keys: list[str]) -> int:
-        """Take over what is missing here from a folder whose cells depend on the same; how many cells they were."""
+    def adopt(self, other: Path, keys: Mapping[str, str]) -> int:
+        """Take over what is missing here from a folder whose cells depend on the same; how many cells they were.
+
+        `keys`: what a cell is called here → what it is called there.
+        """
         source = self.related(other)
-        missing = {key: source.result(key) for key in keys if self.result(key) is None}
+        missing = {here: source.result(there) for here, there in keys.items() if self.result(here) is None}
         found = {key: result for key, result in missing.items() if result is not None}
         for key, result in found.items():
             self.keep(key, result)

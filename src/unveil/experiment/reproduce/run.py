@@ -1,7 +1,7 @@
 """Answering a question: worlds, then cells, then tables and pages. Every part is kept, and none is made twice."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,15 +63,16 @@ def answer(
     store.open()
     with alone_in(folder):
         if take_from is not None:
-            store.adopt(take_from, _keys(plan, folder))
+            store.adopt(take_from, by_the_same_names(plan.world_jobs(folder), plan.cell_jobs(folder).values()))
             adopt(take_from, folder, plan.worlds)
         worlds, results, made = _done(plan, store, engine, watch or Silent())
     return Answer(question, plan, source, results, worlds, time.monotonic() - begun, made)
 
 
-def _keys(plan: Plan, folder: Path) -> list[str]:
-    worlds, cells = plan.world_jobs(folder), plan.cell_jobs(folder).values()
-    return [*(job.key for job in worlds), *(job.key for job in cells)]
+def by_the_same_names(worlds: Iterable[WorldJob], cells: Iterable[Job]) -> dict[str, str]:
+    """Worlds and cells that another folder of the question has are called there as here."""
+    jobs: list[Job] = [*worlds, *cells]
+    return {job.key: job.key for job in jobs}
 
 
 def _done(plan: Plan, store: Store, engine: Engine, watch: Watcher) -> tuple[list[dict[str, Any]], Results, int]:
