@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 #: All that need no sampling, from the log at its word to the truth.
 ESTIMATORS = (
-    "naive,ips,itps,itps-shrunk,doubly-robust,corrected,rational,consideration,tempered,logit-adjustment,"
-    "ever,ever-rated,ideal"
+    "naive,ips,itps,itps-shrunk,doubly-robust,corrected,corrected-taught,rational,consideration,tempered,"
+    "logit-adjustment,ever,ever-rated,ideal"
 )
 
 

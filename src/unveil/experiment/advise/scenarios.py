@@ -64,7 +64,7 @@ EFFORTS = {
         clips=("5%",),
     ),
     "thorough": Effort(
-        about="six worlds, three kinds of users, three severities, ten estimators: an answer to act on",
+        about="six worlds, three kinds of users, three severities, eleven estimators: an answer to act on",
         users=2000,
         worlds=6,  # they are the units: with three, corrected for a hundred candidates, nothing could ever be sure
         replicates=1,
@@ -76,6 +76,7 @@ EFFORTS = {
             "itps-shrunk",
             "doubly-robust",
             "corrected",
+            "corrected-taught",
             "rational",
             "tempered",
             "logit-adjustment",

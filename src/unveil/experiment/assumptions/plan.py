@@ -22,6 +22,7 @@ ESTIMATORS = (
     "itps",
     "itps-shrunk",
     "corrected",
+    "corrected-taught",
     "rational",
     "consideration",
     "tempered",

@@ -1,0 +1,103 @@
+"""Shares of the gap that pages quote are those of the results that are kept beside them."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs import DOCS, ROOT
+
+RESULTS = DOCS / "results"
+#: What a row is called on the pages → its arm.
+ARMS = {
+    "IPS, true mean θ over the steps": "ips",
+    "ITPS, true θ": "itps",
+    "ITPS, self-normalised, true θ": "itps+self_normalised=true",
+    "ITPS, weights shrunk, true θ": "itps-shrunk",
+    "ITPS, popularity": "itps@popularity",
+    "doubly robust, true θ": "doubly-robust",
+    "corrected, true θ": "corrected",
+    "corrected, over a sample of 256 items, true θ": "corrected-sampled",
+    "corrected, θ learnt from a tenth of the impressions": "corrected@recorded",
+    "corrected, popularity": "corrected@popularity",
+    "corrected-taught, true θ": "corrected-taught",
+    "corrected-taught, θ learnt from a tenth of the impressions": "corrected-taught@recorded",
+    "consideration, true θ": "consideration",
+    "rational, true θ": "rational",
+    "tempered, true θ": "tempered",
+    "tempered, popularity": "tempered@popularity",
+    "logit adjustment, true mean θ over the steps": "logit-adjustment",
+    "ever, no θ": "ever",
+    "ever-rated, no θ": "ever-rated",
+    "`itps`, the paper's, true propensities": "itps",
+    "`corrected`, true propensities": "corrected",
+    "`corrected-taught`, true propensities": "corrected-taught",
+    "`corrected`, exposure learnt from a tenth of the impressions": "corrected@recorded",
+    "`ever-rated`, nothing known of exposure": "ever-rated",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of shares at p = 1 … 4: where it stands, and what it says."""
+
+    folder: str
+    protocol: str
+    label: str
+    cells: tuple[str, ...]
+
+
+def quoted(page: Path, first: str, folder_of: dict[str, str]) -> Iterator[Row]:
+    """The rows of all tables whose head is p = 1 … 4. A table belongs to the folder of its heading, or to the first."""
+    folder, protocol = first, ""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            folder, protocol = folder_of.get(line.lstrip("# "), first), ""
+            continue
+        label, *cells = (cell.strip() for cell in line.strip("|").split("|")) if line.startswith("|") else ("",)
+        if [*cells] == ["p = 1", "p = 2", "p = 3", "p = 4"]:
+            shares = label == "" or "gap closed" in label or label.startswith("the same against")
+            protocol = ("full" if "all items" in label else "uniform-100") if shares else ""
+        elif not cells:
+            protocol = ""
+        elif protocol and not label.startswith("-"):
+            yield Row(folder, protocol, label, tuple(cells))
+
+
+@cache
+def shares(folder: str) -> dict[tuple[str, str, float], dict[str, Any]]:
+    told = json.loads((RESULTS / folder / "results.json").read_text(encoding="utf-8"))["shares"]
+    ndcg = (each for each in told if (each["metric"], each["k"]) == ("NDCG", 10))
+    return {(each["estimator"], each["protocol"], each["severity"]): each["gap_closed"] for each in ndcg}
+
+
+def written(share: dict[str, Any], *, interval: bool) -> str:
+    mean, low, high = (
+        f"{100 * share[name]:.0f}".replace("-0", "0").replace("-", "−") for name in ("mean", "low", "high")
+    )
+    return f"{mean}% [{low}, {high}]" if interval else f"{mean}%"
+
+
+ROWS = [
+    *quoted(ROOT / "README.md", "beyond", {}),
+    *quoted(RESULTS / "README.md", "beyond", {"In one replicate": "beyond-one"}),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.folder}-{row.protocol}-{row.label}")
+def test_a_share_is_quoted_as_it_was_found(row: Row) -> None:
+    for severity, cell in enumerate(row.cells, start=1):
+        share = shares(row.folder)[ARMS[row.label], row.protocol, float(severity)]
+        said = re.sub(r"\*\*", "", cell)
+        assert said == written(share, interval="[" in said)
+
+
+def test_the_tables_are_found() -> None:
+    places = {(row.folder, row.protocol) for row in ROWS}
+    assert places == {(folder, protocol) for folder in ("beyond", "beyond-one") for protocol in ("uniform-100", "full")}
+    assert {ARMS[row.label] for row in ROWS} == set(ARMS.values())
