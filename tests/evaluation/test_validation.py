@@ -1,11 +1,14 @@
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from tests.data.logs import log_of
 from tests.evaluation.small import random_histories
 from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
 from unveil.data.splits import EvalCases, Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator
@@ -54,6 +57,31 @@ def test_no_test_event_can_be_reached(name: str) -> None:
     assert not test_event & set(histories[0].event_N.tolist())
     assert [part for part in reachable if isinstance(part, EvalCases)] == [split.valid]
     assert not any(isinstance(part, Split) for part in reachable)
+
+
+def test_takes_are_ranked_by_what_is_expected_to_be_taken() -> None:
+    """The shift is asked for at each case's own user and step, and added to all scores."""
+    split = SPLITS["in time"]
+    asked: list[Slots] = []
+
+    def towards_what_was_taken(slots: Slots) -> Tensor:
+        asked.append(slots)
+        return torch.nn.functional.one_hot(slots.item_M, split.whole.n_items).float()
+
+    scorer = Random(split.whole.n_items)  # between 0 and 1
+    validate = ValidationEvaluator.of(split, length=6)
+    assert validate(scorer) < 0.9
+    assert validate.explained_by(towards_what_was_taken)(scorer) == 1
+    cases, order = split.valid, np.lexsort
+    found = np.concatenate([torch.stack([s.user_M, s.item_M, s.step_M]).numpy() for s in asked], axis=1)
+    expected = np.stack([cases.user_C, cases.item_C, cases.step_C])
+    np.testing.assert_array_equal(found[:, order(found)], expected[:, order(expected)])
+
+
+def test_the_truth_is_ranked_by_scores_alone() -> None:
+    split = SPLITS["leave one out"]
+    validate = replace(ValidationEvaluator.of(split, length=6), of_takes=False)
+    assert validate.explained_by(lambda slots: torch.rand(len(slots), split.whole.n_items)) is validate
 
 
 def test_another_metric_and_protocol_can_be_chosen() -> None:

@@ -4,7 +4,7 @@ Shapes: M masked slots, D width, V items.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, Self
+from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -69,6 +69,14 @@ class Estimator(Protocol):
 
     def __call__(self, slots: Slots) -> Signal:
         """The signal at these slots."""
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """An estimator that explains a part of what was taken by something else than f, such as exposure."""
+
+    def offset(self, slots: Slots) -> Tensor:
+        """offset_MV with P(taken) ∝ exp(f + offset), or in the order of it: what it expects of a log, not of users."""
 
 
 ESTIMATORS: Registry[Estimator] = Registry("estimator", package="unveil.estimators", group="unveil.estimators")

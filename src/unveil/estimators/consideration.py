@@ -46,6 +46,10 @@ class Consideration:
         ones_M = torch.ones(len(slots), device=slots.item_M.device)
         return Signal(slots.item_M, ones_M, theta_MV=ByRows(slots, self.theta))
 
+    def offset(self, slots: Slots) -> Tensor:
+        """log θ, as in corrected: nearly what is taken, and no integral for every item."""
+        return self.theta(slots).log()
+
     def theta(self, slots: Slots) -> Tensor:
         """θ of every item at these slots, cut."""
         return self.propensity.of_all(slots).clamp(self.lowest, self.highest)

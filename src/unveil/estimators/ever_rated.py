@@ -60,14 +60,14 @@ class EverRated(Ever):
 
     def __call__(self, slots: Slots) -> Signal:
         """As ever, the item of the log with the shift."""
-        return replace(super().__call__(slots), offset_MV=ByRows(slots, self._shift) if self.balance else None)
+        return replace(super().__call__(slots), offset_MV=ByRows(slots, self.offset) if self.balance else None)
 
     def scores(self, user_M: Tensor) -> Tensor:
         """F_MV + liking · b_V."""
         return super().scores(user_M) + self.liking * self.b_V.to(user_M.device)
 
-    def _shift(self, slots: Slots) -> Tensor:
-        """The same row for every slot, as a view."""
+    def offset(self, slots: Slots) -> Tensor:
+        """The shift: the same row for every slot, as a view."""
         return self.shift_V.to(slots.item_M.device).expand(len(slots), -1)
 
     def _expected(self, train: Sequences) -> Tensor:

@@ -42,6 +42,10 @@ class RationalChoice:
         ones_M = torch.ones(len(slots), device=slots.item_M.device)
         return Signal(slots.item_M, ones_M, rival_MV=ByRows(slots, self.rivals))
 
+    def offset(self, slots: Slots) -> Tensor:
+        """log a: at its least the loss has P(taken) ∝ a · exp f."""
+        return self.rivals(slots).log()
+
     def rivals(self, slots: Slots) -> Tensor:
         """a of every item at these slots."""
         return -torch.log1p(-self.propensity.of_all(slots).clamp_max(self.highest))

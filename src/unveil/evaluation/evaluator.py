@@ -17,6 +17,7 @@ from torch import Tensor
 from unveil.data.batches import histories
 from unveil.data.indexing import gathered
 from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
 from unveil.data.splits import EvalCases
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
@@ -42,6 +43,14 @@ class Judge(Protocol):
         ...
 
 
+class Shift(Protocol):
+    """What is added to scores before they are ranked, at each case's own user and step."""
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """shift_BV."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluator:
     """Ranks each target under every protocol at once, and lists what would be recommended in its place.
@@ -62,6 +71,7 @@ class Evaluator:
     device: str = "cpu"
     judges: Mapping[str, Judge] = field(default_factory=dict)  # column such as "truth:Regret@10" → judge
     sharing: Sharing = EVERYTHING
+    shift: Shift | None = None  # None: scores are ranked as they are
 
     def __post_init__(self) -> None:
         if not len(self.cases):
@@ -169,12 +179,20 @@ class Evaluator:
         user_B, seen_B = self.cases.user_C[case_B], self.cases.seen_C[case_B]
         token_BL = histories(self.sequences, user_B, seen_B, self.length).to(self.device)
         scores_BV = checked_scores(scorer, token_BL, self.sequences.n_items)
+        if self.shift is not None:
+            scores_BV = scores_BV + self.shift(self._slots(case_B)).to(scores_BV.device)
         barred = self._barred(user_B, seen_B)
         found = {f"{name}:rank": self._ranked(name, case_B, scores_BV, barred) for name in protocols}
         if top:
             found["top"] = top_items(scores_BV, top, barred)
             found |= {name: judge(case_B, scores_BV, found["top"]) for name, judge in self.judges.items()}
         return found
+
+    def _slots(self, case_B: NDArray[np.int64]) -> Slots:
+        user_B, item_B, step_B = (
+            column_C[case_B] for column_C in (self.cases.user_C, self.cases.item_C, self.cases.step_C)
+        )
+        return Slots(self._tensor(user_B), self._tensor(item_B), self._tensor(step_B))
 
     def _barred(self, user_B: Index, seen_B: Index) -> tuple[Tensor, Tensor]:
         exclude = self.candidates.exclude_seen

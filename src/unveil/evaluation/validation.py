@@ -1,6 +1,6 @@
 """What a trainer or tuner is handed: validation cases and nothing later."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -9,7 +9,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.evaluation.candidates import FULL
-from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.evaluator import Evaluator, Shift
 from unveil.evaluation.metrics import RankMetric, metric
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.scorer import Scorer
@@ -28,6 +28,7 @@ class ValidationEvaluator:
     metric: RankMetric
     k: int = 10
     protocol: str = FULL
+    of_takes: bool = True  # targets are what was taken; else they are the truth of a world
 
     @classmethod
     def of(
@@ -62,6 +63,14 @@ class ValidationEvaluator:
             there = ", ".join(evaluator.candidates.protocols)
             raise UnveilError("no such protocol", found=protocol, expected=f"one of {there}")
         return cls(evaluator, chosen, k, protocol)
+
+    def explained_by(self, shift: Shift) -> Self:
+        """Takes ranked by what an estimator expects to be taken, scores + shift; the truth by scores alone.
+
+        What was taken is no measure of f where training holds that P(taken) ∝ exp(f + shift): the better f knows
+        tastes apart from exposure, the worse it predicts, by itself, what exposure let users take.
+        """
+        return replace(self, evaluator=replace(self.evaluator, shift=shift)) if self.of_takes else self
 
     def __call__(self, scorer: Scorer) -> float:
         """The metric on the validation cases, averaged over users."""

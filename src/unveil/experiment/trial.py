@@ -122,7 +122,7 @@ class Jury:
         )
         truth = replace(truth, judges=judges(world, true.test, TOP))
         chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
-        chosen = replace(chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH))
+        chosen = replace(chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH), of_takes=by_log)
         return cls(chosen, truth, standard)
 
     def judged(self, name: str, scorer: Scorer) -> Arm:

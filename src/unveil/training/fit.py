@@ -9,7 +9,7 @@ from unveil.data.next_item import NextItemTask
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
-from unveil.estimators.base import Estimator, estimator
+from unveil.estimators.base import Estimator, Explaining, estimator
 from unveil.estimators.build import build as build_estimator
 from unveil.estimators.build import parts as parts_of_estimator
 from unveil.estimators.build import weight_diagnostics
@@ -64,7 +64,12 @@ class Ready:
         watch: Watcher | None = None,
         team: Team = SOLO,
     ) -> Fitted:
-        """Train the model in place, and bring it home from wherever it was trained; the best weights are kept."""
+        """Train the model in place, and bring it home from wherever it was trained; the best weights are kept.
+
+        Which are best is told by the takes of the validation part, as the estimator explains them.
+        """
+        if validation is not None and isinstance(self.estimator, Explaining):
+            validation = validation.explained_by(self.estimator.offset)
         fitted = Trainer(self.recipe.training).fit(
             self.model,
             self.estimator,

@@ -24,7 +24,7 @@ from unveil.locking import alone_in
 from unveil.settings import plain
 
 #: Raised when the same settings no longer give the same cells.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,8 @@ class Objective:
         tells = log.propensity is not None or log.position is not None
         asked = reads_log(recipe) or not _DECIDE.isdisjoint(tried)
         logged = training_rows(log, split.train) if tells or asked else None
-        return cls(split.train.apart(), replace(validation, evaluator=contexts), recipe, logged, world)
+        validation = replace(validation, evaluator=contexts, of_takes=not truth)
+        return cls(split.train.apart(), validation, recipe, logged, world)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
