@@ -252,6 +252,22 @@ def test_a_world_is_used_and_its_log_is_not_called_a_proxy(unveil: Command, tmp_
     assert "`unveil propensity fit`" in warned
 
 
+def test_impressions_are_used_or_pointed_at_and_the_share_kept_is_said(unveil: Command, tmp_path: Path) -> None:
+    """A share that is wrong is found nowhere else: the training goes on, and does harm."""
+    world, log = tmp_path / "world", tmp_path / "log.csv"
+    World.builtin(WorldSpec(users=40, items=30, steps=15), seed=5).save(world)
+    drawn = unveil("world", "draw", world, "-o", log, "--impressions", "0.5")
+    assert "--set propensity.name=recorded-temporal --set propensity.rate=0.5" in drawn.out
+    recorded = ["-e", "corrected", "--set", "propensity.name=recorded-temporal", "--set", "propensity.batches=5"]
+    done = unveil("train", log, "-o", tmp_path / "a", *recorded, *QUICK)
+    assert "corrected, told recorded-temporal" in done.out
+    assert "only a share of them, say which: --set propensity.rate=0.1" in done.out
+    done = unveil("train", log, "-o", tmp_path / "b", *recorded, "--set", "propensity.rate=0.5", *QUICK)
+    assert "of which the log keeps 0.5 (propensity.rate)" in done.out
+    done = unveil("train", log, "-o", tmp_path / "c", "-e", "corrected", *QUICK)
+    assert "warning: this log keeps what was shown and left, which is not used here" in done.out
+
+
 def test_degenerate_weights_are_warned_of(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     arguments = ["-e", "ips", "--set", "estimator.exponent=0", *QUICK]
     done = unveil("train", finished.log, "-o", tmp_path / "run", *arguments)

@@ -209,3 +209,11 @@ def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: S
     (told,) = caution(Timing())
     assert "timing estimates it, assuming that tastes keep still" in told
     assert caution(None) == []
+
+
+def test_impressions_that_are_not_used_are_pointed_at() -> None:
+    unused, proxy = caution(TemporalPopularity(), shown=True)
+    assert "propensity.name=recorded-temporal learns exposure" in unused
+    assert "popularity stands in" in proxy
+    assert "propensity.name=recorded-static" in caution(StaticPopularity(), shown=True)[0]
+    assert caution(None, shown=True) == []

@@ -24,7 +24,7 @@ def folder(world: World, tmp_path: Path) -> Path:
 
 
 def test_a_loaded_world_is_the_one_that_was_saved(world: World, folder: Path) -> None:
-    loaded = World.load(folder)
+    loaded = World.load(str(folder))
     assert repr(loaded) == repr(world)
     assert loaded.origin == world.origin
     assert (loaded.users, loaded.items) == (world.users, world.items)

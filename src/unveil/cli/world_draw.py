@@ -96,6 +96,9 @@ def draw(
     write(log, output)
     left = "" if impressions is None else f", and {quantity(len(log.skipped()), 'impression')} of what was left"
     typer.echo(f"{output}: {log.interacted()}{left}, drawn from {source!r}")
+    if impressions is not None:
+        recorded = f"--set propensity.name=recorded-temporal --set propensity.rate={impressions:g}"
+        typer.echo(f"to learn exposure from what was left: unveil train {output} -e corrected {recorded}")
     if save_world is not None:
         source.save(save_world, overwrite=overwrite)
         typer.echo(f"{save_world}: that world; to train on its truth: unveil train {output} --world {save_world}")

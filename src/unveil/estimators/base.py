@@ -17,7 +17,7 @@ from unveil.estimators.forms import explained, pairwise, soft_cross_entropy
 from unveil.estimators.fused import ChunkLoss, by_slope, fused_loss
 from unveil.estimators.race import race
 from unveil.estimators.sample import Sample, sampled_loss
-from unveil.propensity.base import PropensityModel
+from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.registry import Registry
 
 #: What an estimator asks for beside the log: a propensity of one kind, ratings in it, or the truth of a world.
@@ -103,10 +103,12 @@ def refuse_other_kind(estimator: ByPropensity) -> None:
     """A static propensity where a temporal one is needed, or the reverse, is a mistake and no approximation."""
     given = estimator.propensity
     if given.kind != estimator.needs:
+        sibling = f"{given.name.removesuffix(f'-{given.kind}')}-{estimator.needs}"
+        instead = sibling if sibling in PROPENSITIES else f"popularity-{estimator.needs}"
         raise UnveilError(
             f"the estimator {estimator.name!r} needs a {estimator.needs} propensity, "
             f"and {given.name!r} is {given.kind}",
-            hint=f"Use a {estimator.needs} one, such as 'popularity-{estimator.needs}', or another estimator.",
+            hint=f"Use a {estimator.needs} one, such as {instead!r}, or another estimator.",
         )
 
 

@@ -8,6 +8,10 @@ _BETTER = (
     "propensities in the log (propensity.name=logged). With ratings, the estimator ever-rated needs none. `unveil "
     "advise LOG` tries what the log can give beside naive."
 )
+_UNUSED = (
+    "this log keeps what was shown and left, which is not used here: propensity.name=recorded-{kind} learns exposure "
+    "from it (propensity.rate says which share is kept), where several items are shown at a time."
+)
 _PROXY = (
     "popularity stands in for exposure: gains are under that proxy. Popularity is exposure × relevance: to correct by "
     f"it takes away what users like as well, and can do worse than naive. {_BETTER}"
@@ -19,8 +23,20 @@ def by_popularity(model: PropensityModel | None) -> bool:
     return isinstance(model, Popularity)
 
 
-def caution(model: PropensityModel | None) -> list[str]:
-    """One plain sentence where exposure was counted or estimated from what was taken; none where it was recorded."""
+def caution(model: PropensityModel | None, *, shown: bool = False) -> list[str]:
+    """What to beware of where exposure was counted or estimated from what was taken; nothing where it was recorded.
+
+    `shown`: the log keeps what was shown and left.
+    """
+    unused = [_UNUSED.format(kind=model.kind)] if shown and model is not None and not _recorded(model) else []
+    return [*unused, *_guessed(model)]
+
+
+def _recorded(model: PropensityModel) -> bool:
+    return not by_popularity(model) and not getattr(model, "assumes", "")
+
+
+def _guessed(model: PropensityModel | None) -> list[str]:
     if by_popularity(model):
         return [_PROXY]
     assumes = getattr(model, "assumes", "")

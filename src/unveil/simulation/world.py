@@ -196,8 +196,8 @@ class World:
         save(self, folder, overwrite=overwrite)
 
     @classmethod
-    def load(cls, folder: Path) -> "World":
+    def load(cls, folder: Path | str) -> "World":
         """Read a world folder."""
         from unveil.simulation.storage import load
 
-        return load(folder)
+        return load(Path(folder))

@@ -45,6 +45,7 @@ class Ready:
     propensity: PropensityModel | None  # None: the estimator does not weight by one
     model: Backbone
     weights: WeightDiagnostics | None
+    shown: bool = False  # the log keeps what was shown and left
 
     @property
     def by_proxy(self) -> bool:
@@ -54,7 +55,7 @@ class Ready:
     def warnings(self) -> list[str]:
         """Plain sentences where the weights or their source are doubtful."""
         told = [] if self.weights is None else self.weights.warnings()
-        return [*told, *caution(self.propensity)]
+        return [*told, *caution(self.propensity, shown=self.shown)]
 
     def fit(
         self,
@@ -102,7 +103,8 @@ def prepare(
     propensity = propensity or propensity_of(train, recipe, log, world)
     name, options = named(recipe.estimator)
     chosen = build_estimator(name, options, propensity=propensity, world=world, train=train, log=log)
-    return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots))
+    shown = log is not None and log.clicked is not None and not log.clicked.all()
+    return Ready(recipe, task, chosen, propensity, model, weight_diagnostics(chosen, task.slots), shown)
 
 
 def validation_of(

@@ -141,6 +141,21 @@ class Shown(Advice):
         return self.tried.looks
 
 
+class DrawnOnce(Shown):
+    """The first draw of each scenario alone."""
+
+    def values(self, figure: Figure) -> dict[str, Floats]:
+        return {arm: value[:, :, :1] for arm, value in super().values(figure).items()}
+
+
+def test_one_draw_is_no_advice(made: tuple[Tried, Path, list[str]]) -> None:
+    plan = replace(made[0].plan, worlds=1, replicates=1)
+    once = replace(made[0], plan=plan, candidates=Candidates(("naive", "ever"), ("ideal",)))
+    first, *_ = reading(DrawnOnce(once))
+    assert first.startswith("No advice yet: with one world and one draw in each scenario nothing can be told")
+    assert first.endswith("the highest mean is its own; until that is tested, use the naive loss.")
+
+
 def test_what_is_surely_below_naive_is_not_said_to_be_like_it(made: tuple[Tried, Path, list[str]]) -> None:
     first, *rest = reading(Shown(replace(made[0], candidates=Candidates(("naive", "ever"), ("ideal",)))))
     assert first == (

@@ -61,7 +61,7 @@ def test_a_setting_names_a_propensity_for_arms_that_name_none(study: RealStudy) 
         ("itps@noisy:0.5", "needs a world whose exposure is known"),
         ("ever-rated", "needs a log with ratings"),
         ("corrected@joint-rated", "needs a log with ratings"),
-        ("corrected@recorded", "shown and left"),
+        ("corrected@recorded", "shown and left.*`unveil data convert .*` has the options for it.*--clicked-col"),
     ],
 )
 def test_what_the_log_cannot_give_is_refused_before_anything_is_trained(
@@ -70,6 +70,15 @@ def test_what_the_log_cannot_give_is_refused_before_anything_is_trained(
     with pytest.raises(UnveilError, match=says):
         answer(RealPlan(study, 1, ("naive", arm)), tmp_path / "run", Inline())
     assert not (tmp_path / "run").exists()
+
+
+def test_without_naive_there_is_nothing_to_compare_with(study: RealStudy) -> None:
+    with pytest.raises(UnveilError) as refused:
+        RealPlan(study, 1, ("ever", "itps@joint"))
+    assert str(refused.value) == (
+        "the naive estimator is what all others are compared with: found 'ever, itps@joint'. "
+        "Add it: --estimators naive,ever,itps@joint."
+    )
 
 
 def test_every_proxy_is_named(study: RealStudy) -> None:

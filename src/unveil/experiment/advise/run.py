@@ -11,7 +11,14 @@ from unveil.experiment.advise.candidates import Candidates, family
 from unveil.experiment.advise.insisted import refuse_lacking
 from unveil.experiment.advise.plan import AdvicePlan, Draw
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.experiment.advise.source import Looks, has_ratings, read_shown, taken_again
+from unveil.experiment.advise.source import (
+    Looks,
+    has_ratings,
+    read_shown,
+    refuse_few_items,
+    refuse_no_impressions,
+    taken_again,
+)
 from unveil.experiment.advise.worlds import refuse_no_world, refuse_without_relevance
 from unveil.experiment.grid.job import Engine
 from unveil.experiment.grid.progress import Silent, Watcher
@@ -68,9 +75,12 @@ def advise(
     begun, say, watch = time.monotonic(), tell or _nothing, watch or Silent()
     shown = read_shown(plan.source, plan.study.users, plan.study.seed)
     refuse_no_world(plan.study)
+    refuse_no_impressions(shown, plan.study.impressions, plan.study.left)
     refuse_lacking(plan.insisted, shown, recorded=plan.study.left > 0)
     log = shown.interacted()
     refuse_without_relevance(log, plan.study)
+    if plan.study.world is None:
+        refuse_few_items(len(log.items), "what the users that are drawn took")
     store = Store(folder, identity(plan, log))
     store.open()
     with alone_in(folder):
@@ -81,6 +91,7 @@ def advise(
         probed = run_grid([probe], store, engine, watch, what="looks at propensities")[probe.key]
         chosen = plan.candidates(probed, rated=has_ratings(log))
         users, items, events = probed["size"]
+        refuse_few_items(items, "a log that was drawn from the world")
         jobs = plan.cell_jobs(folder, chosen.arms, (users, items, events))
         left = [job for job in jobs.values() if store.result(job.key) is None]
         say(_announced(plan, len(jobs), sum(job.cost for job in left), len(left), engine.workers()))

@@ -16,6 +16,8 @@ from unveil.propensity.examination.training import left_for_training
 _FEWEST = 3
 #: Fewer impressions tell nothing, and drawn logs that keep as many might keep none.
 _WORTH = 30
+#: Lists of so many items are judged.
+_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,31 @@ def left_behind(log: Interactions) -> float:
     train = leave_one_out(Sequences.of(log)).train
     left = left_for_training(log, train)
     return left / len(train) if left >= _WORTH else 0.0
+
+
+def refuse_no_impressions(log: Interactions, kept: float, left: float) -> None:
+    """Before any work is done: a share of the impressions that is kept, said of a log with none to learn from."""
+    if kept == 1 or left > 0:
+        return
+    rows = 0 if log.clicked is None else int((~log.clicked).sum())
+    raise UnveilError(
+        "the log has too little that was shown and left for this to matter",
+        where="--impressions",
+        found=f"{rows:,} such rows",
+        expected=f"at least {_WORTH} to learn from",
+        hint="Leave the option out, or name the column that says whether a row was taken with --clicked-col.",
+    )
+
+
+def refuse_few_items(items: int, whose: str) -> None:
+    """Before the first training: too few items to fill a list that is judged."""
+    if items < _LISTED:
+        raise UnveilError(
+            f"too few items to be ranked in {whose}",
+            found=items,
+            expected=f"at least {_LISTED}",
+            hint="Take more users with --users, or a log or world with more items.",
+        )
 
 
 def has_ratings(log: Interactions) -> bool:

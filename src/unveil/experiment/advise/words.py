@@ -49,6 +49,12 @@ def _advice(advice: Advice) -> str:
             f"Use {named(decision.chosen)}. Over {scenarios} it gains {plus(decision.gain)} in {HEADLINE.name} over "
             f"the naive loss{gap}."
         )
+    if advice.tried.plan.worlds * advice.tried.plan.replicates == 1:
+        return (
+            f"No advice yet: with one world and one draw in each scenario nothing can be told from chance. Ask for "
+            f"--replicates 3 or more; nothing is trained twice. Over {scenarios} the highest mean is "
+            f"{_highest(advice)}; until that is tested, use the naive loss."
+        )
     if decision.why == "naive is safer":
         return f"Use the naive loss. {_safer(advice, scenarios)}"
     return (

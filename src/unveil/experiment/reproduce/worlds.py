@@ -11,6 +11,7 @@ import numpy as np
 
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
+from unveil.data.sources.convert_first import convert_first
 from unveil.errors import UnveilError
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.study import Study
@@ -58,7 +59,8 @@ def _refuse_too_few(items: int, negatives: int) -> None:
 
 def read(data: str) -> Interactions:
     """The log that worlds are fitted to."""
-    return FILTERS(Interactions.read(data))
+    with convert_first(data):
+        return FILTERS(Interactions.read(data))
 
 
 def digest(folder: Path) -> str:

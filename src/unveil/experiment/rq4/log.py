@@ -6,6 +6,7 @@ from pathlib import Path
 from unveil.data.fetch.places import data_home
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
+from unveil.data.sources.convert_first import convert_first
 from unveil.errors import UnveilError
 from unveil.experiment.rq4.published import recognised
 
@@ -35,7 +36,9 @@ class LogChoice:
 
     def _raw(self) -> Interactions:
         by_hand = self.data == _BY_HAND and not Path(self.data).exists()
-        return Interactions.read(_put_by_hand() if by_hand else self.data)
+        path = _put_by_hand() if by_hand else self.data
+        with convert_first(path):
+            return Interactions.read(path)
 
 
 def _put_by_hand() -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil.data.interactions import Interactions
+from unveil.data.sources.convert_first import convert_first
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
@@ -43,7 +44,11 @@ class RealPlan:
         if self.replicates < 1:
             raise UnveilError("out of range", where="replicates", found=self.replicates, expected="at least 1")
         if BASE not in self.estimators:
-            raise UnveilError("the naive estimator is what all others are compared with", found=self.estimators)
+            raise UnveilError(
+                "the naive estimator is what all others are compared with",
+                found=", ".join(self.estimators),
+                hint=f"Add it: --estimators {','.join((BASE, *self.estimators))}.",
+            )
         refuse_unfit(estimators_of(self.estimators), self.study.changes)
         for arm in self.estimators:
             if estimator(Variant.of(arm).estimator).needs == "truth":
@@ -80,8 +85,9 @@ def answer(plan: RealPlan, folder: Path, engine: Engine, *, watch: Watcher | Non
     begun = time.monotonic()
     log, split = parts_of(plan.study.log)
     refuse_too_few_items(split, plan.study.negatives)
-    for arm in plan.estimators:
-        refuse_missing(plan.study.recipe(arm, 0), log)
+    with convert_first(plan.study.log.data):
+        for arm in plan.estimators:
+            refuse_missing(plan.study.recipe(arm, 0), log)
     store = Store(folder, identity(plan.study, log))
     store.open()
     with alone_in(folder):
