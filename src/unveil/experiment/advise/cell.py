@@ -126,14 +126,17 @@ class Probe:
 
     def run(self, tell: Tell) -> Mapping[str, Any]:
         """Build each once; and tell how large a drawn log is."""
-        world = self.study.number(0, self.scenario)
-        real = read_shown(self.source, self.study.users, self.study.seed)
-        log = drawn(self.study, self.folder, world, self.scenario, 0, self.study.left > 0).log
+        real, log = read_shown(self.source, self.study.users, self.study.seed), self.drawn()
         return {
             "real": self._refusals(real),
             "drawn": self._refusals(log),
             "size": [len(log.users), len(log.items), len(log.interacted())],
         }
+
+    def drawn(self) -> Interactions:
+        """The first log that is drawn from the first world."""
+        world = self.study.number(0, self.scenario)
+        return drawn(self.study, self.folder, world, self.scenario, 0, self.study.left > 0).log
 
     def _refusals(self, log: Interactions) -> Mapping[str, str]:
         window = self.study.recipe("naive", 0).model.length

@@ -87,11 +87,11 @@ def advise(
         worlds = _worlds(plan, store, engine, watch)
         probe = plan.probe(folder)
         if store.result(probe.key) is None:
+            refuse_few_items(len(probe.drawn().items), "a log that was drawn from the world")
             say("Finding out which propensities can be had, by fitting each of them to your log and to a drawn one.")
         probed = run_grid([probe], store, engine, watch, what="looks at propensities")[probe.key]
         chosen = plan.candidates(probed, rated=has_ratings(log))
         users, items, events = probed["size"]
-        refuse_few_items(items, "a log that was drawn from the world")
         jobs = plan.cell_jobs(folder, chosen.arms, (users, items, events))
         left = [job for job in jobs.values() if store.result(job.key) is None]
         say(_announced(plan, len(jobs), sum(job.cost for job in left), len(left), engine.workers()))

@@ -28,7 +28,7 @@ def caution(advice: Advice) -> str:
         f"Judged by {HEADLINE.name} of the true favourite among all items. Over {over}. Intervals are 95%, of the mean "
         f"over the scenarios that were tried, each counting alike; p-values are corrected (Holm) over the candidates. "
         f"{basis(advice)} The networks are those of the preset {plan.study.preset}, and the epoch that is kept "
-        f"is chosen by what was taken, as on the real log."
+        f"is chosen by what was taken, as the estimator explains it and as on the real log."
     )
 
 
