@@ -82,6 +82,28 @@ def test_a_folder_of_another_grid_is_refused_with_what_differs(tmp_path: Path) -
     store(tmp_path)
 
 
+def test_of_a_folder_of_another_question_nothing_else_is_said(tmp_path: Path) -> None:
+    store(tmp_path)
+    with pytest.raises(UnveilError) as refused:
+        Store(tmp_path, {"question": "rq9", "cells": {"alpha": 3, "seed": 2}}).open()
+    assert "another run: question was rq0 and is now rq9. Name another folder" in str(refused.value)
+
+
+def test_data_are_told_by_the_first_digits_of_their_fingerprint(tmp_path: Path) -> None:
+    Store(tmp_path, {"cells": {"data": "0123456789abcdef" * 4}}).open()
+    with pytest.raises(UnveilError, match=r"cells\.data was 01234567… and is now fedcba98…\. Name another"):
+        Store(tmp_path, {"cells": {"data": "fedcba9876543210" * 4}}).open()
+
+
+def test_what_is_left_unsaid_is_told_as_what_it_is(tmp_path: Path) -> None:
+    Store(tmp_path, IDENTITY, {"share": 0.1}).open()
+    assert "share" not in (tmp_path / "run.json").read_text()
+    said = {**IDENTITY["cells"], "share": 0.2}
+    with pytest.raises(UnveilError, match=r"another run: cells\.share was 0\.1 and is now 0\.2\."):
+        Store(tmp_path, {**IDENTITY, "cells": said}, {"share": 0.1}).open()
+    Store(tmp_path, {**IDENTITY, "cells": {**said, "share": 0.1}}, {"share": 0.1}).open()
+
+
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UnveilError, match="holds something else"):

@@ -25,3 +25,11 @@ def test_a_folder_that_cannot_be_taken_from_is_refused_before_another_is_begun(t
     with pytest.raises(UnveilError, match=r"belongs to another run: .*clip"):
         answer(RQ3(), plan, out, Inline(), take_from=tmp_path / "other")
     assert not out.exists()
+
+
+def test_settings_that_folders_leave_unsaid_are_told_as_their_defaults(tmp_path: Path) -> None:
+    plan = tiny_plan(tiny_world(tmp_path / "world"))
+    Store(tmp_path / "out", identity(RQ1(), plan, Source.of(plan.study))).open()
+    other = replace(plan, study=replace(plan.study, impressions=0.2))
+    with pytest.raises(UnveilError, match=r"another run: cells\.impressions was 0\.1 and is now 0\.2\."):
+        answer(RQ1(), other, tmp_path / "out", Inline())

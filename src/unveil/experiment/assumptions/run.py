@@ -12,7 +12,7 @@ from unveil.experiment.grid.job import Engine
 from unveil.experiment.grid.progress import Silent, Watcher
 from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.results import Place, Results
-from unveil.experiment.reproduce.run import by_the_same_names, cells_depend_on, worlds_and_cells
+from unveil.experiment.reproduce.run import UNSAID, by_the_same_names, cells_depend_on, worlds_and_cells
 from unveil.experiment.reproduce.worlds import Source, adopt, refuse_more_than_one
 from unveil.locking import alone_in
 
@@ -58,7 +58,7 @@ def run(
     refuse_more_than_one(plan.study, plan.worlds)
     source = Source.of(plan.study)
     depends = cells_depend_on(plan.study, source)
-    store = Store(folder, {"question": NAME, "format": FORMAT, "cells": depends})
+    store = Store(folder, {"question": NAME, "format": FORMAT, "cells": depends}, UNSAID)
     if take_from is not None:
         store.related(take_from)  # refused before the folder is begun
     store.open()

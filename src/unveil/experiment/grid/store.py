@@ -8,8 +8,9 @@ errors/KEY.txt why a cell failed, where that is not the user's doing
 """
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,23 @@ ABOUT = "run.json"
 #: What every result that is kept tells: how long it took.
 SECONDS = "seconds"
 Identity = Mapping[str, Any]
+#: A question by its name, before all that its cells depend on.
+_QUESTION = "question"
+#: Of data; nobody reads more of it than the beginning.
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
 class Store:
     """A folder that belongs to one grid, told by its `identity`.
 
-    What the cells depend on stands in the identity under `cells`; folders that agree in it may share them.
+    What the cells depend on stands in the identity under `cells`; folders that agree in it may share them. What is
+    not said there has the value that is `unsaid`.
     """
 
     folder: Path
     identity: Identity
+    unsaid: Identity = field(default_factory=dict)
 
     def open(self) -> None:
         """Take the folder into use, or refuse what is in it: strangers' files, or a grid of another identity."""
@@ -45,14 +52,20 @@ class Store:
             write_whole(path, json.dumps(self.identity, indent=1, ensure_ascii=False) + "\n")
 
     def _refuse_other(self, path: Path) -> None:
-        found = differences(_read(path), self.identity)
+        every = differences(self._in_full(_read(path)), self._in_full(self.identity))
+        found = [each for each in every if each[0] == _QUESTION] or every
         if found:
-            told = "; ".join(f"{name} was {before} and is now {after}" for name, before, after in found[:3])
+            told = "; ".join(f"{name} was {_short(before)} and is now {_short(after)}" for name, before, after in found[:3])
             raise UnveilError(
                 f"the folder belongs to another run: {told}{' and more' if len(found) > 3 else ''}",
                 where=self.folder,
                 hint="Name another folder, or repeat the command that began this one.",
             )
+
+    def _in_full(self, identity: Identity) -> Identity:
+        """With what it leaves unsaid."""
+        cells = identity.get("cells")
+        return {**identity, "cells": {**self.unsaid, **cells}} if isinstance(cells, Mapping) else identity
 
     def result(self, key: str) -> dict[str, Any] | None:
         """The result of a cell that is done. One that was damaged, or is none, is to be done again."""
@@ -81,7 +94,7 @@ class Store:
         """A folder whose cells depend on the same; any other is refused."""
         if not (other / ABOUT).is_file():
             raise UnveilError("there are no cells to take over", where=other, expected=f"a folder with a {ABOUT}")
-        source = Store(other, {**_read(other / ABOUT), "cells": self.identity["cells"]})
+        source = Store(other, {**_read(other / ABOUT), "cells": self.identity["cells"]}, self.unsaid)
         source._refuse_other(other / ABOUT)
         return source
 
@@ -99,6 +112,11 @@ class Store:
 
     def _path(self, key: str) -> Path:
         return self.folder / "cells" / f"{key}.json"
+
+
+def _short(value: str) -> str:
+    """As people tell fingerprints apart: by their first digits."""
+    return f"{value[:8]}…" if _FINGERPRINT.fullmatch(value) else value
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -99,7 +99,8 @@ CONVERGED = Preset(
     },
     _CLIPPED,
     # Every position of it is a slot: on one log at p = 2, one training each, validation NDCG@10 gains 0.001 at most
-    # after epoch 24 (naive .192 → .192, corrected .430 → .431) or 27 (ideal .562 → .563).
+    # after epoch 24 (naive .192 → .192, corrected .430 → .431) or 27 (ideal .562 → .563). That is the falling rate as
+    # well: with three times the epochs, or batches of 16, all losses gain, ideal most (docs/results, "beyond").
     # So is it with GRU4Rec, of one layer, which is slower to begin: on such a log at most 0.001 after epoch 39 of 45
     # (naive .170 → .170, corrected .386 → .388, ideal .602 → .602).
     of_network={

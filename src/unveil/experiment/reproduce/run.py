@@ -24,6 +24,9 @@ At = TypeVar("At")
 #: Raised when the same settings no longer give the same cells.
 FORMAT = 1
 
+#: What folders do not say of a study that has it so: those from before there were such settings stay what they are.
+UNSAID = {name: getattr(Study, name) for name in ("foresight", "epoch_by", "stars", "impressions")}
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -57,7 +60,7 @@ def answer(
     begun = time.monotonic()
     refuse_more_than_one(plan.study, plan.worlds)
     source = Source.of(plan.study)
-    store = Store(folder, identity(question, plan, source))
+    store = Store(folder, identity(question, plan, source), UNSAID)
     if take_from is not None:
         store.related(take_from)  # refused before the folder is begun
     store.open()
@@ -107,8 +110,4 @@ def identity(question: Question, plan: Plan, source: Source) -> dict[str, Any]:
 def cells_depend_on(study: Study, source: Source) -> dict[str, Any]:
     """The study, its data told by their content."""
     settings = plain(study) | {"data": source.fingerprint}
-    # Folders from before there were such stay what they are.
-    for name in ("foresight", "epoch_by", "stars", "impressions"):
-        if settings[name] == getattr(Study, name):
-            del settings[name]
-    return settings
+    return {name: value for name, value in settings.items() if name not in UNSAID or value != UNSAID[name]}
