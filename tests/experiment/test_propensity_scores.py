@@ -86,6 +86,17 @@ def test_an_option_of_a_propensity_that_is_not_scored_is_refused() -> None:
         score_all(TOY.world, TOY.log, ["damped-static"], ["damped:exponent=1"])
 
 
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [("exponent=1", " For example damped-static:exponent=1."), ("path=C:out", ""), ("damped-static", "")],
+)
+def test_an_option_says_of_which_propensity_it_is(typed: str, hint: str) -> None:
+    with pytest.raises(UnveilError) as refused:
+        score_all(TOY.world, TOY.log, ["timing", "damped-static"], [typed])
+    problem = f"--set: this option does not say of which propensity it is: found '{typed}'"
+    assert str(refused.value) == f"{problem}, expected PROPENSITY:NAME=VALUE.{hint}"
+
+
 def test_as_it_is_typed(tmp_path: Path) -> None:
     TOY.world.save(tmp_path / "world")
     write_log(TOY.log, tmp_path / "log.csv")
@@ -96,6 +107,7 @@ def test_as_it_is_typed(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "damped-temporal" in done.output
     assert "known-static" in done.output
+    assert "top: the 30 most relevant · taken: of the events" in " ".join(done.output.split())
     about = json.loads((tmp_path / "scores" / "scores.json").read_text())
     assert list(about["scores"]) == ["damped-temporal", "popularity-static", "known-static"]
     assert about["scores"]["known-static"]["top"] > about["scores"]["popularity-static"]["top"]

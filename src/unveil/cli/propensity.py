@@ -102,6 +102,9 @@ def print_table(shown: "PageTable", paragraphs: list[str]) -> None:
     for row in shown.rows:
         grid.add_row(*(cell.text if isinstance(cell, Cell) else cell for cell in row))
     console.print(grid)
+    legend = " · ".join(f"{column.title}: {column.about}" for column in shown.columns if column.about)
+    if legend:
+        console.print(legend, style="dim", highlight=False)
     for paragraph in paragraphs:
         console.print()
         console.print(paragraph, highlight=False)

@@ -98,9 +98,9 @@ def test_data_are_told_by_the_first_digits_of_their_fingerprint(tmp_path: Path) 
 def test_what_is_left_unsaid_is_told_as_what_it_is(tmp_path: Path) -> None:
     Store(tmp_path, IDENTITY, {"share": 0.1}).open()
     assert "share" not in (tmp_path / "run.json").read_text()
-    said = {**IDENTITY["cells"], "share": 0.2}
+    said = {"seed": 1, "preset": "quick"}
     with pytest.raises(UnveilError, match=r"another run: cells\.share was 0\.1 and is now 0\.2\."):
-        Store(tmp_path, {**IDENTITY, "cells": said}, {"share": 0.1}).open()
+        Store(tmp_path, {**IDENTITY, "cells": {**said, "share": 0.2}}, {"share": 0.1}).open()
     Store(tmp_path, {**IDENTITY, "cells": {**said, "share": 0.1}}, {"share": 0.1}).open()
 
 

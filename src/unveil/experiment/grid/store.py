@@ -55,7 +55,9 @@ class Store:
         every = differences(self._in_full(_read(path)), self._in_full(self.identity))
         found = [each for each in every if each[0] == _QUESTION] or every
         if found:
-            told = "; ".join(f"{name} was {_short(before)} and is now {_short(after)}" for name, before, after in found[:3])
+            told = "; ".join(
+                f"{name} was {_short(before)} and is now {_short(after)}" for name, before, after in found[:3]
+            )
             raise UnveilError(
                 f"the folder belongs to another run: {told}{' and more' if len(found) > 3 else ''}",
                 where=self.folder,

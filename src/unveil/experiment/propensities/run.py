@@ -70,10 +70,26 @@ def score_all(
 
 
 def refuse_stray(assignments: Sequence[str], names: Sequence[str]) -> None:
-    """An option of a propensity that is not scored would say nothing."""
+    """An option of a propensity that is not scored, or of none, would say nothing."""
     for text in assignments:
-        if (name := text.partition(":")[0]) not in names:
+        name, colon, _ = text.partition(":")
+        if not colon or "=" in name:
+            raise _of_none(text, names)
+        if name not in names:
             raise unknown("propensity that is scored", name, names)
+
+
+def _of_none(text: str, names: Sequence[str]) -> UnveilError:
+    """The error for an option that does not say whose it is; it suggests the first propensity that has such a one."""
+    option = text.partition("=")[0].strip()
+    whose = next((name for name in names if option in PROPENSITIES.options(name)), None)
+    return UnveilError(
+        "this option does not say of which propensity it is",
+        where="--set",
+        found=text,
+        expected="PROPENSITY:NAME=VALUE",
+        hint=f"For example {whose}:{text}." if whose else None,
+    )
 
 
 def _options(name: str, assignments: Sequence[str]) -> dict[str, object]:
