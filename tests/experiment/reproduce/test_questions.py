@@ -195,15 +195,16 @@ def test_a_single_arm_is_set_in_no_order() -> None:
     assert not any("order" in each and "world" not in each for each in others)
 
 
-def test_a_network_may_be_trained_for_other_epochs() -> None:
+def test_a_network_may_have_other_epochs_and_batches() -> None:
     """What a preset says of a network goes before what it says of all, and after it what the user says."""
-    for changes, epochs in (
-        ((), 120),
-        (("model.name=bert4rec",), 120),
-        (("model.name=sasrec",), 30),
-        (("model.name=gru4rec",), 45),
-        (("model.name=sasrec", "training.epochs=7"), 7),
+    for changes, epochs, batch in (
+        ((), 120, 64),
+        (("model.name=bert4rec",), 120, 64),
+        (("model.name=sasrec",), 24, 16),
+        (("model.name=gru4rec",), 45, 64),
+        (("model.name=sasrec", "training.epochs=7"), 7, 16),
+        (("model.name=sasrec", "task.batch_size=64"), 24, 64),
     ):
         recipe = Study(preset="converged", changes=changes).recipe("itps", 0)
-        assert (recipe.training.epochs, recipe.training.lr) == (epochs, 2e-3)
+        assert (recipe.training.epochs, recipe.task.batch_size, recipe.training.lr) == (epochs, batch, 2e-3)
         assert recipe.estimator["clip"] == 0.02

@@ -10,6 +10,7 @@ from unveil.errors import UnveilError
 from unveil.experiment.grid.inline import Inline
 from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.plan import Plan
+from unveil.experiment.reproduce.presets import PRESETS
 from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.rq3 import RQ3
 from unveil.experiment.reproduce.run import answer, identity
@@ -33,3 +34,19 @@ def test_settings_that_folders_leave_unsaid_are_told_as_their_defaults(tmp_path:
     other = replace(plan, study=replace(plan.study, impressions=0.2))
     with pytest.raises(UnveilError, match=r"another run: cells\.impressions was 0\.1 and is now 0\.2\."):
         answer(RQ1(), other, tmp_path / "out", Inline())
+
+
+def test_cells_of_a_preset_that_changed_since_are_neither_gone_on_with_nor_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = tiny_plan(tiny_world(tmp_path / "world"))
+    name = plan.study.preset
+    Store(tmp_path / "before", identity(RQ1(), plan, Source.of(plan.study))).open()
+    later = replace(PRESETS[name], revision=PRESETS[name].revision + 1)
+    monkeypatch.setattr("unveil.experiment.reproduce.presets.PRESETS", {**PRESETS, name: later})
+    changed = r"another run: cells\.preset_revision was 1 and is now 2\."
+    with pytest.raises(UnveilError, match=changed):
+        answer(RQ1(), plan, tmp_path / "before", Inline())
+    with pytest.raises(UnveilError, match=changed):
+        answer(RQ3(), plan, tmp_path / "after", Inline(), take_from=tmp_path / "before")
+    assert not (tmp_path / "after").exists()
