@@ -90,6 +90,7 @@ def test_compare_names_runs_apart_and_marks_the_best(
     assert sum(cell.endswith(("+", "*")) for cell in first[1:]) == 1
     falling = {line.split()[0] for line in done.out.splitlines() if "↓" in line.split()}
     assert falling == {"ARP@10", "Gini@10"}
+    assert done.out.splitlines()[-1].startswith("The targets are what users took")
     tests = pl.read_csv(tmp_path / "tests.csv")
     assert set(tests["a"]) == {names[0]}
     assert set(tests["b"]) == {names[1]}

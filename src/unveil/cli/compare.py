@@ -27,6 +27,7 @@ def compare(
     from unveil.experiment.compared.judgements import write
     from unveil.experiment.compared.runs import short_names
     from unveil.experiment.compared.side import Judgements
+    from unveil.experiment.compared.words import TARGETS
     from unveil.files import write_whole
 
     if output is not None:
@@ -39,6 +40,7 @@ def compare(
     elif output is not None:
         write(Judgements(judged, comparison), output, ["unveil", *sys.argv[1:]])
     print_comparison(comparison)
+    typer.echo(TARGETS)
     if output is not None and output.suffix != ".csv":
         typer.echo(f"open {output}")
 

@@ -44,7 +44,7 @@ def test_cells_of_a_preset_that_changed_since_are_neither_gone_on_with_nor_taken
     Store(tmp_path / "before", identity(RQ1(), plan, Source.of(plan.study))).open()
     later = replace(PRESETS[name], revision=PRESETS[name].revision + 1)
     monkeypatch.setattr("unveil.experiment.reproduce.presets.PRESETS", {**PRESETS, name: later})
-    changed = r"another run: cells\.preset_revision was 1 and is now 2\."
+    changed = rf"another run: cells\.preset was {name} and is now {name}, revision 2\."
     with pytest.raises(UnveilError, match=changed):
         answer(RQ1(), plan, tmp_path / "before", Inline())
     with pytest.raises(UnveilError, match=changed):

@@ -10,11 +10,11 @@ from unveil.experiment.compared.side import Side
 from unveil.experiment.dial import Point
 
 _FULL = "full"
-CAUTION = (
+TARGETS = (
     "The targets are what users took, and to be taken an item had to be shown: a run that corrects for exposure may "
-    "lose here and still be nearer to what users would like. Intervals are over users; another seed would give other "
-    "models."
+    "lose here and still be nearer to what users would like."
 )
+CAUTION = f"{TARGETS} Intervals are over users; another seed would give other models."
 
 
 def reading(report: Report) -> list[str]:

@@ -25,6 +25,10 @@ class Preset:
     of_network: Mapping[str, Settings] = field(default_factory=dict)  # where a network wants something else
     revision: int = 1  # raised when its settings change: cells of an earlier one are not gone on with
 
+    def called(self, name: str) -> str:
+        """The name that tells it from what it was before."""
+        return name if self.revision == 1 else f"{name}, revision {self.revision}"
+
     def settings(self, estimator: str, network: str | None = None) -> dict[str, Any]:
         """Everything that the preset says of an estimator on a network, by dotted names; BERT4Rec if none is named."""
         shared = {**ALWAYS, **self.shared, **self.of_network.get(network or "bert4rec", {})}

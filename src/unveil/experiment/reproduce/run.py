@@ -11,7 +11,6 @@ from unveil.experiment.grid.progress import Silent, Watcher
 from unveil.experiment.grid.run import run_grid
 from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.plan import Plan
-from unveil.experiment.reproduce.presets import Preset
 from unveil.experiment.reproduce.question import Question
 from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.study import Study
@@ -26,9 +25,7 @@ At = TypeVar("At")
 FORMAT = 1
 
 #: What folders do not say of a study that has it so: those from before there were such settings stay what they are.
-UNSAID = {name: getattr(Study, name) for name in ("foresight", "epoch_by", "stars", "impressions")} | {
-    "preset_revision": Preset.revision
-}
+UNSAID = {name: getattr(Study, name) for name in ("foresight", "epoch_by", "stars", "impressions")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +108,6 @@ def identity(question: Question, plan: Plan, source: Source) -> dict[str, Any]:
 
 
 def cells_depend_on(study: Study, source: Source) -> dict[str, Any]:
-    """The study, its data told by their content, its preset by its revision as well."""
-    settings = plain(study) | {"data": source.fingerprint, "preset_revision": study.training.revision}
+    """The study, its data told by their content, its preset as it is now."""
+    settings = plain(study) | {"data": source.fingerprint, "preset": study.training.called(study.preset)}
     return {name: value for name, value in settings.items() if name not in UNSAID or value != UNSAID[name]}
