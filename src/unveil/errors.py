@@ -44,16 +44,24 @@ class UnveilWarning(UserWarning):
 def unknown(
     what: str, name: str, known: Iterable[str], *, where: object = None, near: Iterable[str] = ()
 ) -> UnveilError:
-    """The error for a name that nobody knows; it suggests the nearest of those that are known, or of those `near`."""
+    """The error for a name that nobody knows; it suggests all known names, or those `near`, that begin with it, or
+    else the nearest one."""
     names = list(known)
-    closest = get_close_matches(name, [*names, *near], n=1)
+    every = list(dict.fromkeys([*names, *near]))
+    meant = [each for each in every if name and each.startswith(name)] or get_close_matches(name, every, n=1)
     return UnveilError(
         f"unknown {what}",
         where=where,
         found=name,
         expected=f"one of {', '.join(names)}" if names else "none: it takes no options",
-        hint=f"Did you mean {closest[0]!r}?" if closest else None,
+        hint=f"Did you mean {' or '.join(map(repr, meant))}?" if meant else None,
     )
+
+
+def refuse_unless(valid: bool, where: str, found: object, expected: str) -> None:
+    """A setting out of its range is refused by name."""
+    if not valid:
+        raise UnveilError("out of range", where=where, found=found, expected=expected)
 
 
 def _shown(value: object, longest: int = 80) -> str:

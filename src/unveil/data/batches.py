@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.bits import Bits
-from unveil.data.rows import Batch, OverRows, Rows, refuse_unless
+from unveil.data.rows import Batch, OverRows, Rows
 from unveil.data.sequences import BLOCK, Sequences
 from unveil.data.tokens import histories, mask_token, n_tokens, pad_token, tokens_of
+from unveil.errors import refuse_unless
 
 __all__ = ["Batch", "ClozeTask", "histories", "mask_token", "n_tokens", "pad_token", "tokens_of"]
 

@@ -18,7 +18,7 @@ from unveil.data.mapped import release
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.tokens import pad_token, places
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 
 #: Rows read from the disk before their pages are let go: the system loads some 64 KiB about each.
 _HELD = 1024
@@ -213,9 +213,3 @@ class OverRows:
     def slots(self) -> Slots:
         """Every event that can be asked for, as one set of slots: what weights are diagnosed on."""
         return AllSlots(self.rows)
-
-
-def refuse_unless(valid: bool, name: str, found: float, expected: str) -> None:
-    """A setting out of its range is refused by name."""
-    if not valid:
-        raise UnveilError("out of range", where=name, found=found, expected=expected)

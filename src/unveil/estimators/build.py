@@ -9,8 +9,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Estimator
-from unveil.estimators.doubly_robust import DoublyRobust
 from unveil.estimators.ideal import Truth
+from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.learning import Learns, blocks
 from unveil.propensity.base import Kind, PropensityModel
 from unveil.propensity.weights import WeightDiagnostics, diagnose_parts
@@ -57,13 +57,14 @@ def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics 
     """What the estimator's weights do to these slots; None where they do not come from a propensity."""
     if estimator.needs not in ("static", "temporal") or not len(slots):
         return None
-    if not estimator(slots.part(0, 1)).weighted:
+    first = estimator(slots.part(0, 1))
+    if not first.weighted:
         return None
     parts = (estimator(part).weight_M for part in blocks(slots))
     found = diagnose_parts(parts, getattr(estimator, "ceiling", float("inf")))
-    if not isinstance(estimator, DoublyRobust):
+    if first.imputed_MV is None or not isinstance(estimator, InversePropensity):
         return found
-    # What the imputation leaves of a weight is below the ceiling even where its propensity was clipped.
+    # What an imputation leaves of a weight is below the ceiling even where its propensity was clipped.
     whole = diagnose_parts((estimator.inverse(part) for part in blocks(slots)), estimator.ceiling)
     return replace(found, clipped=whole.clipped)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, refuse_other_kind, register
 from unveil.estimators.by_rows import ByRows
 from unveil.propensity.base import PropensityModel
@@ -34,11 +34,8 @@ class Consideration:
     self_normalised: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.lowest <= self.highest < 1:
-            found = f"{self.lowest:g} and {self.highest:g}"
-            raise UnveilError(
-                "out of range", where=f"{self.name}.lowest, highest", found=found, expected="0 < lowest ≤ highest < 1"
-            )
+        valid, found = 0 < self.lowest <= self.highest < 1, f"{self.lowest:g} and {self.highest:g}"
+        refuse_unless(valid, f"{self.name}.lowest, highest", found, "0 < lowest ≤ highest < 1")
         refuse_other_kind(self)
 
     def __call__(self, slots: Slots) -> Signal:

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.by_rows import ByRows
-from unveil.estimators.ever import check
 from unveil.estimators.offset import PropensityOffset
 from unveil.estimators.steady_tastes import SteadyTastes
 
@@ -39,10 +39,10 @@ class CorrectedTaught(PropensityOffset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(f"{self.name}.trust", self.trust, 0 <= self.trust <= 1, "between 0 and 1")
-        check(f"{self.name}.penalty", self.penalty, 0 <= self.penalty < float("inf"), "0 or more")
+        refuse_unless(0 <= self.trust <= 1, f"{self.name}.trust", self.trust, "between 0 and 1")
+        refuse_unless(0 <= self.penalty < float("inf"), f"{self.name}.penalty", self.penalty, "0 or more")
         for name in ("width", "batches"):
-            check(f"{self.name}.{name}", getattr(self, name), getattr(self, name) >= 1, "at least 1")
+            refuse_unless(getattr(self, name) >= 1, f"{self.name}.{name}", getattr(self, name), "at least 1")
 
     def fit(self, train: Sequences) -> Self:
         """Learn what each user likes."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.by_rows import ByRows
 from unveil.estimators.imputation import Transitions
@@ -39,10 +39,8 @@ class DoublyRobust(InversePropensity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.trust <= 1:
-            raise UnveilError("out of range", where=f"{self.name}.trust", found=self.trust, expected="between 0 and 1")
-        if not 0 < self.backing < float("inf"):
-            raise UnveilError("out of range", where=f"{self.name}.backing", found=self.backing, expected="above 0")
+        refuse_unless(0 <= self.trust <= 1, f"{self.name}.trust", self.trust, "between 0 and 1")
+        refuse_unless(0 < self.backing < float("inf"), f"{self.name}.backing", self.backing, "above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Count what follows what."""

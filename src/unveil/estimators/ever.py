@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.by_rows import ByRows
 from unveil.estimators.taken_sets import TakenSets
@@ -42,12 +42,12 @@ class Ever:
     sets: TakenSets = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check(f"{self.name}.unseen", self.unseen, 0 < self.unseen <= 1, "above 0, at most 1")
-        check(f"{self.name}.width", self.width, self.width >= 1, "at least 1")
-        check(f"{self.name}.trust", self.trust, 0 <= self.trust <= 1, "between 0 and 1")
+        refuse_unless(0 < self.unseen <= 1, f"{self.name}.unseen", self.unseen, "above 0, at most 1")
+        refuse_unless(self.width >= 1, f"{self.name}.width", self.width, "at least 1")
+        refuse_unless(0 <= self.trust <= 1, f"{self.name}.trust", self.trust, "between 0 and 1")
         for name in ("penalty", "temperature"):
             value = getattr(self, name)
-            check(f"{self.name}.{name}", value, 0 < value < float("inf"), "above 0")
+            refuse_unless(0 < value < float("inf"), f"{self.name}.{name}", value, "above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Learn the sets."""
@@ -71,9 +71,3 @@ class Ever:
     def scores(self, user_M: Tensor) -> Tensor:
         """F_MV of these users."""
         return self.sets(user_M)
-
-
-def check(where: str, found: object, valid: bool, expected: str) -> None:
-    """Refuse an option that is out of its range."""
-    if not valid:
-        raise UnveilError("out of range", where=where, found=found, expected=expected)

@@ -11,10 +11,10 @@ from torch import Tensor
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.by_rows import ByRows
-from unveil.estimators.ever import Ever, check
+from unveil.estimators.ever import Ever
 from unveil.estimators.item_liking import item_liking
 from unveil.estimators.learning import BLOCK
 
@@ -48,7 +48,7 @@ class EverRated(Ever):
         super().__post_init__()
         for name in ("liking", "balance"):
             value = getattr(self, name)
-            check(f"{self.name}.{name}", value, 0 <= value < float("inf"), "0 or more")
+            refuse_unless(0 <= value < float("inf"), f"{self.name}.{name}", value, "0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Learn the sets, the items' liking, and what was taken more often than it is liked."""

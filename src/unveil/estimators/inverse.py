@@ -6,7 +6,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, refuse_other_kind
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import inverse
@@ -27,12 +27,11 @@ class InversePropensity:
 
     name: ClassVar[str]
     needs: ClassVar[Need]
+    cuts: ClassVar[bool] = False  # whether it finds by itself where to cut its weights, and needs no clip
 
     def __post_init__(self) -> None:
-        if not 0 <= self.clip <= 1:
-            raise UnveilError("out of range", where=f"{self.name}.clip", found=self.clip, expected="between 0 and 1")
-        if not 0 <= self.exponent < float("inf"):
-            raise UnveilError("out of range", where=f"{self.name}.exponent", found=self.exponent, expected="0 or more")
+        refuse_unless(0 <= self.clip <= 1, f"{self.name}.clip", self.clip, "between 0 and 1")
+        refuse_unless(0 <= self.exponent < float("inf"), f"{self.name}.exponent", self.exponent, "0 or more")
         refuse_other_kind(self)
 
     @property

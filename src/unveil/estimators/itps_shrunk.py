@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.itps import ITPS
@@ -33,12 +33,12 @@ class ShrunkITPS(InversePropensity):
 
     name: ClassVar[str] = "itps-shrunk"
     needs: ClassVar[Need] = "temporal"
+    cuts: ClassVar[bool] = True
     cut: float = field(init=False, repr=False, default=float("inf"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.support < float("inf"):
-            raise UnveilError("out of range", where=f"{self.name}.support", found=self.support, expected="0 or more")
+        refuse_unless(0 <= self.support < float("inf"), f"{self.name}.support", self.support, "0 or more")
 
     @property
     def ceiling(self) -> float:

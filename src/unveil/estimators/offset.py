@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, refuse_other_kind
 from unveil.estimators.by_rows import ByRows
 from unveil.propensity.base import PropensityModel
@@ -30,10 +30,8 @@ class PropensityOffset:
     self_normalised: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.clip <= 1:
-            raise UnveilError("out of range", where=f"{self.name}.clip", found=self.clip, expected="above 0, at most 1")
-        if not 0 <= self.strength < float("inf"):
-            raise UnveilError("out of range", where=f"{self.name}.strength", found=self.strength, expected="0 or more")
+        refuse_unless(0 < self.clip <= 1, f"{self.name}.clip", self.clip, "above 0, at most 1")
+        refuse_unless(0 <= self.strength < float("inf"), f"{self.name}.strength", self.strength, "0 or more")
         refuse_other_kind(self)
 
     def __call__(self, slots: Slots) -> Signal:

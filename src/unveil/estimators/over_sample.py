@@ -12,7 +12,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.sample import Sampler
 from unveil.propensity.base import OF_EVENTS, PropensityModel
 
@@ -36,11 +36,8 @@ class OverSample:
     sampler: Sampler = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.negatives < 1:
-            where = f"{self.name}.negatives"
-            raise UnveilError("out of range", where=where, found=self.negatives, expected="at least 1")
-        if not 0 <= self.power <= 1:
-            raise UnveilError("out of range", where=f"{self.name}.power", found=self.power, expected="between 0 and 1")
+        refuse_unless(self.negatives >= 1, f"{self.name}.negatives", self.negatives, "at least 1")
+        refuse_unless(0 <= self.power <= 1, f"{self.name}.power", self.power, "between 0 and 1")
 
     def fit(self, train: Sequences) -> Self:
         """Count."""

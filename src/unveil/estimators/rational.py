@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, refuse_other_kind, register
 from unveil.estimators.by_rows import ByRows
 from unveil.propensity.base import PropensityModel
@@ -32,9 +32,7 @@ class RationalChoice:
     self_normalised: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.highest < 1:
-            expected = "between 0 and 1"
-            raise UnveilError("out of range", where=f"{self.name}.highest", found=self.highest, expected=expected)
+        refuse_unless(0 < self.highest < 1, f"{self.name}.highest", self.highest, "between 0 and 1")
         refuse_other_kind(self)
 
     def __call__(self, slots: Slots) -> Signal:

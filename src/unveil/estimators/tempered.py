@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, register
 from unveil.estimators.evidence import borne_out
 from unveil.estimators.learning import events
@@ -42,9 +42,7 @@ class Tempered(PropensityOffset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.static <= 1:
-            where = f"{self.name}.static"
-            raise UnveilError("out of range", where=where, found=self.static, expected="between 0 and 1")
+        refuse_unless(0 <= self.static <= 1, f"{self.name}.static", self.static, "between 0 and 1")
 
     def fit(self, train: Sequences) -> Self:
         """Find τ and the items' mean θ^τ."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
+from unveil.errors import UnveilError
 from unveil.registry import Registry
 
 #: A static propensity says how likely an item is to be seen at all, a temporal one how likely at a step.
@@ -44,3 +45,11 @@ PROPENSITIES: Registry[PropensityModel] = Registry(
     "propensity", package="unveil.propensity", group="unveil.propensities"
 )
 register = PROPENSITIES.register
+
+
+def of_events_alone(what: str) -> UnveilError:
+    """The error of a model that knows θ of events of the log alone (`OF_EVENTS`) and is asked for every item."""
+    return UnveilError(
+        f"a log records the {what} of what was shown, not of every item",
+        hint="Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity.",
+    )

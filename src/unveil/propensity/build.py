@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError, unknown
+from unveil.errors import UnveilError, refuse_unless, unknown
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.factored import Factored
 from unveil.propensity.known import Exposure
@@ -45,8 +45,7 @@ def refuse_options(name: str, options: Mapping[str, object]) -> None:
 
 
 def _refuse_no_window(where: str, window: object) -> None:
-    if isinstance(window, int) and window < 1:
-        raise UnveilError("out of range", where=where, found=window, expected="at least 1, or none")
+    refuse_unless(not isinstance(window, int) or window >= 1, where, window, "at least 1, or none")
 
 
 def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposure | None) -> list[object]:

@@ -7,15 +7,14 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.propensity.base import Kind, register
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 
 
 def refuse_exponent(exponent: float, where: str) -> None:
     """An exponent is at least 0: all alike; at 1 it is popularity itself."""
-    if not 0 <= exponent < float("inf"):
-        raise UnveilError("out of range", where=f"{where}.exponent", found=exponent, expected="0 or more")
+    refuse_unless(0 <= exponent < float("inf"), f"{where}.exponent", exponent, "0 or more")
 
 
 @register

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.propensity.base import Kind
 from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.factors import Factors, sigmoid
@@ -33,16 +33,10 @@ class Factored(ABC):
         """An option that is out of range is refused when one is made, before any work."""
         for name in ("window", "blocks", "width", "batches"):
             value = getattr(self, name, None)
-            if value is not None and value < 1:
-                self._refuse(name, "at least 1")
-        if not 0 <= getattr(self, "penalty", 0.0) < float("inf"):
-            self._refuse("penalty", "0 or more")
-        if not 0 < getattr(self, "sharpness", 1.0) < float("inf"):
-            self._refuse("sharpness", "above 0")
-
-    def _refuse(self, option: str, expected: str) -> None:
-        where, found = f"{self.name}.{option}", getattr(self, option)
-        raise UnveilError("out of range", where=where, found=found, expected=expected)
+            refuse_unless(value is None or value >= 1, f"{self.name}.{name}", value, "at least 1")
+        penalty, sharpness = getattr(self, "penalty", 0.0), getattr(self, "sharpness", 1.0)
+        refuse_unless(0 <= penalty < float("inf"), f"{self.name}.penalty", penalty, "0 or more")
+        refuse_unless(0 < sharpness < float("inf"), f"{self.name}.sharpness", sharpness, "above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Estimate ψ."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.propensity.base import Kind, Source, register
+from unveil.propensity.base import Kind, Source, of_events_alone, register
 from unveil.wording import quantity
 
 
@@ -49,7 +49,4 @@ class Logged:
 
     def of_all(self, slots: Slots) -> Tensor:
         """Not to be had."""
-        raise UnveilError(
-            "a log records the propensity of what was shown, not of every item",
-            hint="Use an estimator that weights (ips, itps), or another propensity.",
-        )
+        raise of_events_alone("propensity")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.propensity.base import Kind, PropensityModel, Source, register
 from unveil.propensity.known import Exposure, KnownStatic, KnownTemporal
 from unveil.propensity.noise import Normals, normals
@@ -46,10 +46,7 @@ class Noisy:
             ("bias", bool(np.isfinite(self.bias)), "a number"),
             ("seed", 0 <= self.seed < 2**63, "a whole number, 0 or more"),
         ):
-            if not fits:
-                raise UnveilError(
-                    "out of range", where=f"{self.name}.{name}", found=getattr(self, name), expected=expected
-                )
+            refuse_unless(fits, f"{self.name}.{name}", getattr(self, name), expected)
 
     def fit(self, train: Sequences) -> Self:
         """What the true propensities need; the noise is not learnt from anything."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.base import Kind, Source, register
 
 
@@ -34,10 +34,8 @@ class Popularity:
     source: ClassVar[Source] = "nothing"
 
     def __post_init__(self) -> None:
-        if self.window is not None and self.window < 1:
-            raise UnveilError("out of range", where="window", found=self.window, expected="at least 1")
-        if not 0 <= self.add < float("inf"):
-            raise UnveilError("out of range", where="add", found=self.add, expected="0 or more")
+        refuse_unless(self.window is None or self.window >= 1, "window", self.window, "at least 1")
+        refuse_unless(0 <= self.add < float("inf"), "add", self.add, "0 or more")
 
     def _counted(self, train: Sequences) -> Sequences:
         recent = train if self.window is None else train.recent(self.window)
@@ -95,8 +93,7 @@ class TemporalPopularity(Popularity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.half_width < 0:
-            raise UnveilError("out of range", where="half_width", found=self.half_width, expected="0 or more")
+        refuse_unless(self.half_width >= 0, "half_width", self.half_width, "0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count, and spread over neighbouring steps."""

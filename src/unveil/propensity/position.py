@@ -11,7 +11,7 @@ from torch import Tensor
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.examination.counts import Placings, pooled
 from unveil.propensity.examination.fit import alike, examined
@@ -73,10 +73,7 @@ class Position:
 
     def of_all(self, slots: Slots) -> Tensor:
         """Not to be had."""
-        raise UnveilError(
-            "a log records the position of what was shown, not of every item",
-            hint="Use an estimator that weights (itps), or another propensity.",
-        )
+        raise of_events_alone("position")
 
     def _positions(self, row_N: NDArray[Any]) -> NDArray[Any]:
         assert self.log.position is not None
@@ -87,8 +84,7 @@ def placings_of(log: Interactions, shown_N: NDArray[np.bool_], deepest: int) -> 
     """The impressions among the rows `shown_N`, counted; a log that lacks what that takes is refused."""
     if log.position is None:
         raise UnveilError("this log has no positions", hint="Name the column with --position-col.")
-    if deepest < 0:
-        raise UnveilError("out of range", where="position.deepest", found=deepest, expected="0 or above")
+    refuse_unless(deepest >= 0, "position.deepest", deepest, "0 or above")
     if log.clicked is None or log.clicked[shown_N].all():
         raise UnveilError(
             "this log has what users took and not what they left: what is placed where cannot be told from how "

@@ -13,9 +13,6 @@ from unveil.experiment.variants import TRUE, registered
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES
 from unveil.propensity.build import build
 
-#: Estimators that cut their weights by themselves.
-_CUT = ("itps-shrunk",)
-
 
 @dataclass(frozen=True)
 class Candidates:
@@ -43,13 +40,19 @@ def _arms(name: str, propensities: Sequence[str], clips: Sequence[str]) -> list[
     if needs not in ("static", "temporal"):
         return [name]
     found = [each for each in propensities if _has(each, needs, for_all=not weights(name))]
-    clipped = [f"+clip={clip}" if clip else "" for clip in clips] if weights(name) and name not in _CUT else [""]
+    clipped = [f"+clip={clip}" if clip else "" for clip in clips] if _clippable(name) else [""]
     return [f"{name}@{each}{clip}" for each in found for clip in clipped]
 
 
 def weights(name: str) -> bool:
-    """Whether an estimator weights events, and so can be clipped and needs θ of the taken item alone."""
+    """Whether an estimator weights events, and so needs θ of the taken item alone."""
     return issubclass(estimator(name), InversePropensity)
+
+
+def _clippable(name: str) -> bool:
+    """Whether it has weights to clip, and does not cut them by itself."""
+    chosen = estimator(name)
+    return issubclass(chosen, InversePropensity) and not chosen.cuts
 
 
 def _has(propensity: str, kind: str, *, for_all: bool) -> bool:

@@ -11,7 +11,7 @@ from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError, unknown
 from unveil.experiment.propensities.score import Score, relevance_of_first, scored
 from unveil.experiment.propensities.truth import Truth
-from unveil.propensity.base import PROPENSITIES
+from unveil.propensity.base import OF_EVENTS, PROPENSITIES
 from unveil.propensity.build import build, refuse_options
 from unveil.settings import parsed
 from unveil.simulation.world import World
@@ -51,6 +51,7 @@ def score_all(
 ) -> Scores:
     """Fit each on the training part, as a training would, and score it at training events drawn at random."""
     asked = list(names or usable(log))
+    refuse_of_events(asked)
     refuse_stray(assignments, asked)
     options = {name: _options(name, assignments) for name in asked}
     for name in asked:
@@ -67,6 +68,17 @@ def score_all(
         found[name] = scored(model, truth)
     naive = relevance_of_first(truth.log_taken(), truth.logit_MV)
     return Scores(found, len(truth.slots), part.n_items, len(train), part.severity, naive)
+
+
+def refuse_of_events(names: Sequence[str]) -> None:
+    """Scores are over every item of a slot: what is known of the taken one alone has none."""
+    for name in names:
+        if PROPENSITIES[name].source in OF_EVENTS:
+            raise UnveilError(
+                f"the propensity {name!r} is known of what was taken alone, and scores compare all items with the truth",
+                where="--propensity",
+                hint="Leave it out.",
+            )
 
 
 def refuse_stray(assignments: Sequence[str], names: Sequence[str]) -> None:

@@ -15,7 +15,10 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Step:
-    """An arm, the next best after it, and how sure it is that it is better. The last arm has nobody below it."""
+    """An arm, the next best after it, and how sure it is that it is better. The last arm has nobody below it.
+
+    Arms whose figures are the same in every unit share a place: below each is whoever is below them all.
+    """
 
     arm: str
     below: str | None
@@ -64,5 +67,9 @@ def ladders(results: Results, severity: float, evaluation: str, protocol: str) -
 
 def _ladder(results: Results, severity: float, figure: Figure) -> Ladder:
     order = results.order(severity, figure)
-    tested = [Step(arm, below, results.against(severity, arm, below, figure)) for arm, below in pairwise(order)]
-    return Ladder(figure, [*tested, Step(order[-1], None, None)])
+    steps = [Step(order[-1], None, None)]
+    for below, arm in pairwise(reversed(order)):
+        same = np.array_equal(*(results.sample(severity, each, figure) for each in (arm, below)))
+        step = replace(steps[-1], arm=arm) if same else Step(arm, below, results.against(severity, arm, below, figure))
+        steps.append(step)
+    return Ladder(figure, steps[::-1])

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unveil.errors import UnveilError, unknown
+from unveil.errors import refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.reproduce.presets import Preset, preset
@@ -55,11 +55,11 @@ class Study:
     def __post_init__(self) -> None:
         """Whatever can be refused before any work is done is refused here."""
         for name in ("steps", "negatives"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        _check("seed", self.seed, self.seed >= 0, "0 or more")
-        _check("clip", self.clip, self.clip is None or 0 <= self.clip <= 1, "between 0 and 1")
-        _check("impressions", self.impressions, 0 < self.impressions <= 1, "above 0, at most 1")
-        _check("foresight", self.foresight, abs(self.foresight) < float("inf"), "a number")
+            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        refuse_unless(self.seed >= 0, "seed", self.seed, "0 or more")
+        refuse_unless(self.clip is None or 0 <= self.clip <= 1, "clip", self.clip, "between 0 and 1")
+        refuse_unless(0 < self.impressions <= 1, "impressions", self.impressions, "above 0, at most 1")
+        refuse_unless(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
         if self.catalogue not in CATALOGUES:
             raise unknown("catalogue", self.catalogue, CATALOGUES)
         if self.epoch_by not in JUDGES:
@@ -120,8 +120,3 @@ class Study:
     def training_seed(self, world: int, replicate: int) -> int:
         """Of all that is random in a replicate's trainings and evaluation: the same for all estimators."""
         return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
-
-
-def _check(name: str, found: object, valid: bool, expected: str) -> None:
-    if not valid:
-        raise UnveilError("out of range", where=name, found=found, expected=expected)

@@ -53,7 +53,7 @@ def _paper_order(answer: RealAnswer) -> str:
         return ""
     rows, place = PUBLISHED[answer.data].rows, METRICS.index(("NDCG", 10))
     arms = sorted((arm for arm in rows if arm in answer.results.trained), key=lambda arm: -rows[arm][place])
-    return f" (the paper’s: {listed(arms)})"
+    return f" (the paper’s: {listed(arms)})" if len(arms) > 1 else ""
 
 
 def _arms(results: RealResults) -> str:

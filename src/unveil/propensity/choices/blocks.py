@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 
 Index = NDArray[np.int64]
 
@@ -23,8 +23,7 @@ class Blocks:
     @classmethod
     def of(cls, train: Sequences, count: int) -> "Blocks":
         """Over the steps that occur in training; never more blocks than steps."""
-        if count < 1:
-            raise UnveilError("out of range", where="blocks", found=count, expected="at least 1")
+        refuse_unless(count >= 1, "blocks", count, "at least 1")
         if not len(train):
             raise UnveilError("exposure cannot be estimated: the training part has no events")
         first, steps = int(train.step_N.min()), int(train.step_N.max()) - int(train.step_N.min()) + 1

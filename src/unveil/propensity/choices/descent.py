@@ -14,7 +14,7 @@ from torch.nn import Parameter
 from torch.nn.functional import softplus
 
 from unveil.cores import threads
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.propensity.choices.blocks import Index
 from unveil.propensity.choices.takes import Takes
 
@@ -75,8 +75,7 @@ class Descent:
 
     def __post_init__(self) -> None:
         for name in ("batches", "batch", "sample"):
-            if getattr(self, name) < 1:
-                raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
+            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
 
     def run(self, takes: Takes, exposure: Logits, liking: Liking) -> None:
         """Learn both in place: least surprise at what was taken, ratings included, less the priors."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import chdtrc
 
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.propensity.examination.counts import Placings, summed
 
 Floats = NDArray[np.float64]
@@ -34,8 +34,7 @@ def examined(telling: Placings, add: float) -> Floats:
     Beside the log there is one more item, shown everywhere alike and clicked `add` times at each position: it keeps
     every e above 0, and draws those that few clicks tell of towards each other.
     """
-    if not add > 0:
-        raise UnveilError("out of range", where="position.add", found=add, expected="above 0")
+    refuse_unless(add > 0, "position.add", add, "above 0")
     likelihood = _Likelihood(telling, add)
     alpha_K = np.zeros(len(telling.position_K))
     for _ in range(_STEPS):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from unveil.data.interactions import Interactions
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.impressions.calibrate import calibrated
 from unveil.propensity.impressions.judge import Quality, judged
 from unveil.propensity.impressions.learn import Learning, learnt
@@ -44,11 +44,9 @@ class ExposureFit:
             ("judged_negatives", 1),
             ("seed", 0),
         ):
-            if getattr(self, name) < least:
-                raise UnveilError("out of range", where=name, found=getattr(self, name), expected=f"at least {least}")
+            refuse_unless(getattr(self, name) >= least, name, getattr(self, name), f"at least {least}")
         for name in ("half_life", "longer"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise UnveilError("out of range", where=name, found=getattr(self, name), expected="above 0")
+            refuse_unless(0 < getattr(self, name) < float("inf"), name, getattr(self, name), "above 0")
 
 
 @dataclass(frozen=True, eq=False)

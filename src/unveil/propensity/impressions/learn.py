@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from unveil.cores import threads
 from unveil.data.interactions import Interactions
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.propensity.impressions.model import ExposureModel
 from unveil.propensity.impressions.pairs import Draw, Pairs
 from unveil.propensity.impressions.shown import HOURS, Shown
@@ -38,12 +38,9 @@ class Learning:
 
     def __post_init__(self) -> None:
         for name in ("width", "epochs", "patience", "negatives", "batch"):
-            if getattr(self, name) < 1:
-                raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
-        if not 0 < self.lr < float("inf"):
-            raise UnveilError("out of range", where="lr", found=self.lr, expected="above 0")
-        if not 0 <= self.penalty < float("inf"):
-            raise UnveilError("out of range", where="penalty", found=self.penalty, expected="0 or more")
+            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        refuse_unless(0 < self.lr < float("inf"), "lr", self.lr, "above 0")
+        refuse_unless(0 <= self.penalty < float("inf"), "penalty", self.penalty, "0 or more")
 
 
 class Net(nn.Module):
