@@ -101,3 +101,49 @@ def test_the_tables_are_found() -> None:
     places = {(row.folder, row.protocol) for row in ROWS}
     assert places == {(folder, protocol) for folder in ("beyond", "beyond-one") for protocol in ("uniform-100", "full")}
     assert {ARMS[row.label] for row in ROWS} == set(ARMS.values())
+
+
+#: The columns of scores on the page of propensities → what they are called where they are kept, and how they are written.
+SCORES = {
+    "top": ("top", ".2f"),
+    "taken": ("taken", ".2f"),
+    "ECE": ("ece", ".2f"),
+    "loss": ("log_loss", ",.0f"),
+    "mass": ("mass", ".2f"),
+    "moved": ("misplaced", ".0%"),
+    "gap": ("gap", ".0%"),
+}
+
+
+def scores_on_the_page() -> Iterator[tuple[str, str, dict[str, str]]]:
+    """The rows of the tables of scores: p, the propensity, its figures by column."""
+    severity, columns = "", []
+    for line in (DOCS / "propensities.md").read_text(encoding="utf-8").splitlines():
+        label, *cells = (cell.strip() for cell in line.strip("|").split("|")) if line.startswith("|") else ("",)
+        if found := re.fullmatch(r"ml-100k world, p = (\d)", label):
+            severity, columns = found[1], cells
+        elif not cells:
+            severity = ""
+        elif severity and label.startswith("`"):
+            yield severity, label.split("`")[1], dict(zip(columns, cells, strict=True))
+
+
+@pytest.mark.parametrize(("severity", "propensity", "cells"), [*scores_on_the_page()])
+def test_a_score_is_quoted_as_it_was_found(severity: str, propensity: str, cells: dict[str, str]) -> None:
+    kept = [RESULTS / "propensities" / f"p{severity}{log}" / "scores.json" for log in ("", "-impressions")]
+    told = [json.loads(path.read_text(encoding="utf-8"))["scores"] for path in kept]
+    score = next(each[propensity] for each in told if propensity in each)
+    for column, (name, form) in SCORES.items():
+        found = re.sub(r"^-(?=0(\.0+)?%?$)", "", format(score[name], form))  # no minus before nothing
+        assert cells[column] == re.sub(r"^(-?)0\.", r"\1.", found).replace("-", "−"), (column, score[name])
+
+
+def test_every_score_that_is_kept_is_on_the_page() -> None:
+    rows = [(severity, propensity) for severity, propensity, _ in scores_on_the_page()]
+    kept = {
+        (severity, name)
+        for severity in "13"
+        for log in ("", "-impressions")
+        for name in json.loads((RESULTS / "propensities" / f"p{severity}{log}" / "scores.json").read_text())["scores"]
+    }
+    assert sorted(rows) == sorted(kept)
