@@ -103,7 +103,7 @@ def test_the_tables_are_found() -> None:
     assert {ARMS[row.label] for row in ROWS} == set(ARMS.values())
 
 
-#: The columns of scores on the page of propensities → what they are called where they are kept, and how they are written.
+#: The columns of scores on the page of propensities → their names where they are kept, and how they are written.
 SCORES = {
     "top": ("top", ".2f"),
     "taken": ("taken", ".2f"),
