@@ -12,8 +12,9 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
 from unveil.estimators.corrected import ExposureCorrected
+from unveil.estimators.logit_adjustment import LogitAdjustment
 from unveil.propensity.build import build as propensity
-from unveil.propensity.known import KnownTemporal
+from unveil.propensity.known import KnownStatic, KnownTemporal
 
 TOY = Toy.drawn(random_world())
 
@@ -27,6 +28,19 @@ def test_the_offset_is_the_logarithm_of_every_items_propensity(name: str, known:
     assert signal.offset_MV is not None
     expected = 0.5 * np.log(np.maximum(theta.of_all(TOY.slots).numpy(), 0.3))
     np.testing.assert_allclose(signal.offset_MV[:].numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_logit_adjustment_is_corrected_where_exposure_keeps_still_and_only_there(moving: bool) -> None:
+    """With the true exposure of either kind: the same loss, and the same slope at every slot."""
+    toy, rng = Toy.drawn(random_world(moving=moving)), torch.Generator().manual_seed(0)
+    h_MD = torch.randn(len(toy.slots), 3, generator=rng, requires_grad=True)
+    table_VD, bias_V = torch.randn(toy.world.n_items, 3, generator=rng), torch.randn(toy.world.n_items, generator=rng)
+    still, corrected = LogitAdjustment(KnownStatic(toy.world)), ExposureCorrected(KnownTemporal(toy.world))
+    losses = [cloze_risk(h_MD, table_VD, bias_V, each(toy.slots)) for each in (still, corrected)]
+    slopes = [torch.autograd.grad(loss, h_MD)[0] for loss in losses]
+    for one, other in (losses, slopes):
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-6) != moving
 
 
 def test_nothing_is_weighted_so_there_is_nothing_to_warn_of() -> None:

@@ -8,11 +8,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import root
+from scipy.special import expit
 
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
+from unveil.propensity.choices.descent import surprise
 from unveil.propensity.known import KnownTemporal
 from unveil.simulation.choice import choice_model
 
@@ -37,16 +39,21 @@ def chance(theta_V: np.ndarray, f_V: np.ndarray) -> np.ndarray:
     return np.asarray(p_S @ choice_model("rational_exposed").probability(f_SV, shown_SV))
 
 
-def test_the_likelihood_is_a_sum_over_those_that_are_better() -> None:
-    """−log P(i taken) = −log θ_i + Σ_{j: f_j > f_i} a_j: the a of the estimator, the takes of the world's own users."""
+def test_the_likelihood_is_that_of_all_that_can_be_exposed() -> None:
+    """`surprise` with 1[f_j > f_i] for better is −log P(i taken) by the world's own users, for every item.
+
+    And it is −log θ_i with the a of the estimator for each item that is better: what the smooth form puts together.
+    """
     slots = TOY.slots.part(0, 5)
-    user_M, step_M = slots.user_M.numpy(), slots.step_M.numpy()
-    theta_MV, f_MV = TOY.world.exposure(user_M, step_M), TOY.world.relevance_logits.logits(user_M, step_M)
+    at = slots.user_M.numpy(), slots.step_M.numpy()
+    psi_MV, f_MV = TOY.world.exposure_logits.logits(*at).astype(np.float64), TOY.world.relevance_logits.logits(*at)
     a_MV = build("rational", {"highest": 0.9999}, propensity=KnownTemporal(TOY.world))(slots).rival_MV
     assert a_MV is not None
-    for theta_V, f_V, a_V in zip(theta_MV.astype(np.float64), f_MV, a_MV[:].numpy(), strict=True):
-        for i, probability in enumerate(chance(theta_V, f_V)):
-            assert -np.log(probability) == pytest.approx(-np.log(theta_V[i]) + a_V[f_V > f_V[i]].sum(), rel=1e-4)
+    for psi, f, a_V in zip(psi_MV, f_MV, a_MV[:].double(), strict=True):
+        psi_V, better_VV = torch.from_numpy(psi), torch.from_numpy(f > f[:, None]).double()
+        found_V = surprise(psi_V, psi_V.expand_as(better_VV), better_VV, torch.ones_like(psi_V))
+        np.testing.assert_allclose(found_V, -np.log(chance(expit(psi), f)), rtol=1e-4)  # P(better) is cut below 1
+        torch.testing.assert_close(found_V, better_VV @ a_V - psi_V.sigmoid().log(), rtol=1e-4, atol=1e-5)
 
 
 def test_it_ranks_by_taste_what_naive_ranks_by_exposure() -> None:

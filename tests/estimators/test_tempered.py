@@ -1,9 +1,14 @@
 """How much of a propensity a log bears out: by hand, where it is known, and where there is nothing to find."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logit
 from torch import Tensor
 
 from tests.data.ragged import sequences_of
@@ -11,12 +16,14 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Estimator
+from unveil.estimators.base import Estimator, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
 from unveil.estimators.corrected import ExposureCorrected
 from unveil.estimators.evidence import borne_out, contrasts, most_likely
 from unveil.estimators.learning import events
+from unveil.estimators.naive import Naive
 from unveil.estimators.tempered import Tempered
+from unveil.propensity.factors import Factors
 from unveil.propensity.known import KnownTemporal
 from unveil.propensity.popularity import TemporalPopularity
 from unveil.simulation.world import World
@@ -128,6 +135,55 @@ def test_so_much_of_an_items_mean_is_left_in_by_hand(static: float) -> None:
     )
     expected_MV = np.log(own_MV) - (1 - static) * np.log(all_NV.mean(0))
     np.testing.assert_allclose(offset(estimator, TOY.slots).numpy(), expected_MV, atol=1e-5)
+
+
+#: Two tastes s at two steps t: 5 θ_sit^½ and e^f_si in whole numbers. Both differ from one taste to the other.
+ROOT_STV = np.array([[[1, 2, 4], [4, 1, 2]], [[2, 4, 1], [1, 2, 4]]])
+APPEAL_SV = np.array([[4, 2, 1], [1, 1, 2]])
+
+
+def every_history() -> tuple[World, Sequences, NDArray[np.int64]]:
+    """All histories of two steps, a user each, as often as P ∝ θ_sit^½ · e^f_si has them; and each user's taste."""
+    histories, taste = [], []
+    for s, (first_V, then_V) in enumerate(ROOT_STV * APPEAL_SV[:, None]):
+        for i, k in product(range(3), repeat=2):
+            histories += [[i, k]] * (first_V[i] * then_V[k])
+            taste += [s] * (first_V[i] * then_V[k])
+    taste_U, theta_STV = np.array(taste), (ROOT_STV / 5) ** 2
+    of_taste_UK, at_step_TK = np.eye(2)[taste_U].repeat(2, axis=1), np.tile(np.eye(2), 2)
+    shown = Factors.of(of_taste_UK, logit(theta_STV).reshape(4, 3).T, at_step_TK)
+    world = random_world(users=len(taste_U), items=3, steps=2)
+    return replace(world, exposure_logits=shown), sequences_of(histories, 3), taste_U
+
+
+def least(estimator: Estimator, train: Sequences, taste_U: NDArray[np.int64]) -> NDArray[np.float64]:
+    """f_SV of least loss, as the trainer computes it, with an f of its own for each taste; 0 on average."""
+    slots, nothing_V = events(train), torch.zeros(3, dtype=torch.float64)
+    h_MS, signal = torch.from_numpy(np.eye(2)[taste_U[train.user_N]]), estimator(slots)
+
+    def risk(f: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        f_VS = torch.from_numpy(f.reshape(3, 2)).requires_grad_()
+        loss = cloze_risk(h_MS, f_VS, nothing_V, signal)
+        return loss.item(), torch.autograd.grad(loss, f_VS)[0].numpy().ravel()
+
+    return centred(minimize(risk, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-8}).x.reshape(3, 2).T)
+
+
+def centred(f_SV: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(f_SV - f_SV.mean(1, keepdims=True))
+
+
+@pytest.mark.parametrize("static", [0.0, 1.0])
+def test_f_is_found_up_to_each_items_mean_exposure(static: float) -> None:
+    """What is added to f is the logarithm of an item's mean θ^τ over all events, the same for all users; or nothing."""
+    world, train, taste_U = every_history()
+    made = build("tempered", {"static": static}, propensity=KnownTemporal(world), train=train)
+    assert isinstance(made, Tempered)
+    assert made.tau == pytest.approx(0.5, abs=0.005)
+    mean_V = (ROOT_STV.mean(1)[taste_U] / 5).mean(0)
+    expected_SV = centred(np.log(APPEAL_SV) + (1 - static) * np.log(mean_V))
+    np.testing.assert_allclose(least(made, train, taste_U), expected_SV, atol=0.01)
+    assert np.abs(least(Naive(), train, taste_U) - expected_SV).max() > 0.1
 
 
 @pytest.mark.parametrize("options", [{"static": 1.5}, {"static": -0.1}, {"clip": 0.0}])

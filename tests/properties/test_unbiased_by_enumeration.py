@@ -147,6 +147,19 @@ def test_a_clip_costs_the_unbiasedness(seed: int) -> None:
 
 
 @SEEDS
+@pytest.mark.parametrize("clip", [0.05, 0.3, 0.9])
+def test_a_clip_biases_every_event_by_its_theta_over_the_clip_less_one(seed: int, clip: float) -> None:
+    """E[L] is the ideal loss with each event multiplied by θ/max(θ, clip): the relative bias is that less 1."""
+    world, model = world_of_one(seed, severity=3.0), Model(seed)
+    ideal = Ideal(world)(ALL)
+    theta_T = world.exposure_of(ALL.user_M.numpy(), ideal.target_M.numpy(), ALL.step_M.numpy()).astype(np.float64)
+    bias_T = torch.from_numpy(theta_T / np.maximum(theta_T, clip) - 1)
+    expected = model.risk(ALL, ideal) + model.risk(ALL, replace(ideal, weight_M=ideal.weight_M * bias_T))
+    clipped = ITPS(KnownTemporal(world), clip=clip)
+    assert expected_risk(world, clipped, "rational_all", model) == pytest.approx(expected, rel=1e-6)
+
+
+@SEEDS
 def test_itps_is_biased_for_a_user_who_chooses_among_the_exposed(seed: int) -> None:
     # The paper's own experiment: weighting by 1/θ leaves mass on every runner-up.
     assert abs(bias(world_of_one(seed), itps, seed, choice="rational_exposed")) > 0.01
