@@ -32,6 +32,11 @@ def test_a_message_is_read_off_the_source() -> None:
     assert (found.problem, found.expected, found.hint) == ("no … here", "one", "Name … first.")
 
 
+def test_a_range_is_read_off_the_source() -> None:
+    (found,) = in_text('refuse_unless(0 <= clip <= 1, f"{name}.clip", clip, "between 0 and 1")')
+    assert (found.problem, found.expected) == ("out of range", "between 0 and 1")
+
+
 def test_calls_of_others_are_no_messages() -> None:
     assert not in_text('ValueError("no")\nUnveilError(text)\nprint("x")')
 

@@ -1,6 +1,6 @@
 import pytest
 
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless, unknown
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,30 @@ from unveil.errors import UnveilError
 )
 def test_one_sentence_and_one_hint(error: UnveilError, message: str) -> None:
     assert str(error) == message
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("rational", "Did you mean 'rational_all' or 'rational_exposed'?"),
+        ("rational_a", "Did you mean 'rational_all'?"),
+        ("rational_exposd", "Did you mean 'rational_exposed'?"),
+        ("wholly else", None),
+        ("", None),
+    ],
+)
+def test_names_that_begin_so_are_meant_or_else_the_nearest(typed: str, hint: str | None) -> None:
+    assert unknown("choice", typed, ["by_chance", "rational_all", "rational_exposed"]).hint == hint
+
+
+def test_what_is_near_is_suggested_too_and_each_name_once() -> None:
+    assert unknown("setting", "ep", ["lr"], near=["epochs", "epochs"]).hint == "Did you mean 'epochs'?"
+
+
+def test_what_is_out_of_its_range_is_refused_by_name() -> None:
+    refuse_unless(0 <= 1 <= 1, "itps.clip", 1, "between 0 and 1")
+    with pytest.raises(UnveilError, match=r"^itps\.clip: out of range: found 2, expected between 0 and 1\.$"):
+        refuse_unless(0 <= 2 <= 1, "itps.clip", 2, "between 0 and 1")
 
 
 def test_long_finds_are_cut() -> None:

@@ -51,7 +51,7 @@ def test_advice_and_a_run_by_it(unveil: Command, log: Path, tmp_path: Path) -> N
         (("--implicit", "0.5", "--world", "builtin"), "--implicit: a world that is given has a liking of its own"),
         (("--estimators", "itps+clip=5%"), "--estimators: estimators are named alone here: found 'itps+clip=5%'"),
         (("--propensities", ""), "--propensities: no propensity is named"),
-        (("--choices", "rational"), "choice model"),
+        (("--choices", "rational"), "Did you mean 'rational_all' or 'rational_exposed'?"),
         (("--implicit", "1.5"), "--implicit: out of range: found 1.5, expected a share between 0 and 1"),
         (("--implicit", "half"), "--implicit: not numbers: found 'half'"),
         (("--replicates", 0), "at least 1"),
@@ -80,6 +80,7 @@ def test_the_help_says_what_an_effort_does() -> None:
     assert "By default 3 (quick) or 1 (thorough)." in said["replicates"]
     assert "By default 5% (quick) or none, 2%, 10% (thorough)." in said["clips"]
     assert "joint-rated (quick) or all (thorough)." in said["propensities"]
+    assert "43 minutes of one core for ml-100k" in said["effort"]
     assert all(name in said["choices"].partition("By default")[0] for name in CHOICES)
 
 

@@ -5,12 +5,42 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
+from unveil.cli.beyond import BeyondOptions
+from unveil.cli.reproduce import ALONG
 from unveil.cli.study_options import StudyOptions
+from unveil.models.factorization.recipes import RECIPES
+from website.commands import commands
 
 
 def test_each_severity_is_asked_for_once_and_in_order() -> None:
     """A slope over a severity that stands there twice would be no number."""
     assert StudyOptions(output=Path("out")).plan((4.0, 1.0, 4.0, 2.0)).severities == (1.0, 2.0, 4.0)
+
+
+def test_arms_with_estimated_propensities_are_announced(unveil: Command, tmp_path: Path) -> None:
+    given = ("--data", "builtin", "--preset", "quick", "--replicates", 1, "--worlds", 1, "--severity", 2, "--jobs", 1)
+    small = ("--set", "model.width=8", "--set", "training.epochs=1", "--set", "training.validate_every=1")
+    done = unveil(
+        *("reproduce", "beyond", "--estimators", "naive,corrected,ideal", "-o", tmp_path / "out", *given, *small)
+    )
+    assert done.code == 0, done.err
+    first = "4 trainings in all: naive, corrected, ideal, corrected@popularity, each at 1 severity, in 1 world, "
+    assert done.err.splitlines()[0] == f"{first}1 replicate of each."
+
+
+def test_the_help_says_what_is_trained() -> None:
+    beyond = commands()["reproduce beyond"]
+    said = {each.name: each.help or "" for each in beyond.params}
+    assert "once more with each of --estimated" in said["estimators"]
+    assert "corrected@popularity" in said["estimated"]
+    trainings = BeyondOptions(output=Path("out"), data="builtin").plan(ALONG).in_words().partition(" in all")[0]
+    assert f"By default these are {trainings}" in str(beyond.help)
+
+
+@pytest.mark.parametrize("command", ["advise", "reproduce rq1", "reproduce beyond"])
+def test_the_help_says_what_each_way_to_fit_a_world_is(command: str) -> None:
+    said = next(each.help for each in commands()[command].params if each.name == "fit")
+    assert all(f"{name} (" in said for name in RECIPES)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ import torch
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk
-from unveil.estimators.build import build
+from unveil.estimators.build import build, weight_diagnostics
 from unveil.estimators.by_rows import Wide
+from unveil.estimators.itps import ITPS
 from unveil.propensity.build import build as propensity
+from unveil.propensity.known import KnownTemporal
 
 TOY = Toy.drawn(random_world(users=30))
 
@@ -82,3 +84,18 @@ def test_it_says_what_it_is(estimator: Estimator) -> None:
     assert estimator.needs in ("nothing", "static", "temporal", "ratings", "truth")
     assert any(mark in (type(estimator).__doc__ or "") for mark in ("eq. of", "∝"))  # its equation
     assert ESTIMATORS[estimator.name] is type(estimator)
+
+
+class Imputing(ITPS):
+    """One of somebody's own: half of each weight is left to what is imputed."""
+
+    def __call__(self, slots: Slots) -> Signal:
+        imputed_MV = torch.full((len(slots), TOY.world.n_items), 0.5 / TOY.world.n_items)
+        return Signal(slots.item_M, 0.5 * self.inverse(slots), imputed_MV=imputed_MV)
+
+
+def test_propensities_count_as_clipped_whoever_imputes() -> None:
+    plain, mine = (weight_diagnostics(kind(KnownTemporal(TOY.world), 0.5), TOY.slots) for kind in (ITPS, Imputing))
+    assert plain is not None
+    assert mine is not None
+    assert mine.clipped == plain.clipped > 0

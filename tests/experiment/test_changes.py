@@ -2,7 +2,10 @@ import pytest
 
 from unveil.errors import UnveilError
 from unveil.experiment.changes import changes_of, refuse_unfit
+from unveil.experiment.reproduce.presets import CONVERGED
 from unveil.experiment.reproduce.study import Study
+from unveil.experiment.rq4.log import LogChoice
+from unveil.experiment.rq4.study import RealStudy
 
 CHANGES = ("model.width=8", "itps:model.width=16", "itps:estimator.clip=0.3", "training.epochs=2")
 
@@ -20,6 +23,15 @@ def test_an_arm_of_a_study_has_settings_of_its_own() -> None:
     study = Study(preset="quick", changes=CHANGES)
     assert [study.recipe(arm, 0).model.width for arm in ("naive", "ips", "itps")] == [8, 8, 16]
     assert study.recipe("itps", 0).estimator["clip"] == 0.3
+
+
+def test_what_a_preset_is_said_to_be_names_what_was_changed() -> None:
+    told = "; changed: model.width=8, itps:model.width=16, itps:estimator.clip=0.3, training.epochs=2"
+    assert Study(preset="converged").about == CONVERGED.about
+    assert Study(preset="converged", changes=CHANGES).about == f"{CONVERGED.about}{told}"
+    plain, changed = (RealStudy(LogChoice("log", 0, 0), preset="converged", changes=each) for each in ((), CHANGES))
+    assert plain.about == f"{CONVERGED.about}; settings and exponents for ml-1m"
+    assert changed.about == f"{plain.about}{told}"
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,16 @@ def test_an_option_of_a_propensity_that_is_not_scored_is_refused() -> None:
         score_all(TOY.world, TOY.log, ["damped-static"], ["damped:exponent=1"])
 
 
+@pytest.mark.parametrize("name", ["logged", "position"])
+def test_what_is_known_of_events_alone_is_refused_before_anything_is_fitted(name: str) -> None:
+    fitted: list[str] = []
+    with pytest.raises(UnveilError) as refused:
+        score_all(TOY.world, TOY.log, ["popularity-static", name], tell=fitted.append)
+    told = f"--propensity: the propensity '{name}' is known of taken items alone, and scores are over all items."
+    assert str(refused.value) == f"{told} Leave it out."
+    assert not fitted
+
+
 @pytest.mark.parametrize(
     ("typed", "hint"),
     [("exponent=1", " For example damped-static:exponent=1."), ("path=C:out", ""), ("damped-static", "")],

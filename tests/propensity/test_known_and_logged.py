@@ -7,6 +7,8 @@ import torch
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
+from unveil.estimators.base import ESTIMATORS, cloze_risk
+from unveil.estimators.build import build as estimator_of
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownStatic, KnownTemporal
 from unveil.propensity.logged import Logged
@@ -64,6 +66,30 @@ def test_a_log_does_not_say_how_likely_other_items_were(toy: Toy) -> None:
     nowhere = Slots(toy.slots.user_M, toy.slots.item_M, toy.slots.step_M)
     with pytest.raises(UnveilError, match="for events of the log only"):
         Logged(np.ones(len(toy.log)))(nowhere)
+
+
+def test_the_hint_names_all_estimators_that_can_use_logged_propensities(toy: Toy) -> None:
+    logged = Logged(np.ones(len(toy.log)))
+    able = [name for name in ESTIMATORS if _has_a_signal(name, logged, toy)]
+    assert set(able) == {"doubly-robust", "itps", "itps-shrunk"}
+    with pytest.raises(UnveilError) as refused:
+        logged.of_all(toy.slots)
+    assert refused.value.hint is not None
+    named = refused.value.hint.partition("(")[2].partition(")")[0]
+    assert set(named.split(", ")) == set(able)
+
+
+def _has_a_signal(name: str, theta: Logged, toy: Toy) -> bool:
+    """Whether an estimator that needs a propensity can be told this one, in training too."""
+    if ESTIMATORS[name].needs not in ("static", "temporal"):
+        return False
+    try:
+        estimator = estimator_of(name, {}, propensity=theta, train=toy.train)
+        h_MD, table_VD = torch.zeros(len(toy.slots), 2), torch.zeros(toy.world.n_items, 2)
+        cloze_risk(h_MD, table_VD, torch.zeros(toy.world.n_items), estimator(toy.slots))
+    except UnveilError:
+        return False
+    return True
 
 
 def test_models_are_built_by_name_and_count_in_the_window(toy: Toy) -> None:

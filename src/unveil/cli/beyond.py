@@ -30,14 +30,16 @@ class BeyondOptions(StudyOptions):
     estimators: Annotated[
         str,
         typer.Option(
-            help="Which to train with the study's propensities; naive and ideal are the ends of the gap.",
+            help="Which to train, told --propensity; naive and ideal are the ends of the gap. Those that need a "
+            "propensity are trained once more with each of --estimated.",
             rich_help_panel="How much",
         ),
     ] = ESTIMATORS
     estimated: Annotated[
         str,
         typer.Option(
-            help="Propensities estimated from the log that each is trained with once more; '' for none.",
+            help="Propensities estimated from the log, each of them one more arm of every estimator that needs one "
+            "(corrected: corrected@popularity); '' for none.",
             rich_help_panel="How much",
         ),
     ] = "popularity"

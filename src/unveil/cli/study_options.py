@@ -17,6 +17,12 @@ _SIZE = "How much"
 _WORLD = "The world and its log"
 _TRAINING = "Training and judging"
 
+#: What the ways to fit a world are.
+FITS = (
+    "How worlds are fitted: posterior (a draw that keeps what is personal, and so what is not sure), regularised (the "
+    "one that predicts best, which is smoother) or paper (as the authors did: no biases, no penalty)."
+)
+
 
 @dataclass(frozen=True)
 class StudyOptions:
@@ -57,7 +63,7 @@ class StudyOptions:
     steps: Annotated[int, typer.Option(help="T: the last so many ratings of each user.", rich_help_panel=_WORLD)] = 100
     fit: Annotated[
         str,
-        typer.Option(help="How worlds are fitted: posterior, paper or regularised.", rich_help_panel=_WORLD),
+        typer.Option(help=FITS, rich_help_panel=_WORLD),
     ] = "posterior"
     choice: Annotated[
         str,

@@ -57,12 +57,11 @@ def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics 
     """What the estimator's weights do to these slots; None where they do not come from a propensity."""
     if estimator.needs not in ("static", "temporal") or not len(slots):
         return None
-    first = estimator(slots.part(0, 1))
-    if not first.weighted:
+    if not estimator(slots.part(0, 1)).weighted:
         return None
     parts = (estimator(part).weight_M for part in blocks(slots))
     found = diagnose_parts(parts, getattr(estimator, "ceiling", float("inf")))
-    if first.imputed_MV is None or not isinstance(estimator, InversePropensity):
+    if not isinstance(estimator, InversePropensity) or estimator(slots.part(0, 1)).imputed_MV is None:
         return found
     # What an imputation leaves of a weight is below the ceiling even where its propensity was clipped.
     whole = diagnose_parts((estimator.inverse(part) for part in blocks(slots)), estimator.ceiling)

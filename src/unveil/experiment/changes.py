@@ -21,6 +21,15 @@ def changes_of(arm: str, changes: Iterable[str]) -> dict[str, Any]:
     return shared | own
 
 
+def with_changes(about: str, changes: Sequence[str]) -> str:
+    """What is said of a preset, and right after it what of it was changed.
+
+    >>> with_changes("trained until converged", ["training.epochs=2", "itps:model.width=8"])
+    'trained until converged; changed: training.epochs=2, itps:model.width=8'
+    """
+    return f"{about}; changed: {', '.join(changes)}" if changes else about
+
+
 def refuse_unfit(arms: Iterable[str], changes: Sequence[str]) -> None:
     """Before any work is done: estimators, and options of estimators, that are none."""
     named = [setting.partition(":")[0] for setting, _ in map(parsed, changes) if ":" in setting]

@@ -12,7 +12,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
-from unveil.propensity.base import Kind, Source, register
+from unveil.propensity.base import Kind, Source, of_events_alone, register
 from unveil.propensity.examination.counts import Placings, pooled
 from unveil.propensity.examination.fit import alike, examined
 from unveil.propensity.examination.training import training_impressions

@@ -13,7 +13,7 @@ from torch.nn.functional import softplus
 from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.choices.blocks import Blocks, Index
 from unveil.propensity.choices.descent import dealt, descend
@@ -57,8 +57,7 @@ class Recorded(Factored):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.rate <= 1:
-            self._refuse("rate", "above 0, at most 1")
+        refuse_unless(0 < self.rate <= 1, f"{self.name}.rate", self.rate, "above 0, at most 1")
 
     def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
         if not left_for_training(self.log, train):

@@ -7,6 +7,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
+from unveil.estimators.itps import ITPS
 from unveil.experiment.advise.candidates import candidates, family, from_a_log, probe, weights
 from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios
@@ -69,6 +70,14 @@ def test_an_effort_can_be_sure_of_something(effort: Effort) -> None:
 def test_weights_can_be_clipped_and_offsets_cannot() -> None:
     assert weights("itps")
     assert not weights("corrected")
+
+
+def test_what_says_that_it_cuts_its_weights_is_not_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ITPS, "cuts", True)
+    assert candidates(("itps", "ips"), ("popularity",), ("5%",)).usable[1:] == (
+        "itps@popularity",
+        "ips@popularity+clip=5%",
+    )
 
 
 def test_a_propensity_is_probed_by_building_it() -> None:

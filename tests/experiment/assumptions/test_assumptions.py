@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiment.reproduce.small import cell, tiny_study, tiny_world
+from tests.experiment.reproduce.small import CHANGES, cell, tiny_study, tiny_world
 from tests.pages import faults
 from unveil.errors import UnveilError
 from unveil.experiment.assumptions.axes import Point, axes
@@ -207,6 +207,8 @@ def test_the_files_hold_the_figure_and_every_share(tiny: tuple[Survey, Path]) ->
         assert len(list(csv.DictReader(file))) == len(told["rows"]) > 0
     assert faults((folder / "index.html").read_text()) == []
     assert "categorical" in (folder / "README.md").read_text()
+    for name in ("README.md", "index.html"):
+        assert f"to see that all is well; changed: {', '.join(CHANGES)}" in (folder / name).read_text()
     again = run(found.plan, folder, Inline())
     assert again.made == 0, "nothing is made again"
     assert found.made == len({job.key for job in found.plan.cell_jobs(folder).values()}) < len(found.cells)

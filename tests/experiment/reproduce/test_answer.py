@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.docs import ROOT
-from tests.experiment.reproduce.small import NEGATIVES, tiny_plan, tiny_study, tiny_world
+from tests.experiment.reproduce.small import CHANGES, NEGATIVES, tiny_plan, tiny_study, tiny_world
 from tests.pages import faults
 from unveil.errors import UnveilError
 from unveil.experiment.grid.inline import Inline
@@ -122,6 +122,8 @@ def test_the_reading_names_command_preset_and_data(rq1: tuple[Answer, Path]) -> 
     text = (rq1[1] / "README.md").read_text()
     for piece in ("# RQ1", "unveil reproduce rq1", "Preset `quick`", rq1[0].source.fingerprint[:16], "Means over 2"):
         assert piece in text
+    for name in ("README.md", "index.html"):
+        assert f"to see that all is well; changed: {', '.join(CHANGES)}" in (rq1[1] / name).read_text()
     assert json.loads((rq1[1] / "about.json").read_text())["versions"]["torch"]
 
 
@@ -253,8 +255,9 @@ def test_any_network_can_be_asked_for_by_its_name(network: str, preset: str) -> 
     plain = Study(preset=preset).recipe("itps@popularity+clip=5%", 0)
     assert backbone(network).Config is type(recipe.model)
     assert (recipe.model.width, recipe.model.dropout) == (plain.model.width, plain.model.dropout)
-    same_length = replace(recipe.training, epochs=plain.training.epochs)  # a network may need more or fewer epochs
-    assert replace(recipe, model=plain.model, training=same_length) == plain
+    same_task = replace(recipe.task, batch_size=plain.task.batch_size)  # a network may need other batches and epochs
+    same_length = replace(recipe.training, epochs=plain.training.epochs)
+    assert replace(recipe, model=plain.model, task=same_task, training=same_length) == plain
 
 
 def test_drawn_logs_are_rated_in_stars_where_asked(world: Path, tmp_path: Path) -> None:

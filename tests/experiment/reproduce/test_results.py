@@ -111,6 +111,17 @@ def test_each_arm_is_tested_against_the_next_best_and_corrected_over_the_table()
     assert not every[0].steps[-1].sure
 
 
+def test_arms_that_are_the_same_everywhere_share_a_place_and_its_mark() -> None:
+    users = {"naive": [[1] * 12], "control": [[1] * 12], "itps": [[40] * 10 + [1, 1]], "ips": [[40] * 10 + [1, 1]]}
+    for order in (list(users), list(reversed(users))):
+        for ladder in ladders(made_up({arm: users[arm] for arm in order}), 1.0, TRUE, "uniform-100"):
+            first, last = ([ladder.step(arm) for arm in pair] for pair in (("naive", "control"), ("itps", "ips")))
+            assert [step.sure for step in (*first, *last)] == [True, True, False, False]
+            assert first[0].test == first[1].test
+            assert {step.below for step in first} == {ladder.order[2]}
+            assert all(step.below is None and step.test is None for step in last)
+
+
 def test_the_papers_figures_stand_beside_ours() -> None:
     results = made_up(THREE)
     found = {(each.arm, each.figure): each for each in beside(results, 1.0, TRUE, "uniform-100")}

@@ -27,6 +27,7 @@ from unveil.experiment.rq4.published import recognised
 from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealAnswer, RealPlan, answer
 from unveil.experiment.rq4.study import RealStudy
+from unveil.experiment.rq4.words import reading
 from unveil.training.history import read
 
 CHANGES = (
@@ -119,10 +120,17 @@ def test_the_page_and_the_reading_speak_of_a_proxy_and_never_of_more(done: tuple
         text = (done[1] / name).read_text()
         assert "under the popularity proxy" in text
         assert "unbiased" not in text.lower()
+        assert f"settings and exponents for ml-1m; changed: {', '.join(CHANGES)}" in text
         assert "What flips" in text or name == "README.md"
     assert faults((done[1] / "index.html").read_text()) == []
     assert (done[1] / "figures" / "control.svg").is_file()
     assert (done[1] / "figures" / "control.png").is_file()
+
+
+def test_the_papers_order_is_named_where_it_is_one(done: tuple[RealAnswer, Path]) -> None:
+    assert "(the paper’s: ITPS, IPS, naive)" in reading(replace(done[0], data="ml-1m"))[0]
+    results = replace(done[0].results, arms=["naive", "control"])
+    assert "the paper’s" not in reading(replace(done[0], data="ml-1m", results=results))[0]
 
 
 def test_a_finished_run_makes_nothing_again_and_keeps_no_checkpoint(done: tuple[RealAnswer, Path], log: Path) -> None:

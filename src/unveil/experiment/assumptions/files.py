@@ -109,7 +109,7 @@ def _made(survey: Survey) -> str:
     study = survey.plan.study
     last = f"; the last run took {spell(survey.seconds)} and made {survey.made} of them" if survey.made else ""
     return (
-        f"Preset `{study.preset}`: {study.training.about}. Data: {survey.source.about}, fingerprint "
+        f"Preset `{study.preset}`: {study.about}. Data: {survey.source.about}, fingerprint "
         f"`{survey.source.fingerprint[:16]}`. {len(survey.cells)} cells, {spell(survey.worker_seconds)} of one core in "
         f"all{last}. `results.json` and `results.csv` hold every figure, `index.html` shows them, `figures` has the "
         f"plot by itself, `about.json` names the versions."

@@ -149,7 +149,7 @@ def _made(survey: Survey, command: str) -> list[Block]:
             "negatives; under equal settings also the initial weights, batches and masks; and draws at different "
             "points share their luck. Judged on true relevance against uniformly drawn negatives, as in the paper."
         ),
-        Text(f"Preset {plan.study.preset}: {plan.study.training.about}. Worlds come from {survey.source.about}."),
+        Text(f"Preset {plan.study.preset}: {plan.study.about}. Worlds come from {survey.source.about}."),
         worlds_table(survey.worlds),
         Code(command),
         Text(f"Fingerprint of the data: {survey.source.fingerprint[:16]}. Versions and times are in about.json."),

@@ -71,14 +71,11 @@ def score_all(
 
 
 def refuse_of_events(names: Sequence[str]) -> None:
-    """Scores are over every item of a slot: what is known of the taken one alone has none."""
+    """Scores are over every item of a slot: a propensity that is known of the taken one alone has none."""
     for name in names:
         if PROPENSITIES[name].source in OF_EVENTS:
-            raise UnveilError(
-                f"the propensity {name!r} is known of what was taken alone, and scores compare all items with the truth",
-                where="--propensity",
-                hint="Leave it out.",
-            )
+            problem = f"the propensity {name!r} is known of taken items alone, and scores are over all items"
+            raise UnveilError(problem, where="--propensity", hint="Leave it out.")
 
 
 def refuse_stray(assignments: Sequence[str], names: Sequence[str]) -> None:

@@ -87,7 +87,7 @@ def _settings(answer: Answer) -> Table:
         ),
     ]
     rows = [_setting(arm, study.recipe(arm, 0)) for arm in answer.results.trained]
-    return Table(f"Preset {study.preset}: {study.training.about}", columns, rows, sortable=False)
+    return Table(f"Preset {study.preset}: {study.about}", columns, rows, sortable=False)
 
 
 def _setting(arm: str, recipe: Recipe) -> list[Cell | str]:

@@ -12,6 +12,7 @@ from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
 from unveil.experiment.trial import BASELINES
 from unveil.experiment.variants import estimators_of, refuse_twins
+from unveil.wording import quantity
 
 #: The paper's arms.
 ESTIMATORS = ("naive", "ips", "itps", "ideal")
@@ -46,6 +47,16 @@ class Plan:
     def arms(self) -> tuple[str, ...]:
         """The baselines, then the estimators, each once."""
         return (*BASELINES, *dict.fromkeys(self.estimators))
+
+    def in_words(self) -> str:
+        """How much there is to do: 60 trainings in all: naive, itps, ideal, each at 4 severities, …"""
+        arms = list(dict.fromkeys(self.estimators))
+        total = len(arms) * len(self.severities) * self.worlds * self.replicates
+        return (
+            f"{quantity(total, 'training')} in all: {', '.join(arms)}, each at "
+            f"{quantity(len(self.severities), 'severity', 'severities')}, in {quantity(self.worlds, 'world')}, "
+            f"{quantity(self.replicates, 'replicate')} of each."
+        )
 
     def world_jobs(self, folder: Path) -> list[WorldJob]:
         """A job for each world."""

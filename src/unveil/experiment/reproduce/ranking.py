@@ -48,12 +48,12 @@ class Ladder:
 
 
 def ladders(results: Results, severity: float, evaluation: str, protocol: str) -> list[Ladder]:
-    """A ladder for each metric of the paper's tables; Holm's correction is over all steps of all of them."""
+    """A ladder for each metric of the paper's tables; Holm's correction is over all neighbours in all of them."""
     figures = [Figure(evaluation, protocol, *metric) for metric in METRICS]
     raw = [_ladder(results, severity, figure) for figure in figures]
     tests = [step.test.p for ladder in raw for step in ladder.steps if step.test is not None]
     corrected = iter(holm(np.array(tests)).tolist())
-    return [
+    every = [
         replace(
             ladder,
             steps=[
@@ -63,13 +63,20 @@ def ladders(results: Results, severity: float, evaluation: str, protocol: str) -
         )
         for ladder in raw
     ]
+    return [_with_ties(results, severity, ladder) for ladder in every]
 
 
 def _ladder(results: Results, severity: float, figure: Figure) -> Ladder:
     order = results.order(severity, figure)
-    steps = [Step(order[-1], None, None)]
-    for below, arm in pairwise(reversed(order)):
-        same = np.array_equal(*(results.sample(severity, each, figure) for each in (arm, below)))
-        step = replace(steps[-1], arm=arm) if same else Step(arm, below, results.against(severity, arm, below, figure))
-        steps.append(step)
-    return Ladder(figure, steps[::-1])
+    tested = [Step(arm, below, results.against(severity, arm, below, figure)) for arm, below in pairwise(order)]
+    return Ladder(figure, [*tested, Step(order[-1], None, None)])
+
+
+def _with_ties(results: Results, severity: float, ladder: Ladder) -> Ladder:
+    """An arm that is the same as the next in every unit has the step of that one."""
+    value = {arm: results.sample(severity, arm, ladder.figure) for arm in ladder.order}
+    steps: list[Step] = []
+    for step in reversed(ladder.steps):
+        tied = step.below is not None and np.array_equal(value[step.arm], value[step.below])
+        steps.append(replace(steps[-1], arm=step.arm) if tied else step)
+    return replace(ladder, steps=steps[::-1])

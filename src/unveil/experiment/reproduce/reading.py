@@ -51,7 +51,7 @@ def _made(answer: Answer) -> str:
     plan = answer.plan
     last = f"; the last run took {spell(answer.seconds)} and made {answer.made} of them" if answer.made else ""
     return (
-        f"Preset `{plan.study.preset}`: {plan.study.training.about}{_clips(plan)}. Data: {answer.source.about}, "
+        f"Preset `{plan.study.preset}`: {plan.study.about}{_clips(plan)}. Data: {answer.source.about}, "
         f"fingerprint `{answer.source.fingerprint[:16]}`. {len(answer.results.cells)} cells, "
         f"{spell(answer.worker_seconds)} of one core in all{last}. `results.json` and `results.csv` hold every figure, "
         f"`index.html` shows them, `about.json` names the versions."

@@ -1,7 +1,7 @@
 """Answering a question: worlds, then cells, then tables and pages. Every part is kept, and none is made twice."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,6 +55,7 @@ def answer(
     *,
     watch: Watcher | None = None,
     take_from: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Answer:
     """Do what is left to do in `folder`, and give everything. Files are written by `files.write`."""
     begun = time.monotonic()
@@ -64,6 +65,7 @@ def answer(
     if take_from is not None:
         store.related(take_from)  # refused before the folder is begun
     store.open()
+    tell(plan.in_words())
     with alone_in(folder):
         if take_from is not None:
             store.adopt(take_from, by_the_same_names(plan.world_jobs(folder), plan.cell_jobs(folder).values()))

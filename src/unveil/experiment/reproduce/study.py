@@ -7,7 +7,7 @@ import numpy as np
 
 from unveil.errors import refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
-from unveil.experiment.changes import changes_of, refuse_unfit
+from unveil.experiment.changes import changes_of, refuse_unfit, with_changes
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
 from unveil.experiment.variants import NOISY, TRUE, Variant, estimator_seed, propensity_settings
@@ -76,6 +76,11 @@ class Study:
     def training(self) -> Preset:
         """The preset."""
         return preset(self.preset)
+
+    @property
+    def about(self) -> str:
+        """How networks are trained, in words."""
+        return with_changes(self.training.about, self.changes)
 
     @property
     def validation(self) -> str:

@@ -5,7 +5,6 @@ from unveil.experiment.names import against, named
 from unveil.experiment.progress import spell
 from unveil.experiment.report import Block, Cell, Code, Column, Table, Text, plain
 from unveil.experiment.rq4.run import RealAnswer
-from unveil.experiment.rq4.study import ABOUT
 from unveil.experiment.rq4.training_page import trained
 from unveil.experiment.variants import Variant
 from unveil.training.recipe import Recipe
@@ -33,8 +32,7 @@ def made(answer: RealAnswer, command: str) -> list[Block]:
 def made_in_words(answer: RealAnswer) -> str:
     """The same as one paragraph."""
     study = answer.plan.study
-    told = f"Preset `{study.preset}`: {ABOUT[study.preset]}, settings and exponents for {study.tuned_for}."
-    return " ".join([told, _log(answer), _choice(answer), _CASES, _times(answer)])
+    return " ".join([f"Preset `{study.preset}`: {study.about}.", _log(answer), _choice(answer), _CASES, _times(answer)])
 
 
 def _log(answer: RealAnswer) -> str:
@@ -67,8 +65,7 @@ def _settings(answer: RealAnswer) -> Table:
     titles = ("width", "blocks", "heads", "tokens", "batch", "dropout", "mask ρ", "epochs", "exponent", "clip of θ̂")
     columns = [Column("estimator"), *(Column(title, True) for title in titles)]
     rows = [_setting(arm, study.recipe(arm, 0)) for arm in trained(answer.results)]
-    caption = f"Preset {study.preset}: {ABOUT[study.preset]}; for {study.tuned_for}"
-    return Table(caption, columns, rows, sortable=False)
+    return Table(f"Preset {study.preset}: {study.about}", columns, rows, sortable=False)
 
 
 def _setting(arm: str, recipe: Recipe) -> list[Cell | str]:

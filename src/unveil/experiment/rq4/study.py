@@ -8,7 +8,7 @@ import numpy as np
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
-from unveil.experiment.changes import changes_of, refuse_unfit
+from unveil.experiment.changes import changes_of, refuse_unfit, with_changes
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
 from unveil.experiment.variants import POPULARITY, Variant, estimator_seed, propensity_settings
@@ -20,7 +20,7 @@ ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "t
 #: λ of the control arm: 0 is the naive model itself, 1 divides popularity out.
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
 
-ABOUT = {
+_ABOUT = {
     "paper": "the authors' settings, tuned for each estimator apart",
     "converged": "one backbone for all estimators, trained until validation no longer rises",
     "quick": "a small backbone for all estimators and few epochs: to see that all is well",
@@ -53,6 +53,11 @@ class RealStudy:
         refuse_unfit((), self.changes)
         for name in ("naive", "ips", "itps"):
             self.recipe(name, 0)
+
+    @property
+    def about(self) -> str:
+        """How networks are trained, in words."""
+        return with_changes(f"{_ABOUT[self.preset]}; settings and exponents for {self.tuned_for}", self.changes)
 
     @property
     def popular(self) -> str:
