@@ -3,6 +3,10 @@
 import os
 from pathlib import Path
 
+# As many tests run at once as there are cores; more threads than that wait for one another. Read when torch is loaded,
+# here and in the commands that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from unveil.estimators import fused
 from unveil.estimators.base import Signal, cloze_risk
+from unveil.estimators.losses import fused
 
 Parts = tuple[Tensor, Tensor, Tensor]
 

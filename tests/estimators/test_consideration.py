@@ -18,7 +18,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
-from unveil.estimators.race import race
+from unveil.estimators.losses.race import race
 from unveil.propensity.known import KnownTemporal
 
 Row = NDArray[np.float64]

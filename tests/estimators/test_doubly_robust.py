@@ -15,9 +15,9 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
 from unveil.estimators.doubly_robust import DoublyRobust, doubly_robust
-from unveil.estimators.imputation import Transitions
 from unveil.estimators.itps import ITPS
 from unveil.estimators.learning import events
+from unveil.estimators.learnt.imputation import Transitions
 from unveil.propensity.known import KnownTemporal
 from unveil.propensity.noisy import NoisyTemporal
 

@@ -11,13 +11,13 @@ from tests.data.ragged import any_sequences, sequences_of
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators import taken_sets
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
 from unveil.estimators.ever import Ever
 from unveil.estimators.learning import events
+from unveil.estimators.learnt import taken_sets
+from unveil.estimators.learnt.taken_sets import TakenSets, solved, taken
 from unveil.estimators.naive import Naive
-from unveil.estimators.taken_sets import TakenSets, solved, taken
 
 V = 5
 SMALL = {"width": 2, "penalty": 0.5}

@@ -21,8 +21,8 @@ from unveil.estimators.base import cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.ever import Ever
 from unveil.estimators.ever_rated import EverRated
-from unveil.estimators.item_liking import item_liking
 from unveil.estimators.learning import events
+from unveil.estimators.learnt.item_liking import item_liking
 
 TOY = Toy.drawn(random_world(users=30))
 

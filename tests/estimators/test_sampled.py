@@ -16,8 +16,8 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Signal, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.losses.sample import Sample, Sampler, sampled_loss
 from unveil.estimators.over_sample import theta_of_some
-from unveil.estimators.sample import Sample, Sampler, sampled_loss
 from unveil.propensity.known import KnownTemporal
 from unveil.propensity.logged import Logged
 from unveil.propensity.popularity import TemporalPopularity

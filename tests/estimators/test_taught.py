@@ -9,13 +9,15 @@ from torch import Tensor
 
 from tests.data.ragged import sequences_of
 from tests.estimators.toys import Toy, random_world
+from unveil.cores import threads
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.corrected_taught import CorrectedTaught
 from unveil.estimators.learning import events
-from unveil.estimators.steady_tastes import SteadyTastes
+from unveil.estimators.learnt import steady_tastes
+from unveil.estimators.learnt.steady_tastes import SteadyTastes
 from unveil.propensity.known import KnownTemporal
 
 TOY = Toy.drawn(random_world(users=30))
@@ -137,3 +139,13 @@ def test_the_same_seed_learns_the_same() -> None:
 def test_options_out_of_range_are_refused(option: str, value: float) -> None:
     with pytest.raises(UnveilError, match=rf"corrected-taught\.{option}: out of range"):
         taught(**{option: value})
+
+
+@pytest.mark.parametrize(("many", "given"), [(4096, 1), (2, 3)])
+def test_small_steps_are_not_shared_out(monkeypatch: pytest.MonkeyPatch, many: int, given: int) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(steady_tastes, "_MANY", many)
+    monkeypatch.setattr(steady_tastes, "descend", lambda *_, **__: seen.append(torch.get_num_threads()))
+    with threads(3):
+        taught()
+    assert seen == [given]

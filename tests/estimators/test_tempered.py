@@ -19,8 +19,8 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, cloze_risk
 from unveil.estimators.build import build, weight_diagnostics
 from unveil.estimators.corrected import ExposureCorrected
-from unveil.estimators.evidence import borne_out, contrasts, most_likely
 from unveil.estimators.learning import events
+from unveil.estimators.learnt.evidence import borne_out, contrasts, most_likely
 from unveil.estimators.naive import Naive
 from unveil.estimators.tempered import Tempered
 from unveil.propensity.factors import Factors

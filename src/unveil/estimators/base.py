@@ -11,12 +11,12 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.by_rows import Both, Wide
-from unveil.estimators.exponentials import softmax_loss
-from unveil.estimators.forms import explained, pairwise, soft_cross_entropy
-from unveil.estimators.fused import ChunkLoss, by_slope, fused_loss
-from unveil.estimators.race import race
-from unveil.estimators.sample import Sample, sampled_loss
+from unveil.estimators.losses.by_rows import Both, Wide
+from unveil.estimators.losses.exponentials import softmax_loss
+from unveil.estimators.losses.forms import explained, pairwise, soft_cross_entropy
+from unveil.estimators.losses.fused import ChunkLoss, by_slope, fused_loss
+from unveil.estimators.losses.race import race
+from unveil.estimators.losses.sample import Sample, sampled_loss
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.registry import Registry
 

@@ -7,9 +7,9 @@ import torch
 
 from unveil.data.slots import Slots
 from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.losses.sample import Sample
 from unveil.estimators.offset import PropensityOffset
 from unveil.estimators.over_sample import OverSample, theta_of_some
-from unveil.estimators.sample import Sample
 
 
 @register

@@ -10,9 +10,9 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
-from unveil.estimators.by_rows import ByRows
+from unveil.estimators.learnt.steady_tastes import SteadyTastes
+from unveil.estimators.losses.by_rows import ByRows
 from unveil.estimators.offset import PropensityOffset
-from unveil.estimators.steady_tastes import SteadyTastes
 
 
 @register

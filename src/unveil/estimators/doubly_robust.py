@@ -10,9 +10,9 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
-from unveil.estimators.by_rows import ByRows
-from unveil.estimators.imputation import Transitions
 from unveil.estimators.inverse import InversePropensity
+from unveil.estimators.learnt.imputation import Transitions
+from unveil.estimators.losses.by_rows import ByRows
 
 
 @register

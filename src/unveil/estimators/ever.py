@@ -10,8 +10,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
-from unveil.estimators.by_rows import ByRows
-from unveil.estimators.taken_sets import TakenSets
+from unveil.estimators.learnt.taken_sets import TakenSets
+from unveil.estimators.losses.by_rows import ByRows
 
 
 @register

@@ -13,10 +13,10 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
 from unveil.estimators.base import Need, Signal, register
-from unveil.estimators.by_rows import ByRows
 from unveil.estimators.ever import Ever
-from unveil.estimators.item_liking import item_liking
 from unveil.estimators.learning import BLOCK
+from unveil.estimators.learnt.item_liking import item_liking
+from unveil.estimators.losses.by_rows import ByRows
 
 
 @register

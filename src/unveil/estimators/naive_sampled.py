@@ -7,8 +7,8 @@ import torch
 
 from unveil.data.slots import Slots
 from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.losses.sample import Sample
 from unveil.estimators.over_sample import OverSample
-from unveil.estimators.sample import Sample
 
 
 @register

@@ -13,7 +13,7 @@ from torch import Tensor
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
-from unveil.estimators.sample import Sampler
+from unveil.estimators.losses.sample import Sampler
 from unveil.propensity.base import OF_EVENTS, PropensityModel
 
 #: Pairs of slot and item whose θ is asked for at once; and how many items there may be for each one that is drawn

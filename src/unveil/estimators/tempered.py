@@ -11,8 +11,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, register
-from unveil.estimators.evidence import borne_out
 from unveil.estimators.learning import events
+from unveil.estimators.learnt.evidence import borne_out
 from unveil.estimators.offset import PropensityOffset
 
 #: Training events over which an item's mean is taken, evenly spread; fewer where a row of all items is long.

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from unveil.estimators import exponentials, fused
-from unveil.estimators.exponentials import softmax_loss
-from unveil.estimators.forms import cross_entropy
-from unveil.estimators.fused import by_slope, fused_loss
+from unveil.estimators.losses import exponentials, fused
+from unveil.estimators.losses.exponentials import softmax_loss
+from unveil.estimators.losses.forms import cross_entropy
+from unveil.estimators.losses.fused import by_slope, fused_loss
 
 
 def parts(M: int, V: int, dtype: torch.dtype = torch.float64, shift: float = 0.0) -> list[Tensor]:

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
-from unveil.estimators.by_rows import Both, Wide
-from unveil.estimators.forms import Form
+from unveil.estimators.losses.by_rows import Both, Wide
+from unveil.estimators.losses.forms import Form
 
 #: Rows of a chunk, and the number of logits beyond which a chunk has fewer rows.
 ROWS, LOGITS = 256, 2**24

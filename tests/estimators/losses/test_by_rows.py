@@ -6,10 +6,10 @@ from torch import Tensor
 
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
-from unveil.estimators import fused
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build
-from unveil.estimators.by_rows import ByRows
+from unveil.estimators.losses import fused
+from unveil.estimators.losses.by_rows import ByRows
 from unveil.propensity.known import KnownTemporal
 
 TOY = Toy.drawn(random_world(users=80))

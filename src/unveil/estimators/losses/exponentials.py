@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from unveil.estimators.forms import cross_entropy
-from unveil.estimators.fused import Chunk, Gradients, by_slope
+from unveil.estimators.losses.forms import cross_entropy
+from unveil.estimators.losses.fused import Chunk, Gradients, by_slope
 
 #: Items of a tile: large enough for a matrix product at full speed, small enough for the cache of a core.
 TILE = 4096

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from unveil.cores import threads
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.estimators.base import Signal, cloze_risk
@@ -22,6 +23,8 @@ from unveil.propensity.choices.descent import dealt, descend
 _BATCH, _SPREAD, _LR = 512, 0.1, 0.03
 #: What an item adds for all users rests on many events, and is held back less.
 _EASE = 0.1
+#: Over fewer items than this a step takes a few milliseconds, and to share it out costs more than it gains.
+_MANY = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,8 @@ class SteadyTastes:
                 size = p_UK.square().sum() + q_VK.square().sum() + _EASE * b_V.square().sum()
                 yield cloze_risk(p_UK[slots.user_M], q_VK, b_V, signal(slots)) + penalty * size / len(every)
 
-        descend([p_UK, q_VK, b_V], losses(), batches=batches, lr=_LR)
+        with threads(1 if train.n_items < _MANY else None):
+            descend([p_UK, q_VK, b_V], losses(), batches=batches, lr=_LR)
         return cls(p_UK.detach(), q_VK.detach(), b_V.detach())
 
     def __call__(self, user_M: Tensor) -> Tensor:
