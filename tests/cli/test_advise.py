@@ -80,7 +80,7 @@ def test_the_help_says_what_an_effort_does() -> None:
     assert "By default 3 (quick) or 1 (thorough)." in said["replicates"]
     assert "By default 5% (quick) or none, 2%, 10% (thorough)." in said["clips"]
     assert "joint-rated (quick) or all (thorough)." in said["propensities"]
-    assert "43 minutes of one core for ml-100k" in said["effort"]
+    assert "half an hour to an hour of one core for ml-100k" in said["effort"]
     assert all(name in said["choices"].partition("By default")[0] for name in CHOICES)
 
 

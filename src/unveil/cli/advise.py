@@ -39,7 +39,7 @@ def advise(
     effort: Annotated[
         str,
         typer.Option(
-            help="quick (43 minutes of one core for ml-100k) or thorough (hours): how much is tried.",
+            help="quick (half an hour to an hour of one core for ml-100k) or thorough (hours): how much is tried.",
             rich_help_panel=_TRIED,
         ),
     ] = "quick",
