@@ -85,7 +85,7 @@ def written(share: dict[str, Any], *, interval: bool) -> str:
 
 ROWS = [
     *quoted(ROOT / "README.md", "beyond", {}),
-    *quoted(RESULTS / "README.md", "beyond", {"In one replicate": "beyond-one"}),
+    *quoted(RESULTS / "README.md", "beyond", {"Every estimator": "beyond-every-arm", "In one replicate": "beyond-one"}),
 ]
 
 
@@ -99,7 +99,8 @@ def test_a_share_is_quoted_as_it_was_found(row: Row) -> None:
 
 def test_the_tables_are_found() -> None:
     places = {(row.folder, row.protocol) for row in ROWS}
-    assert places == {(folder, protocol) for folder in ("beyond", "beyond-one") for protocol in ("uniform-100", "full")}
+    folders, protocols = ("beyond", "beyond-every-arm", "beyond-one"), ("uniform-100", "full")
+    assert places == {(folder, protocol) for folder in folders for protocol in protocols}
     assert {ARMS[row.label] for row in ROWS} == set(ARMS.values())
 
 
