@@ -30,7 +30,7 @@ from benchmarks.generated import KEPT_ITEMS, USERS
 from benchmarks.memory import own_peak_mib
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.splits import EvalCases, leave_one_out
+from unveil.data.splits import leave_one_out
 from unveil.evaluation.evaluator import Evaluator
 from unveil.experiment.tuned import tuned
 from unveil.training.device import seed_epoch
@@ -81,7 +81,7 @@ def take(file: Path, batches: int | None, cases: int | None) -> Taken:
     steps = min(batches or len(ready.task), len(ready.task))
     watch.time("epoch", lambda: trained(ready, steps))
     asked = slice(min(cases or len(split.test), len(split.test)))
-    some = EvalCases(*(column_C[asked] for column_C in vars(split.test).values()))
+    some = split.test.some(asked)
     test = watch.time(
         "negatives", lambda: Evaluator.of(some, split.whole, split.train, length=ready.recipe.model.length)
     )

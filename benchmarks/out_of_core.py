@@ -55,7 +55,6 @@ WEIGH = """
 import json, sys
 from pathlib import Path
 from unveil import Interactions, Sequences, temporal_split
-from unveil.data.splits import EvalCases
 from unveil.evaluation.candidates import Candidates
 from unveil.serving.folder import write
 from unveil.serving.recommender import Recommender
@@ -67,7 +66,7 @@ split = temporal_split(Sequences.of(log))
 small = {"model.width": 32, "model.blocks": 1, "model.heads": 2, "model.length": 50}
 recipe = Recipe.preset("quick").changed({"estimator.name": "itps"}).changed(small | {"estimator.exponent": 0.2})
 ready = prepare(split.train, recipe, log=log)
-some = EvalCases(*(column_C[: int(sys.argv[2])] for column_C in vars(split.test).values()))
+some = split.test.some(slice(int(sys.argv[2])))
 drawn = Candidates.draw(some, split.whole, split.train.count_V, uniform=10, popular=10)
 write(Recommender(ready.model, log.items, log.users, split.whole, 50), Path(sys.argv[3]))
 sizes = {"train": len(split.train), "slots": ready.weights.slots, "spread": ready.weights.spread}

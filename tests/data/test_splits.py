@@ -16,7 +16,8 @@ ROWS = [("a", "p", 1), ("a", "q", 2), ("a", "r", 3), ("a", "s", 4), ("b", "p", 1
 
 
 def rows(cases: EvalCases) -> list[tuple[int, ...]]:
-    return list(zip(*(column.tolist() for column in vars(cases).values()), strict=True))
+    columns = (cases.user_C, cases.item_C, cases.step_C, cases.seen_C)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def test_leave_one_out_by_hand() -> None:
@@ -45,6 +46,9 @@ def test_leave_one_out_partitions_every_history(log: Interactions) -> None:
     for cases in (split.valid, split.test):
         at = sequences.offset_U1[cases.user_C] + cases.seen_C
         assert np.array_equal(cases.step_C, sequences.step_N[at])
+        assert cases.event_C is not None
+        assert np.array_equal(log.item[cases.event_C], cases.item_C)
+        assert np.array_equal(log.user[cases.event_C], cases.user_C)
 
 
 def test_temporal_split_by_hand() -> None:

@@ -102,7 +102,7 @@ def test_estimators_are_built_by_name_from_what_they_need() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [
-        ("ips", {}, "'ips' needs a static propensity, and none is given. Name one, such as 'popularity-static'"),
+        ("ips", {}, "'ips' needs a static propensity, and none is given. Name one, such as 'recorded-static'"),
         ("itps", {}, "'itps' needs a temporal propensity"),
         ("ideal", {}, "'ideal' needs a world whose truth is known"),
         ("itsp", {}, "unknown estimator: found 'itsp', expected one of .* Did you mean 'itps'"),

@@ -218,8 +218,8 @@ def test_initial_weights_are_berts_and_follow_the_seed() -> None:
     [
         (lambda: replace(SMALL, width=10, heads=4), "multiple of heads"),
         (lambda: replace(SMALL, blocks=0), "model.blocks: out of range: found 0, expected at least 1"),
-        (lambda: replace(SMALL, dropout=1.0), "dropout is out of range"),
-        (lambda: replace(SMALL, attention_dropout=-0.1), "dropout is out of range"),
+        (lambda: replace(SMALL, dropout=1.0), "model.dropout: out of range: found 1.0"),
+        (lambda: replace(SMALL, attention_dropout=-0.1), "model.attention_dropout: out of range: found -0.1"),
     ],
 )
 def test_impossible_shapes_are_refused(impossible: Callable[[], BERT4RecConfig], message: str) -> None:

@@ -14,7 +14,7 @@ from unveil.data.splits import leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.caution import caution
-from unveil.propensity.examination.training import training_impressions
+from unveil.propensity.impressions.training import training_impressions
 from unveil.propensity.position import Position
 
 E_K = np.array([1, 0.7, 0.45, 0.2])

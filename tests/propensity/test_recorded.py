@@ -18,8 +18,8 @@ from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.choices.tables import Tables
-from unveil.propensity.examination.training import training_impressions
 from unveil.propensity.impressions.pages import Pages, steps
+from unveil.propensity.impressions.training import training_impressions
 from unveil.propensity.recorded import surprise, unrecorded
 
 

@@ -56,6 +56,14 @@ def test_the_paper_preset_does_what_the_paper_does() -> None:
             {"propensity.name": "joint-temporal", "propensity.blocks": 2.5},
             r"joint-temporal\.blocks: not a valid value: found 2\.5, expected a whole number",
         ),
+        (
+            {"propensity.name": "popularity-static", "propensity.add": -1.0},
+            r"popularity-static\.add: out of range: found -1\.0, expected 0 or more",
+        ),
+        (
+            {"propensity.name": "damped-temporal", "propensity.half_width": -1},
+            r"damped-temporal\.half_width: out of range: found -1, expected 0 or more",
+        ),
         ({"training.epochs": 0}, r"training\.epochs: out of range: found 0, expected at least 1"),
         ({"training.schedule": "lineer"}, r"training\.schedule: not a valid value: found 'lineer'"),
         ({"model.heads": 3}, "width must be a multiple of heads"),

@@ -92,8 +92,7 @@ def _some(cases: EvalCases, n_items: int, rng: np.random.Generator) -> EvalCases
     most = max(_FEWEST, _CELLS // n_items)
     if len(cases) <= most:
         return cases
-    kept = np.sort(rng.choice(len(cases), most, replace=False))
-    return EvalCases(cases.user_C[kept], cases.item_C[kept], cases.step_C[kept], cases.seen_C[kept])
+    return cases.some(np.sort(rng.choice(len(cases), most, replace=False)))
 
 
 def _scorer(score_V: NDArray[np.float64]) -> Popularity:

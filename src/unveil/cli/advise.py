@@ -9,7 +9,7 @@ import typer
 from unveil.cli.answers import command_of, print_answer, until_stopped
 from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 from unveil.cli.log_options import LogOptions, takes_log
-from unveil.cli.study_options import FITS, named_in, numbers_in
+from unveil.cli.study_options import CHOICES, FITS, named_in, numbers_in
 from unveil.experiment.advise.scenarios import EFFORTS, Effort
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def advise(
     effort: Annotated[
         str,
         typer.Option(
-            help="quick (half an hour to an hour of one core for ml-100k) or thorough (hours): how much is tried.",
+            help="quick (one world, two kinds of users, two severities: a first answer, in half an hour to an hour of "
+            "one core for ml-100k) or thorough (six worlds, three of each, eleven estimators: hours).",
             rich_help_panel=_TRIED,
         ),
     ] = "quick",
@@ -63,8 +64,7 @@ def advise(
     choices: Annotated[
         str | None,
         typer.Option(
-            help="How users may choose: rational_exposed, rational_all, categorical_exposed, categorical_all. "
-            f"{_by_effort('choices')}",
+            help=f"How users may choose: {CHOICES} {_by_effort('choices')}",
             rich_help_panel=_TRIED,
         ),
     ] = None,

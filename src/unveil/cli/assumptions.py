@@ -8,12 +8,16 @@ import typer
 
 from unveil.cli.answers import command_of, print_answer, until_stopped
 from unveil.cli.grouped import takes
-from unveil.cli.study_options import StudyOptions, named_in, numbers_in
+from unveil.cli.study_options import CHOICES, StudyOptions, named_in, numbers_in
 
 if TYPE_CHECKING:
     from unveil.experiment.assumptions.plan import Assumptions
 
 _AXES = "What is varied, one at a time"
+#: From the log at its word to the truth.
+ESTIMATORS = (
+    "naive,ips,itps,itps-shrunk,corrected,corrected-taught,rational,consideration,tempered,ever,ever-rated,ideal"
+)
 
 
 @dataclass(frozen=True)
@@ -21,22 +25,22 @@ class AssumptionOptions(StudyOptions):
     """The options of a study at its base point, and the levels of each axis."""
 
     preset: Annotated[
-        str, typer.Option(help="quick (a small backbone, few epochs), converged or paper (a network for each).")
+        str, typer.Option(help="quick (a small backbone, few epochs), converged, tuned, or paper (a network for each).")
     ] = "quick"
     replicates: Annotated[
         int, typer.Option(help="Repeat everything random but the world.", rich_help_panel="How much")
     ] = 3
     estimators: Annotated[
         str, typer.Option(help="Which to train; naive and ideal are the ends of the gap.", rich_help_panel="How much")
-    ] = "naive,ips,itps,itps-shrunk,corrected,rational,consideration,tempered,ever,ever-rated,ideal"
+    ] = ESTIMATORS
     severity: Annotated[float, typer.Option(help="Exponent p of exposure at the base point.")] = 1.0
     severities: Annotated[str, typer.Option(help="Exponents p; '' leaves them alone.", rich_help_panel=_AXES)] = "1,2,4"
     foresights: Annotated[
         str, typer.Option(help="How far exposure follows relevance; '' leaves it alone.", rich_help_panel=_AXES)
     ] = "0,1,2"
-    choices: Annotated[str, typer.Option(help="How users choose; '' leaves it alone.", rich_help_panel=_AXES)] = (
-        "rational_exposed,categorical_exposed,rational_all"
-    )
+    choices: Annotated[
+        str, typer.Option(help=f"How users choose: {CHOICES} '' leaves it alone.", rich_help_panel=_AXES)
+    ] = "rational_exposed,categorical_exposed,rational_all"
     propensities: Annotated[
         str,
         typer.Option(help="What estimators are told: true, noisy:SD, popularity, …", rich_help_panel=_AXES),

@@ -22,7 +22,7 @@ class BeyondOptions(StudyOptions):
     """The options of a study, with defaults of its own, and the propensities that are estimated."""
 
     preset: Annotated[
-        str, typer.Option(help="converged (one backbone for all), quick, or paper (a network for each).")
+        str, typer.Option(help="converged (one backbone for all), quick, tuned, or paper (a network for each).")
     ] = "converged"
     worlds: Annotated[
         int, typer.Option(help="Make so many worlds: they are what intervals are over.", rich_help_panel="How much")

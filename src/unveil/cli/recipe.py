@@ -20,7 +20,7 @@ class RecipeOptions(StudyOptions):
     """The options of a study, with the recipe's arms."""
 
     preset: Annotated[
-        str, typer.Option(help="converged (one backbone for all), quick, or paper (a network for each).")
+        str, typer.Option(help="converged (one backbone for all), quick, tuned, or paper (a network for each).")
     ] = "converged"
     estimators: Annotated[
         str, typer.Option(help="Which to train, with commas between; gains are over naive.", rich_help_panel="How much")

@@ -1,4 +1,4 @@
-"""`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1|beyond|assumptions`: the paper's questions, and what lies beyond them."""
+"""`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1|beyond|assumptions|recipe`: the paper's questions, and others beyond."""
 
 import sys
 from typing import Annotated
@@ -15,7 +15,9 @@ from unveil.cli.rq4 import rq4
 from unveil.cli.rq5 import rq5
 from unveil.cli.study_options import StudyOptions
 
-app = typer.Typer(help="The research questions of the paper: run again, and set beside it.", no_args_is_help=True)
+app = typer.Typer(
+    help="The research questions of the paper, run again and set beside it; and three beyond it.", no_args_is_help=True
+)
 
 Severity = Annotated[float, typer.Option(help="Exponent p of exposure, θ = ô^p; above 0.")]
 

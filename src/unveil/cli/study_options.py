@@ -22,6 +22,11 @@ FITS = (
     "How worlds are fitted: posterior (a draw that keeps what is personal, and so what is not sure), regularised (the "
     "one that predicts best, which is smoother) or paper (as the authors did: no biases, no penalty)."
 )
+#: What the ways to choose are.
+CHOICES = (
+    "rational_exposed (the best of what they see; the paper's), rational_all (the best of all there is, seen or not), "
+    "categorical_exposed (by chance among what they see, likelier what they like) or categorical_all."
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class StudyOptions:
     choice: Annotated[
         str,
         typer.Option(
-            help="rational_exposed (the paper's), rational_all, categorical_exposed or categorical_all.",
+            help=f"How users choose: {CHOICES}",
             rich_help_panel=_WORLD,
         ),
     ] = "rational_exposed"

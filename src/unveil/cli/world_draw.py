@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unveil.cli.study_options import CHOICES
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -32,10 +33,7 @@ def draw(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draw, and of the built-in world.")] = 0,
     choice: Annotated[
         str,
-        typer.Option(
-            help="How users choose: rational_exposed (the best of what they see), rational_all (the best of all), "
-            "categorical_exposed, categorical_all (by chance, the likelier the more relevant)."
-        ),
+        typer.Option(help=f"How users choose: {CHOICES}"),
     ] = "rational_exposed",
     relevance_draw: Annotated[
         bool, typer.Option(help="Keep a choice only where it pleases, with probability γ; or keep every choice.")

@@ -34,9 +34,17 @@ class EvalCases:
     item_C: Index
     step_C: Index
     seen_C: Index
+    event_C: Index | None = None  # the row of the log that each case is, where the log is at hand
 
     def __len__(self) -> int:
         return len(self.user_C)
+
+    def some(self, which: NDArray[Any] | slice) -> "EvalCases":
+        """Those of them, by their places."""
+        user_C, item_C, step_C, seen_C = (
+            column_C[which] for column_C in (self.user_C, self.item_C, self.step_C, self.seen_C)
+        )
+        return EvalCases(user_C, item_C, step_C, seen_C, None if self.event_C is None else self.event_C[which])
 
     def __repr__(self) -> str:
         return f"EvalCases({quantity(len(self), 'case')})"
@@ -118,8 +126,9 @@ def temporal_split(
 
 def _cases(sequences: Sequences, user_C: Index, seen_C: NDArray[Any]) -> EvalCases:
     at_C = sequences.offset_U1[user_C] + seen_C
-    item_C, step_C = gathered(sequences.item_N, at_C), gathered(sequences.step_N, at_C)
-    return EvalCases(user_C, item_C, step_C, seen_C.astype(np.int32))
+    columns = (sequences.item_N, sequences.step_N, sequences.event_N)
+    item_C, step_C, event_C = (gathered(column_N, at_C) for column_N in columns)
+    return EvalCases(user_C, item_C, step_C, seen_C.astype(np.int32), event_C)
 
 
 def _after(sequences: Sequences, start_U: NDArray[Any], stop_U: NDArray[Any], targets: Targets) -> EvalCases:

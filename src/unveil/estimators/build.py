@@ -82,8 +82,10 @@ def parts(name: str, propensity: PropensityModel | None, world: Truth | None, lo
             "Name the world of the log with --world (in Python, world=), or choose another estimator.",
         )
         return [_given(world, name, what, hint)]
-    what, hint = f"a {needs} propensity", f"Name one, such as 'popularity-{needs}'."
-    return [_given(propensity, name, what, hint)]
+    hint = (
+        f"Name one, such as 'recorded-{needs}', which learns exposure from impressions; popularity is the last resort."
+    )
+    return [_given(propensity, name, f"a {needs} propensity", hint)]
 
 
 def _given(part: object | None, name: str, what: str, hint: str) -> object:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.interactions import Interactions
+from unveil.data.ratings import every_rating
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
@@ -79,10 +80,8 @@ class EverRated(Ever):
         return expected_V
 
     def _ratings(self, train: Sequences) -> NDArray[np.float64]:
-        rating_N = np.full(1, np.nan) if self.log.rating is None else self.log.rating[train.event_N]
-        if not np.isfinite(rating_N).all():
-            raise UnveilError(f"the estimator {self.name!r} needs a rating of every event, and some are empty")
+        rating_N = every_rating(self.log, train, f"the estimator {self.name!r}", "'ever', which needs none")
         if rating_N.min() == rating_N.max():
             problem = f"the estimator {self.name!r} needs ratings that differ, and all are alike"
             raise UnveilError(problem, found=float(rating_N.min()), hint="Use 'ever', which needs none.")
-        return np.asarray(rating_N, np.float64)
+        return rating_N

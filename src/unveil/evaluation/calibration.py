@@ -140,8 +140,7 @@ def _log_shares(
 def _some(cases: EvalCases, most: int, seed: int) -> EvalCases:
     if len(cases) <= most:
         return cases
-    drawn = np.sort(np.random.default_rng(seed).choice(len(cases), most, replace=False))
-    return EvalCases(**{name: column_C[drawn] for name, column_C in vars(cases).items()})
+    return cases.some(np.sort(np.random.default_rng(seed).choice(len(cases), most, replace=False)))
 
 
 def _parts(cases: int, n_items: int) -> Iterator[slice]:

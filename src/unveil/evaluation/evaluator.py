@@ -189,10 +189,9 @@ class Evaluator:
         return found
 
     def _slots(self, case_B: NDArray[np.int64]) -> Slots:
-        user_B, item_B, step_B = (
-            column_C[case_B] for column_C in (self.cases.user_C, self.cases.item_C, self.cases.step_C)
-        )
-        return Slots(self._tensor(user_B), self._tensor(item_B), self._tensor(step_B))
+        asked = self.cases.some(case_B)
+        event_B = None if asked.event_C is None else self._tensor(asked.event_C)
+        return Slots(self._tensor(asked.user_C), self._tensor(asked.item_C), self._tensor(asked.step_C), event_B)
 
     def _barred(self, user_B: Index, seen_B: Index) -> tuple[Tensor, Tensor]:
         exclude = self.candidates.exclude_seen

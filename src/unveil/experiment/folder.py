@@ -16,7 +16,7 @@ README.md                the model card
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ CONFIG, ABOUT, SPLIT, NEGATIVES, CARD = (
     "negatives.safetensors",
     "README.md",
 )
+#: Of a case: what is asked. Its row of the log is of use in training alone.
+_ASKED = ("user_C", "item_C", "step_C", "seen_C")
 
 
 def refuse_unfit(folder: Path, *, resume: bool) -> None:
@@ -141,7 +143,7 @@ def write_split(folder: Path, split: Split) -> None:
     """What was trained on and what is asked, in places of the histories."""
     arrays = {"train_U": split.train.length_U}
     for part in ("valid", "test"):
-        arrays |= {f"{part}.{name}": column for name, column in vars(getattr(split, part)).items()}
+        arrays |= {f"{part}.{name}": getattr(getattr(split, part), name) for name in _ASKED}
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     about = {"rule": split.rule, "train_only": split.train_only}
     write_whole(folder / SPLIT, as_bytes(whole, {"about": json.dumps(about)}))
@@ -155,9 +157,7 @@ def read_split(folder: Path, whole: Sequences) -> Split:
             about = json.loads((file.metadata() or {})["about"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         train = whole.cut(np.zeros_like(arrays["train_U"]), arrays["train_U"])
-        valid, test = (
-            EvalCases(*(arrays[f"{part}.{column.name}"] for column in fields(EvalCases))) for part in ("valid", "test")
-        )
+        valid, test = (EvalCases(*(arrays[f"{part}.{name}"] for name in _ASKED)) for part in ("valid", "test"))
         return Split(whole, train, valid, test, about["rule"], about["train_only"])
     except (SafetensorError, LookupError, ValueError, OSError) as error:
         hint = "Name a folder that `unveil train` wrote."

@@ -17,7 +17,6 @@ from unveil.experiment.trial import Arm, Trial
 
 #: What the targets of an evaluation are: the item of highest γ, or the item the user took.
 TRUE, STANDARD = "true relevance", "standard"
-KEYS = ["estimator", "evaluation", "protocol", "metric", "k"]
 
 #: The figure that conclusions are drawn from, as a column of an evaluation's frame.
 HEADLINE = "full:NDCG@10"

@@ -126,8 +126,12 @@ def registered(choice: str, kind: str) -> str:
 
 def families() -> list[str]:
     """The propensities of the registry by the part of their names before the kind, each once."""
-    names = (name.removesuffix(f"-{PROPENSITIES[name].kind}") for name in PROPENSITIES)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(map(family, PROPENSITIES)))
+
+
+def family(name: str) -> str:
+    """The part of a propensity's name before its kind: what people call it."""
+    return name.removesuffix(f"-{PROPENSITIES[name].kind}")
 
 
 def _deviation(text: str) -> float:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unveil.errors import UnveilError
+from unveil.errors import refuse_unless
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
@@ -32,12 +32,8 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         for name in ("width", "blocks", "length"):
-            if getattr(self, name) < 1:
-                raise UnveilError(
-                    "out of range", where=f"model.{name}", found=getattr(self, name), expected="at least 1"
-                )
-        if not 0 <= self.dropout < 1:
-            raise UnveilError("dropout is out of range", found=self.dropout, expected="0 ≤ dropout < 1")
+            refuse_unless(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "at least 1")
+        refuse_unless(0 <= self.dropout < 1, "model.dropout", self.dropout, "0 or more, below 1")
 
 
 class Output(NamedTuple):

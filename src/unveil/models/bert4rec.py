@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unveil.data.tokens import n_tokens, pad_token
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, refuse_unless
 from unveil.models.base import Backbone, NetworkConfig, Output, Where, register
 from unveil.models.dropout import add_dropped, dropout
 
@@ -27,10 +27,14 @@ class TransformerConfig(NetworkConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.heads < 1 or self.width % self.heads:
-            raise UnveilError("width must be a multiple of heads", found=f"{self.width} and {self.heads}")
-        if not 0 <= self.attention_p < 1:
-            raise UnveilError("dropout is out of range", found=self.attention_p, expected="0 ≤ dropout < 1")
+        refuse_unless(self.heads >= 1, "model.heads", self.heads, "at least 1")
+        if self.width % self.heads:
+            raise UnveilError(
+                "width must be a multiple of heads",
+                where="model.width, model.heads",
+                found=f"{self.width} and {self.heads}",
+            )
+        refuse_unless(0 <= self.attention_p < 1, "model.attention_dropout", self.attention_p, "0 or more, below 1")
 
     @property
     def attention_p(self) -> float:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unveil.data.tokens import n_tokens, pad_token
-from unveil.models.base import NetworkConfig, Output, Where, register
+from unveil.models.base import NetworkConfig, Where, register
 from unveil.models.causal import Causal
 from unveil.models.dropout import dropout
 
@@ -66,8 +66,3 @@ class GRU4Rec(Causal):
         b, column = where if where is not None else torch.meshgrid(torch.arange(B), column_L.cpu(), indexing="ij")
         b, column = b.to(h_BLD.device), column.to(h_BLD.device)
         return dropout(self.last_norm(h_BLD[b, (column - padding_B1[b, 0]) % L]), p)
-
-    def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits."""
-        table_VD = self.item.weight[: self.n_items] if self.table is None else self.table.weight
-        return Output(h_MD, table_VD, self.bias)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unveil.data.tokens import n_tokens, pad_token
-from unveil.models.base import Output, Where, register
+from unveil.models.base import Where, register
 from unveil.models.bert4rec import Block, TransformerConfig
 from unveil.models.causal import Causal
 from unveil.models.dropout import dropout
@@ -68,8 +68,3 @@ class SASRec(Causal):
         # Finite, so that a column of padding, which may look at nothing, gives numbers, not NaN.
         bias_BLL = torch.zeros(barred_BLL.shape, dtype=dtype, device=token_BL.device)
         return bias_BLL.masked_fill_(barred_BLL, torch.finfo(dtype).min)[:, None]
-
-    def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits."""
-        table_VD = self.item.weight[: self.n_items] if self.table is None else self.table.weight
-        return Output(h_MD, table_VD, self.bias)

@@ -4,10 +4,16 @@ from collections.abc import Mapping
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError, refuse_unless, unknown
+from unveil.errors import UnveilError, unknown
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.factored import Factored
 from unveil.propensity.known import Exposure
+
+#: What to do for want of a propensity; popularity is not the first thing to name, as it is exposure times relevance.
+INSTEAD = (
+    "learn exposure from impressions (recorded-temporal), or ask 'unveil advise' what is worth trying; "
+    "popularity is the last resort."
+)
 
 
 def build(
@@ -24,7 +30,6 @@ def build(
     settings = dict(options)
     if "window" in PROPENSITIES.options(name):
         settings.setdefault("window", window)
-        _refuse_no_window(f"{name}.window", settings["window"])
     return PROPENSITIES.build(name, settings, *parts(chosen, log, world)).fit(train)
 
 
@@ -39,13 +44,10 @@ def refuse_options(name: str, options: Mapping[str, object]) -> None:
         if option not in known:
             raise unknown(f"option of the propensity {name!r}", option, known)
     PROPENSITIES.check(name, options)
-    _refuse_no_window(f"{name}.window", options.get("window"))
-    if issubclass(chosen, Factored):
-        PROPENSITIES.build(name, options, *([] if chosen.source == "nothing" else [None]))
-
-
-def _refuse_no_window(where: str, window: object) -> None:
-    refuse_unless(not isinstance(window, int) or window >= 1, where, window, "at least 1, or none")
+    if chosen.source == "nothing":
+        PROPENSITIES.build(name, options)
+    elif issubclass(chosen, Factored):
+        PROPENSITIES.build(name, options, None)
 
 
 def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposure | None) -> list[object]:
@@ -53,11 +55,9 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposu
     if chosen.source == "nothing":
         return []
     if chosen.source == "truth":
-        return [
-            _given(world, chosen, "a world whose exposure is known", "Use a popularity propensity with a real log.")
-        ]
+        return [_given(world, chosen, "a world whose exposure is known", f"With a real log: {INSTEAD}")]
     if chosen.source == "log":
-        return [_given(log, chosen, "the log itself, for its ids and times", "Use a popularity propensity.")]
+        return [_given(log, chosen, "the log itself, for its ids and times", INSTEAD.capitalize())]
     if chosen.source == "ratings":
         rated = None if log is None or log.rating is None else log
         return [_given(rated, chosen, "a log with ratings", "Use timing or joint-temporal, which need none.")]
@@ -69,7 +69,7 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposu
         placed = None if log is None or log.position is None else log
         return [_given(placed, chosen, "a log with a position column", "Name the column with --position-col.")]
     column = None if log is None else log.propensity
-    return [_given(column, chosen, "a log with a propensity column", "Use a popularity propensity.")]
+    return [_given(column, chosen, "a log with a propensity column", INSTEAD.capitalize())]
 
 
 def _given(part: object | None, chosen: type[PropensityModel], what: str, hint: str) -> object:

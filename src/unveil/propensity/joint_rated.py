@@ -11,11 +11,10 @@ from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.choices.descent import Descent
 from unveil.propensity.choices.learnt_liking import LearntLiking
-from unveil.propensity.choices.tables import Tables
+from unveil.propensity.choices.tables import START, Tables
 from unveil.propensity.choices.takes import Takes, ratings_of
 from unveil.propensity.factored import Factored
 from unveil.propensity.factors import Factors
-from unveil.propensity.rated import START
 
 
 @dataclass

@@ -73,7 +73,8 @@ class LearntTemporal(Learnt):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.log.time is None:
-            raise UnveilError("a temporal propensity was learnt along the days, and this log has no times")
+            problem = "a temporal propensity was learnt along the days, and this log has no times"
+            raise UnveilError(problem, hint="Use learnt-static, with an estimator that takes a static one.")
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' items."""

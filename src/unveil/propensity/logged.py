@@ -33,7 +33,7 @@ class Logged:
         if bad_N.any():
             events, first = quantity(int(bad_N.sum()), "training event"), int(train.event_N[bad_N][0]) + 1
             raise UnveilError(
-                "the log has propensities that are none",
+                "the log has propensities outside (0, 1]",
                 where=f"{events}, first row {first} of the log",
                 found=float(theta_N[bad_N][0]),
                 expected="a number above 0, at most 1",

@@ -31,11 +31,12 @@ class Popularity:
     window: int | None = None
     add: float = 0.0
 
+    name: ClassVar[str]
     source: ClassVar[Source] = "nothing"
 
     def __post_init__(self) -> None:
-        refuse_unless(self.window is None or self.window >= 1, "window", self.window, "at least 1")
-        refuse_unless(0 <= self.add < float("inf"), "add", self.add, "0 or more")
+        refuse_unless(self.window is None or self.window >= 1, f"{self.name}.window", self.window, "at least 1")
+        refuse_unless(0 <= self.add < float("inf"), f"{self.name}.add", self.add, "0 or more")
 
     def _counted(self, train: Sequences) -> Sequences:
         recent = train if self.window is None else train.recent(self.window)
@@ -93,7 +94,7 @@ class TemporalPopularity(Popularity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unless(self.half_width >= 0, "half_width", self.half_width, "0 or more")
+        refuse_unless(self.half_width >= 0, f"{self.name}.half_width", self.half_width, "0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count, and spread over neighbouring steps."""

@@ -15,7 +15,7 @@ from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.base import Kind, Source, of_events_alone, register
 from unveil.propensity.examination.counts import Placings, pooled
 from unveil.propensity.examination.fit import alike, examined
-from unveil.propensity.examination.training import training_impressions
+from unveil.propensity.impressions.training import training_impressions
 from unveil.wording import quantity
 
 #: p above this may be chance.

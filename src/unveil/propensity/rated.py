@@ -11,13 +11,10 @@ from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.choices.blocks import Blocks
 from unveil.propensity.choices.descent import Descent
 from unveil.propensity.choices.learnt_liking import LearntLiking
-from unveil.propensity.choices.tables import Line, log_popularity
+from unveil.propensity.choices.tables import START, Line, log_popularity
 from unveil.propensity.choices.takes import Takes, ratings_of
 from unveil.propensity.factored import Factored
 from unveil.propensity.factors import Factors
-
-#: The logit of exposure at which the descent begins: about one item in ten.
-START = -2.0
 
 
 @dataclass

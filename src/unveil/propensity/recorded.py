@@ -16,12 +16,12 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.choices.blocks import Blocks, Index
-from unveil.propensity.choices.descent import dealt, descend
 from unveil.propensity.choices.tables import Tables
-from unveil.propensity.examination.training import left_for_training
+from unveil.propensity.descend import dealt, descend
 from unveil.propensity.factored import Factored
 from unveil.propensity.factors import Factors
 from unveil.propensity.impressions.pages import Pages
+from unveil.propensity.impressions.training import left_for_training
 
 #: Pages of a batch, and the most items that stand for all; the rate of the descent at its highest.
 _BATCH, _SAMPLE, _LR = 128, 4096, 0.03

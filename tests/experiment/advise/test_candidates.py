@@ -8,11 +8,11 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.estimators.itps import ITPS
-from unveil.experiment.advise.candidates import candidates, family, from_a_log, probe, weights
+from unveil.experiment.advise.candidates import candidates, from_a_log, probe, weights
 from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios
 from unveil.experiment.advise.source import Looks, some_users, taken_again
-from unveil.experiment.variants import Variant
+from unveil.experiment.variants import Variant, family
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World

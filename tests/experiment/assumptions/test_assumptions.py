@@ -52,7 +52,7 @@ def test_what_estimators_are_told_is_said_by_their_arms() -> None:
 
 
 def plan_of(study: Study, values: Mapping[str, Sequence[object]], *estimators: str, replicates: int = 2) -> Assumptions:
-    return Assumptions(study, BASE, axes(BASE, values), replicates=replicates, estimators=estimators)
+    return Assumptions(study, BASE, axes(BASE, values), 1, replicates, estimators)
 
 
 def test_points_that_axes_share_are_made_once_and_logs_one_after_another() -> None:
@@ -111,9 +111,7 @@ def test_who_holds_who_fades_and_who_breaks(made_up: Survey) -> None:
 
 def told_of(base: Point, hit: Mapping[str, int], values: Mapping[str, Sequence[object]]) -> Survey:
     """A study whose estimators hit the same number of ten cases everywhere."""
-    plan = Assumptions(
-        Study(data="builtin", preset="quick"), base, axes(base, values), replicates=2, estimators=tuple(hit)
-    )
+    plan = Assumptions(Study(data="builtin", preset="quick"), base, axes(base, values), 1, 2, tuple(hit))
     cells = {spot: hits(hit[spot.estimator]) for spot in plan.cell_jobs(Path("nowhere"))}
     return Survey(plan, Source("builtin", "builtin", "made up"), cells, [], 0.0, 0)
 

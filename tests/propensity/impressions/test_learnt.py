@@ -14,13 +14,14 @@ from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
+from unveil.estimators.base import ESTIMATORS, Explaining
 from unveil.propensity.build import build
 from unveil.propensity.impressions import storage
 from unveil.propensity.impressions.fit import ExposureFit, fit
 from unveil.propensity.impressions.learn import Learning
 from unveil.propensity.impressions.model import ExposureModel
 from unveil.propensity.learnt import LearntTemporal
-from unveil.training.fit import prepare
+from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
 
 
@@ -101,6 +102,22 @@ def test_estimators_weight_by_it(folder: Path, estimator: str, kind: str) -> Non
     slots = ready.task.slots.part(0, 50)
     assert ready.propensity is not None
     torch.testing.assert_close(ready.estimator(slots).weight_M, 1 / ready.propensity(slots))
+
+
+EXPLAINING = sorted(name for name in ESTIMATORS if issubclass(ESTIMATORS[name], Explaining))
+
+
+@pytest.mark.parametrize("estimator", [name for name in EXPLAINING if ESTIMATORS[name].needs in ("static", "temporal")])
+def test_validation_knows_the_moment_of_what_was_taken(folder: Path, estimator: str) -> None:
+    """What explains takes by θ asks for it at validation events too, which a propensity of moments has to know."""
+    log = impressions(each=4)
+    split = leave_one_out(Sequences.of(log))
+    small = {"model.width": 8, "model.length": 10, "model.blocks": 1, "training.epochs": 1}
+    kind = ESTIMATORS[estimator].needs
+    propensity = {"propensity.name": f"learnt-{kind}", "propensity.path": str(folder)}
+    recipe = Recipe().changed({**small, "estimator.name": estimator}).changed(propensity)
+    fitted = prepare(split.train, recipe, log=log).fit(validation_of(split, recipe))
+    assert fitted.best is not None
 
 
 def test_what_is_missing_is_said(folder: Path) -> None:

@@ -79,8 +79,3 @@ def _refusal(name: str, train: Sequences, log: Interactions, window: int) -> str
 def from_a_log() -> list[str]:
     """The propensities of the registry that do not need a world."""
     return [name for name in PROPENSITIES if PROPENSITIES[name].source != "truth"]
-
-
-def family(name: str) -> str:
-    """The part of a propensity's name before its kind: what people call it."""
-    return name.removesuffix(f"-{PROPENSITIES[name].kind}")

@@ -16,7 +16,7 @@ from unveil.data.splits import leave_one_out
 from unveil.experiment.advise.candidates import probe
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks, read_shown
-from unveil.experiment.advise.study import AdviceStudy, by_impressions, rated_at
+from unveil.experiment.advise.study import AdviceStudy, by_impressions, with_rate
 from unveil.experiment.costs import seconds_of
 from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.cell import judged
@@ -59,7 +59,7 @@ class AdviceCell:
         recorded = by_impressions(recipe)
         bench, rate = _bench(self.study, self.folder, world, self.scenario, self.replicate, recorded)
         if recorded:
-            recipe = recipe.changed(rated_at(rate, str(recipe.propensity["name"])))
+            recipe = recipe.changed(with_rate(rate, str(recipe.propensity["name"])))
         where = {"draw": self.draw, "scenario": self.scenario.key, "replicate": self.replicate, "estimator": self.arm}
         return {**where, "looks": asdict(Looks.of(bench.log)), **judged(bench, self.arm, recipe, tell)}
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.experiment.advise.candidates import candidates, family
+from unveil.experiment.advise.candidates import candidates
+from unveil.experiment.variants import family
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import parts
 from unveil.simulation.builtin import WorldSpec

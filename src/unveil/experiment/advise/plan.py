@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from unveil.data.log_source import LogSource
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
-from unveil.experiment.advise.candidates import Candidates, candidates, family, from_a_log
+from unveil.experiment.advise.candidates import Candidates, candidates, from_a_log
 from unveil.experiment.advise.cell import AdviceCell, Probe
 from unveil.experiment.advise.insisted import refuse_probed, refuse_unused
 from unveil.experiment.advise.scenarios import Scenario
@@ -16,6 +16,7 @@ from unveil.experiment.advise.worlds import WorldsOfDraw
 from unveil.experiment.changes import refuse_unfit
 from unveil.experiment.comparison import refuse_alike
 from unveil.experiment.outcome import BASE, BOUND
+from unveil.experiment.variants import family
 from unveil.simulation.choice.base import CHOICES
 
 

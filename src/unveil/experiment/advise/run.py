@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil.data.interactions import Interactions
-from unveil.experiment.advise.candidates import Candidates, family
+from unveil.experiment.advise.candidates import Candidates
 from unveil.experiment.advise.insisted import refuse_lacking
 from unveil.experiment.advise.plan import AdvicePlan, Draw
 from unveil.experiment.advise.scenarios import Scenario
@@ -27,6 +27,7 @@ from unveil.experiment.grid.store import Store
 from unveil.experiment.progress import spell
 from unveil.experiment.reproduce.results import Place, Results
 from unveil.experiment.reproduce.worlds import digest, place
+from unveil.experiment.variants import family
 from unveil.locking import alone_in
 from unveil.settings import plain
 

@@ -40,7 +40,6 @@ def scenarios(
 class Effort:
     """How much is tried, unless options say otherwise."""
 
-    about: str
     users: int  # of the log, drawn at random where there are more
     worlds: int
     replicates: int
@@ -53,7 +52,6 @@ class Effort:
 
 EFFORTS = {
     "quick": Effort(
-        about="one world, two kinds of users, two severities: a first answer",
         users=500,
         worlds=1,
         replicates=3,
@@ -64,7 +62,6 @@ EFFORTS = {
         clips=("5%",),
     ),
     "thorough": Effort(
-        about="six worlds, three kinds of users, three severities, eleven estimators: an answer to act on",
         users=2000,
         worlds=6,  # they are the units: with three, corrected for a hundred candidates, nothing could ever be sure
         replicates=1,

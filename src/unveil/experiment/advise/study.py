@@ -75,7 +75,7 @@ class AdviceStudy:
         changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
         if needs in ("static", "temporal"):
             changes |= propensity_settings(variant.propensity or TRUE, needs, seed)
-            changes |= rated_at(self.impressions, changes["propensity.name"])
+            changes |= with_rate(self.impressions, changes["propensity.name"])
         named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})
         return named.changed(changes | variant.settings)
 
@@ -95,6 +95,6 @@ def by_impressions(recipe: Recipe) -> bool:
     return name in list(PROPENSITIES) and PROPENSITIES[name].source == "impressions"
 
 
-def rated_at(rate: float, propensity: str) -> dict[str, Any]:
+def with_rate(rate: float, propensity: str) -> dict[str, Any]:
     """The setting that tells a propensity which share of what was left a log keeps, where it asks."""
     return {"propensity.rate": rate} if "rate" in PROPENSITIES.options(propensity) else {}

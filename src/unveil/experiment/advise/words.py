@@ -3,8 +3,10 @@
 from unveil.experiment.advise.basis import basis
 from unveil.experiment.advise.gains import Gain
 from unveil.experiment.advise.judged import BESIDE, HEADLINE, Advice
+from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND
+from unveil.simulation.choice import told
 from unveil.wording import quantity
 
 TITLE = "Which estimator for this log?"
@@ -77,8 +79,14 @@ def _safer(advice: Advice, scenarios: str) -> str:
     robust = "is its own" if decision.robust == BASE else f"is that of {named(decision.robust)}, which is not sure"
     return (
         f"Over {scenarios} {named(best.arm)} gains {plus(best)} in {HEADLINE.name} on average, but {signed(low)} where "
-        f"users are {advice.scenarios[best.worst]}; the best worst case {robust}."
+        f"users {_do(advice.scenarios[best.worst])}; the best worst case {robust}."
     )
+
+
+def _do(scenario: Scenario) -> str:
+    """As it reads after "where users"."""
+    declared = "" if scenario.liked is None else f" and {scenario.liked:.0%} of popularity is liking"
+    return f"{told(scenario.choice)}, with p = {scenario.severity:g}{declared}"
 
 
 def _both(advice: Advice) -> str:
@@ -115,9 +123,9 @@ def _cases(advice: Advice) -> str:
     if gain.arm == BASE:
         return ""
     low = gain.of_scenario[gain.worst]
-    where = advice.scenarios[gain.worst]
+    where = _do(advice.scenarios[gain.worst])
     end = ": below the naive loss there" if low < 0 else ""
-    return f"It gains least where users are {where}: {signed(low)}{end}."
+    return f"It gains least where users {where}: {signed(low)}{end}."
 
 
 def _followed(advice: Advice) -> str:

@@ -15,22 +15,6 @@ from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
 from unveil.experiment.variants import TRUE, estimators_of
 
-#: From the log at its word to the truth.
-ESTIMATORS = (
-    "naive",
-    "ips",
-    "itps",
-    "itps-shrunk",
-    "corrected",
-    "corrected-taught",
-    "rational",
-    "consideration",
-    "tempered",
-    "ever",
-    "ever-rated",
-    "ideal",
-)
-
 
 class Spot(NamedTuple):
     """A cell's place: a point of the space of assumptions, a world, a replicate, an estimator."""
@@ -70,9 +54,9 @@ class Assumptions:
     study: Study
     base: Point
     axes: tuple[Axis, ...]
-    worlds: int = 1
-    replicates: int = 3
-    estimators: tuple[str, ...] = ESTIMATORS
+    worlds: int
+    replicates: int
+    estimators: tuple[str, ...]
 
     def __post_init__(self) -> None:
         for name in ("worlds", "replicates"):

@@ -8,6 +8,7 @@ from unveil.experiment.assumptions.standing import Line, Standing, lines
 from unveil.experiment.names import listed, named, share
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.reproduce.words import caution, gap_text
+from unveil.simulation.choice import told
 
 TITLE = "Which estimator survives when its assumptions fail?"
 _JUDGE = {"truth": "true relevance, which a real log does not have", "taken": "what was taken, as on a real log"}
@@ -32,8 +33,8 @@ def remarks(survey: Survey) -> str:
 def described(point: Point) -> str:
     """A point in words."""
     return (
-        f"{point.choice} users, foresight {point.foresight:g}, severity {point.severity:g}, {point.propensity} "
-        f"propensities"
+        f"users who {told(point.choice)}, foresight {point.foresight:g}, severity {point.severity:g}, "
+        f"{point.propensity} propensities"
     )
 
 

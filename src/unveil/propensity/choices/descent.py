@@ -3,7 +3,7 @@
 Shapes: N takes, B takes of a batch, S items looked at.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,11 +17,10 @@ from unveil.cores import threads
 from unveil.errors import refuse_unless
 from unveil.propensity.choices.blocks import Index
 from unveil.propensity.choices.takes import Takes
+from unveil.propensity.descend import dealt, descend
 
 #: P(better) is cut here from above: with θ near 1 its complement is under a logarithm.
 _SURE = 1 - 1e-6
-#: The share of all batches in which the rate rises; it falls in the others.
-_RISING = 0.2
 
 
 class Logits(Protocol):
@@ -87,26 +86,6 @@ class Descent:
         )
         with threads(1):  # a step takes less than a millisecond, and to share it out costs more
             descend(learnt, losses, batches=self.batches, lr=self.lr)
-
-
-def dealt(size: int, batch: int, batches: int, rng: np.random.Generator) -> Iterator[Index]:
-    """Batches of all places below `size` in random order, over and over."""
-    every = -(-size // batch)
-    for nth in range(batches):
-        if nth % every == 0:
-            parts = np.array_split(rng.permutation(size), every)
-        yield parts[nth % every]
-
-
-def descend(learnt: list[Parameter], losses: Iterable[Tensor], *, batches: int, lr: float) -> None:
-    """Adam with a rate that rises and falls, over so many losses; each is formed by what was learnt before it."""
-    adam = torch.optim.Adam(learnt, lr=lr)
-    pace = torch.optim.lr_scheduler.OneCycleLR(adam, lr, total_steps=batches + 1, pct_start=_RISING)
-    for loss in losses:
-        adam.zero_grad()
-        torch.autograd.backward(loss)
-        adam.step()
-        pace.step()
 
 
 def surprise(own_B: Tensor, other_BS: Tensor, better_BS: Tensor, count_B: Tensor, scale: float = 1.0) -> Tensor:

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from unveil.propensity.choices.takes import Takes, Values
 from unveil.propensity.factors import Factors
 
+#: The logit of exposure at which a descent begins: about one item in ten.
+START = -2.0
 #: Of the first factors.
 _SPREAD = 0.1
 

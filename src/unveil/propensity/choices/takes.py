@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
+from unveil.data.ratings import every_rating
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError
 from unveil.propensity.choices.blocks import Blocks, Index
 
 Values = NDArray[np.float64]
@@ -49,8 +49,4 @@ class Takes:
 
 def ratings_of(log: Interactions, train: Sequences, who: str) -> Values:
     """The rating of every training event; empty ones are refused."""
-    assert log.rating is not None
-    rating_E = log.rating[train.event_N].astype(np.float64)
-    if not np.isfinite(rating_E).all():
-        raise UnveilError(f"the propensity {who!r} needs a rating of every event, and some are empty")
-    return rating_E
+    return every_rating(log, train, f"the propensity {who!r}", "timing or joint-temporal, which need none")

@@ -13,7 +13,7 @@ from scipy import sparse
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.propensity.choices.blocks import Blocks, Index
-from unveil.propensity.examination.training import training_impressions
+from unveil.propensity.impressions.training import training_impressions
 
 Values = NDArray[np.float64]
 

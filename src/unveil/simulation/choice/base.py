@@ -36,6 +36,11 @@ CHOICES: Registry[ChoiceModel] = Registry("choice model", package="unveil.simula
 register = CHOICES.register
 
 
+def told(name: str) -> str:
+    """What such users do, in words: "take the best of what they see"; its name where a model does not say."""
+    return str(getattr(CHOICES[name], "about", f"choose by {name}"))
+
+
 def choice_model(name: str) -> ChoiceModel:
     """The choice model of that name; an unknown name suggests the nearest."""
     return CHOICES[name]()

@@ -41,6 +41,7 @@ class CategoricalExposed(Categorical):
     """By chance among what is exposed."""
 
     name: ClassVar[str] = "categorical_exposed"
+    about: ClassVar[str] = "take by chance among what they see, likelier what they like"
     among_exposed: ClassVar[bool] = True
 
 
@@ -50,4 +51,5 @@ class CategoricalAll(Categorical):
     """By chance among all items, exposed or not."""
 
     name: ClassVar[str] = "categorical_all"
+    about: ClassVar[str] = "take by chance among all there is, likelier what they like"
     among_exposed: ClassVar[bool] = False

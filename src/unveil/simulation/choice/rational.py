@@ -34,6 +34,7 @@ class RationalExposed(Rational):
     """The best of what is exposed: the paper's experiment."""
 
     name: ClassVar[str] = "rational_exposed"
+    about: ClassVar[str] = "take the best of what they see"
     among_exposed: ClassVar[bool] = True
 
 
@@ -43,4 +44,5 @@ class RationalAll(Rational):
     """The best of all, exposed or not: the paper's theory, where the choice ignores exposure."""
 
     name: ClassVar[str] = "rational_all"
+    about: ClassVar[str] = "take the best of all there is, as if they saw everything"
     among_exposed: ClassVar[bool] = False

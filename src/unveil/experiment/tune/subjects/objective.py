@@ -17,7 +17,7 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.config import Experiment
 from unveil.propensity.base import PROPENSITIES
-from unveil.propensity.examination.training import training_impressions
+from unveil.propensity.impressions.training import training_impressions
 from unveil.registry import Registry
 from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
