@@ -151,3 +151,17 @@ def test_out_of_range(options: dict[str, float]) -> None:
 def test_its_weights_are_no_propensitys() -> None:
     train = sequences_of([[0, 1, 1]], V)
     assert weight_diagnostics(fitted(train), events(train)) is None
+
+
+def test_among_what_a_user_takes_the_order_is_that_of_the_log() -> None:
+    """Two groups, each with its own two items, one of them shown and so taken nine times as often."""
+    train = sequences_of([[0] + [1] * 9] * 20 + [[2] + [3] * 9] * 20, 4)
+    estimator = build("ever", {}, train=train)
+    signal = estimator(events(train))
+    of_a_user = train.user_N == 0
+    target_V = imputed(signal)[of_a_user].mean(0)
+    np.testing.assert_allclose(
+        target_V[0], target_V[1], rtol=1e-3, err_msg="sets know no more than that both are taken"
+    )
+    target_V += 0.5 * np.bincount(train.item_N[of_a_user], minlength=4) / of_a_user.sum()
+    np.testing.assert_allclose(target_V[:2], [0.3, 0.7], atol=0.01)

@@ -190,3 +190,14 @@ def test_f_is_found_up_to_each_items_mean_exposure(static: float) -> None:
 def test_out_of_range(options: dict[str, float]) -> None:
     with pytest.raises(UnveilError, match="out of range"):
         tempered(**options)
+
+
+def test_the_mean_is_over_events_spread_over_the_training_part() -> None:
+    """1,024 of 9,000 events stand for all of them."""
+    world = random_world(users=1000)
+    train, theta = drawn(world, 1.0), KnownTemporal(world)
+    made = build("tempered", {}, propensity=theta, train=train)
+    assert isinstance(made, Tempered)
+    assert len(train) > 8 * 1024
+    every_V = theta.of_all(events(train)).double().pow(made.tau).mean(0)
+    np.testing.assert_allclose(made.mean_V.double().exp(), every_V, rtol=0.05)

@@ -44,7 +44,10 @@ class Consideration:
         return Signal(slots.item_M, ones_M, theta_MV=ByRows(slots, self.theta))
 
     def offset(self, slots: Slots) -> Tensor:
-        """log θ, as in corrected: nearly what is taken, and no integral for every item."""
+        """log θ, as in corrected: the order of P where many items are exposed, and no integral for every item.
+
+        Where few are, an item that is seldom seen may be taken less than f + log θ says beside one that is seen alone.
+        """
         return self.theta(slots).log()
 
     def theta(self, slots: Slots) -> Tensor:

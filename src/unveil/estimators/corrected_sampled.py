@@ -18,8 +18,8 @@ class CorrectedSampled(OverSample, PropensityOffset):
     """P(i | s, t) ∝ θ_sit · exp f_i as in corrected, the sum over all items replaced by that over a sample.
 
     A drawn item's logit becomes f_j + log θ_sjt − log π_j: what was not shown is no evidence, and what was not drawn
-    is stood for by what was. Tends to corrected as more are drawn. Asks for θ of the target and of the drawn items
-    alone.
+    is stood for by what was. Tends to corrected as more are drawn. In large catalogues θ is asked for at
+    the target and the drawn items alone.
     """
 
     name: ClassVar[str] = "corrected-sampled"

@@ -22,8 +22,8 @@ class DoublyRobust(InversePropensity):
 
     With O of every item at every slot, its mean is right if θ is or m is. A log of events tells O of the taken item
     alone, and of slots without an event nothing: there a_i = m_i, and at the taken item (1 − m_i) / θ̂ more, which on
-    average over logs is P(event) m_i + (θ/θ̂) μ_i (1 − m_i) for the user of the proof, who takes i with probability
-    μ_i if it is seen. Where m is right and certain (0 or 1) that is ∝ m, the right minimum whatever θ̂ is; where θ̂ is
+    average over logs is P(event) m_i + (θ/θ̂) μ_i (1 − m_i) for a user who takes i with probability μ_i if it is seen,
+    whatever else is. Where m is right and certain (0 or 1) that is ∝ m, the right minimum whatever θ̂ is; where θ̂ is
     right it is off by m_i (P(event) − μ_i), which `trust` keeps small. No estimator has both halves on such a log: only
     θ μ can be seen in it, and another θ with another μ gives the same log.
 

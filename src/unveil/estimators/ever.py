@@ -24,9 +24,10 @@ class Ever:
     of what users took (`TakenSets`), says both. The item of the log (eq. of L_Cloze) counts by 1 − `trust`: it alone
     tells of the step.
 
-    Right in order, for each user, where everybody sees at some step all that they would take: the sets are free of θ
-    then. The items of the log are not, so a model that cannot tell users apart may have the order wrong still.
-    Elsewhere θ is in the sets too, and the more the rarer exposure is.
+    Where everybody sees at some step all that they would take the sets are free of θ: what a user would take stands
+    before what they would not. Within a set F is alike, and the order is that of the log's own items, which is not free
+    of θ; nor is that of a model that cannot tell users apart. Elsewhere θ is in the sets too, and the more the rarer
+    exposure is.
     """
 
     unseen: float = 0.03  # the weight of an item that s never took, against 1 for one that s took

@@ -12,7 +12,8 @@ from unveil.estimators.inverse import InversePropensity
 class IPS(InversePropensity):
     """w = 1 / θ_si, the static propensity (eq. of L_IPS).
 
-    Unbiased if and only if θ does not change with the step (Proposition 2), for any item that may be chosen.
+    Where the choice does not depend on exposure: unbiased if and only if θ does not change with the step (Proposition
+    2), for any item that may be chosen.
     """
 
     name: ClassVar[str] = "ips"

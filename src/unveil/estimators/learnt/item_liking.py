@@ -10,8 +10,8 @@ from unveil.data.sequences import Sequences
 
 Values = NDArray[np.float64]
 
-#: Rounds of alternation; ratings' worth of the mean behind each user and item; and how many ratings all those of one
-#: user and item count as at most: they tell of one taste.
+#: Rounds of alternation; the weight of the mean behind each user and item; and the most that all ratings of one user
+#: and item weigh, as they tell of one taste. One of them weighs 3/4, so that the mean stands for four raters.
 _ROUNDS, _BACKING, _MOST = 8, 3.0, 3.0
 
 
