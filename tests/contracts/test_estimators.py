@@ -6,7 +6,8 @@ import torch
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.itps import ITPS
 from unveil.estimators.losses.by_rows import Wide
 from unveil.propensity.build import build as propensity

@@ -17,7 +17,8 @@ from tests.estimators.test_rational import chance as best_of_the_exposed
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.losses.race import race
 from unveil.propensity.known import KnownTemporal
 

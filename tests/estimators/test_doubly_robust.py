@@ -13,7 +13,8 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import cloze_risk
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.doubly_robust import DoublyRobust, doubly_robust
 from unveil.estimators.itps import ITPS
 from unveil.estimators.learning import events

@@ -10,8 +10,9 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
 from unveil.estimators.corrected import ExposureCorrected
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.logit_adjustment import LogitAdjustment
 from unveil.propensity.build import build as propensity
 from unveil.propensity.known import KnownStatic, KnownTemporal

@@ -13,7 +13,8 @@ from scipy.special import expit
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.propensity.choices.descent import surprise
 from unveil.propensity.known import KnownTemporal
 from unveil.simulation.choice import choice_model

@@ -15,7 +15,8 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Signal, cloze_risk
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.losses.sample import Sample, Sampler, sampled_loss
 from unveil.estimators.over_sample import theta_of_some
 from unveil.propensity.known import KnownTemporal

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.itps import ITPS
 from unveil.estimators.itps_shrunk import ShrunkITPS, best_cut
 from unveil.propensity.known import KnownTemporal

@@ -13,7 +13,8 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators import learning
 from unveil.estimators.base import Signal
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.ideal import Ideal
 from unveil.estimators.ips import IPS
 from unveil.estimators.itps import ITPS

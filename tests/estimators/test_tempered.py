@@ -17,8 +17,9 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, cloze_risk
-from unveil.estimators.build import build, weight_diagnostics
+from unveil.estimators.build import build
 from unveil.estimators.corrected import ExposureCorrected
+from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.learning import events
 from unveil.estimators.learnt.evidence import borne_out, contrasts, most_likely
 from unveil.estimators.naive import Naive

@@ -9,7 +9,7 @@ import pytest
 from unveil.propensity.base import PROPENSITIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "propensities.md").read_text(encoding="utf-8")
-ROWS = dict(re.findall(r"^\| `([\w-]+(?:…)?)` \| (`\w+` [^|]+) \|$", PAGE, re.M))
+ROWS: dict[str, str] = dict(re.findall(r"^\| `([\w-]+(?:…)?)` \| (`\w+` [^|]+) \|$", PAGE, re.M))
 
 
 def row_of(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,10 +10,7 @@ from unveil.cli.answers import command_of, print_answer, until_stopped
 from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 from unveil.cli.log_options import LogOptions, takes_log
 from unveil.cli.study_options import CHOICES, FITS, named_in, numbers_in
-from unveil.experiment.advise.scenarios import EFFORTS, Effort
-
-if TYPE_CHECKING:
-    from unveil.data.log_source import LogSource
+from unveil.experiment.advise.scenarios import EFFORTS
 
 _TRIED = "What is tried"
 _WORLD = "The world behind the log"
@@ -126,38 +123,35 @@ def advise(
     address: Address = None,
 ) -> None:
     """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
+    from unveil.experiment.advise.asked import Asked
     from unveil.experiment.advise.files import next_step, write
     from unveil.experiment.advise.judged import Advice
     from unveil.experiment.advise.page import sheets
-    from unveil.experiment.advise.plan import AdvicePlan
     from unveil.experiment.advise.run import advise as tried
-    from unveil.experiment.advise.scenarios import scenarios
-    from unveil.experiment.advise.study import AdviceStudy
     from unveil.experiment.advise.words import caution, reading
     from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.grid.progress import grid_watcher
 
-    default, source = effort_of(effort), options.source()
-    liked = numbers_in(implicit or "", "--implicit")
-    most = default.users if users is None else users
-    longest, left = looked_at(source, most, seed)
-    long = steps if steps is not None else 100 if world is not None else min(100, longest)
-    study = AdviceStudy(preset, most, long, fit, liked, world, seed, tuple(assignments or ()), left, impressions)
-    plan = AdvicePlan(
-        source,
-        study,
-        scenarios(
-            named_in(choices) if choices is not None else default.choices,
-            numbers_in(severities, "--severities") if severities is not None else default.severities,
-            liked,
-        ),
-        worlds=(default.worlds if world in (None, "builtin") else 1) if worlds is None else worlds,
-        replicates=default.replicates if replicates is None else replicates,
-        estimators=default.estimators if estimators is None else named_in(estimators),
-        clips=default.clips if clips is None else clips_in(clips),
-        propensities=propensities_in(propensities, default.propensities),
-        insist=propensities is not None,
+    asked = Asked(
+        effort=effort,
+        estimators=None if estimators is None else named_in(estimators),
+        propensities=None if propensities is None else propensities_in(propensities),
+        clips=None if clips is None else clips_in(clips),
+        choices=None if choices is None else named_in(choices),
+        severities=None if severities is None else numbers_in(severities, "--severities"),
+        replicates=replicates,
+        worlds=worlds,
+        users=users,
+        steps=steps,
+        fit=fit,
+        liked=numbers_in(implicit or "", "--implicit"),
+        impressions=impressions,
+        world=world,
+        preset=preset,
+        changes=tuple(assignments or ()),
+        seed=seed,
     )
+    plan = asked.plan(options.source())
     with until_stopped(output):
         found = tried(plan, output, engine_of(engine, jobs, address), watch=grid_watcher(), tell=_say)
         advice = Advice(found)
@@ -169,36 +163,13 @@ def _say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def effort_of(name: str) -> Effort:
-    """How much is tried; an unknown word suggests the nearest."""
-    from unveil.errors import unknown
+def propensities_in(text: str) -> tuple[str, ...]:
+    """Families of propensities; none: all."""
+    from unveil.errors import UnveilError
 
-    if name not in EFFORTS:
-        raise unknown("effort", name, EFFORTS)
-    return EFFORTS[name]
-
-
-def looked_at(source: "LogSource", users: int, seed: int) -> tuple[int, float]:
-    """The events of the longest history, and the impressions that nobody took for each event."""
-    from unveil.experiment.advise.source import left_behind, longest, read_shown
-
-    log = read_shown(source, users, seed)
-    return longest(log.interacted()), left_behind(log)
-
-
-def propensities_in(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
-    """Families of propensities; none: all. A name that nobody has is refused, those of an effort may come later."""
-    from unveil.errors import UnveilError, unknown
-    from unveil.experiment.variants import families
-
-    if text is None:
-        return tuple(name for name in default if name in families())
     found = () if text == "all" else named_in(text)
     if not found and text != "all":
         raise UnveilError("no propensity is named", where="--propensities", expected="names of some, or all")
-    for name in found:
-        if name not in families():
-            raise unknown("propensity", name, families())
     return found
 
 

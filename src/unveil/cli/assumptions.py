@@ -52,7 +52,7 @@ class AssumptionOptions(StudyOptions):
 
         from unveil.experiment.assumptions.axes import Point, axes
         from unveil.experiment.assumptions.plan import Assumptions
-        from unveil.experiment.variants import TRUE
+        from unveil.experiment.variants import TRUE_THETA
 
         study = self.study()
         base = Point(study.choice, study.foresight, self.severity, study.propensity)
@@ -63,7 +63,7 @@ class AssumptionOptions(StudyOptions):
             "severity": numbers_in(self.severities, "--severities"),
         }
         return Assumptions(
-            replace(study, propensity=TRUE), base, axes(base, values), self.worlds, self.replicates, self.arms()
+            replace(study, propensity=TRUE_THETA), base, axes(base, values), self.worlds, self.replicates, self.arms()
         )
 
 

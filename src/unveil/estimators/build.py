@@ -1,19 +1,16 @@
-"""An estimator by its name, made from what it needs; and what its weights do to a sample."""
+"""An estimator by its name, made from what it needs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Estimator
 from unveil.estimators.ideal import Truth
-from unveil.estimators.inverse import InversePropensity
-from unveil.estimators.learning import Learns, blocks
+from unveil.estimators.learning import Learns
 from unveil.propensity.base import Kind, PropensityModel
-from unveil.propensity.weights import WeightDiagnostics, diagnose_parts
 
 
 def build(
@@ -51,21 +48,6 @@ def refuse_options(name: str, options: Mapping[str, object]) -> None:
     stand_ins: list[object] = [_StandIn(needs)] if needs in ("static", "temporal") else [None] * (needs == "ratings")
     with suppress(AttributeError):  # of somebody's own that asks its parts for more when it is made: it has to wait
         ESTIMATORS.build(name, options, *stand_ins)
-
-
-def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics | None:
-    """What the estimator's weights do to these slots; None where they do not come from a propensity."""
-    if estimator.needs not in ("static", "temporal") or not len(slots):
-        return None
-    if not estimator(slots.part(0, 1)).weighted:
-        return None
-    parts = (estimator(part).weight_M for part in blocks(slots))
-    found = diagnose_parts(parts, getattr(estimator, "ceiling", float("inf")))
-    if not isinstance(estimator, InversePropensity) or estimator(slots.part(0, 1)).imputed_MV is None:
-        return found
-    # What an imputation leaves of a weight is below the ceiling even where its propensity was clipped.
-    whole = diagnose_parts((estimator.inverse(part) for part in blocks(slots)), estimator.ceiling)
-    return replace(found, clipped=whole.clipped)
 
 
 def parts(name: str, propensity: PropensityModel | None, world: Truth | None, log: Interactions | None) -> list[object]:

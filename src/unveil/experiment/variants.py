@@ -15,7 +15,7 @@ from unveil.propensity.base import PROPENSITIES
 from unveil.settings import parsed
 
 #: What an estimator is told of exposure, where that is no name of a propensity.
-TRUE, ESTIMATED, NOISY = "true", "estimated", "noisy"
+TRUE_THETA, ESTIMATED, NOISY = "true", "estimated", "noisy"
 #: What `estimated` has always meant: counted from the log.
 POPULARITY = "popularity"
 
@@ -101,7 +101,7 @@ def propensity_settings(choice: str, kind: str, seed: int) -> dict[str, Any]:
     A propensity of the registry goes by its whole name, or by the part before its kind: `popularity`.
     """
     name, _, amount = choice.partition(":")
-    if choice == TRUE:
+    if choice == TRUE_THETA:
         return {"propensity.name": f"known-{kind}"}
     if name == NOISY:
         return {"propensity.name": f"noisy-{kind}", "propensity.sd": _deviation(amount), "propensity.seed": seed}
@@ -118,7 +118,7 @@ def registered(choice: str, kind: str) -> str:
     """The name in the registry of a propensity of that kind."""
     found = [name for name in (f"{choice}-{kind}", choice) if name in list(PROPENSITIES)]
     if not found:
-        raise unknown("propensity", choice, (TRUE, f"{NOISY}:SD", ESTIMATED, *families()))
+        raise unknown("propensity", choice, (TRUE_THETA, f"{NOISY}:SD", ESTIMATED, *families()))
     if PROPENSITIES[found[0]].kind != kind:
         raise UnveilError(f"a {kind} propensity is needed, and this one is not", found=choice)
     return found[0]

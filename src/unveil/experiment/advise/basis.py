@@ -4,7 +4,7 @@ from unveil.estimators.base import estimator
 from unveil.estimators.ever import Ever
 from unveil.experiment.advise.judged import Advice
 from unveil.experiment.advise.study import by_impressions
-from unveil.experiment.variants import TRUE, Variant, registered
+from unveil.experiment.variants import TRUE_THETA, Variant, registered
 from unveil.propensity.base import PROPENSITIES
 
 #: A log in which no more of the events repeat an item is one whose users do not come back.
@@ -68,6 +68,6 @@ def by_ratings(arm: str) -> bool:
     """Whether an arm learns from ratings, by its loss or by its propensity."""
     variant = Variant.of(arm)
     needs = estimator(variant.estimator).needs
-    if needs not in ("static", "temporal") or variant.propensity in (None, TRUE):
+    if needs not in ("static", "temporal") or variant.propensity in (None, TRUE_THETA):
         return needs == "ratings"
     return PROPENSITIES[registered(variant.propensity, needs)].source == "ratings"

@@ -9,7 +9,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.estimators.inverse import InversePropensity
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.experiment.variants import TRUE, registered
+from unveil.experiment.variants import TRUE_THETA, registered
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES
 from unveil.propensity.build import build
 
@@ -31,7 +31,7 @@ def candidates(estimators: Sequence[str], propensities: Sequence[str], clips: Se
     """Naive and every combination that fits together; beside them each estimator with the truth, and the ideal loss."""
     named = [name for name in dict.fromkeys(estimators) if name not in (BASE, BOUND)]
     usable = [arm for name in named for arm in _arms(name, propensities, clips)]
-    ceilings = [f"{name}@{TRUE}" for name in named if estimator(name).needs in ("static", "temporal")]
+    ceilings = [f"{name}@{TRUE_THETA}" for name in named if estimator(name).needs in ("static", "temporal")]
     return Candidates((BASE, *dict.fromkeys(usable)), (*ceilings, BOUND))
 
 

@@ -75,22 +75,13 @@ def advise(
     """Do what is left to do in `folder`, and give everything. Files are written by `files.write`."""
     begun, say, watch = time.monotonic(), tell or _nothing, watch or Silent()
     shown = read_shown(plan.source, plan.study.users, plan.study.seed)
-    refuse_no_world(plan.study)
-    refuse_no_impressions(shown, plan.study.impressions, plan.study.left)
-    refuse_lacking(plan.insisted, shown, recorded=plan.study.left > 0)
+    _refuse(plan, shown)
     log = shown.interacted()
-    refuse_without_relevance(log, plan.study)
-    if plan.study.world is None:
-        refuse_few_items(len(log.items), "what the users that are drawn took")
     store = Store(folder, identity(plan, log))
     store.open()
     with alone_in(folder):
         worlds = _worlds(plan, store, engine, watch)
-        probe = plan.probe(folder)
-        if store.result(probe.key) is None:
-            refuse_few_items(len(probe.drawn().items), "a log that was drawn from the world")
-            say("Finding out which propensities can be had, by fitting each of them to your log and to a drawn one.")
-        probed = run_grid([probe], store, engine, watch, what="looks at propensities")[probe.key]
+        probed = _probed(plan, store, engine, watch, say)
         chosen = plan.candidates(probed, rated=has_ratings(log))
         users, items, events = probed["size"]
         jobs = plan.cell_jobs(folder, chosen.arms, (users, items, events))
@@ -99,18 +90,18 @@ def advise(
         done = run_grid(list(jobs.values()), store, engine, watch)
     cells = {at: done[job.key] for at, job in jobs.items()}
     return Tried(
-        plan,
-        str(log),
-        log.fingerprint(),
-        Looks.of(log),
-        taken_again(log),
-        chosen,
-        _refused(probed) | _unrated(plan, log),
-        cells,
-        [world for draw in worlds for world in draw["worlds"]],
-        time.monotonic() - begun,
-        len(left),
-        float(sum(each["seconds"] for each in (*worlds, probed, *cells.values()))),
+        plan=plan,
+        log=str(log),
+        fingerprint=log.fingerprint(),
+        looks=Looks.of(log),
+        again=taken_again(log),
+        candidates=chosen,
+        refused=_refused(probed) | _unrated(plan, log),
+        cells=cells,
+        worlds=[world for draw in worlds for world in draw["worlds"]],
+        seconds=time.monotonic() - begun,
+        made=len(left),
+        worker_seconds=float(sum(each["seconds"] for each in (*worlds, probed, *cells.values()))),
     )
 
 
@@ -122,6 +113,29 @@ def identity(plan: AdvicePlan, log: Interactions) -> dict[str, Any]:
     given = plan.study.world
     study["world"] = digest(Path(given)) if given not in (None, "builtin") else given
     return {"question": "advise", "format": FORMAT, "cells": study | {"log": log.fingerprint()}}
+
+
+def _refuse(plan: AdvicePlan, shown: Interactions) -> None:
+    """Before any work is done: what the log cannot give."""
+    study = plan.study
+    refuse_no_world(study)
+    refuse_no_impressions(shown, study.impressions, study.left)
+    refuse_lacking(plan.insisted, shown, recorded=study.left > 0)
+    taken = shown.interacted()
+    refuse_without_relevance(taken, study)
+    if study.world is None:
+        refuse_few_items(len(taken.items), "what the users that are drawn took")
+
+
+def _probed(
+    plan: AdvicePlan, store: Store, engine: Engine, watch: Watcher, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Which propensities can be had."""
+    probe = plan.probe(store.folder)
+    if store.result(probe.key) is None:
+        refuse_few_items(len(probe.drawn().items), "a log that was drawn from the world")
+        say("Finding out which propensities can be had, by fitting each of them to your log and to a drawn one.")
+    return run_grid([probe], store, engine, watch, what="looks at propensities")[probe.key]
 
 
 def _worlds(plan: AdvicePlan, store: Store, engine: Engine, watch: Watcher) -> list[dict[str, Any]]:

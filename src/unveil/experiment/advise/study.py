@@ -10,7 +10,7 @@ from unveil.estimators.base import estimator
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.changes import changes_of, refuse_unfit
 from unveil.experiment.comparison import refuse_alike
-from unveil.experiment.variants import TRUE, Variant, estimator_seed, propensity_settings
+from unveil.experiment.variants import TRUE_THETA, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.implicit import refuse_no_share
@@ -74,7 +74,7 @@ class AdviceStudy:
         own = estimator_seed(variant.estimator, seed) | changes_of(variant.estimator, self.changes)
         changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
         if needs in ("static", "temporal"):
-            changes |= propensity_settings(variant.propensity or TRUE, needs, seed)
+            changes |= propensity_settings(variant.propensity or TRUE_THETA, needs, seed)
             changes |= with_rate(self.impressions, changes["propensity.name"])
         named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})
         return named.changed(changes | variant.settings)

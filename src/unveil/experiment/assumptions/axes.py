@@ -6,7 +6,7 @@ from typing import Any
 
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
-from unveil.experiment.variants import TRUE, with_propensity
+from unveil.experiment.variants import TRUE_THETA, with_propensity
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Point:
     choice: str = "rational_exposed"
     foresight: float = 0.0
     severity: float = 1.0
-    propensity: str = TRUE
+    propensity: str = TRUE_THETA
 
     def arm(self, name: str) -> str | None:
         """The arm of an estimator here; None where there is no such propensity of the kind it needs."""
-        if self.propensity == TRUE or estimator(name).needs not in ("static", "temporal"):
+        if self.propensity == TRUE_THETA or estimator(name).needs not in ("static", "temporal"):
             return name
         return with_propensity(name, self.propensity)
 

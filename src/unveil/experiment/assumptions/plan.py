@@ -13,7 +13,7 @@ from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
-from unveil.experiment.variants import TRUE, estimators_of
+from unveil.experiment.variants import TRUE_THETA, estimators_of
 
 
 class Spot(NamedTuple):
@@ -75,7 +75,7 @@ class Assumptions:
 
     def at(self, point: Point) -> Study:
         """The study as it is at a point; what estimators are told is said by their arms, so that all share a log."""
-        return replace(self.study, choice=point.choice, foresight=point.foresight, propensity=TRUE)
+        return replace(self.study, choice=point.choice, foresight=point.foresight, propensity=TRUE_THETA)
 
     def arms(self, point: Point) -> dict[str, str]:
         """estimator → its arm at the point, for those that have one there."""

@@ -10,7 +10,7 @@ from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.experiment.changes import changes_of, refuse_unfit, with_changes
 from unveil.experiment.reproduce.presets import Preset, preset
 from unveil.experiment.trial import BASELINES
-from unveil.experiment.variants import NOISY, TRUE, Variant, estimator_seed, propensity_settings
+from unveil.experiment.variants import NOISY, TRUE_THETA, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.propensity.recorded import RecordedStatic, RecordedTemporal
 from unveil.simulation.choice.base import CHOICES
@@ -24,7 +24,7 @@ JUDGES = ("truth", "taken")
 #: Propensities that are learnt from the impressions of a drawn log.
 RECORDED = (RecordedStatic.name, RecordedTemporal.name)
 #: Propensities that are on the scale of the true ones, for which the clips of presets are meant.
-_ON_THAT_SCALE = (TRUE, NOISY, "recorded")
+_ON_THAT_SCALE = (TRUE_THETA, NOISY, "recorded")
 
 #: Streams of random numbers of one replicate, kept apart.
 _LOG, _TRAINING = 0, 1
