@@ -97,7 +97,21 @@ def test_a_share_is_quoted_as_it_was_found(row: Row) -> None:
         assert said == written(share, interval="[" in said)
 
 
+ESTIMATES = re.search(
+    r"^\| θ \| ITPS, p = 1 .*?\n\n", (DOCS / "propensities.md").read_text(encoding="utf-8"), re.M | re.S
+)
+
+
+@pytest.mark.parametrize("line", ESTIMATES[0].split("\n")[2:-2] if ESTIMATES else [])
+def test_what_networks_make_of_an_estimate_is_quoted_as_it_was_found(line: str) -> None:
+    theta, *cells = (cell.strip(" `") for cell in line.strip("|").split("|"))
+    told = "" if theta == "true" else f"@{theta}"
+    arms = [(f"{name}{told}", "uniform-100", severity) for severity in (1.0, 3.0) for name in ("itps", "corrected")]
+    assert cells == [written(shares("estimates")[arm], interval=True) for arm in arms]
+
+
 def test_the_tables_are_found() -> None:
+    assert ESTIMATES
     places = {(row.folder, row.protocol) for row in ROWS}
     folders, protocols = ("beyond", "beyond-every-arm", "beyond-one"), ("uniform-100", "full")
     assert places == {(folder, protocol) for folder in folders for protocol in protocols}
