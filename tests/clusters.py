@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 @contextmanager
 def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The one we sit at, and another. They import the tests' own jobs."""
-    from unveil.experiment.grid.ray_library import ray
+    from unveil.runs.on_ray import ray
 
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with cluster() as found:

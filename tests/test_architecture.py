@@ -42,8 +42,11 @@ ARROWS = {
     "simulation.feedback": USE,
     "serving": USE | {"serving"},
     "audit": USE | {"audit"},
-    "experiment": USE | {"simulation.feedback", "serving", "audit", "experiment"},
-    "cli": USE | {"simulation.feedback", "serving", "audit", "experiment", "cli"},
+    "report": GROUND,
+    "runs": USE | {"simulation.feedback", "serving", "audit", "report", "runs"},
+    "studies": USE | {"simulation.feedback", "serving", "audit", "report", "runs", "studies", "experiment"},
+    "experiment": USE | {"simulation.feedback", "serving", "audit", "report", "runs", "studies", "experiment"},
+    "cli": USE | {"simulation.feedback", "serving", "audit", "report", "runs", "studies", "experiment", "cli"},
 }
 
 

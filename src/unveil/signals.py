@@ -1,9 +1,10 @@
-"""Who hears a Ctrl-C: a terminal sends it to every process of a command, and one of them decides."""
+"""Signals that stop a command: a terminal sends Ctrl-C to every process of it, and one of them decides."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from types import FrameType
 
 
 @contextmanager
@@ -18,3 +19,17 @@ def deaf() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Inside, SIGTERM raises KeyboardInterrupt, as SIGINT does."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.runs import finished as finished
+from tests.run_folders import finished as finished
 from unveil.cli.main import run
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 
 from tests.cli.conftest import Command
-from tests.runs import Finished, small_frame
+from tests.run_folders import Finished, small_frame
 from unveil.data.interactions import Interactions
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.runs import Finished, options, small_frame
+from tests.run_folders import Finished, options, small_frame
 
 
 @pytest.fixture

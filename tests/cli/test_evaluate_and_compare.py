@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.pages import faults
-from tests.runs import TINY, Finished, content, experiment_on, write_log
+from tests.run_folders import TINY, Finished, content, experiment_on, write_log
 from unveil.experiment.compared.runs import short_names
 from unveil.experiment.run import run
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Command
-from tests.runs import Finished, content
+from tests.run_folders import Finished, content
 
 
 def test_everything_at_once(unveil: Command, finished: Finished, tmp_path: Path) -> None:

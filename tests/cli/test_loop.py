@@ -12,14 +12,14 @@ import pytest
 import torch
 
 from tests.cli.conftest import Command
-from tests.runs import TINY, options, write_log
+from tests.run_folders import TINY, options, write_log
 from unveil.cli.log_options import LogOptions
 from unveil.cli.rq5 import whose
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.experiment.grid.inline import Inline
 from unveil.experiment.loop.plan import LoopConfig, LoopPlan
 from unveil.experiment.loop.run import run_loop
+from unveil.runs.workers import Inline
 from unveil.training.checkpoint import Checkpoint
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))

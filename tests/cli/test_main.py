@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import Finished, write_log
+from tests.run_folders import Finished, write_log
 from unveil.cli.main import run
 from unveil.files import atomic_file
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Command
-from tests.runs import TINY, Finished, content, experiment_on, options, write_log
+from tests.run_folders import TINY, Finished, content, experiment_on, options, write_log
 from unveil.experiment.run import run as train
 from unveil.training.checkpoint import Checkpoint
 

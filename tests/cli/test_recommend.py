@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from tests.cli.conftest import Command
 from tests.pages import faults
-from tests.runs import Finished, content
+from tests.run_folders import Finished, content
 from unveil.serving.recommender import SCHEMA
 
 WITHOUT_USER = {name: kind for name, kind in SCHEMA.items() if name != "user_id"}

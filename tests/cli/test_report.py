@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from tests.cli.conftest import Command
-from tests.runs import Finished, content
+from tests.run_folders import Finished, content
 
 
 def test_a_report_of_one_run_and_what_is_refused(unveil: Command, finished: Finished, tmp_path: Path) -> None:

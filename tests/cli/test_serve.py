@@ -2,7 +2,7 @@ import socket
 from pathlib import Path
 
 from tests.cli.conftest import Command
-from tests.runs import Finished
+from tests.run_folders import Finished
 
 
 def test_what_is_wrong_is_found_before_anything_is_served(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Command
-from tests.runs import TINY, Finished, content, options, write_log
+from tests.run_folders import TINY, Finished, content, options, write_log
 from unveil.experiment import published
 from unveil.experiment.folder import read_config
 from unveil.experiment.rq4.published import Published

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.experiment.tune.studies import command, write_space
-from tests.runs import write_log
+from tests.run_folders import write_log
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import Command
-from tests.runs import TINY, options
+from tests.run_folders import TINY, options
 from unveil.data.interactions import Interactions
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World

@@ -1,1 +1,1 @@
-from tests.runs import finished as finished
+from tests.run_folders import finished as finished

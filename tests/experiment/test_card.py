@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from unveil.audit.costs import costs
 from unveil.audit.run import figures
 from unveil.experiment.audited import audited

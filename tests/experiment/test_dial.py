@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from unveil.evaluation.result import Evaluation
 from unveil.experiment.dial import measured
 from unveil.serving.folder import read_dial, write_dial

@@ -7,7 +7,7 @@ import pytest
 from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
 from unveil.experiment.folder import ABOUT, read_json, refuse_other
-from unveil.experiment.grid.store import Store
+from unveil.studies.cells import Store
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"log": null}', '{"log": {"events": 3}}'])

@@ -10,9 +10,7 @@ from tests.clusters import lose_one, two_machines
 from tests.experiment.loop.conftest import plan_of
 from tests.experiment.reproduce.small import tiny_plan, tiny_world
 from tests.experiment.tune.studies import PACE, quickest, space
-from tests.runs import experiment_on, small_log, write_log
-from unveil.experiment.grid.inline import Inline
-from unveil.experiment.grid.job import Begun, Done, Event, Job
+from tests.run_folders import experiment_on, small_log, write_log
 from unveil.experiment.loop.run import run_loop
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.rq1 import RQ1
@@ -21,6 +19,7 @@ from unveil.experiment.run import run
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.run import Crew, Where, tune
 from unveil.experiment.tune.subjects.training import Training
+from unveil.runs.workers import Begun, Done, Event, Inline, Job
 from unveil.training.distributed.team import WorkerLostError
 from unveil.training.history import Epoch
 from unveil.training.progress import Best
@@ -28,8 +27,8 @@ from unveil.training.progress import Plan as Ahead
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
 
-from unveil.experiment.grid.on_ray import OnRay
 from unveil.experiment.ray_workers import run_on_ray
+from unveil.runs.on_ray import OnRay
 
 pytestmark = [
     pytest.mark.slow,

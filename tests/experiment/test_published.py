@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from unveil.experiment import published
 from unveil.experiment.published import FULL_RANKING, beside_published
 from unveil.experiment.rq4.published import PUBLISHED, Published

@@ -9,7 +9,6 @@ from tests.experiment.reproduce.small import CHANGES, NEGATIVES, cell, tiny_worl
 from tests.pages import faults
 from unveil.cli.recipe import ARMS
 from unveil.errors import UnveilError
-from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.recipe.gains import gains
 from unveil.experiment.recipe.plan import RecipePlan
@@ -22,6 +21,7 @@ from unveil.experiment.reproduce.run import Answer, answer
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source
 from unveil.experiment.variants import Variant
+from unveil.runs.workers import Inline
 
 #: The rank of the target of each of ten cases: high, and low.
 HIGH, LOW = [1, 2] * 5, [8, 9] * 5

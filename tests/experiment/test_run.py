@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.runs import Finished, content, experiment_on, write_log
+from tests.run_folders import Finished, content, experiment_on, write_log
 from unveil.data.sinks import write
 from unveil.errors import UnveilError
 from unveil.evaluation.compare import compare

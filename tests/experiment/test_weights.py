@@ -4,7 +4,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from unveil.errors import UnveilError
 from unveil.experiment.weights import export_weights
 

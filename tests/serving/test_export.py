@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from tests.serving.test_recommender import by_hand
 from unveil.errors import UnveilError
 from unveil.models.base import backbone

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tests.estimators.toys import Toy, random_world
 from tests.evaluation.small import histories_of
-from tests.runs import Finished, content, experiment_on, small_frame, write_log
+from tests.run_folders import Finished, content, experiment_on, small_frame, write_log
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots

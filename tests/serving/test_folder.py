@@ -8,7 +8,7 @@ import torch
 from safetensors.numpy import save as array_bytes
 
 from tests.data.on_disk import many_events, on_disk, peak_of
-from tests.runs import Finished, content
+from tests.run_folders import Finished, content
 from tests.serving.test_recommender import by_hand
 from unveil.data import indexing, mapped, sequences
 from unveil.data.vocabulary import Vocabulary

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from unveil.data.log_source import LogSource
 from unveil.errors import UnveilError
 from unveil.serving.explained import COLUMNS

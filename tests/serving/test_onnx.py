@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.evaluation.small import random_histories
-from tests.runs import Finished
+from tests.run_folders import Finished
 from unveil.data.tokens import mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone

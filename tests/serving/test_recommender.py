@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.evaluation.small import Table, histories_of, random_histories
-from tests.runs import TINY, Finished, small_log
+from tests.run_folders import TINY, Finished, small_log
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.serving.recommender import Recommender

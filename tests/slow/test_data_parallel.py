@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_process import UNVEIL, wait_for_epochs
-from tests.runs import TINY, experiment_on, options, write_log
+from tests.run_folders import TINY, experiment_on, options, write_log
 from tests.training.distributed import battery
 from tests.training.distributed.battery import STILL
 from tests.training.distributed.uneven import weights

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.runs import TINY
+from tests.run_folders import TINY
 from unveil.data.batches import histories
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.runs import TINY, small_log
+from tests.run_folders import TINY, small_log
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out

@@ -129,8 +129,8 @@ def advise(
     from unveil.experiment.advise.page import sheets
     from unveil.experiment.advise.run import advise as tried
     from unveil.experiment.advise.words import caution, reading
-    from unveil.experiment.grid.engines import engine as engine_of
-    from unveil.experiment.grid.progress import grid_watcher
+    from unveil.runs.progress import job_watcher
+    from unveil.runs.workers import engine as engine_of
 
     asked = Asked(
         effort=effort,
@@ -153,7 +153,7 @@ def advise(
     )
     plan = asked.plan(options.source())
     with until_stopped(output):
-        found = tried(plan, output, engine_of(engine, jobs, address), watch=grid_watcher(), tell=_say)
+        found = tried(plan, output, engine_of(engine, jobs, address), watch=job_watcher(), tell=_say)
         advice = Advice(found)
         write(advice, output, command_of(sys.argv[1:]))
     print_answer(sheets(advice), [*reading(advice), caution(advice), f"next: {next_step(advice, output)}"], output)

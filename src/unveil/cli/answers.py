@@ -21,10 +21,10 @@ _WIDE = 160
 @contextmanager
 def until_stopped(output: Path) -> Iterator[None]:
     """Inside, being asked to stop ends the command with a word on how to go on."""
-    from unveil.experiment.grid.stopping import asked_to_stop
+    from unveil.signals import sigterm_interrupts
 
     try:
-        with asked_to_stop():
+        with sigterm_interrupts():
             yield
     except KeyboardInterrupt as stop:
         typer.echo(f"unveil: {str(stop) or 'stopped'} in {output}. Go on with the same command.", err=True)

@@ -74,12 +74,12 @@ def assumptions(*, options: AssumptionOptions) -> None:
     from unveil.experiment.assumptions.page import sheets
     from unveil.experiment.assumptions.run import run
     from unveil.experiment.assumptions.words import reading, remarks
-    from unveil.experiment.grid.engines import engine
-    from unveil.experiment.grid.progress import grid_watcher
+    from unveil.runs.progress import job_watcher
+    from unveil.runs.workers import engine
 
     plan, output = options.assumptions(), options.output
     workers = engine(options.engine, options.jobs, options.address)
     with until_stopped(output):
-        found = run(plan, output, workers, watch=grid_watcher(), take_from=options.take_from)
+        found = run(plan, output, workers, watch=job_watcher(), take_from=options.take_from)
         write(found, output, command_of(sys.argv[1:]))
     print_answer(sheets(found), [*reading(found), remarks(found)], output)

@@ -11,9 +11,9 @@ from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
 from unveil.cli.log_options import LogOptions, takes_log
 
 if TYPE_CHECKING:
-    from unveil.experiment.grid.job import Engine
     from unveil.experiment.loop.plan import LoopPlan
     from unveil.experiment.loop.run import Looped
+    from unveil.runs.workers import Engine
     from unveil.simulation.world import World
 
 #: Models whose first and last figures fit beside each other in eighty columns.
@@ -61,8 +61,8 @@ def loop(
     ] = False,
 ) -> None:
     """Close the circle: recommend, let users respond, train on what they took; and see what becomes of the lists."""
-    from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+    from unveil.runs.workers import engine as engine_of
 
     config = LoopConfig(rounds, k, {"name": response}, retrain, replicates, seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [])
@@ -86,14 +86,14 @@ def run_and_print(
     resume: bool = False,
 ) -> None:
     """Loop, write and print; a loop that is interrupted says how to go on."""
-    from unveil.experiment.grid.stopping import asked_to_stop
     from unveil.experiment.loop.files import write
-    from unveil.experiment.loop.progress import loop_watcher
     from unveil.experiment.loop.run import run_loop
+    from unveil.runs.progress import job_watcher
+    from unveil.signals import sigterm_interrupts
 
-    watch = loop_watcher(plan.loop.rounds + 1)
+    watch = job_watcher(steps=plan.loop.rounds + 1)
     try:
-        with asked_to_stop():
+        with sigterm_interrupts():
             log, truth = options.source().load(), _world(world)
             looped = run_loop(plan, log, output, engine, world=truth, resume=resume, keep_logs=keep_logs, watch=watch)
             write(looped, output, command_of([word for word in sys.argv[1:] if word != "--resume"]))

@@ -77,18 +77,18 @@ app.command("rq5")(rq5)
 
 
 def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> None:
-    from unveil.experiment.grid.engines import engine
-    from unveil.experiment.grid.progress import grid_watcher
     from unveil.experiment.reproduce.catalogue import QUESTIONS
     from unveil.experiment.reproduce.files import write
     from unveil.experiment.reproduce.run import answer
     from unveil.experiment.reproduce.words import caution
+    from unveil.runs.progress import job_watcher
+    from unveil.runs.workers import engine
 
     plan, output = options.plan(severities), options.output
     workers = engine(options.engine, options.jobs, options.address)
     with until_stopped(output):
         found = answer(
-            QUESTIONS[name], plan, output, workers, watch=grid_watcher(), take_from=options.take_from, tell=_say
+            QUESTIONS[name], plan, output, workers, watch=job_watcher(), take_from=options.take_from, tell=_say
         )
         write(found, output, command_of(sys.argv[1:]))
     question = found.question

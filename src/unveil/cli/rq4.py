@@ -47,8 +47,6 @@ def rq4(
     address: Address = None,
 ) -> None:
     """How well does each estimator rank real interactions? A run that was stopped goes on with the same command."""
-    from unveil.experiment.grid.engines import engine as engine_of
-    from unveil.experiment.grid.progress import grid_watcher
     from unveil.experiment.rq4.bench import parts_of
     from unveil.experiment.rq4.files import write
     from unveil.experiment.rq4.log import LogChoice
@@ -57,6 +55,8 @@ def rq4(
     from unveil.experiment.rq4.study import RealStudy
     from unveil.experiment.rq4.tables import sheets
     from unveil.experiment.rq4.words import in_words
+    from unveil.runs.progress import job_watcher
+    from unveil.runs.workers import engine as engine_of
 
     with until_stopped(output):
         choice = LogChoice(data, min_item, min_user)
@@ -64,6 +64,6 @@ def rq4(
         study = RealStudy(choice, whose, preset, negatives, seed=seed, changes=tuple(assignments or ()))
         names = tuple(name.strip() for name in estimators.split(",") if name.strip())
         plan = RealPlan(study, replicates, names)
-        found = answer(plan, output, engine_of(engine, jobs, address), watch=grid_watcher())
+        found = answer(plan, output, engine_of(engine, jobs, address), watch=job_watcher())
         write(found, output, command_of(sys.argv[1:]))
     print_answer(sheets(found), in_words(found), output)

@@ -41,8 +41,8 @@ def rq5(
 ) -> None:
     """Does ITPS keep recommendations novel along a feedback loop? Users take any of their ten items at random."""
     from unveil.cli.loop import models_of, run_and_print
-    from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+    from unveil.runs.workers import engine as engine_of
 
     config = LoopConfig(rounds, retrain=retrain, replicates=replicates, seed=seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [], tuned_for or whose(options))

@@ -65,8 +65,8 @@ def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":
         from unveil.experiment.ray_workers import run_on_ray
 
         return partial(run_on_ray, workers=workers, address=address)
-    from unveil.experiment.grid.engines import engine as refuse_unknown
     from unveil.experiment.parallel import run_workers
+    from unveil.runs.workers import engine as refuse_unknown
 
     refuse_unknown(engine, address=address)
     return partial(run_workers, workers=workers)
@@ -74,8 +74,8 @@ def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":
 
 def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start", *, resume: bool) -> "Run | None":
     """The run, by workers of this machine or in the place that torchrun gave; None to those who do not lead."""
-    from unveil.experiment.grid.stopping import asked_to_stop
     from unveil.experiment.parallel import run_rank
+    from unveil.signals import sigterm_interrupts
     from unveil.training.distributed.join import Place
     from unveil.training.distributed.team import WorkerLostError
     from unveil.training.progress import watcher
@@ -83,7 +83,7 @@ def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start
     place = Place.of_environment()
     leads = place is None or place.rank == 0
     try:
-        with asked_to_stop():
+        with sigterm_interrupts():
             if place is None:
                 return start(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
             _refuse_other_number(workers, place.size)

@@ -89,7 +89,6 @@ def tune(
     it, all others how a model is trained. Give the same command again, in as many processes and on as many machines as
     you like, to join the study or to go on with it: each trial is done once.
     """
-    from unveil.experiment.grid.stopping import asked_to_stop
     from unveil.experiment.tune.plan import Plan
     from unveil.experiment.tune.progress import study_watcher
     from unveil.experiment.tune.run import Where
@@ -97,6 +96,7 @@ def tune(
     from unveil.experiment.tune.space import Space
     from unveil.experiment.tune.subjects.factorisation import part_of
     from unveil.experiment.tune.subjects.training import Training
+    from unveil.signals import sigterm_interrupts
 
     named = {
         "model.name": model,
@@ -114,7 +114,7 @@ def tune(
         subject = Training(_experiment(preset, config, options, named, assignments or []), truth)
     plan = Plan(wanted, trials, replicates, sampler.value, prune)
     try:
-        with asked_to_stop():
+        with sigterm_interrupts():
             study = run(
                 subject,
                 plan,
@@ -133,8 +133,8 @@ def tune(
 
 def _crew(engine: EngineName, jobs: int | None, address: str | None) -> "Crew | None":
     """Nobody but this process, unless others are asked for."""
-    from unveil.experiment.grid.engines import engine as engine_of
     from unveil.experiment.tune.run import Crew
+    from unveil.runs.workers import engine as engine_of
 
     asked = engine_of(engine, jobs, address)
     if jobs is None and engine is EngineName.processes:

@@ -10,9 +10,9 @@ from typing import Any
 from unveil.cores import threads
 from unveil.experiment.announce import Tell
 from unveil.experiment.config import Experiment
-from unveil.experiment.grid.ray_library import joined, ray
 from unveil.experiment.parallel import run_rank
 from unveil.experiment.run import Run
+from unveil.runs.on_ray import joined, ray
 from unveil.training.distributed.join import Place
 from unveil.training.progress import Watcher
 from unveil.wording import quantity

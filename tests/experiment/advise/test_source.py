@@ -16,7 +16,7 @@ from unveil.experiment.advise.run import advise
 from unveil.experiment.advise.scenarios import scenarios
 from unveil.experiment.advise.source import refuse_no_impressions
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.grid.inline import Inline
+from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 

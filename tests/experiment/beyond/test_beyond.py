@@ -14,13 +14,13 @@ from unveil.experiment.beyond.page import sections
 from unveil.experiment.beyond.question import Beyond
 from unveil.experiment.beyond.shares import everywhere, levels, published, shares
 from unveil.experiment.beyond.words import NOWHERE, STUDY, is_estimated, reading, source_of
-from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import TRUE
 from unveil.experiment.reproduce.catalogue import QUESTIONS
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.results import Figure, Results
 from unveil.experiment.reproduce.run import Answer, answer
+from unveil.runs.workers import Inline
 
 RECALL = Figure(TRUE, "uniform-100", "Recall", 10)
 HIT, MISS = 1, 50

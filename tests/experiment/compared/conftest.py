@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import Finished, experiment_on
-from tests.runs import finished as finished
+from tests.run_folders import Finished, experiment_on
+from tests.run_folders import finished as finished
 from unveil.experiment.run import run
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.pages import faults
-from tests.runs import ITEMS, USERS, experiment_on, write_log
+from tests.run_folders import ITEMS, USERS, experiment_on, write_log
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.stats import paired

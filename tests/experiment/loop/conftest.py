@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import TINY, options, small_log
-from unveil.experiment.grid.inline import Inline
+from tests.run_folders import TINY, options, small_log
 from unveil.experiment.loop.plan import LoopConfig, LoopPlan
 from unveil.experiment.loop.run import Looped, run_loop
+from unveil.runs.workers import Inline
 
 ROUNDS, REPLICATES = 3, 2
 SETTINGS = [word for word in options({**TINY, "training.epochs": 2}) if word != "--set"]

@@ -8,14 +8,14 @@ from scipy import stats
 
 from tests.experiment.loop.conftest import REPLICATES, ROUNDS, Place, plan_of
 from tests.pages import faults
-from tests.runs import small_log
+from tests.run_folders import small_log
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
-from unveil.experiment.grid.inline import Inline
 from unveil.experiment.loop.files import write
 from unveil.experiment.loop.job import state_path
 from unveil.experiment.loop.run import run_loop
+from unveil.runs.workers import Inline
 
 
 def test_a_row_for_each_replicate_model_and_round(looped: Place) -> None:

@@ -15,7 +15,6 @@ from tests.docs import ROOT
 from tests.experiment.reproduce.small import CHANGES, NEGATIVES, tiny_plan, tiny_study, tiny_world
 from tests.pages import faults
 from unveil.errors import UnveilError
-from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.cell import _bench as bench_of
@@ -31,6 +30,7 @@ from unveil.experiment.trial import Bench
 from unveil.experiment.variants import propensity_settings as propensity
 from unveil.models.base import backbone
 from unveil.models.bert4rec import BERT4RecConfig
+from unveil.runs.workers import Inline
 from unveil.simulation.world import World
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]

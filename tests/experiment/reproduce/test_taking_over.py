@@ -7,19 +7,19 @@ import pytest
 
 from tests.experiment.reproduce.small import tiny_plan, tiny_study, tiny_world
 from unveil.errors import UnveilError
-from unveil.experiment.grid.inline import Inline
-from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.presets import PRESETS
 from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.rq3 import RQ3
 from unveil.experiment.reproduce.run import answer, identity
 from unveil.experiment.reproduce.worlds import Source
+from unveil.runs.workers import Inline
+from unveil.studies.cells import Store
 
 
 def test_a_folder_that_cannot_be_taken_from_is_refused_before_another_is_begun(tmp_path: Path) -> None:
     plan, out = tiny_plan(tiny_world(tmp_path / "world")), tmp_path / "out"
-    with pytest.raises(UnveilError, match="nowhere: there are no cells to take over"):
+    with pytest.raises(UnveilError, match="nowhere: there are no cells to copy"):
         answer(RQ3(), plan, out, Inline(), take_from=tmp_path / "nowhere")
     other = Plan(replace(tiny_study(tmp_path / "world"), clip=0.5))
     Store(tmp_path / "other", identity(RQ1(), other, Source.of(other.study))).open()

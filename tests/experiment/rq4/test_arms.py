@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import write_log
+from tests.run_folders import write_log
 from unveil.errors import UnveilError
-from unveil.experiment.grid.inline import Inline
 from unveil.experiment.rq4.files import write
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.rq4.proxies import proxies
 from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealPlan, answer
 from unveil.experiment.rq4.study import RealStudy
+from unveil.runs.workers import Inline
 
 CHANGES = ("model.width=8", "model.blocks=1", "model.heads=1", "model.length=8", "training.epochs=1")
 

@@ -13,11 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.pages import faults
-from tests.runs import write_log
+from tests.run_folders import write_log
 from unveil.cli.main import app
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import metric
-from unveil.experiment.grid.inline import Inline
 from unveil.experiment.outcome import STANDARD
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.rq4.cell import RealCell
@@ -28,6 +27,7 @@ from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealAnswer, RealPlan, answer
 from unveil.experiment.rq4.study import RealStudy
 from unveil.experiment.rq4.words import reading
+from unveil.runs.workers import Inline
 from unveil.training.history import read
 
 CHANGES = (

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiment.tune.studies import quickest, space, study
-from tests.runs import write_log
+from tests.run_folders import write_log
 from unveil.experiment.config import Experiment
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.study import Study

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.runs import TINY, experiment_on, options
+from tests.run_folders import TINY, experiment_on, options
 from unveil.experiment.config import Experiment
 from unveil.experiment.tune.alive import Pace
 from unveil.experiment.tune.plan import Plan

@@ -12,7 +12,7 @@ import pytest
 
 from tests.experiment.tune.studies import quickest
 from tests.propensity.examination.placed import drawn
-from tests.runs import small_log
+from tests.run_folders import small_log
 from unveil.data.interactions import Interactions
 from unveil.data.packed import pack
 from unveil.data.sequences import Sequences

@@ -18,14 +18,13 @@ from tests.data.sources.postgres_server import running
 from tests.experiment.tune.conftest import Tuned
 from tests.experiment.tune.studies import CONTENT, PACE, QUICKEST, command, quickest, space, study, write_space
 from unveil.errors import UnveilError
-from unveil.experiment.grid.job import Event, Failed, Job
-from unveil.experiment.grid.processes import Processes
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.record import Record
 from unveil.experiment.tune.run import Crew, Where, tune
 from unveil.experiment.tune.storage import JOURNAL, opened
 from unveil.experiment.tune.subjects.training import Training
+from unveil.runs.workers import Event, Failed, Job, Processes
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
 COMPLETE = optuna.trial.TrialState.COMPLETE

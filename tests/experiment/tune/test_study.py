@@ -13,7 +13,7 @@ import pytest
 from tests.experiment.tune.conftest import Tuned
 from tests.experiment.tune.studies import PACE, quickest, space, study
 from tests.pages import faults
-from tests.runs import write_log
+from tests.run_folders import write_log
 from unveil.errors import UnveilError
 from unveil.experiment.config import Experiment
 from unveil.experiment.run import run

@@ -11,8 +11,8 @@ import httpx
 import polars as pl
 import pytest
 
-from tests.runs import Finished
-from tests.runs import finished as finished
+from tests.run_folders import Finished
+from tests.run_folders import finished as finished
 from unveil.serving.attributes import Attributes
 from unveil.serving.server.limits import Limits
 from unveil.serving.server.process import Settings, desk_of

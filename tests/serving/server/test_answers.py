@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from tests.serving.server.conftest import LIMITS, TITLES, Client
 from unveil.serving.exposure import ExposureTable, next_steps
 from unveil.serving.server.served import Beside

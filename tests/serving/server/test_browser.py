@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.browser import chromium, opened
-from tests.runs import Finished
+from tests.run_folders import Finished
 from tests.serving.server.conftest import TITLES
 from tests.serving.server.processes import Running, running
 from unveil.serving.folder import DIAL, version_of

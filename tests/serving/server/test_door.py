@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from tests.serving.server.conftest import Client, asking, beside
 from unveil.errors import UnveilError
 from unveil.serving.server.limits import Limits

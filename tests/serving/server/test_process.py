@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from tests.serving.server.processes import Running, running
 from tests.serving.server.test_shelf import another
 

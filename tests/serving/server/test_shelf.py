@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import Finished
+from tests.run_folders import Finished
 from tests.serving.server.conftest import asking
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.runs import TINY
+from tests.run_folders import TINY
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import torch
 
-from tests.runs import content, experiment_on, write_log
+from tests.run_folders import content, experiment_on, write_log
 from tests.training.cyclic import MODEL, TRAINING
 from tests.training.distributed import battery
 from tests.training.distributed.battery import STILL, Order

@@ -18,10 +18,10 @@ from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks, read_shown
 from unveil.experiment.advise.study import AdviceStudy, by_impressions, with_rate
 from unveil.experiment.costs import seconds_of
-from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.cell import judged
 from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.experiment.trial import Bench
+from unveil.runs.workers import OnProgress
 from unveil.simulation.impressions import rate_that_leaves
 from unveil.simulation.world import World
 
@@ -52,7 +52,7 @@ class AdviceCell:
         """About the seconds it takes on one core."""
         return _BESIDE + seconds_of(self.study.recipe(self.arm, 0), self.size)
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """Train, judge, and tell."""
         world = self.study.number(self.draw, self.scenario)
         recipe = self.study.recipe(self.arm, self.study.training_seed(world, self.scenario, self.replicate))
@@ -124,7 +124,7 @@ class Probe:
         """One job."""
         return 1.0
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """Build each once; and tell how large a drawn log is."""
         real, log = read_shown(self.source, self.study.users, self.study.seed), self.drawn()
         return {

@@ -18,12 +18,12 @@ from unveil.experiment.clipping import resolved
 from unveil.experiment.config import Experiment
 from unveil.experiment.folder import versions, write_json
 from unveil.experiment.outcome import BASE
-from unveil.experiment.progress import spell
 from unveil.experiment.report import write_page
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.tune.winner import as_toml
 from unveil.files import write_whole
+from unveil.runs.progress import spell
 from unveil.settings import plain
 
 CONFIG = "advice.toml"

@@ -20,16 +20,14 @@ from unveil.experiment.advise.source import (
     taken_again,
 )
 from unveil.experiment.advise.worlds import refuse_no_world, refuse_without_relevance
-from unveil.experiment.grid.job import Engine
-from unveil.experiment.grid.progress import Silent, Watcher
-from unveil.experiment.grid.run import run_grid
-from unveil.experiment.grid.store import Store
-from unveil.experiment.progress import spell
 from unveil.experiment.reproduce.results import Place, Results
 from unveil.experiment.reproduce.worlds import digest, place
 from unveil.experiment.variants import family
 from unveil.locking import alone_in
+from unveil.runs.progress import Silent, Watcher, spell
+from unveil.runs.workers import Engine
 from unveil.settings import plain
+from unveil.studies.cells import Store, run_cells
 
 #: Raised when the same settings no longer give the same cells.
 FORMAT = 2
@@ -87,7 +85,7 @@ def advise(
         jobs = plan.cell_jobs(folder, chosen.arms, (users, items, events))
         left = [job for job in jobs.values() if store.result(job.key) is None]
         say(_announced(plan, len(jobs), sum(job.cost for job in left), len(left), engine.workers()))
-        done = run_grid(list(jobs.values()), store, engine, watch)
+        done = run_cells(list(jobs.values()), store, engine, watch)
     cells = {at: done[job.key] for at, job in jobs.items()}
     return Tried(
         plan=plan,
@@ -135,7 +133,7 @@ def _probed(
     if store.result(probe.key) is None:
         refuse_few_items(len(probe.drawn().items), "a log that was drawn from the world")
         say("Finding out which propensities can be had, by fitting each of them to your log and to a drawn one.")
-    return run_grid([probe], store, engine, watch, what="looks at propensities")[probe.key]
+    return run_cells([probe], store, engine, watch, what="looks at propensities")[probe.key]
 
 
 def _worlds(plan: AdvicePlan, store: Store, engine: Engine, watch: Watcher) -> list[dict[str, Any]]:
@@ -143,8 +141,8 @@ def _worlds(plan: AdvicePlan, store: Store, engine: Engine, watch: Watcher) -> l
     for job in jobs:
         first = job.draw * plan.study.groups
         if not (place(store.folder, first) / "world.json").is_file():
-            store.forget(job.key)  # its folder was removed
-    return list(run_grid(jobs, store, engine, watch, what="worlds").values())
+            store.remove(job.key)  # its folder was removed
+    return list(run_cells(jobs, store, engine, watch, what="worlds").values())
 
 
 def _refused(probed: Mapping[str, Any]) -> dict[str, str]:

@@ -10,8 +10,8 @@ from unveil.data.log_source import LogSource
 from unveil.errors import UnveilError
 from unveil.experiment.advise.source import read
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.worlds import BUILTIN, place
+from unveil.runs.workers import OnProgress
 from unveil.simulation.fit import Fit, fit_world
 from unveil.simulation.implicit import implicit_worlds
 from unveil.simulation.world import World
@@ -41,7 +41,7 @@ class WorldsOfDraw:
         """Draws are alike."""
         return 1.0
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """Make, save, describe."""
         made = _made(self.study, self.source, self.draw, tell)
         for group, world in enumerate(made):
@@ -62,7 +62,7 @@ def refuse_no_world(study: AdviceStudy) -> None:
         World.load(Path(study.world))
 
 
-def _made(study: AdviceStudy, source: LogSource, draw: int, tell: Tell) -> list[World]:
+def _made(study: AdviceStudy, source: LogSource, draw: int, tell: OnProgress) -> list[World]:
     if study.world == BUILTIN:
         return [World.builtin(seed=study.seed + draw)]
     if study.world is not None:

@@ -9,11 +9,11 @@ from unveil.errors import UnveilError
 from unveil.experiment.assumptions.axes import Axis, Point
 from unveil.experiment.changes import refuse_unfit
 from unveil.experiment.comparison import refuse_no_gap
-from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
 from unveil.experiment.variants import TRUE_THETA, estimators_of
+from unveil.runs.workers import OnProgress
 
 
 class Spot(NamedTuple):
@@ -42,7 +42,7 @@ class PointCell:
         """As any cell's."""
         return self.cell.cost
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """As any cell."""
         return self.cell.run(tell)
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from unveil.experiment.assumptions.axes import Point
 from unveil.experiment.assumptions.plan import Assumptions, Spot
-from unveil.experiment.grid.job import Engine
-from unveil.experiment.grid.progress import Silent, Watcher
-from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.results import Place, Results
 from unveil.experiment.reproduce.run import UNSAID, by_the_same_names, cells_depend_on, worlds_and_cells
 from unveil.experiment.reproduce.worlds import Source, adopt, refuse_more_than_one
 from unveil.locking import alone_in
+from unveil.runs.progress import Silent, Watcher
+from unveil.runs.workers import Engine
+from unveil.studies.cells import Store
 
 NAME = "assumptions"
 #: Raised when the same settings no longer give the same cells.
@@ -60,13 +60,13 @@ def run(
     depends = cells_depend_on(plan.study, source)
     store = Store(folder, {"question": NAME, "format": FORMAT, "cells": depends}, UNSAID)
     if take_from is not None:
-        store.related(take_from)  # refused before the folder is begun
+        store.compatible(take_from)  # refused before the folder is begun
     store.open()
     with alone_in(folder):
         world_jobs, cell_jobs = plan.world_jobs(folder), plan.cell_jobs(folder)
         if take_from is not None:
-            store.adopt(take_from, by_the_same_names(world_jobs, cell_jobs.values()))
-            store.adopt(take_from, plan.elsewhere(folder))
+            store.copy_from(take_from, by_the_same_names(world_jobs, cell_jobs.values()))
+            store.copy_from(take_from, plan.elsewhere(folder))
             adopt(take_from, folder, plan.worlds)
         worlds, cells, made = worlds_and_cells(world_jobs, cell_jobs, store, engine, watch or Silent())
     return Survey(plan, source, cells, worlds, time.monotonic() - begun, made)

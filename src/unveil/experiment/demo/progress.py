@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import TaskID
 
-from unveil.experiment.progress import passed_and_left, whole_bar
+from unveil.runs.progress import passed_and_left, whole_bar
 from unveil.training.history import Epoch
 from unveil.training.progress import Best, Plan
 

@@ -13,9 +13,9 @@ from safetensors.numpy import save as as_bytes
 from unveil.cores import threads
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
-from unveil.experiment.grid.job import Tell
 from unveil.experiment.loop.plan import LoopConfig
 from unveil.files import write_whole
+from unveil.runs.workers import OnProgress
 from unveil.simulation.feedback.held import held
 from unveil.simulation.feedback.learners import RULES, Learner, Network
 from unveil.simulation.feedback.loop import Loop, State
@@ -85,7 +85,7 @@ class LoopJob:
         model, epochs = self.recipe.model, self.recipe.training.epochs
         return epochs * model.blocks * (40 / self.recipe.task.batch_size + model.length * (model.width + 16) / 8000)
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """Go on from the last round that is there."""
         loop = loop_of(self.config, *read_base(self.folder))
         progress = _Share(tell, self.config.rounds + 1)
@@ -129,7 +129,7 @@ def taken_so_far(folder: Path, model: str, replicate: int, rounds: int) -> Any:
 class _Share:
     """Turns what a training tells into the share of all rounds that is done."""
 
-    def __init__(self, tell: Tell, rounds: int) -> None:
+    def __init__(self, tell: OnProgress, rounds: int) -> None:
         self.tell, self.rounds, self.at, self.epochs = tell, rounds, 0, 1
 
     def next(self, state: State) -> None:

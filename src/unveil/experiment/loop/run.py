@@ -10,10 +10,6 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.sinks import write as write_log
 from unveil.errors import UnveilError
-from unveil.experiment.grid.job import Engine
-from unveil.experiment.grid.progress import Silent, Watcher
-from unveil.experiment.grid.run import run_grid
-from unveil.experiment.grid.store import ABOUT, Store
 from unveil.experiment.loop.job import LoopJob, loop_of, taken_so_far, write_base
 from unveil.experiment.loop.logs import grown_log
 from unveil.experiment.loop.outcome import LoopOutcome
@@ -21,7 +17,10 @@ from unveil.experiment.loop.plan import LoopPlan
 from unveil.experiment.rq4.published import recognised
 from unveil.files import refuse_occupied
 from unveil.locking import alone_in
+from unveil.runs.progress import Silent, Watcher
+from unveil.runs.workers import Engine
 from unveil.simulation.world import World
+from unveil.studies.cells import ABOUT, Store, run_cells
 
 #: Raised when the same settings no longer give the same rounds.
 FORMAT = 1
@@ -64,7 +63,7 @@ def run_loop(
     ]
     with alone_in(folder):
         write_base(folder, base, truth)
-        done = run_grid(sorted(jobs, key=lambda job: -job.cost), store, engine, watch or Silent())  # long ones first
+        done = run_cells(sorted(jobs, key=lambda job: -job.cost), store, engine, watch or Silent())  # long ones first
     records = {model: [done[job.key]["records"] for job in jobs if job.model == model] for model in plan.models}
     if keep_logs:
         _write_logs(plan, log, folder)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from unveil.experiment.clipping import clipped
-from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce import told
 from unveil.experiment.reproduce.study import RECORDED, Study
 from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.experiment.trial import BASELINES, Bench
 from unveil.experiment.variants import Variant
+from unveil.runs.workers import OnProgress
 from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
 from unveil.training.recipe import Recipe
@@ -42,7 +42,7 @@ class CellJob:
         """About the seconds it takes on the log of ml-100k."""
         return 4.0 if self.arm in BASELINES else 6.0 + _training_cost(self.study, self.arm)
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """Train, judge, and tell all that tables and plots need."""
         recipe = self.study.recipe(self.arm, self.study.training_seed(self.world, self.replicate))
         recorded = recipe.propensity["name"] in RECORDED
@@ -51,7 +51,7 @@ class CellJob:
         return {**where, "estimator": self.arm, **judged(bench, self.arm, recipe, tell)}
 
 
-def judged(bench: Bench, name: str, recipe: Recipe, tell: Tell) -> dict[str, Any]:
+def judged(bench: Bench, name: str, recipe: Recipe, tell: OnProgress) -> dict[str, Any]:
     """Train an arm on a bench, judge it, and tell what came out and of which log."""
     trained = name if name in BASELINES else Variant.of(name).estimator
     arm = bench.arm(trained, clipped(recipe, bench), told.Share(tell))

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unveil.experiment.grid.job import Engine, Job
-from unveil.experiment.grid.progress import Silent, Watcher
-from unveil.experiment.grid.run import run_grid
-from unveil.experiment.grid.store import Store
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.question import Question
 from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source, WorldJob, adopt, place, refuse_more_than_one
 from unveil.locking import alone_in
+from unveil.runs.progress import Silent, Watcher
+from unveil.runs.workers import Engine, Job
 from unveil.settings import plain
+from unveil.studies.cells import Store, run_cells
 
 #: Where a cell stands in its grid.
 At = TypeVar("At")
@@ -63,12 +62,12 @@ def answer(
     source = Source.of(plan.study)
     store = Store(folder, identity(question, plan, source), UNSAID)
     if take_from is not None:
-        store.related(take_from)  # refused before the folder is begun
+        store.compatible(take_from)  # refused before the folder is begun
     store.open()
     tell(plan.in_words())
     with alone_in(folder):
         if take_from is not None:
-            store.adopt(take_from, by_the_same_names(plan.world_jobs(folder), plan.cell_jobs(folder).values()))
+            store.copy_from(take_from, by_the_same_names(plan.world_jobs(folder), plan.cell_jobs(folder).values()))
             adopt(take_from, folder, plan.worlds)
         worlds, results, made = _done(plan, store, engine, watch or Silent())
     return Answer(question, plan, source, results, worlds, time.monotonic() - begun, made)
@@ -98,9 +97,9 @@ def worlds_and_cells(
     left = [key for key in each if store.result(key) is None]
     for job in worlds:
         if left and not (place(store.folder, job.number) / "world.json").is_file():
-            store.forget(job.key)  # its description was taken over, or its folder removed
-    described = run_grid(worlds, store, engine, watch, what="worlds")
-    done = run_grid(list(each.values()), store, engine, watch)
+            store.remove(job.key)  # its description was taken over, or its folder removed
+    described = run_cells(worlds, store, engine, watch, what="worlds")
+    done = run_cells(list(each.values()), store, engine, watch)
     return list(described.values()), {at: done[job.key] for at, job in cells.items()}, len(left)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from unveil.evaluation.result import Evaluation
-from unveil.experiment.grid.job import Tell
+from unveil.runs.workers import OnProgress
 from unveil.training.history import Epoch
 from unveil.training.progress import Best, Plan
 from unveil.training.trainer import Fitted
@@ -41,7 +41,7 @@ def training(fitted: Fitted) -> dict[str, Any]:
 class Share:
     """Turns what a training tells into the share of it that is done."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: OnProgress) -> None:
         self.tell, self.epochs = tell, 1
 
     def start(self, plan: Plan) -> None:

@@ -13,9 +13,9 @@ from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
 from unveil.data.sources.convert_first import convert_first
 from unveil.errors import UnveilError
-from unveil.experiment.grid.job import Tell
 from unveil.experiment.reproduce.study import Study
 from unveil.files import atomic_folder
+from unveil.runs.workers import OnProgress
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.fitting.observed import observed
 from unveil.simulation.world import World
@@ -94,14 +94,14 @@ class WorldJob:
         """Worlds are alike."""
         return 1.0
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """Make, save, describe."""
         world = make(self.study, self.number, tell)
         world.save(place(self.folder, self.number), overwrite=True)
         return {"world": self.number, "origin": world.origin, "description": asdict(world.describe())}
 
 
-def make(study: Study, number: int, tell: Tell) -> World:
+def make(study: Study, number: int, tell: OnProgress) -> World:
     """The world of that number; its seed counts on from the study's."""
     seed = study.seed + number
     if study.data == BUILTIN:

@@ -13,7 +13,6 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.scorer import Scorer
 from unveil.experiment.clipping import resolved
 from unveil.experiment.costs import seconds_of
-from unveil.experiment.grid.job import Tell
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.reproduce import told
 from unveil.experiment.rq4.bench import RealBench
@@ -22,6 +21,7 @@ from unveil.experiment.rq4.study import RealStudy
 from unveil.experiment.trial import BASELINES
 from unveil.models.baselines import Popularity, Random
 from unveil.propensity.weights import diagnose, inverse
+from unveil.runs.workers import OnProgress
 from unveil.training.fit import Ready, prepare
 from unveil.training.history import read as read_epochs
 from unveil.training.trainer import CHECKPOINT, EPOCHS, Keep
@@ -56,7 +56,7 @@ class RealCell:
         """About the seconds it takes on one core."""
         return 5.0 if self.arm in BASELINES else 10.0 + training_cost(self.study, self.arm, self.size)
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """Train, judge, and tell all that tables and plots need."""
         bench = _bench(self.study, self.replicate)
         with threads(1):
@@ -75,7 +75,7 @@ class RealCell:
             return Random(bench.split.train.n_items, self.study.replicate_seed(self.replicate))
         return Popularity.fit(bench.split.train)
 
-    def _trained(self, bench: RealBench, tell: Tell) -> Mapping[str, Any]:
+    def _trained(self, bench: RealBench, tell: OnProgress) -> Mapping[str, Any]:
         recipe = resolved(self.study.recipe(self.arm, self.replicate), bench.split.train, bench.log)
         ready, bench = prepare(bench.split.train, recipe, log=bench.log), bench.of_length(recipe.model.length)
         self.training.mkdir(parents=True, exist_ok=True)

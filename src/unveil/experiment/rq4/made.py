@@ -2,11 +2,11 @@
 
 from unveil.estimators.base import ESTIMATORS
 from unveil.experiment.names import against, named
-from unveil.experiment.progress import spell
 from unveil.experiment.report import Block, Cell, Code, Column, Table, Text, plain
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.training_page import trained
 from unveil.experiment.variants import Variant
+from unveil.runs.progress import spell
 from unveil.training.recipe import Recipe
 
 _CASES = (

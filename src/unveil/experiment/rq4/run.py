@@ -11,10 +11,6 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.experiment.changes import refuse_unfit
-from unveil.experiment.grid.job import Engine
-from unveil.experiment.grid.progress import Silent, Watcher
-from unveil.experiment.grid.run import run_grid
-from unveil.experiment.grid.store import Store
 from unveil.experiment.outcome import BASE
 from unveil.experiment.rq4.bench import parts_of, refuse_too_few_items
 from unveil.experiment.rq4.cell import RealCell, forget_trainings
@@ -25,7 +21,10 @@ from unveil.experiment.rq4.study import RealStudy
 from unveil.experiment.trial import BASELINES
 from unveil.experiment.variants import Variant, estimators_of
 from unveil.locking import alone_in
+from unveil.runs.progress import Silent, Watcher
+from unveil.runs.workers import Engine
 from unveil.settings import plain
+from unveil.studies.cells import Store, run_cells
 from unveil.training.fit import refuse_missing
 
 #: Raised when the same settings no longer give the same cells.
@@ -93,7 +92,7 @@ def answer(plan: RealPlan, folder: Path, engine: Engine, *, watch: Watcher | Non
     with alone_in(folder):
         jobs = _jobs(plan, folder, log)
         left = sum(store.result(job.key) is None for job in jobs)
-        done = run_grid(jobs, store, engine, watch or Silent())
+        done = run_cells(jobs, store, engine, watch or Silent())
         forget_trainings(jobs)
     results = RealResults.of(_with_controls(jobs, done), plan.arms, plan.replicates)
     return RealAnswer(plan, log, split, results, recognised(log), time.monotonic() - begun, left)

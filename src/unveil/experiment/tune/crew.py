@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from unveil.errors import UnveilError
-from unveil.experiment.grid.job import Event, Failed, Tell
 from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.record import Record
 from unveil.experiment.tune.work import Worker
+from unveil.runs.workers import Event, Failed, OnProgress
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Hand:
         """All share the work."""
         return 1.0
 
-    def run(self, tell: Tell) -> Mapping[str, Any]:
+    def run(self, tell: OnProgress) -> Mapping[str, Any]:
         """What came of the trials is in the study."""
         self.take_part(Telling(tell))
         return {}
@@ -41,7 +41,7 @@ class Hand:
 class Telling(Silent):
     """Passes on that something happened; how far the study is, the one who looks on reads there."""
 
-    tell: Tell
+    tell: OnProgress
 
     def advance(self, entry: int, share: float) -> None:
         """Part of a trial is done."""

@@ -8,9 +8,9 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import TaskID
 
-from unveil.experiment.progress import passed_and_left, spell, whole_bar
 from unveil.experiment.tune.record import Record, best_of
 from unveil.experiment.tune.words import figure, settings_text
+from unveil.runs.progress import passed_and_left, spell, whole_bar
 
 
 class Watcher(Protocol):

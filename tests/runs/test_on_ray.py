@@ -9,17 +9,14 @@ from typing import Any
 import pytest
 
 from tests.clusters import lose_one, two_machines
-from tests.experiment.grid.jobs import Toy, Waits
+from tests.runs.jobs import Toy, Waits
 from unveil.errors import UnveilError
-from unveil.experiment.grid.engines import engine
-from unveil.experiment.grid.job import Advanced, Begun, Done, Failed
-from unveil.experiment.grid.processes import Processes
 from unveil.experiment.tune.alive import begun
+from unveil.runs.workers import Advanced, Begun, Done, Failed, Processes, engine
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
 
-from unveil.experiment.grid.on_ray import OnRay
-from unveil.experiment.grid.ray_library import ray
+from unveil.runs.on_ray import OnRay, ray
 
 
 @pytest.mark.parametrize(

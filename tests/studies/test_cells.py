@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.experiment.grid.jobs import Toy
+from tests.runs.jobs import Toy
 from unveil.errors import UnveilError
-from unveil.experiment.grid.inline import Inline
-from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job
-from unveil.experiment.grid.progress import Bar, Lines, Silent, grid_watcher
-from unveil.experiment.grid.run import Interrupted, run_grid
-from unveil.experiment.grid.store import Store
+from unveil.runs.progress import Bar, Lines, Silent, job_watcher
+from unveil.runs.workers import Advanced, Begun, Done, Event, Failed, Inline, Job
+from unveil.studies.cells import Interrupted, Store, run_cells
 
 IDENTITY = {"question": "rq0", "cells": {"seed": 1, "preset": "quick"}}
 
@@ -43,8 +41,8 @@ def store(folder: Path) -> Store:
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     jobs, first, second = [Toy(n) for n in range(4)], Counting(interrupted_at=2), Counting()
     with pytest.raises(Interrupted, match="stopped; 2 of 4 cells are done and kept"):
-        run_grid(jobs, store(tmp_path), first, Silent())
-    found = run_grid(jobs, store(tmp_path), second, Silent())
+        run_cells(jobs, store(tmp_path), first, Silent())
+    found = run_cells(jobs, store(tmp_path), second, Silent())
     assert (first.asked, second.asked) == (["n0", "n1"], ["n2", "n3"])
     assert list(found) == ["n0", "n1", "n2", "n3"]
     assert [result["square"] for result in found.values()] == [0, 1, 4, 9]
@@ -53,23 +51,23 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
 def test_failures_are_told_together_and_the_others_stay(tmp_path: Path) -> None:
     jobs = [Toy(0), Toy(1, "refused"), Toy(2, "bug"), Toy(3)]
     with pytest.raises(UnveilError) as failure:
-        run_grid(jobs, store(tmp_path), Inline(), Silent())
+        run_cells(jobs, store(tmp_path), Inline(), Silent())
     message = str(failure.value)
     assert "2 of 4 cells failed: n1: this cannot be squared: found 1; n2: ZeroDivisionError: a bug" in message
     assert f"See {tmp_path / 'errors'}" in message
     assert "Traceback" in (tmp_path / "errors" / "n2.txt").read_text()
     again = Counting()
-    run_grid([Toy(0), Toy(1), Toy(2), Toy(3)], store(tmp_path), again, Silent())
+    run_cells([Toy(0), Toy(1), Toy(2), Toy(3)], store(tmp_path), again, Silent())
     assert again.asked == ["n1", "n2"]
     assert not list((tmp_path / "errors").iterdir())
 
 
 @pytest.mark.parametrize("damaged", ['{"square": 4', "{}", "[]", "null"])
 def test_a_damaged_cell_is_done_again(tmp_path: Path, damaged: str) -> None:
-    run_grid([Toy(2)], store(tmp_path), Inline(), Silent())
+    run_cells([Toy(2)], store(tmp_path), Inline(), Silent())
     (tmp_path / "cells" / "n2.json").write_text(damaged)
     engine = Counting()
-    assert run_grid([Toy(2)], store(tmp_path), engine, Silent())["n2"]["square"] == 4
+    assert run_cells([Toy(2)], store(tmp_path), engine, Silent())["n2"]["square"] == 4
     assert engine.asked == ["n2"]
 
 
@@ -112,23 +110,23 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_cells_are_taken_over_from_a_folder_that_depends_on_the_same(tmp_path: Path) -> None:
-    run_grid([Toy(1), Toy(2)], store(tmp_path / "one"), Inline(), Silent())
+    run_cells([Toy(1), Toy(2)], store(tmp_path / "one"), Inline(), Silent())
     other = Store(tmp_path / "other", {**IDENTITY, "question": "rq9"})
     other.open()
-    assert other.adopt(tmp_path / "one", {"here": "n1", "n5": "n5"}) == 1
+    assert other.copy_from(tmp_path / "one", {"here": "n1", "n5": "n5"}) == 1
     assert other.result("here") == json.loads((tmp_path / "one" / "cells" / "n1.json").read_text())
     assert other.result("n2") is None
     third = Store(tmp_path / "third", {**IDENTITY, "cells": {"seed": 5, "preset": "quick"}})
     third.open()
     with pytest.raises(UnveilError, match=r"cells\.seed was 1 and is now 5"):
-        third.adopt(tmp_path / "one", {"n1": "n1"})
-    with pytest.raises(UnveilError, match="no cells to take over"):
-        third.adopt(tmp_path / "nowhere", {"n1": "n1"})
+        third.copy_from(tmp_path / "one", {"n1": "n1"})
+    with pytest.raises(UnveilError, match="no cells to copy"):
+        third.copy_from(tmp_path / "nowhere", {"n1": "n1"})
 
 
 def watched(*, terminal: bool) -> tuple[str, object]:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=150, color_system=None)
-    watch = grid_watcher(console)
+    watch = job_watcher(console)
     watch.start([Toy(1), Toy(3), Toy(5)], total=5, what="cells")
     for event in (Begun("n1"), Begun("n3"), Advanced("n3", 0.5), Done("n1", {}, 2.0), Failed("n3", "no luck.")):
         watch.event(event)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil.errors import UnveilError
-from unveil.experiment.grid.job import Tell
+from unveil.runs.workers import OnProgress
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Toy:
     def cost(self) -> float:
         return 1.0 + self.number
 
-    def run(self, tell: Tell) -> dict[str, Any]:
+    def run(self, tell: OnProgress) -> dict[str, Any]:
         tell(0.5)
         if self.trouble == "refused":
             raise UnveilError("this cannot be squared", found=self.number)
@@ -54,7 +54,7 @@ class Waits:
     def cost(self) -> float:
         return 1.0
 
-    def run(self, tell: Tell) -> dict[str, Any]:
+    def run(self, tell: OnProgress) -> dict[str, Any]:
         (self.folder / f"{self.key}-{os.getpid()}").touch()
         while not (self.folder / "go").exists():
             time.sleep(0.1)

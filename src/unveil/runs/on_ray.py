@@ -1,27 +1,98 @@
-"""The engine of a cluster: jobs are Ray tasks of one core each, on whatever machines have joined.
+"""Jobs on a Ray cluster: tasks of one core each, on whatever machines have joined.
 
 A task whose machine is lost is done again elsewhere, by Ray. Results do not depend on where or how often a job was
-begun, since a job's result depends on nothing but the job.
+begun, since a job's result depends on nothing but the job. Importing this module without Ray says how to install it.
 """
 
+import logging
 import os
+import socket
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from unveil.experiment.grid.attempt import attempt
-from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job
-from unveil.experiment.grid.ray_library import joined, ray
+from unveil.errors import UnveilError
+from unveil.runs.workers import ONE_THREAD, Advanced, Begun, Done, Event, Failed, Job, attempt
 
+# Read when Ray is loaded: what it counts as its own processors is ours to say, and it sends nothing home.
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+try:
+    import ray as untyped
+except ModuleNotFoundError as error:
+    raise UnveilError("the engine 'ray' needs Ray", hint="Run: pip install 'unveil[ray]'.") from error
+
+#: Its own types do not know half of what it accepts.
+ray: Any = untyped
+
+#: Ray itself would try for minutes.
+_SECONDS_TO_ANSWER = 5.0
+_HINT = "Start one with `ray start --head`, and give what it prints as --address; without --address Ray runs here."
 #: How often a job is begun again after its machine or process was lost.
 _RETRIES = 5
 #: Seconds between two looks at how far the jobs have come.
-_LOOK = 0.5
+_POLL = 0.5
+
+
+def check_address(address: str | None) -> None:
+    """Before anything is read or written: an address where nobody answers is an error."""
+    if (address := _address(address)) is not None and not ray.is_initialized():
+        _connect(address)
+
+
+@contextmanager
+def joined(address: str | None, cores: int | None = None) -> Iterator[None]:
+    """Inside, Ray is there: the cluster at an address, one of this machine's own, or the one that was joined before."""
+    if ray.is_initialized():
+        yield
+        return
+    _init(_address(address), cores)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _address(address: str | None) -> str | None:
+    return address or os.environ.get("RAY_ADDRESS")
+
+
+def _init(address: str | None, cores: int | None) -> None:
+    ours = {name: value for name, value in os.environ.items() if name.startswith("UNVEIL_")}
+    common: dict[str, Any] = {
+        "runtime_env": {"env_vars": ours | ONE_THREAD},
+        "log_to_driver": False,
+        "logging_level": logging.ERROR,
+    }
+    if address is None:
+        ray.init(num_cpus=cores, include_dashboard=False, **common)
+        return
+    _connect(address)
+    try:
+        ray.init(address=address, **common)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UnveilError(f"no Ray cluster can be joined: {first.rstrip('.')}", where=address, hint=_HINT) from None
+
+
+def _connect(address: str) -> None:
+    """Open and close a connection, or say that nobody listens. `auto` and `local` are Ray's own words."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if address in ("auto", "local"):
+        return
+    if not (colon and host and port.isdigit()):
+        raise UnveilError("is no address of a Ray cluster", where=address, expected="HOST:PORT or ray://HOST:PORT")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UnveilError(f"no Ray cluster answers: {why}", where=address, hint=_HINT) from None
 
 
 class Board:
-    """Where tasks write how far they are. It holds what nobody has read yet."""
+    """The actor to which tasks write how far they are. It holds what nobody has read yet."""
 
     def __init__(self) -> None:
         self.news: dict[str, float] = {}
@@ -36,10 +107,10 @@ class Board:
         return news
 
 
-def work(job: Job, board: Any, place: str) -> Done | Failed:
+def work(job: Job, board: Any, folder: str) -> Done | Failed:
     """One task, in the folder where the command was given, on machines that have it."""
     with suppress(OSError):
-        os.chdir(place)
+        os.chdir(folder)
     board.write.remote(job.key, 0.0)
     return attempt(job, lambda share: board.write.remote(job.key, share))
 
@@ -67,18 +138,18 @@ class OnRay:
             task = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(work)
             left = {task.remote(job, board, os.getcwd()): job for job in jobs}
             try:
-                yield from _followed(left, board)
+                yield from _events(left, board)
             finally:
                 for reference in left:
                     ray.cancel(reference, force=True)
                 ray.kill(board)
 
 
-def _followed(left: dict[Any, Job], board: Any) -> Iterator[Event]:
+def _events(left: dict[Any, Job], board: Any) -> Iterator[Event]:
     """Events until no job is left; `left` loses those that are over."""
     waiting = {job.key for job in left.values()}
     while left:
-        over, _ = ray.wait(list(left), timeout=_LOOK)
+        over, _ = ray.wait(list(left), timeout=_POLL)
         at_work = {job.key for job in left.values()}
         for key, share in ray.get(board.read.remote()).items():
             if key in waiting:

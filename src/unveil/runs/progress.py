@@ -1,4 +1,4 @@
-"""How a grid goes: one bar over all its cells on a terminal, a line for each cell elsewhere."""
+"""Progress of long work, with the time left: one bar for the whole of it on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Sequence
@@ -6,17 +6,34 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import TaskID
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from unveil.experiment.grid.job import Advanced, Begun, Done, Event, Failed, Job
-from unveil.experiment.progress import passed_and_left, spell, whole_bar
+from unveil.runs.workers import Advanced, Begun, Done, Event, Failed, Job
 
-#: Cells at work that are named beside the bar.
+_MINUTE = 60.0
+#: Jobs at work that are named beside the bar.
 _NAMED = 3
 
 
+def whole_bar(console: Console) -> Progress:
+    """A bar with a title, a word on the state of things (the field `told`), the time passed and the time left."""
+    told = TextColumn("{task.fields[told]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), told, TimeElapsedColumn())
+    return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True)
+
+
+def passed_and_left(passed: float, share: float) -> str:
+    """Seconds passed, and those left if the rest goes as what is done."""
+    return f"{spell(passed)}, about {spell(passed / share - passed)} left" if share > 0 else spell(passed)
+
+
+def spell(seconds: float) -> str:
+    """90 s, 12 min: up to two minutes in seconds."""
+    return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"
+
+
 class Watcher(Protocol):
-    """Whoever wants to know how a grid goes."""
+    """Is informed of how jobs go."""
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """These jobs are to be done, of so many in all; `what` they are: cells, worlds."""
@@ -41,10 +58,10 @@ class Silent:
         """Nothing."""
 
 
-def grid_watcher(console: Console | None = None) -> "Bar | Lines":
-    """A live bar where a person looks, plain lines where a file does."""
+def job_watcher(console: Console | None = None, steps: int = 1) -> "Bar | Lines":
+    """A live bar on a terminal, plain lines elsewhere: one for each job, or for each of the `steps` of a job."""
     console = console or Console(stderr=True)
-    return Bar(console) if console.is_terminal else Lines(console)
+    return Bar(console) if console.is_terminal else Lines(console, steps)
 
 
 @dataclass
@@ -91,7 +108,7 @@ class _Count:
 
 @dataclass
 class Bar:
-    """One bar, with the cells that are at work."""
+    """One bar, with the jobs that are at work."""
 
     console: Console
     count: _Count = field(default_factory=_Count)
@@ -108,19 +125,20 @@ class Bar:
         self.count.event(event)
         if isinstance(event, Failed):
             self.bar.console.print(f"{event.key}: {event.why}", highlight=False, soft_wrap=True)
-        told = ", ".join(list(self.count.running)[:_NAMED])
-        self.bar.update(self.task, description=self.count.title, completed=self.count.done, told=told)
+        running = ", ".join(list(self.count.running)[:_NAMED])
+        self.bar.update(self.task, description=self.count.title, completed=self.count.done, told=running)
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.bar.stop()
 
 
 @dataclass
 class Lines:
-    """A plain line for each cell that is over."""
+    """A plain line for each job that is over; of jobs that have `steps`, such as rounds, one for each of them."""
 
     console: Console
+    steps: int = 1
     count: _Count = field(default_factory=_Count)
     begun: float = 0.0
 
@@ -131,12 +149,20 @@ class Lines:
 
     def event(self, event: Event) -> None:
         """Print what is over."""
+        before = self.count.share.get(event.key, 0.0)
         self.count.event(event)
         if isinstance(event, Done | Failed):
             how = f"done in {spell(event.seconds)}" if isinstance(event, Done) else f"failed: {event.why}"
-            passed, share = time.monotonic() - self.begun, self.count.done / self.count.whole
-            told = [f"{self.count.title}: {event.key}", how, passed_and_left(passed, share)]
-            self.console.print(" · ".join(told), soft_wrap=True, highlight=False)
+            self._print(f"{self.count.title}: {event.key}", how)
+        elif isinstance(event, Advanced) and self._step(before) < self._step(event.share) < self.steps:
+            self._print(event.key, f"{self._step(event.share)} of {self.steps} rounds")
+
+    def _print(self, *parts: str) -> None:
+        left = passed_and_left(time.monotonic() - self.begun, self.count.done / self.count.whole)
+        self.console.print(" · ".join([*parts, left]), soft_wrap=True, highlight=False)
+
+    def _step(self, share: float) -> int:
+        return int(share * self.steps + 1e-9)
 
     def stop(self) -> None:
         """Nothing to tidy up."""

@@ -7,10 +7,8 @@ from multiprocessing import active_children
 
 import pytest
 
-from tests.experiment.grid.jobs import Toy
-from unveil.experiment.grid.inline import Inline
-from unveil.experiment.grid.job import Advanced, Begun, Done, Engine, Failed
-from unveil.experiment.grid.processes import Processes, cores
+from tests.runs.jobs import Toy
+from unveil.runs.workers import Advanced, Begun, Done, Engine, Failed, Inline, Processes, cores
 
 
 @pytest.mark.parametrize("engine", [Inline(), Processes(2)], ids=["inline", "processes"])

@@ -1,0 +1,1 @@
+"""Reports: prose from templates, the blocks of a page, plots."""

@@ -1,0 +1,1 @@
+"""Runs: the layer that reads settings, lays out folders and does the work of one or many trainings."""

@@ -1,0 +1,253 @@
+"""Jobs that can be done in any order and anywhere, and what does them: this process, processes of this machine, Ray.
+
+A worker has one thread, so that as many workers as cores keep all of them busy and no figure depends on their number.
+"""
+
+import os
+import signal
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Protocol, cast
+
+from unveil.errors import UnveilError, unknown
+from unveil.signals import deaf
+from unveil.wording import cause_of_death
+
+#: The result of a job: what JSON can hold.
+Result = Mapping[str, Any]
+#: Called with the share of a job that is done, from 0 to 1.
+OnProgress = Callable[[float], None]
+
+ENGINES = ("processes", "ray")
+#: Libraries read these when they are loaded; a worker is a fresh interpreter and loads them anew.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+_SECONDS_TO_DIE = 5.0
+
+
+class Job(Protocol):
+    """A piece of work. It is sent to other processes, so it is small and knows where to find what is large."""
+
+    @property
+    def key(self) -> str:
+        """Its name, the same in every run: the name of the file that keeps its result."""
+
+    @property
+    def cost(self) -> float:
+        """How long it takes, in any unit that all jobs share."""
+
+    def run(self, on_progress: OnProgress) -> Result:
+        """Do the work. The result depends on nothing but the job."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A job has been started."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """A share of a job is done."""
+
+    key: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Done:
+    """A job is done."""
+
+    key: str
+    result: Result
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A job could not be done: why, in a sentence, and the traceback."""
+
+    key: str
+    why: str
+    detail: str = ""
+
+
+Event = Begun | Advanced | Done | Failed
+
+
+class Engine(Protocol):
+    """Whatever does jobs. Closing the iterator stops all work at once."""
+
+    def workers(self) -> int:
+        """How many jobs are done at the same time."""
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+        """Do all jobs, in about the order given, and report events. Every job ends as `Done` or `Failed`."""
+
+
+def engine(name: str, jobs: int | None = None, address: str | None = None) -> Engine:
+    """Worker processes of this machine, by default one a core; or a Ray cluster, if there is one at the address."""
+    if name == "ray":
+        from unveil.runs.on_ray import OnRay, check_address
+
+        check_address(address)
+        return OnRay(address, jobs)
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    if address is not None:
+        hint = "Add --engine ray, or leave --address out."
+        raise UnveilError("an address is for the engine 'ray'", where="--address", found=address, hint=hint)
+    return Processes(jobs or cores())
+
+
+def attempt(job: Job, on_progress: OnProgress) -> Done | Failed:
+    """The job's result, or why there is none."""
+    start = time.perf_counter()
+    try:
+        return Done(job.key, job.run(on_progress), time.perf_counter() - start)
+    except UnveilError as error:
+        return Failed(job.key, str(error))
+    except MemoryError:
+        return Failed(job.key, "there is not enough memory.")
+    except Exception as error:
+        return Failed(job.key, f"{type(error).__name__}: {error}.", traceback.format_exc())
+
+
+class Inline:
+    """One job after another in this process: for small grids and for debugging."""
+
+    def workers(self) -> int:
+        """One."""
+        return 1
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+        """One after another. Shares of a job are not reported."""
+        for job in jobs:
+            yield Begun(job.key)
+            yield attempt(job, lambda share: None)
+
+
+def cores() -> int:
+    """The processors that this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process and our end of the pipe to it."""
+
+    process: BaseProcess
+    pipe: Connection
+    job: Job | None = None
+
+    @classmethod
+    def start(cls) -> "_Worker":
+        context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs,), daemon=True)
+        with _environment(ONE_THREAD), deaf():
+            process.start()
+        theirs.close()
+        return cls(process, ours)
+
+    def begin(self, job: Job) -> Event:
+        self.pipe.send(job)
+        self.job = job
+        return Begun(job.key)
+
+    def event(self) -> Event:
+        """The next event; silence means that the process has died."""
+        assert self.job is not None
+        try:
+            event: Event = self.pipe.recv()
+            return event
+        except (EOFError, OSError):
+            self.process.join(_SECONDS_TO_DIE)
+            return Failed(self.job.key, f"its process died ({cause_of_death(self.process.exitcode)}).")
+
+    def end(self) -> None:
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join(_SECONDS_TO_DIE)
+        if self.process.is_alive():
+            self.process.kill()
+
+
+@dataclass(frozen=True)
+class Processes:
+    """`count` workers; each starts the next job when it is done with its last."""
+
+    count: int
+
+    def workers(self) -> int:
+        """As many as were asked for."""
+        return self.count
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
+        """All jobs. A worker that dies fails its job and is replaced."""
+        left, workers = deque(jobs), [_Worker.start() for _ in range(min(self.count, len(jobs)))]
+        try:
+            for worker in workers:
+                yield worker.begin(left.popleft())
+            while busy := {worker.pipe: worker for worker in workers if worker.job is not None}:
+                for pipe in wait(list(busy)):
+                    yield from self._next(busy[cast(Connection, pipe)], left, workers)
+        finally:
+            for worker in workers:
+                worker.end()
+
+    def _next(self, worker: _Worker, left: deque[Job], workers: list[_Worker]) -> Iterator[Event]:
+        event = worker.event()
+        yield event
+        if isinstance(event, Done | Failed):
+            worker.job = None
+            if left:
+                yield _alive(worker, workers).begin(left.popleft())
+
+
+def _alive(worker: _Worker, workers: list[_Worker]) -> _Worker:
+    """The worker, or its successor."""
+    if not worker.process.is_alive():
+        workers.remove(worker)
+        worker.end()
+        worker = _Worker.start()
+        workers.append(worker)
+    return worker
+
+
+def work(pipe: Connection) -> None:
+    """The life of a worker: jobs in, events out, until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # also where it could not be blocked
+    try:
+        while True:
+            job: Job = pipe.recv()
+            pipe.send(attempt(job, _sender(pipe, job.key)))
+    except (EOFError, OSError):
+        return
+
+
+def _sender(pipe: Connection, key: str) -> OnProgress:
+    return lambda share: pipe.send(Advanced(key, share))
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set for a while: what is started inside inherits it."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
