@@ -16,9 +16,9 @@ from statistics import median
 import polars as pl
 
 from benchmarks.train import default_log, generated
-from unveil.experiment.config import Experiment
-from unveil.experiment.parallel import run_workers
-from unveil.experiment.run import Run, run
+from unveil.runs.config import Experiment
+from unveil.runs.parallel import run_workers
+from unveil.runs.train import Run, run
 
 
 def written(folder: Path) -> Path:

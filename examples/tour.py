@@ -18,9 +18,9 @@ from unveil import Interactions, Recommender, World, describe
 from unveil.audit import audit
 from unveil.data.sinks import write
 from unveil.evaluation.compare import compare
-from unveil.experiment.config import Experiment
-from unveil.experiment.dial import measured
-from unveil.experiment.run import run
+from unveil.runs.config import Experiment
+from unveil.runs.dial import measured
+from unveil.runs.train import run
 from unveil.serving.export import export_embeddings, export_onnx
 from unveil.simulation.builtin import WorldSpec
 

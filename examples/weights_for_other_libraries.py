@@ -22,9 +22,9 @@ from torch.nn import functional as F
 
 from unveil import World
 from unveil.data.sinks import write
-from unveil.experiment.config import Experiment
-from unveil.experiment.run import run
-from unveil.experiment.weights import export_weights
+from unveil.runs.config import Experiment
+from unveil.runs.train import run
+from unveil.runs.weights import export_weights
 
 
 def with_rectools(events: pl.DataFrame) -> None:

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from unveil.data.interactions import Interactions
-from unveil.experiment.config import Experiment
-from unveil.experiment.run import Run, run
+from unveil.runs.config import Experiment
+from unveil.runs.train import Run, run
 
 USERS, ITEMS = 40, 30
 

@@ -10,7 +10,7 @@ import typer
 from tests.docs import DOCS, ROOT, blocks, pages, shown, spans
 from unveil.cli.main import app
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
+from unveil.runs.config import Experiment
 from unveil.settings import parsed
 from website.commands import MARK, commands, page_of, table
 

@@ -28,7 +28,8 @@ C = TypeVar("C", bound=Named)
 class Registry(Generic[T]):
     """The classes of one kind, by name. Nothing is imported before the first question.
 
-    `package` is searched module by module; other distributions add theirs under the entry-point group `group`.
+    `package` is one module, or searched module by module; other distributions add theirs under the entry-point group
+    `group`.
     """
 
     def __init__(self, kind: str, *, package: str, group: str) -> None:
@@ -77,7 +78,7 @@ class Registry(Generic[T]):
 
     @cached_property
     def _found(self) -> dict[str, type[T]]:
-        for module in iter_modules(import_module(self.package).__path__):
+        for module in iter_modules(getattr(import_module(self.package), "__path__", [])):
             import_module(f"{self.package}.{module.name}")
         for point in entry_points(group=self.group):
             self.register(point.load())

@@ -9,7 +9,7 @@ from tests.cli.conftest import Command
 from tests.pages import faults
 from tests.run_folders import TINY, Finished, content, experiment_on, write_log
 from unveil.experiment.compared.runs import short_names
-from unveil.experiment.run import run
+from unveil.runs.train import run
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.run_folders import TINY, Finished, content, experiment_on, options, write_log
-from unveil.experiment.run import run as train
+from unveil.runs.train import run as train
 from unveil.training.checkpoint import Checkpoint
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))

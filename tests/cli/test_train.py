@@ -8,9 +8,9 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.run_folders import TINY, Finished, content, options, write_log
-from unveil.experiment import published
-from unveil.experiment.folder import read_config
 from unveil.experiment.rq4.published import Published
+from unveil.runs import card
+from unveil.runs.folder import read_config
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 
@@ -37,7 +37,7 @@ def test_what_others_published_of_the_same_data_is_one_line_and_else_none(
 ) -> None:
     assert "\npublished " not in unveil("train", finished.log, "-o", tmp_path / "a", *QUICK).out
     size = (40, 30, len(finished.run.recommender.sequences))
-    monkeypatch.setattr(published, "PUBLISHED", {"beauty": Published(size, {})})
+    monkeypatch.setattr(card, "PUBLISHED", {"beauty": Published(size, {})})
     told = unveil("train", finished.log, "-o", tmp_path / "b", *QUICK).out.splitlines()
     (line,) = [line for line in told if line.startswith("published")]
     assert "bert4rec on beauty, full ranking, leave-one-out, Recall@10 / NDCG@10: 0.0434 / 0.0242 (RecTools)" in line

@@ -6,14 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.errors import UnveilError
-from unveil.evaluation.metrics import NOBODY, catalogue_metrics, list_metrics, metric, rank_metrics
-from unveil.evaluation.metrics.arp import ARP
-from unveil.evaluation.metrics.coverage import Coverage
-from unveil.evaluation.metrics.efd import EFD
-from unveil.evaluation.metrics.gini import Gini
-from unveil.evaluation.metrics.mrr import MRR
-from unveil.evaluation.metrics.ndcg import NDCG
-from unveil.evaluation.metrics.recall import Recall
+from unveil.evaluation.metrics import (
+    ARP,
+    EFD,
+    MRR,
+    NDCG,
+    NOBODY,
+    Coverage,
+    Gini,
+    Recall,
+    catalogue_metrics,
+    list_metrics,
+    metric,
+    rank_metrics,
+)
 
 lists = st.integers(2, 9).flatmap(
     lambda v: st.tuples(

@@ -17,10 +17,7 @@ from unveil.data.splits import EvalCases, leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.evaluation.compare import compare, higher_is_better
 from unveil.evaluation.evaluator import Evaluator, Judge
-from unveil.evaluation.metrics import NOBODY, metric
-from unveil.evaluation.metrics.rank_correlation import RankCorrelation
-from unveil.evaluation.metrics.regret import Regret
-from unveil.evaluation.metrics.relevance import Relevance
+from unveil.evaluation.metrics import NOBODY, RankCorrelation, Regret, Relevance, metric
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.scorer import Scorer
 from unveil.evaluation.truth import judges

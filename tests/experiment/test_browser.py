@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tests.browser import opened
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import (
+from unveil.report.page import (
     Cell,
     Column,
     Entry,
@@ -22,6 +21,7 @@ from unveil.experiment.report import (
     number,
     write_page,
 )
+from unveil.report.plots import Line, Scale, lines
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
 from playwright.sync_api import Browser, expect

@@ -6,8 +6,7 @@ import pytest
 from tests.run_folders import Finished
 from unveil.audit.costs import costs
 from unveil.audit.run import figures
-from unveil.experiment.audited import audited
-from unveil.experiment.card import model_card
+from unveil.runs.card import audited, model_card
 
 
 def card(finished: Finished, **about: object) -> str:
@@ -62,7 +61,7 @@ def test_the_figures_of_the_audit_are_those_of_the_audit(finished: Finished) -> 
 
 
 def test_a_large_log_is_only_counted(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unveil.experiment.audited.MOST", 10)
+    monkeypatch.setattr("unveil.runs.card.MOST", 10)
     split = finished.run.experiment.data.parts(finished.run.experiment.data.load())
     found = audited(split, 8)
     assert found["leakage"] is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.errors import UnveilError
-from unveil.experiment.config import EvaluationConfig, Experiment
+from unveil.runs.config import EvaluationConfig, Experiment
 from unveil.settings import built, plain
 from unveil.training.recipe import Recipe
 

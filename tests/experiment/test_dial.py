@@ -6,7 +6,7 @@ import pytest
 
 from tests.run_folders import Finished
 from unveil.evaluation.result import Evaluation
-from unveil.experiment.dial import measured
+from unveil.runs.dial import measured
 from unveil.serving.folder import read_dial, write_dial
 
 

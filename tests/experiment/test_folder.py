@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
-from unveil.experiment.folder import ABOUT, read_json, refuse_other
+from unveil.runs.config import Experiment
+from unveil.runs.folder import ABOUT, read_json, refuse_other
 from unveil.studies.cells import Store
 
 

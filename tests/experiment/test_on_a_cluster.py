@@ -15,10 +15,10 @@ from unveil.experiment.loop.run import run_loop
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.run import answer
-from unveil.experiment.run import run
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.run import Crew, Where, tune
 from unveil.experiment.tune.subjects.training import Training
+from unveil.runs.train import run
 from unveil.runs.workers import Begun, Done, Event, Inline, Job
 from unveil.training.distributed.team import WorkerLostError
 from unveil.training.history import Epoch
@@ -27,8 +27,8 @@ from unveil.training.progress import Plan as Ahead
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
 
-from unveil.experiment.ray_workers import run_on_ray
 from unveil.runs.on_ray import OnRay
+from unveil.runs.parallel import run_on_ray
 
 pytestmark = [
     pytest.mark.slow,

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from unveil.experiment.panels import Along, Spot, panels
+from unveil.report.charts import Along, Spot, panels
 
 COLUMNS = [Along("severity p", ["1", "2"], joined=True), Along("choice", ["by chance", "the best"], joined=False)]
 

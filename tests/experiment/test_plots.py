@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.experiment import lines, plots, result_plots
-from unveil.experiment.palette import DARK, LIGHT, contrast, stylesheet
-from unveil.experiment.svg import Drawing
+from unveil.report import charts, plots
+from unveil.report.svg import DARK, LIGHT, Drawing, contrast, stylesheet
 
 COUNT = np.array([5, 0, 17, 1, 1, 3])
 NAMES = ["a", "b", "c", "d & e", "f", "g"]
-DOTS = [result_plots.Dot("a", 0.3, 0.2, 0.4, 0, "a: 0.300"), result_plots.Dot("b", 0.1, 0.1, 0.1, None, "b: 0.100")]
+DOTS = [charts.Dot("a", 0.3, 0.2, 0.4, 0, "a: 0.300"), charts.Dot("b", 0.1, 0.1, 0.1, None, "b: 0.100")]
 SVG = "{http://www.w3.org/2000/svg}"
 
 DRAWN: dict[str, Callable[[], Drawing]] = {
@@ -24,8 +23,8 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
     "steps": lambda: plots.over_steps({"a": np.sin(np.arange(9) / 3) + 1, "b": np.arange(9) / 9}, "exposure"),
     "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y")),
-    "dots": lambda: result_plots.intervals(DOTS, "NDCG@10", 0.5, "dots"),
-    "curves": lambda: result_plots.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves"),
+    "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots"),
+    "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves"),
     "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
 }
 
@@ -64,7 +63,7 @@ def test_every_drawing_has_values_to_point_at_each_on_a_mark_of_its_own(draw: Ca
 
 def test_points_without_a_value_are_left_out_and_the_name_stands_at_the_last_that_has_one() -> None:
     stopped = {"early": np.array([0.1, 0.2, np.nan]), "late": np.array([0.1, 0.3, 0.4]), "never": np.full(3, np.nan)}
-    drawing = result_plots.curves(np.arange(1, 4), stopped, [0, 1, 2], "y", "curves")
+    drawing = charts.curves(np.arange(1, 4), stopped, [0, 1, 2], "y", "curves")
     assert titles(drawing) == [
         "early, epoch 1: 0.100",
         "early, epoch 2: 0.200",
@@ -77,7 +76,7 @@ def test_points_without_a_value_are_left_out_and_the_name_stands_at_the_last_tha
 
 
 def test_many_marks_on_one_line_do_not_hide_it() -> None:
-    few, many = (result_plots.curves(np.arange(n), {"a": np.arange(n) / n}, [0], "y", "curves") for n in (40, 41))
+    few, many = (charts.curves(np.arange(n), {"a": np.arange(n) / n}, [0], "y", "curves") for n in (40, 41))
     assert len(titles(few)) == 40
     assert len(titles(many)) == 41
     hidden = re.search(r'id="curves-marks0".*?</g>\s*</g>', many.svg, re.S)
@@ -159,7 +158,7 @@ def test_each_dot_has_its_hover_text_and_its_mean_beside_it() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_names_of_curves_stand_apart_in_the_order_of_the_curves(height: list[float]) -> None:
-    placed = lines.apart(np.array(height), 0.05)
+    placed = plots.apart(np.array(height), 0.05)
     order = np.argsort(height, kind="stable")
     assert (np.diff(placed[order]) > 0.049).all()
     assert placed.mean() == pytest.approx(np.mean(height))
@@ -167,19 +166,19 @@ def test_names_of_curves_stand_apart_in_the_order_of_the_curves(height: list[flo
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_no_name_stands_below_the_floor(height: list[float]) -> None:
-    placed = lines.apart(np.array(height), 0.05, 0.02)
+    placed = plots.apart(np.array(height), 0.05, 0.02)
     assert placed.min() >= 0.02
     assert (np.diff(np.sort(placed)) > 0.049).all()
 
 
 def test_names_that_are_apart_stay_where_they_are() -> None:
-    assert lines.apart(np.array([0.5, 0.1, 0.9]), 0.2).tolist() == [0.5, 0.1, 0.9]
+    assert plots.apart(np.array([0.5, 0.1, 0.9]), 0.2).tolist() == [0.5, 0.1, 0.9]
 
 
 def test_names_are_drawn_as_they_are_written() -> None:
     """Two dollars are no formula, and a script that matplotlib's font lacks is no reason to complain."""
     names = ["$9.99 for $1_{", "千と千尋の神隠し"]
-    drawing = result_plots.curves(np.arange(2), dict.fromkeys(names, COUNT[:2]), [0, 1], "y", "curves")
+    drawing = charts.curves(np.arange(2), dict.fromkeys(names, COUNT[:2]), [0, 1], "y", "curves")
     for name in names:
         assert f"{name}</text>" in drawing.svg
     assert drawing.png().startswith(b"\x89PNG")

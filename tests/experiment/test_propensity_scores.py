@@ -15,7 +15,6 @@ from unveil.cli.main import app
 from unveil.data.sinks import write as write_log
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.experiment.names import share
 from unveil.experiment.propensities.page import page as page_of
 from unveil.experiment.propensities.run import score_all, usable
 from unveil.experiment.propensities.score import correlation, relevance_of_first, scored
@@ -23,6 +22,7 @@ from unveil.experiment.propensities.truth import Truth
 from unveil.experiment.propensities.words import estimates
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownTemporal
+from unveil.report.names import share
 
 TOY = Toy.drawn(random_world(users=30, items=25, moving=False))
 TRUTH = Truth.of(TOY.world, TOY.train, 60, np.random.default_rng(0))

@@ -3,16 +3,16 @@ from dataclasses import replace
 import pytest
 
 from tests.run_folders import Finished
-from unveil.experiment import published
-from unveil.experiment.published import FULL_RANKING, beside_published
 from unveil.experiment.rq4.published import PUBLISHED, Published
+from unveil.runs import card
+from unveil.runs.card import FULL_RANKING, beside_published
 
 
 @pytest.fixture
 def known(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the small log were the one that others have published figures of."""
     size = (40, 30, len(finished.run.recommender.sequences))
-    monkeypatch.setattr(published, "PUBLISHED", {"ml-1m": Published(size, {})})
+    monkeypatch.setattr(card, "PUBLISHED", {"ml-1m": Published(size, {})})
 
 
 def test_a_log_that_nobody_published_of_is_told_nothing(finished: Finished) -> None:

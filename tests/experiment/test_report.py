@@ -9,8 +9,8 @@ import pytest
 
 from tests.pages import Outline, faults
 from unveil.errors import UnveilError
-from unveil.experiment import result_plots
-from unveil.experiment.report import (
+from unveil.report import charts
+from unveil.report.page import (
     Cell,
     Code,
     Column,
@@ -38,7 +38,7 @@ LISTS = Lists("User 7", "History: <x>", [Ranked("naive", [Entry("Heat", "taken 9
 
 
 def figure(name: str) -> Figure:
-    drawing = result_plots.curves(np.arange(1, 3), {"a": np.array([2.0, 1.0])}, [0], "loss", name)
+    drawing = charts.curves(np.arange(1, 3), {"a": np.array([2.0, 1.0])}, [0], "loss", name)
     return Figure("Loss falls", drawing, "A falling curve", "over epochs", TABLE)
 
 

@@ -15,8 +15,8 @@ from unveil.data.sinks import write
 from unveil.errors import UnveilError
 from unveil.evaluation.compare import compare
 from unveil.evaluation.result import Evaluation
-from unveil.experiment import folder as run_folder
-from unveil.experiment.run import evaluate, run
+from unveil.runs import folder as run_folder
+from unveil.runs.train import evaluate, run
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World

@@ -1,7 +1,7 @@
 import numpy as np
 
 from tests.estimators.toys import random_world
-from unveil.experiment.world_page import looked_at
+from unveil.runs.world_page import looked_at
 
 
 def test_means_are_those_of_the_whole_of_a_small_world() -> None:

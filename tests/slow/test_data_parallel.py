@@ -18,7 +18,7 @@ from tests.run_folders import TINY, experiment_on, options, write_log
 from tests.training.distributed import battery
 from tests.training.distributed.battery import STILL
 from tests.training.distributed.uneven import weights
-from unveil.experiment.run import run
+from unveil.runs.train import run
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed.crew import cores, crew
 from unveil.training.distributed.join import Crew, Place, joined

@@ -14,8 +14,7 @@ from unveil.data.splits import EvalCases, Split
 from unveil.data.vocabulary import Index
 from unveil.evaluation.candidates import Candidates, usual_negatives
 from unveil.evaluation.evaluator import Evaluator
-from unveil.evaluation.metrics.ndcg import NDCG
-from unveil.evaluation.metrics.recall import Recall
+from unveil.evaluation.metrics import NDCG, Recall
 from unveil.evaluation.stats import bootstrap
 from unveil.models.baselines import Popularity
 

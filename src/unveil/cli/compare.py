@@ -48,8 +48,8 @@ def compare(
 def _refuse_unfit(output: Path, *, overwrite: bool) -> None:
     """Before any work is done: a page or a table, and nothing that is there is buried."""
     from unveil.experiment.compared.judgements import beside
-    from unveil.experiment.drawings import refuse_unfit_page
     from unveil.files import refuse_existing
+    from unveil.report.svg import refuse_unfit_page
 
     if output.suffix == ".csv":
         refuse_existing(output, overwrite=overwrite)

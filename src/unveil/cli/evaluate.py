@@ -16,7 +16,7 @@ def evaluate(
     from unveil.cli.pages import write_where_possible
     from unveil.cli.results import print_evaluation
     from unveil.experiment.compared.files import write_run_page
-    from unveil.experiment.run import evaluate as judge
+    from unveil.runs.train import evaluate as judge
 
     evaluation = judge(run)
     if json:

@@ -8,7 +8,7 @@ import typer
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.experiment.weights import WeightedLog
+    from unveil.runs.weights import WeightedLog
 
 
 def export(
@@ -40,7 +40,7 @@ def export(
     if onnx or embeddings:
         _model(run, place, onnx=onnx, embeddings=embeddings, overwrite=overwrite)
     if weights:
-        from unveil.experiment.weights import export_weights
+        from unveil.runs.weights import export_weights
         from unveil.settings import parsed
 
         changes = dict(parsed(assignment) for assignment in assignments or [])

@@ -118,7 +118,7 @@ def _print(looped: "Looped", output: Path) -> None:
 
     from unveil.experiment.loop.page import table
     from unveil.experiment.loop.words import caution, reading
-    from unveil.experiment.report import Cell
+    from unveil.report.page import Cell
 
     shown, console = table(looped), Console()
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

@@ -11,8 +11,8 @@ from unveil.cli.propensity_positions import positions
 from unveil.cli.propensity_score import score
 
 if TYPE_CHECKING:
-    from unveil.experiment.report import Table as PageTable
     from unveil.propensity.impressions.fit import ExposureFit
+    from unveil.report.page import Table as PageTable
 
 app = typer.Typer(
     help="Propensities: learnt from what was shown, taken or not; scored against the truth of a world.",
@@ -93,7 +93,7 @@ def print_table(shown: "PageTable", paragraphs: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unveil.experiment.report import Cell
+    from unveil.report.page import Cell
 
     console = Console()
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

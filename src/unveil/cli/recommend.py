@@ -129,9 +129,8 @@ def _measure(run: Path, output: Path | None, *, overwrite: bool) -> None:
     """The table, dial.json in the run, and the page: in the run as well, where no other place is named."""
     from unveil.cli.pages import write_where_possible
     from unveil.cli.results import print_table
-    from unveil.experiment.dial import measured
-    from unveil.experiment.dial_page import NAME, write_dial_page
-    from unveil.experiment.drawings import refuse_unfit_page
+    from unveil.report.svg import refuse_unfit_page
+    from unveil.runs.dial import NAME, measured, write_dial_page
     from unveil.serving.folder import write_dial
 
     if output is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from unveil.evaluation.compare import Comparison
     from unveil.evaluation.result import Evaluation
-    from unveil.experiment.run import Run
+    from unveil.runs.train import Run
 
 #: The order in which metrics are read; others follow as they come.
 _FIRST = ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
@@ -22,7 +22,7 @@ _LISTS = "lists"
 
 def print_run(run: "Run") -> None:
     """How training ended, how good the model is, what others published of the same data, and where it is."""
-    from unveil.experiment.published import beside_published
+    from unveil.runs.card import beside_published
 
     fitted, monitor = run.fitted, run.experiment.training.monitor
     best = (

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from unveil.experiment.report import Table
     from unveil.experiment.theory.run import Theory
+    from unveil.report.page import Table
 
 
 def theory(
@@ -37,8 +37,8 @@ def theory(
 def _print(found: "Theory") -> None:
     from rich.console import Console
 
-    from unveil.experiment.report import Table
     from unveil.experiment.theory import tables, words
+    from unveil.report.page import Table
 
     console = Console()
     parts: list[tuple[str | Table, ...]] = [

@@ -15,8 +15,8 @@ from unveil.cli.training_options import TrainingOptions
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.experiment.config import Experiment
-    from unveil.experiment.run import Run
+    from unveil.runs.config import Experiment
+    from unveil.runs.train import Run
 
     Start = Callable[..., Run]
 
@@ -41,7 +41,7 @@ def train(
     Settings come from the preset or the config, then from options, then from --set: the last to name one decides.
     """
     from unveil.cli.results import print_run
-    from unveil.experiment.folder import is_finished
+    from unveil.runs.folder import is_finished
 
     experiment = experiment_of(asked.preset, asked.config, options, asked.named(), asked.assignments or [])
     start, was_finished = _starter(workers, engine, address), is_finished(output)
@@ -62,10 +62,10 @@ def _write_page(run: Path) -> None:
 def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":
     """Who starts the workers: this process, on its machine, or a Ray cluster."""
     if engine is EngineName.ray:
-        from unveil.experiment.ray_workers import run_on_ray
+        from unveil.runs.parallel import run_on_ray
 
         return partial(run_on_ray, workers=workers, address=address)
-    from unveil.experiment.parallel import run_workers
+    from unveil.runs.parallel import run_workers
     from unveil.runs.workers import engine as refuse_unknown
 
     refuse_unknown(engine, address=address)
@@ -74,7 +74,7 @@ def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":
 
 def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start", *, resume: bool) -> "Run | None":
     """The run, by workers of this machine or in the place that torchrun gave; None to those who do not lead."""
-    from unveil.experiment.parallel import run_rank
+    from unveil.runs.parallel import run_rank
     from unveil.signals import sigterm_interrupts
     from unveil.training.distributed.join import Place
     from unveil.training.distributed.team import WorkerLostError
@@ -102,7 +102,7 @@ def _refuse_other_number(asked: int, started: int) -> None:
 
 
 def _has_begun(output: Path) -> bool:
-    from unveil.experiment.folder import CONFIG
+    from unveil.runs.folder import CONFIG
 
     return (output / CONFIG).exists()
 
@@ -119,7 +119,7 @@ def experiment_of(
     preset: str | None, config: Path | None, options: LogOptions, named: dict[str, Any], assignments: list[str]
 ) -> "Experiment":
     """The settings that a command line names; also those of `unveil tune`."""
-    from unveil.experiment.config import Experiment
+    from unveil.runs.config import Experiment
     from unveil.settings import parsed
 
     if preset is not None and config is not None:

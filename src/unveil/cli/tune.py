@@ -14,12 +14,12 @@ from unveil.cli.log_options import LogOptions, takes_log
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.experiment.config import Experiment
     from unveil.experiment.tune.run import Crew
     from unveil.experiment.tune.space import Space
     from unveil.experiment.tune.study import Study
     from unveil.experiment.tune.subjects.base import Subject
     from unveil.experiment.tune.subjects.factorisation import Factorisation, Part
+    from unveil.runs.config import Experiment
 
 _SHOWN = 10
 
@@ -147,7 +147,7 @@ def _experiment(
 ) -> "Experiment":
     """By LOG and options as in training; or by a config in the place of LOG, which names its log."""
     from unveil.cli.train import experiment_of
-    from unveil.experiment.config import Experiment
+    from unveil.runs.config import Experiment
 
     if not options.log.endswith(".toml"):
         return experiment_of(preset, config, options, named, assignments)

@@ -52,8 +52,8 @@ def fit(
     from unveil.cli.pages import write_where_possible
     from unveil.cli.progress import bar
     from unveil.cli.world_table import print_world
-    from unveil.experiment.world_page import write_world_page
     from unveil.files import refuse_occupied
+    from unveil.runs.world_page import write_world_page
     from unveil.simulation.fit import fit_world
     from unveil.simulation.fitting.config import fit_of
 

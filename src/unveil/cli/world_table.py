@@ -44,8 +44,8 @@ def print_world(world: "World") -> None:
 
 def _fit_table(origin: dict[str, Any]) -> "Table":
     """A row for each predictor, on tuples that were not learnt from."""
-    from unveil.experiment.report import Cell
-    from unveil.experiment.world_page import fit_table
+    from unveil.report.page import Cell
+    from unveil.runs.world_page import fit_table
 
     shown = fit_table(origin)
     table = _table(*(column.title for column in shown.columns))

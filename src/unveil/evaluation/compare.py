@@ -10,8 +10,7 @@ from itertools import combinations
 import polars as pl
 
 from unveil.errors import UnveilError
-from unveil.evaluation.metrics import metric
-from unveil.evaluation.metrics.base import METRICS
+from unveil.evaluation.metrics import METRICS, metric
 from unveil.evaluation.result import Evaluation, parts, per_user
 from unveil.evaluation.stats import Test, holm, paired
 

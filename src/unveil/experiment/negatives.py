@@ -9,7 +9,7 @@ from dataclasses import replace
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.evaluation.candidates import USUAL, usual_negatives
-from unveil.experiment.config import Experiment
+from unveil.runs.config import Experiment
 from unveil.wording import quantity
 
 #: Places of the longest list that is judged.

@@ -28,10 +28,10 @@ from unveil.experiment.advise.scenarios import Scenario, scenarios
 from unveil.experiment.advise.source import Looks, left_behind, read_shown
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.words import caution, reading
-from unveil.experiment.config import Experiment
 from unveil.experiment.reproduce.results import Figure
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.recorded import RecordedTemporal
+from unveil.runs.config import Experiment
 from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World

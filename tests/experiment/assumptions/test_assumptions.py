@@ -18,12 +18,12 @@ from unveil.experiment.assumptions.plan import Assumptions, Spot
 from unveil.experiment.assumptions.run import Survey, run
 from unveil.experiment.assumptions.standing import Line, lines, standings
 from unveil.experiment.assumptions.words import reading, remarks
-from unveil.experiment.report import Figure, Note, Table
 from unveil.experiment.reproduce.catalogue import QUESTIONS
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.run import answer
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source
+from unveil.report.page import Figure, Note, Table
 from unveil.runs.workers import Inline
 
 BASE = Point()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.run_folders import Finished, experiment_on
 from tests.run_folders import finished as finished
-from unveil.experiment.run import run
+from unveil.runs.train import run
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from unveil.experiment.compared.files import write, write_run_page
 from unveil.experiment.compared.run import Asked, Report, report
 from unveil.experiment.compared.runs import read_runs
 from unveil.experiment.compared.words import at_novelty
-from unveil.experiment.run import run
+from unveil.runs.train import run
 
 COMMAND = ["unveil", "report", "naive", "run", "-o", "mysql://me:hush@host/db"]
 

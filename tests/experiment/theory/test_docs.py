@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from unveil.experiment.report import Cell, Table
 from unveil.experiment.theory import tables
 from unveil.experiment.theory.propositions import Propositions
 from unveil.experiment.theory.run import Settings, compute
 from unveil.experiment.theory.text import relative
 from unveil.experiment.theory.tiny import Tiny
+from unveil.report.page import Cell, Table
 
 PAGE = Path(__file__).parents[3] / "docs" / "theory.md"
 NAMES = sorted(set(re.findall(r"`(unveil(?:\.\w+)+)`", PAGE.read_text(encoding="utf-8"))))

@@ -9,13 +9,13 @@ import pytest
 
 from tests.pages import Outline, faults
 from unveil.errors import UnveilError
-from unveil.experiment.report import render
 from unveil.experiment.theory import words
 from unveil.experiment.theory.enumerated import Compared
 from unveil.experiment.theory.files import results, table
 from unveil.experiment.theory.page import theory_page
 from unveil.experiment.theory.run import Settings, Theory, compute, run_theory
 from unveil.experiment.theory.text import interval, relative
+from unveil.report.page import render
 
 SMALL = Settings(users=12, items=8, steps=4, draws=4, logs=2)
 

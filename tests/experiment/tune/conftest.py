@@ -5,10 +5,10 @@ import pytest
 
 from tests.experiment.tune.studies import quickest, space, study
 from tests.run_folders import write_log
-from unveil.experiment.config import Experiment
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.subjects.training import Training
+from unveil.runs.config import Experiment
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.run_folders import TINY, experiment_on, options
-from unveil.experiment.config import Experiment
 from unveil.experiment.tune.alive import Pace
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.run import Where, tune
 from unveil.experiment.tune.space import Space
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.subjects.training import Training
+from unveil.runs.config import Experiment
 
 QUICKEST: Mapping[str, Any] = {**TINY, "training.epochs": 2}
 CONTENT = '"model.heads" = [1, 2]\n"model.dropout" = [0.0, 0.2]\n"training.lr" = [0.001, 0.01]\n'

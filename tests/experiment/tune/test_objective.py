@@ -20,9 +20,9 @@ from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.estimators.ever_rated import EverRated
 from unveil.evaluation.validation import ValidationEvaluator
-from unveil.experiment.config import Experiment
 from unveil.experiment.tune.subjects.objective import Objective, training_rows
 from unveil.propensity.position import Position
+from unveil.runs.config import Experiment
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World

@@ -4,14 +4,14 @@ import pytest
 
 from tests.pages import faults
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
-from unveil.experiment.report import render
 from unveil.experiment.tune.page import page
 from unveil.experiment.tune.plan import Plan
 from unveil.experiment.tune.record import Record, Replicate
 from unveil.experiment.tune.space import Choice, Range, Space
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.subjects.training import Training
+from unveil.report.page import render
+from unveil.runs.config import Experiment
 
 SPACE = Space("mine", {"model.width": Choice((8, 16)), "training.lr": Range(1e-4, 1e-2, True)})
 

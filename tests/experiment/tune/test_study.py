@@ -15,8 +15,6 @@ from tests.experiment.tune.studies import PACE, quickest, space, study
 from tests.pages import faults
 from tests.run_folders import write_log
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
-from unveil.experiment.run import run
 from unveil.experiment.tune.plan import Plan, is_valid
 from unveil.experiment.tune.progress import Silent
 from unveil.experiment.tune.run import Where, tune
@@ -24,6 +22,8 @@ from unveil.experiment.tune.storage import join
 from unveil.experiment.tune.subjects.training import Training
 from unveil.experiment.tune.winner import as_toml
 from unveil.locking import alone_in
+from unveil.runs.config import Experiment
+from unveil.runs.train import run
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unveil.experiment.config import Experiment
 from unveil.experiment.tune.winner import as_toml
+from unveil.runs.config import Experiment
 
 CHANGES = st.fixed_dictionaries(
     {},

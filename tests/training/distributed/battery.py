@@ -16,9 +16,9 @@ from unveil.data.batches import Batch, ClozeTask
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator
-from unveil.experiment.config import Experiment
-from unveil.experiment.run import follow, run
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
+from unveil.runs.config import Experiment
+from unveil.runs.train import follow, run
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed.join import Crew, Place, joined
 from unveil.training.distributed.team import Team

@@ -20,8 +20,8 @@ from tests.training.distributed.battery import STILL, Order
 from tests.training.distributed.uneven import weights
 from tests.training.test_resume import BATCHES, Interrupt
 from unveil.evaluation.result import Evaluation
-from unveil.experiment.parallel import run_workers
-from unveil.experiment.run import run
+from unveil.runs.parallel import run_workers
+from unveil.runs.train import run
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed import crew as crews
 from unveil.training.distributed.crew import crew

@@ -15,14 +15,14 @@ from unveil.experiment.advise.judged import BESIDE, HEADLINE, Advice
 from unveil.experiment.advise.page import page, sheets
 from unveil.experiment.advise.words import TITLE, caution, reading
 from unveil.experiment.clipping import resolved
-from unveil.experiment.config import Experiment
-from unveil.experiment.folder import versions, write_json
 from unveil.experiment.outcome import BASE
-from unveil.experiment.report import write_page
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.tune.winner import as_toml
 from unveil.files import write_whole
+from unveil.report.page import write_page
+from unveil.runs.config import Experiment
+from unveil.runs.folder import versions, write_json
 from unveil.runs.progress import spell
 from unveil.settings import plain
 

@@ -5,10 +5,12 @@ from unveil.experiment.advise.judged import HEADLINE, Advice
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks
 from unveil.experiment.advise.words import TITLE, caution, plus, reading
-from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.experiment.panels import Along, Spot, panels
-from unveil.experiment.report import (
+from unveil.experiment.reproduce.question import Sheet
+from unveil.experiment.reproduce.words import gap_text
+from unveil.report.charts import Along, Spot, panels
+from unveil.report.names import named, share, signed
+from unveil.report.page import (
     Block,
     Cell,
     Code,
@@ -24,8 +26,6 @@ from unveil.experiment.report import (
     number,
     percent,
 )
-from unveil.experiment.reproduce.question import Sheet
-from unveil.experiment.reproduce.words import gap_text
 
 #: Candidates that are drawn; the table has all.
 _MOST_DRAWN = 8

@@ -4,8 +4,8 @@ from unveil.experiment.advise.basis import basis
 from unveil.experiment.advise.gains import Gain
 from unveil.experiment.advise.judged import BESIDE, HEADLINE, Advice
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND
+from unveil.report.names import named, share, signed
 from unveil.simulation.choice import told
 from unveil.wording import quantity
 

@@ -12,14 +12,14 @@ from unveil.experiment.assumptions.page import page, sheets
 from unveil.experiment.assumptions.run import NAME, Survey
 from unveil.experiment.assumptions.standing import Standing, lines, standings
 from unveil.experiment.assumptions.words import TITLE, reading, remarks
-from unveil.experiment.folder import versions, write_json
 from unveil.experiment.outcome import TRUE
-from unveil.experiment.report import write_page
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.reproduce.rows import rows
 from unveil.experiment.reproduce.words import headline
 from unveil.files import write_whole
+from unveil.report.page import write_page
+from unveil.runs.folder import versions, write_json
 from unveil.runs.progress import spell
 from unveil.settings import plain
 

@@ -4,13 +4,13 @@ from unveil.experiment.assumptions.axes import Axis
 from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.assumptions.standing import Line, Standing, lines
 from unveil.experiment.assumptions.words import TITLE, described, reading, remarks, said
-from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.experiment.panels import Along, Spot, panels
-from unveil.experiment.report import Block, Cell, Code, Column, Figure, KeyFigure, Note, Page, Section, Table, Text
 from unveil.experiment.reproduce.blocks import worlds_table
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.words import gap_text, headline
+from unveil.report.charts import Along, Spot, panels
+from unveil.report.names import named, share, signed
+from unveil.report.page import Block, Cell, Code, Column, Figure, KeyFigure, Note, Page, Section, Table, Text
 
 _SURE = (
     "− surely below naive, ° not to be told from it; where ideal is not surely above naive, the difference from naive"

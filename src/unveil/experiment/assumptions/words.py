@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from unveil.experiment.assumptions.axes import Axis, Level, Point
 from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.assumptions.standing import Line, Standing, lines
-from unveil.experiment.names import listed, named, share
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.reproduce.words import caution, gap_text
+from unveil.report.names import listed, named, share
 from unveil.simulation.choice import told
 
 TITLE = "Which estimator survives when its assumptions fail?"

@@ -2,8 +2,8 @@
 
 from unveil.audit.advice.base import share
 from unveil.audit.run import Audit
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Table, Text, count, number, percent
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Table, Text, count, number, percent
+from unveil.report.plots import Line, Scale, lines
 
 _EVERY = 5  # points of the curve between two marks
 

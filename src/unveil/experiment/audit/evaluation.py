@@ -6,8 +6,8 @@ from unveil.audit.figures import LEAVE_ONE_OUT, TEMPORAL
 from unveil.audit.order import Against, Order
 from unveil.audit.run import Audit
 from unveil.experiment.audit.words import BASELINE, NO_ORDER, SHUFFLES, TRUST
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
-from unveil.experiment.result_plots import Dot, intervals
+from unveil.report.charts import Dot, intervals
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
 
 #: Splits as people call them.
 NAMES = {LEAVE_ONE_OUT: "leave-one-out", TEMPORAL: "split in time"}

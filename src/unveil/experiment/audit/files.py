@@ -10,9 +10,9 @@ from unveil.audit.run import Audit
 from unveil.data.interactions import Interactions
 from unveil.data.sources.database import shown
 from unveil.experiment.audit.page import audit_page
-from unveil.experiment.drawings import refuse_unfit_page
-from unveil.experiment.folder import versions, write_json
-from unveil.experiment.report import write_page
+from unveil.report.page import write_page
+from unveil.report.svg import refuse_unfit_page
+from unveil.runs.folder import versions, write_json
 
 
 def refuse_unfit(page: Path, *, overwrite: bool) -> None:

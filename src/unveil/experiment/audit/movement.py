@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from unveil.audit.motion import Motion, Tested
 from unveil.audit.run import Audit
 from unveil.experiment.audit.words import NO_CLOCK, TESTS, TOO_FEW
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
+from unveil.report.plots import Line, Scale, lines
 
 
 def blocks(found: Audit, titles: Sequence[str]) -> list[Block]:

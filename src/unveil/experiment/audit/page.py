@@ -7,7 +7,7 @@ from unveil.audit.run import Audit
 from unveil.experiment.audit import evaluation, movement, weights
 from unveil.experiment.audit.concentration import concentration_blocks
 from unveil.experiment.audit.words import HOW, WHAT
-from unveil.experiment.report import Code, KeyFigure, Page, Point, Section, Text
+from unveil.report.page import Code, KeyFigure, Page, Point, Section, Text
 from unveil.wording import quantity
 
 _FIVE = 5

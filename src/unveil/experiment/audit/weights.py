@@ -3,8 +3,8 @@
 from unveil.audit.costs import CLIPPED, EXPONENTS, Cost
 from unveil.audit.run import Audit
 from unveil.experiment.audit.words import COST, POPULARITY, SOURCES
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Note, Table, Text, count, number, percent
+from unveil.report.plots import Line, Scale, lines
 
 _NAMES = {"ips": "IPS", "itps": "ITPS", "itps-smoothed": "ITPS, smoothed"}
 _AXES = ("exponent of the weights", "effective share of the events")

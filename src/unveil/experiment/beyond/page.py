@@ -15,15 +15,15 @@ from unveil.experiment.beyond.words import (
     judged,
     source_of,
 )
-from unveil.experiment.names import against, named, share
 from unveil.experiment.outcome import Estimate
-from unveil.experiment.panels import Along, Spot, panels
-from unveil.experiment.report import Block, Cell, Column, Figure, Section, Table, Text
 from unveil.experiment.reproduce import blocks
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.results import Figure as Judged
 from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.words import gap_text, learnable
+from unveil.report.charts import Along, Spot, panels
+from unveil.report.names import against, named, share
+from unveil.report.page import Block, Cell, Column, Figure, Section, Table, Text
 
 
 def sections(results: Results) -> list[Section]:

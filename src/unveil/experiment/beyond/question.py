@@ -8,9 +8,9 @@ from unveil.experiment.beyond import page
 from unveil.experiment.beyond.shares import Share, shares
 from unveil.experiment.beyond.words import AIM, AIM_ESTIMATED, comparable, everywhere_judged, is_estimated, reading
 from unveil.experiment.outcome import Estimate
-from unveil.experiment.report import Section
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.run import Answer
+from unveil.report.page import Section
 
 
 class Beyond:

@@ -2,8 +2,8 @@
 
 from unveil.evaluation.calibration import Reliability
 from unveil.experiment.compared.run import Report
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Table, Text, number, percent
-from unveil.experiment.result_plots import reliability
+from unveil.report.charts import reliability
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Table, Text, number, percent
 
 _CALIBRATION = (
     "Scores are trained to be log-probabilities of the next item. Where a run promises 10%, it should be right in one "

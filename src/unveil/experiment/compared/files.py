@@ -12,9 +12,9 @@ from unveil.data.sources.database import shown
 from unveil.experiment.compared.page import report_page
 from unveil.experiment.compared.run import Asked, Report, report
 from unveil.experiment.compared.words import caution, reading
-from unveil.experiment.folder import versions, write_json
-from unveil.experiment.report import write_page
 from unveil.files import write_whole
+from unveil.report.page import write_page
+from unveil.runs.folder import versions, write_json
 
 _BESIDE = "Every figure is in results.json{tests}, every plot in the folder figures as SVG and PNG."
 _IN_THE_RUN = "The figures are in metrics.json, case by case in cases.parquet, the plots in the folder figures."

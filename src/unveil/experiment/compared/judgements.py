@@ -7,8 +7,8 @@ from pathlib import Path
 from unveil.experiment.compared import results
 from unveil.experiment.compared.side import Judgements
 from unveil.experiment.compared.words import CAUTION, standing
-from unveil.experiment.report import Code, KeyFigure, Note, Page, Section, Text, write_page
 from unveil.files import write_whole
+from unveil.report.page import Code, KeyFigure, Note, Page, Section, Text, write_page
 from unveil.wording import quantity
 
 _KEYS = 4

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unveil.evaluation.calibration import Calibration, calibration
-from unveil.experiment import dial
 from unveil.experiment.compared.runs import Judged
-from unveil.experiment.folder import read_split
+from unveil.runs import dial
+from unveil.runs.folder import read_split
 from unveil.serving.folder import read_dial
 from unveil.serving.recommender import Recommender
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from unveil.experiment.dial import TOP, Point
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Table, Text, number, percent
-from unveil.experiment.svg import Drawing
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Table, Text, number, percent
+from unveil.report.plots import Line, Scale, lines
+from unveil.report.svg import Drawing
+from unveil.runs.dial import TOP, Point
 
 _DIAL = (
     "A list that owes less to popularity is more novel, and that can be had without training: the dial takes λ times "

@@ -4,18 +4,7 @@ from unveil.experiment.compared import belief, novelty, results, training
 from unveil.experiment.compared.examples import Example
 from unveil.experiment.compared.run import Report
 from unveil.experiment.compared.words import caution, reading
-from unveil.experiment.report import (
-    Block,
-    Code,
-    Entry,
-    KeyFigure,
-    Lists,
-    Note,
-    Page,
-    Ranked,
-    Section,
-    Text,
-)
+from unveil.report.page import Block, Code, Entry, KeyFigure, Lists, Note, Page, Ranked, Section, Text
 from unveil.wording import quantity
 
 _KEYS = 4

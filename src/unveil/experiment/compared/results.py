@@ -10,10 +10,10 @@ from unveil.evaluation.result import Evaluation, label
 from unveil.experiment.compared.run import Report
 from unveil.experiment.compared.side import Side
 from unveil.experiment.compared.slices import COLUMN, Slice
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.names import signed
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Table, Text, count, number
-from unveil.experiment.result_plots import Dot, intervals
+from unveil.report.charts import Dot, intervals
+from unveil.report.names import signed
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Table, Text, count, number
+from unveil.report.plots import Line, Scale, lines
 
 LISTS = "lists"
 _HEADLINES = ("NDCG@10", "Recall@10")

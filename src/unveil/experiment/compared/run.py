@@ -16,7 +16,7 @@ from unveil.experiment.compared.measured import Measured, measured
 from unveil.experiment.compared.runs import Judged, read_runs
 from unveil.experiment.compared.settings import differing
 from unveil.experiment.compared.slices import Slice, slices
-from unveil.experiment.folder import read_split
+from unveil.runs.folder import read_split
 from unveil.serving.recommender import Recommender
 
 Progress = Callable[[int, int], None]

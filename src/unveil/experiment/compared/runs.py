@@ -7,8 +7,8 @@ from typing import Any
 
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation
-from unveil.experiment.config import Experiment
-from unveil.experiment.folder import ABOUT, CONFIG, is_finished, read_config, read_json
+from unveil.runs.config import Experiment
+from unveil.runs.folder import ABOUT, CONFIG, is_finished, read_config, read_json
 from unveil.settings import flattened, plain
 from unveil.training.trainer import Fitted, fitted_in
 

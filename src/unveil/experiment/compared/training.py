@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from unveil.experiment.compared.run import Report
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Table, Text, plain
-from unveil.experiment.weight_table import WEIGHT_COLUMNS, weight_cells
 from unveil.propensity.weights import WeightDiagnostics
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Note, Table, Text, plain
+from unveil.report.plots import Line, Scale, lines
+from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
 
 _WEIGHTS = (
     "How many equally weighted events a weighted sample is worth is its effective sample size, (Σ w)² / Σ w². Runs "

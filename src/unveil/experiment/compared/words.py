@@ -7,7 +7,7 @@ import numpy as np
 from unveil.experiment.compared.results import protocols, row_of
 from unveil.experiment.compared.run import Report
 from unveil.experiment.compared.side import Side
-from unveil.experiment.dial import Point
+from unveil.runs.dial import Point
 
 _FULL = "full"
 TARGETS = (

@@ -1,11 +1,11 @@
 """The dots of the demo's page: each way to recommend with its mean and interval, under four ways to judge."""
 
-from unveil.experiment import result_plots
 from unveil.experiment.demo.tables import interval
 from unveil.experiment.demo.words import RELEVANCE
-from unveil.experiment.names import COLOURS, named
 from unveil.experiment.outcome import HEADLINE, STANDARD, TRUE, Outcome
-from unveil.experiment.report import Figure
+from unveil.report import charts
+from unveil.report.names import COLOURS, named
+from unveil.report.page import Figure
 
 
 def figures(outcome: Outcome) -> list[Figure]:
@@ -52,7 +52,7 @@ def dots(outcome: Outcome, title: str, alt: str, caption: str, evaluation: str, 
     found = {arm: outcome.estimate(arm, evaluation, column) for arm in arms}
     protocol, _, name = column.partition(":")
     drawn = [
-        result_plots.Dot(
+        charts.Dot(
             named(arm),
             each.mean,
             _or(each.low, each.mean),
@@ -64,7 +64,7 @@ def dots(outcome: Outcome, title: str, alt: str, caption: str, evaluation: str, 
     ]
     return Figure(
         title,
-        result_plots.intervals(drawn, _axis(name), highest(outcome, column), _slug(evaluation, protocol, name)),
+        charts.intervals(drawn, _axis(name), highest(outcome, column), _slug(evaluation, protocol, name)),
         f"{alt} {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in drawn)}.",
         caption,
     )

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unveil.evaluation.result import RULES
-from unveil.experiment.folder import write_json
 from unveil.experiment.outcome import HEADLINE, Outcome
 from unveil.files import write_whole
+from unveil.runs.folder import write_json
 from unveil.settings import plain
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
-from unveil.experiment import plots
 from unveil.experiment.demo.log import Truth
-from unveil.experiment.report import Column, Figure, Table, count, number
+from unveil.report import plots
+from unveil.report.page import Column, Figure, Table, count, number
 
 _SEASONAL_ITEMS = 5
 

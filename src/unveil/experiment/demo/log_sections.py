@@ -8,18 +8,7 @@ from numpy.typing import NDArray
 from unveil.data.describe import rows
 from unveil.experiment.demo import log_figures as figures
 from unveil.experiment.demo.log import Truth
-from unveil.experiment.report import (
-    Block,
-    Cell,
-    Column,
-    Figures,
-    Section,
-    Table,
-    Text,
-    count,
-    number,
-    percent,
-)
+from unveil.report.page import Block, Cell, Column, Figures, Section, Table, Text, count, number, percent
 
 _TOP_ITEMS = 15
 _BLOCK = 1024

@@ -2,8 +2,8 @@
 
 from unveil.experiment.demo.files import interval
 from unveil.experiment.demo.run import Demo, Shown
-from unveil.experiment.names import named
-from unveil.experiment.report import Block, Code, Column, Note, Table, Text, plain
+from unveil.report.names import named
+from unveil.report.page import Block, Code, Column, Note, Table, Text, plain
 from unveil.settings import plain as as_tree
 from unveil.simulation.builtin import WorldSpec
 

@@ -5,9 +5,9 @@ from unveil.experiment.demo.log_sections import log_sections
 from unveil.experiment.demo.made import made
 from unveil.experiment.demo.run import Shown
 from unveil.experiment.demo.words import caution, closes, reading
-from unveil.experiment.names import named
 from unveil.experiment.outcome import BASE, BOUND, Outcome
-from unveil.experiment.report import Block, Figures, KeyFigure, Note, Page, Section, Text
+from unveil.report.names import named
+from unveil.report.page import Block, Figures, KeyFigure, Note, Page, Section, Text
 
 _LEDE = (
     "This log comes from a small made-up world. So we know what no real log tells: how likely every item was to be "

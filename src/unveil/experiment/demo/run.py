@@ -73,7 +73,7 @@ def run_demo(
     from unveil.data.sinks import write
     from unveil.experiment.demo.files import write_results
     from unveil.experiment.demo.page import demo_page
-    from unveil.experiment.report import write_page
+    from unveil.report.page import write_page
 
     with atomic_folder(output, overwrite=overwrite) as draft:
         shown = show(demo or Demo(), watch)

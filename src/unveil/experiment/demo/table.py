@@ -3,8 +3,8 @@
 from unveil.experiment.demo.log import Truth
 from unveil.experiment.demo.tables import interval
 from unveil.experiment.demo.words import RELEVANCE, gap_text
-from unveil.experiment.names import named
 from unveil.experiment.outcome import STANDARD, TRUE, Outcome
+from unveil.report.names import named
 
 HEAD = ("loss", "true favourite\nNDCG@10 [95%]", "\nRecall@10", "taken item\nNDCG@10", "top 10\nmean γ", "gap\nclosed")
 FOOT = (

@@ -1,9 +1,9 @@
 """The results of the demo as tables of its page."""
 
 from unveil.experiment.demo.words import RELEVANCE, gap_text
-from unveil.experiment.names import named, signed
 from unveil.experiment.outcome import HEADLINE, STANDARD, TRUE, Estimate, Outcome
-from unveil.experiment.report import Cell, Column, Table
+from unveil.report.names import named, signed
+from unveil.report.page import Cell, Column, Table
 
 
 def results(outcome: Outcome) -> Table:

@@ -6,12 +6,12 @@ Shapes: E epochs, N events.
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.experiment import plots, result_plots
-from unveil.experiment.names import COLOURS, named
 from unveil.experiment.outcome import Outcome
-from unveil.experiment.report import Column, Figure, Note, Table, count, number
 from unveil.experiment.trial import Weights
-from unveil.experiment.weight_table import WEIGHT_COLUMNS, weight_cells
+from unveil.report import charts, plots
+from unveil.report.names import COLOURS, named
+from unveil.report.page import Column, Figure, Note, Table, count, number
+from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
 
 
 def learning(outcome: Outcome) -> Figure:
@@ -22,7 +22,7 @@ def learning(outcome: Outcome) -> Figure:
     curves = {arm: _validation(outcome, arm) for arm in outcome.trained}
     return Figure(
         "How they learnt",
-        result_plots.curves(
+        charts.curves(
             np.array(shown),
             {named(arm): curve for arm, curve in curves.items()},
             [COLOURS.get(arm) for arm in curves],

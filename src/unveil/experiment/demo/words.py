@@ -1,8 +1,8 @@
 """What the demo's figures say, in words that are chosen by the figures. Nothing here is true beforehand."""
 
 from unveil.evaluation.stats import Paired
-from unveil.experiment.names import listed, named, share
 from unveil.experiment.outcome import BASE, BOUND, STANDARD, TRUE, Outcome
+from unveil.report.names import listed, named, share
 
 RELEVANCE = "truth:Relevance@10"
 _ALPHA = 0.05

@@ -8,12 +8,12 @@ from typing import Any
 
 from unveil.data.interactions import Interactions
 from unveil.experiment.exposure.page import page
-from unveil.experiment.folder import versions
-from unveil.experiment.report import write_page
 from unveil.files import atomic_folder
 from unveil.propensity.impressions import storage
 from unveil.propensity.impressions.fit import ExposureFit, Fitted
 from unveil.propensity.impressions.judge import table
+from unveil.report.page import write_page
+from unveil.runs.folder import versions
 from unveil.settings import plain
 
 

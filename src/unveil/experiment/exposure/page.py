@@ -5,22 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from unveil.experiment import result_plots
 from unveil.experiment.exposure.words import NAMES, reading
-from unveil.experiment.report import (
-    Cell,
-    Code,
-    Column,
-    Figure,
-    Figures,
-    KeyFigure,
-    Page,
-    Section,
-    Table,
-    Text,
-    count,
-    number,
-)
+from unveil.report import charts
+from unveil.report.page import Cell, Code, Column, Figure, Figures, KeyFigure, Page, Section, Table, Text, count, number
 
 TITLE = "How likely was an item to be shown?"
 #: The curves that are drawn: one picture holds no more.
@@ -78,7 +65,7 @@ def _curve(calibration: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
     )
     return Figure(
         "Calibration on held-out days",
-        result_plots.reliability(
+        charts.reliability(
             {name: (each["predicted"], each["observed"]) for name, each in drawn.items()},
             ("predicted θ", "share that was shown"),
             "shown",
@@ -114,7 +101,7 @@ def _learning(epochs: Sequence[Mapping[str, float]]) -> Figure:
     at, loss = (np.array([each[name] for each in epochs]) for name in ("epoch", "valid_log_loss"))
     return Figure(
         "How it learnt",
-        result_plots.curves(at, {"learnt": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
+        charts.curves(at, {"learnt": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
         f"Log-loss on the validation days after each epoch: {', '.join(f'{value:.3f}' for value in loss)}.",
         "Nats an impression below what is shown of late, from which it starts. The best epoch is kept.",
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unveil.experiment.names import share
+from unveil.report.names import share
 
 #: Models as people call them, in the order of the tables.
 NAMES = {

@@ -11,9 +11,9 @@ from unveil.audit.timing import LEAST
 from unveil.experiment.fig1.page import fig1_page, samples
 from unveil.experiment.fig1.run import Fig1
 from unveil.experiment.fig1.words import caution, reading
-from unveil.experiment.folder import write_json
-from unveil.experiment.report import write_page
 from unveil.files import write_whole
+from unveil.report.page import write_page
+from unveil.runs.folder import write_json
 
 
 def write(found: Fig1, folder: Path, command: Sequence[str]) -> None:

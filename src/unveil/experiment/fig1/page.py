@@ -10,7 +10,7 @@ from unveil.experiment.fig1 import plots
 from unveil.experiment.fig1.pick import Group
 from unveil.experiment.fig1.run import Fig1
 from unveil.experiment.fig1.words import caution, reading
-from unveil.experiment.report import (
+from unveil.report.page import (
     Block,
     Cell,
     Code,

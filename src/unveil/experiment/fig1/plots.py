@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.experiment.plots import canvas
-from unveil.experiment.svg import COLOURS, INK, MUTED, Drawing, themed
+from unveil.report.plots import canvas
+from unveil.report.svg import COLOURS, INK, MUTED, Drawing, themed
 
 _ROW = 0.42
 _LONGEST = 34

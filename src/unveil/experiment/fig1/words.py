@@ -4,7 +4,7 @@ from unveil.audit.family import ALPHA, Family
 from unveil.audit.timing import LEAST
 from unveil.experiment.fig1.pairs import Pair
 from unveil.experiment.fig1.run import Fig1
-from unveil.experiment.names import signed
+from unveil.report.names import signed
 
 #: Correlations below this are told as none.
 _WEAK = 0.2

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unveil.experiment.folder import versions, write_json
 from unveil.experiment.loop.figures import FIGURES
 from unveil.experiment.loop.made import rules
 from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.page import loop_page, table
 from unveil.experiment.loop.run import Looped
 from unveil.experiment.loop.words import caution, reading
-from unveil.experiment.report import Cell, write_page
 from unveil.files import write_whole
+from unveil.report.page import Cell, write_page
+from unveil.runs.folder import versions, write_json
 from unveil.settings import plain
 
 _FILES = (

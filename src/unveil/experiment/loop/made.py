@@ -2,8 +2,8 @@
 
 from unveil.experiment.loop.plan import LoopPlan
 from unveil.experiment.loop.run import Looped
-from unveil.experiment.names import named
-from unveil.experiment.report import Block, Code, Column, Table, Text
+from unveil.report.names import named
+from unveil.report.page import Block, Code, Column, Table, Text
 from unveil.settings import plain
 from unveil.simulation.feedback.retraining import Retraining
 from unveil.training.recipe import AUTO, Recipe

@@ -8,9 +8,9 @@ from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.plots import Curve, bands
 from unveil.experiment.loop.run import Looped
 from unveil.experiment.loop.words import caution, figure, reading
-from unveil.experiment.names import COLOURS, listed, named
 from unveil.experiment.outcome import Estimate
-from unveil.experiment.report import Cell, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
+from unveil.report.names import COLOURS, listed, named
+from unveil.report.page import Cell, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
 from unveil.wording import quantity
 
 _LEDE = (

@@ -3,7 +3,7 @@
 from unveil.experiment.loop.figures import HEADLINE
 from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.plan import LoopPlan
-from unveil.experiment.names import named
+from unveil.report.names import named
 
 #: What the text says of the plot for each data set: about the models, and about the rounds.
 _CLAIMS = {

@@ -6,8 +6,8 @@ Shapes: R rounds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.svg import Drawing
+from unveil.report.plots import Line, Scale, lines
+from unveil.report.svg import Drawing
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from unveil.experiment.loop.figures import FIGURES, HEADLINE
 from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.paper import paper_says
 from unveil.experiment.loop.plan import LoopPlan
-from unveil.experiment.names import listed, named, signed
+from unveil.report.names import listed, named, signed
 from unveil.wording import quantity
 
 _ALPHA = 0.05

@@ -1,8 +1,8 @@
 """Positions as a table, and what it says."""
 
 from unveil.experiment.positions.run import Places
-from unveil.experiment.report import Cell, Column, Table, count, number, percent
 from unveil.propensity.position import CHANCE
+from unveil.report.page import Cell, Column, Table, count, number, percent
 from unveil.wording import quantity
 
 WHAT = (

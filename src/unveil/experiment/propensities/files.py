@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from unveil.data.interactions import Interactions
-from unveil.experiment.folder import versions, write_json
 from unveil.experiment.propensities.page import page
 from unveil.experiment.propensities.run import Scores
-from unveil.experiment.report import write_page
 from unveil.files import atomic_folder
 from unveil.propensity.base import PROPENSITIES
+from unveil.report.page import write_page
+from unveil.runs.folder import versions, write_json
 
 SCORES = "scores.json"
 

@@ -3,22 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unveil.experiment import result_plots
-from unveil.experiment.names import share
 from unveil.experiment.propensities.words import estimates, reading
-from unveil.experiment.report import (
-    Cell,
-    Code,
-    Column,
-    Figure,
-    Figures,
-    KeyFigure,
-    Page,
-    Section,
-    Table,
-    Text,
-    number,
-)
+from unveil.report import charts
+from unveil.report.names import share
+from unveil.report.page import Cell, Code, Column, Figure, Figures, KeyFigure, Page, Section, Table, Text, number
 
 TITLE = "How near is each estimate to the true exposure?"
 #: Curves in one picture.
@@ -82,7 +70,7 @@ def _curve(curves: Mapping[str, Mapping[str, Any]], scores: Mapping[str, Mapping
     )
     return Figure(
         "Calibration, by the truth",
-        result_plots.reliability(
+        charts.reliability(
             {name: (curves[name]["predicted"], curves[name]["observed"]) for name in best},
             ("estimated θ", "true θ, on average"),
             "exposed",

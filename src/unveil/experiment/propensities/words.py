@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from unveil.experiment.names import share
 from unveil.experiment.propensities.run import REFERENCE
 from unveil.experiment.propensities.score import CLIP
 from unveil.propensity.base import PROPENSITIES
+from unveil.report.names import share
 
 #: Figures by the name of the propensity.
 Scores = Mapping[str, Mapping[str, float]]

@@ -5,15 +5,15 @@ from math import isfinite
 from typing import Any
 
 from unveil.evaluation.stats import Paired
-from unveil.experiment.names import named, signed
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.recipe.gains import METRICS, Gain, by_popularity, gains
-from unveil.experiment.report import Cell, Column, Section, Table
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure, Results
 from unveil.experiment.reproduce.rq1_page import shared_sections
 from unveil.experiment.reproduce.run import Answer
+from unveil.report.names import named, signed
+from unveil.report.page import Cell, Column, Section, Table
 
 #: Verdicts in words.
 VERDICTS = {

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from unveil.experiment import result_plots
-from unveil.experiment.names import COLOURS, named, signed
 from unveil.experiment.outcome import Estimate
-from unveil.experiment.report import Cell, Column, Figure, Note, Table, count, number, percent
 from unveil.experiment.reproduce.results import Figure as Judged
 from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.words import gap_text, interval
 from unveil.propensity.weights import WeightDiagnostics
+from unveil.report import charts
+from unveil.report.names import COLOURS, named, signed
+from unveil.report.page import Cell, Column, Figure, Note, Table, count, number, percent
 
 
 def figure_cell(found: Estimate, mark: str = "") -> Cell:
@@ -94,7 +94,7 @@ def learning(results: Results, severity: float) -> Figure:
     value = {named(arm): np.array([curve.get(e, np.nan) for e in epochs]) for arm, curve in curves.items()}
     return Figure(
         f"How they learnt, at severity {severity:g}",
-        result_plots.curves(
+        charts.curves(
             np.array(epochs),
             value,
             [COLOURS.get(arm) for arm in curves],

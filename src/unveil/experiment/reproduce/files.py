@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unveil.experiment.folder import versions, write_json
 from unveil.experiment.outcome import TRUE
-from unveil.experiment.report import write_page
 from unveil.experiment.reproduce.page import page
 from unveil.experiment.reproduce.reading import reading
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.rows import rows
 from unveil.experiment.reproduce.run import Answer
 from unveil.files import write_whole
+from unveil.report.page import write_page
+from unveil.runs.folder import versions, write_json
 from unveil.settings import plain
 
 

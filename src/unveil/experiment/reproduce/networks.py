@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from unveil.experiment.names import named
+from unveil.report.names import named
 from unveil.training.recipe import Recipe
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from unveil.experiment.names import named
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.experiment.report import Block, Cell, Code, Column, KeyFigure, Note, Page, Section, Table, Text, plain
 from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.words import caution, headline
+from unveil.report.names import named
+from unveil.report.page import Block, Cell, Code, Column, KeyFigure, Note, Page, Section, Table, Text, plain
 from unveil.training.recipe import Recipe
 
 _TARGETS = (

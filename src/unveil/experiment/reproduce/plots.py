@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unveil.experiment.lines import Line, Scale, apart, colour_of, lines
-from unveil.experiment.plots import canvas
-from unveil.experiment.svg import INK, MUTED, Drawing, themed
+from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines
+from unveil.report.svg import INK, MUTED, Drawing, themed
 
 _ROW_HEIGHT = 0.42
 _ROOM = 0.08  # of the range, left free on either side

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from unveil.experiment.report import Section
+from unveil.report.page import Section
 
 if TYPE_CHECKING:
     from unveil.experiment.reproduce.run import Answer

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from unveil.experiment.names import listed
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.words import caution
+from unveil.report.names import listed
 from unveil.runs.progress import spell
 
 

@@ -3,9 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from unveil.experiment.names import named, share, signed
 from unveil.experiment.outcome import BASE, BOUND, TRUE
-from unveil.experiment.report import Section
 from unveil.experiment.reproduce import rq1_page
 from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.published import METRICS, TABLES, comparable
@@ -23,6 +21,8 @@ from unveil.experiment.reproduce.words import (
     order_words,
     plus_minus,
 )
+from unveil.report.names import named, share, signed
+from unveil.report.page import Section
 
 
 class RQ1:

@@ -1,8 +1,6 @@
 """The page of RQ1: our figures beside the paper's, the tests, the gap, the lists, the training, the world."""
 
-from unveil.experiment.names import COLOURS, named, share
 from unveil.experiment.outcome import BASE, BOUND, TRUE
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table, Text
 from unveil.experiment.reproduce import blocks, plots
 from unveil.experiment.reproduce.published import METRICS, PROTOCOL, TABLES, comparable, published
 from unveil.experiment.reproduce.ranking import Ladder, Step, ladders
@@ -11,6 +9,8 @@ from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.verdict import Beside, beside
 from unveil.experiment.reproduce.words import interval, learnable
+from unveil.report.names import COLOURS, named, share
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Section, Table, Text
 
 
 def sections(answer: Answer) -> list[Section]:

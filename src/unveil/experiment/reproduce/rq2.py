@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unveil.experiment.names import COLOURS, against, listed, named, signed
 from unveil.experiment.outcome import BASE, BOUND, TRUE
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table, Text
 from unveil.experiment.reproduce import blocks, plots
 from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.published import METRICS
@@ -17,6 +15,8 @@ from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.rq1_page import arms_table, shared_sections
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.words import against_base, ess_words, gap_words, headline, learnable, verdict
+from unveil.report.names import COLOURS, against, listed, named, signed
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Section, Table, Text
 
 #: Of the bands, as in the caption of the paper's figure; tables have 95%.
 LEVEL = 0.90

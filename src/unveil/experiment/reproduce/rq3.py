@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from unveil.experiment.names import COLOURS, listed, named
 from unveil.experiment.outcome import BOUND, STANDARD, TRUE
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Section, Table
 from unveil.experiment.reproduce import plots
 from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.published import METRICS, TABLES, comparable
@@ -18,6 +16,8 @@ from unveil.experiment.reproduce.rq1_page import arms_table, paper_table, shared
 from unveil.experiment.reproduce.run import Answer
 from unveil.experiment.reproduce.turned import turned, turned_words
 from unveil.experiment.reproduce.verdict import beside, paper_order
+from unveil.report.names import COLOURS, listed, named
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Section, Table
 
 UP, DOWN, SAME = "↑", "↓", ""
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from unveil.evaluation.stats import holm
-from unveil.experiment.names import listed
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure, Results
+from unveil.report.names import listed
 
 
 @dataclass(frozen=True)

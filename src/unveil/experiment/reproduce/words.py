@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from unveil.evaluation.stats import Paired, holm
-from unveil.experiment.names import listed, named, share, signed
 from unveil.experiment.outcome import BASE, BOUND, TRUE, Estimate
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure, Results
+from unveil.report.names import listed, named, share, signed
 from unveil.wording import quantity
 
 

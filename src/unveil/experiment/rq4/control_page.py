@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from unveil.experiment.names import against, signed
 from unveil.experiment.outcome import BASE, STANDARD
-from unveil.experiment.report import Cell, Column, Figure, Figures, Section, Table, Text
 from unveil.experiment.reproduce import plots
 from unveil.experiment.reproduce.results import Figure as Judged
 from unveil.experiment.rq4.control import CONTROL
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 from unveil.experiment.rq4.tables import protocols
 from unveil.experiment.rq4.words import control
+from unveil.report.names import against, signed
+from unveil.report.page import Cell, Column, Figure, Figures, Section, Table, Text
 
 
 def control_section(results: RealResults) -> Section:

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from unveil.data.describe import describe
-from unveil.experiment.folder import versions, write_json
-from unveil.experiment.report import write_page
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.rq4.control import CONTROL
@@ -21,6 +19,8 @@ from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.tables import beside, rows, sheets
 from unveil.experiment.rq4.words import in_words
 from unveil.files import write_whole
+from unveil.report.page import write_page
+from unveil.runs.folder import versions, write_json
 from unveil.settings import plain
 
 

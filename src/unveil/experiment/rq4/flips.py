@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from unveil.evaluation.stats import Paired, holm
-from unveil.experiment.names import against, named, signed
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.words import against_base
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
+from unveil.report.names import against, named, signed
 
 Verdict = Literal["above", "below", "level"]
 _SURE: tuple[Verdict, ...] = ("above", "below")

@@ -1,11 +1,11 @@
 """How an answer to RQ4 was made, for those who repeat it."""
 
 from unveil.estimators.base import ESTIMATORS
-from unveil.experiment.names import against, named
-from unveil.experiment.report import Block, Cell, Code, Column, Table, Text, plain
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.training_page import trained
 from unveil.experiment.variants import Variant
+from unveil.report.names import against, named
+from unveil.report.page import Block, Cell, Code, Column, Table, Text, plain
 from unveil.runs.progress import spell
 from unveil.training.recipe import Recipe
 

@@ -1,8 +1,6 @@
 """The page of RQ4: the paper's table beside ours, three rankings, what flips, the control, the weights."""
 
-from unveil.experiment.names import COLOURS, against, named
 from unveil.experiment.outcome import STANDARD
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
 from unveil.experiment.reproduce import blocks, plots
 from unveil.experiment.reproduce.ranking import ladders
 from unveil.experiment.reproduce.results import Figure as Judged
@@ -17,6 +15,8 @@ from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.tables import beside, protocols
 from unveil.experiment.rq4.training_page import training_section, weights_section
 from unveil.experiment.rq4.words import caution, headline, reading
+from unveil.report.names import COLOURS, against, named
+from unveil.report.page import Block, Cell, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
 
 TITLE = "How well does each estimator rank real interactions?"
 _STEADY = "No conclusion by NDCG@10 that a test is sure of depends on the ranking."

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from unveil.experiment.names import listed, named
 from unveil.experiment.rq4.run import RealPlan
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.popularity import Popularity
+from unveil.report.names import listed, named
 from unveil.training.fit import propensity_name
 
 _NOBODY = "Nobody recorded what users were shown here."

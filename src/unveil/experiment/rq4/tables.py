@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from unveil.experiment.names import against, named
 from unveil.experiment.outcome import STANDARD
 from unveil.experiment.reproduce.question import Sheet
 from unveil.experiment.reproduce.ranking import ladders
@@ -12,6 +11,7 @@ from unveil.experiment.reproduce.verdict import Beside
 from unveil.experiment.rq4.published import METRICS, published
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 from unveil.experiment.rq4.run import RealAnswer
+from unveil.report.names import against, named
 
 FOOT = "± half the 95% interval · * better than the next best, p < 0.05 after Holm’s correction"
 

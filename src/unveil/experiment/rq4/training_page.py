@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from unveil.experiment import result_plots
-from unveil.experiment.names import COLOURS, named
 from unveil.experiment.outcome import BASE
-from unveil.experiment.report import Block, Cell, Column, Figure, Figures, Note, Section, Table, Text, count, percent
 from unveil.experiment.rq4.control import CONTROL
 from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 from unveil.experiment.rq4.words import diagnostics, ess
+from unveil.report import charts
+from unveil.report.names import COLOURS, named
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Note, Section, Table, Text, count, percent
 
 _EXPONENTS = (
     "The paper weights by 1/θ̂; the authors’ code weights by θ̂ to the power of −exponent, and the exponents are in no "
@@ -61,9 +61,7 @@ def _learning(results: RealResults) -> Figure:
     value = {named(arm): np.array([curve.get(epoch, np.nan) for epoch in epochs]) for arm, curve in curves.items()}
     return Figure(
         "How they learnt",
-        result_plots.curves(
-            np.array(epochs), value, [COLOURS.get(arm) for arm in curves], "validation NDCG@10", "learning"
-        ),
+        charts.curves(np.array(epochs), value, [COLOURS.get(arm) for arm in curves], "validation NDCG@10", "learning"),
         f"Validation NDCG@10 along the epochs: {', '.join(map(named, curves))}.",
         "Mean over replicates. The weights of each training’s best epoch are the ones judged.",
     )

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unveil.experiment.names import against, listed, named
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.reproduce.networks import networks
 from unveil.experiment.reproduce.results import Figure
@@ -17,6 +16,7 @@ from unveil.experiment.rq4.results import AS_IT_IS, RealResults
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.tables import beside, protocols
 from unveil.propensity.weights import WeightDiagnostics
+from unveil.report.names import against, listed, named
 from unveil.wording import quantity
 
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from unveil.experiment.lines import Line, Scale, colour_of, lines
-from unveil.experiment.plots import canvas
-from unveil.experiment.report import Figure
-from unveil.experiment.svg import INK, MUTED, Drawing, themed
 from unveil.experiment.theory.minimisers import Minimiser
 from unveil.experiment.theory.monte_carlo import Estimated
 from unveil.experiment.theory.run import Theory
 from unveil.experiment.theory.text import choice_name, relative
 from unveil.experiment.theory.variants import CORRECTED, IDEAL, IPS, ITPS, NAIVE
+from unveil.report.page import Figure
+from unveil.report.plots import Line, Scale, canvas, colour_of, lines
+from unveil.report.svg import INK, MUTED, Drawing, themed
 
 _COLOURS = {NAIVE.label: 0, IPS.label: 1, ITPS.label: 2, IDEAL.label: 3, CORRECTED.label: 4}
 _ROW = 0.26

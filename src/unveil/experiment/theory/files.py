@@ -6,12 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from unveil.experiment.folder import write_json
 from unveil.experiment.theory.finding import TOLERANCE
 from unveil.experiment.theory.monte_carlo import LEVEL
 from unveil.experiment.theory.run import Theory
 from unveil.experiment.theory.words import SCALE, SCOPE, reading
 from unveil.files import write_whole
+from unveil.runs.folder import write_json
 
 _COLUMNS = ("part", "claim", "setting", "choice", "relevance", "estimator", "severity", "quantity", "value", "low",
             "high", "formula", "verdict")  # fmt: skip

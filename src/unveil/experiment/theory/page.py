@@ -1,10 +1,10 @@
 """The page of the theory."""
 
-from unveil.experiment.report import Block, Code, Figures, KeyFigure, Note, Page, Section, Text
 from unveil.experiment.theory import figures, tables, words
 from unveil.experiment.theory.propositions import ALL, EXPOSED
 from unveil.experiment.theory.run import Theory
 from unveil.experiment.theory.text import choice_name, relative
+from unveil.report.page import Block, Code, Figures, KeyFigure, Note, Page, Section, Text
 
 _LEDE = (
     "A loss is unbiased if, over all logs that could have come about, it is on average the loss one would minimise "

@@ -100,9 +100,9 @@ def run_theory(
     """Compute, and with `output` write index.html, theory.json and theory.csv there."""
     if output is None:
         return compute(settings, told)
-    from unveil.experiment.report import write_page
     from unveil.experiment.theory.files import write_results
     from unveil.experiment.theory.page import theory_page
+    from unveil.report.page import write_page
 
     refuse_occupied(output, overwrite=overwrite)
     theory = compute(settings, told)

@@ -1,12 +1,12 @@
 """What was found, as tables for page and terminal."""
 
-from unveil.experiment.report import Cell, Column, Table, number
 from unveil.experiment.theory.choices import Chooser
 from unveil.experiment.theory.finding import Finding
 from unveil.experiment.theory.minimisers import Minimiser
 from unveil.experiment.theory.monte_carlo import Estimated
 from unveil.experiment.theory.run import Theory
 from unveil.experiment.theory.text import cell, choice_name, interval, percentage
+from unveil.report.page import Cell, Column, Table, number
 
 
 def propositions(theory: Theory) -> Table:

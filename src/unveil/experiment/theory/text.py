@@ -1,7 +1,7 @@
 """How numbers and names are written in the report of the theory."""
 
-from unveil.experiment.report import Cell
 from unveil.experiment.theory.finding import TOLERANCE
+from unveil.report.page import Cell
 
 #: What people call the choice models; others go by their own names.
 _CHOICES = {

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from unveil.errors import UnveilError
-from unveil.experiment.folder import read_json, versions, write_json
-from unveil.experiment.report import write_page
 from unveil.experiment.tune.page import page
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.words import spread
 from unveil.files import explained, write_whole
+from unveil.report.page import write_page
+from unveil.runs.folder import read_json, versions, write_json
 from unveil.wording import quantity
 
 STUDY, TABLE, BEST, PAGE = "study.json", "trials.csv", "best.toml", "index.html"

@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
-from unveil.experiment.report import (
+from unveil.experiment.tune.importance import Importance, importances
+from unveil.experiment.tune.made import made
+from unveil.experiment.tune.plots import curve, importance_bars, parallel
+from unveil.experiment.tune.record import Record
+from unveil.experiment.tune.study import Study
+from unveil.experiment.tune.words import figure, settings_text, short, spread, value_text
+from unveil.report.page import (
     Block,
     Cell,
     Code,
@@ -19,12 +25,6 @@ from unveil.experiment.report import (
     percent,
     plain,
 )
-from unveil.experiment.tune.importance import Importance, importances
-from unveil.experiment.tune.made import made
-from unveil.experiment.tune.plots import curve, importance_bars, parallel
-from unveil.experiment.tune.record import Record
-from unveil.experiment.tune.study import Study
-from unveil.experiment.tune.words import figure, settings_text, short, spread, value_text
 from unveil.wording import quantity
 
 _IMPORTANT = (

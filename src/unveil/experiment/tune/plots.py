@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unveil.experiment.plots import canvas
-from unveil.experiment.svg import COLOURS, INK, MUTED, PAPER, Drawing, themed
 from unveil.experiment.tune.importance import Importance
 from unveil.experiment.tune.record import Record, best_of
 from unveil.experiment.tune.space import Choice, Dimension, Space
 from unveil.experiment.tune.words import figure, settings_text, short, value_text
+from unveil.report.plots import canvas
+from unveil.report.svg import COLOURS, INK, MUTED, PAPER, Drawing, themed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

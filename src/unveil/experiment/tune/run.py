@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
-from unveil.experiment.announce import Tell
 from unveil.experiment.tune.alive import Pace, Watch
 from unveil.experiment.tune.crew import Hand, overseen
 from unveil.experiment.tune.files import begin, refuse_elsewhere, refuse_unfit, write
@@ -24,6 +23,7 @@ from unveil.experiment.tune.storage import join, opened, refuse_silent
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.subjects.base import Bench, Subject
 from unveil.experiment.tune.work import Worker
+from unveil.runs.announce import Tell
 from unveil.runs.workers import Engine, Event
 
 if TYPE_CHECKING:

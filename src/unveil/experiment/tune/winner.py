@@ -6,7 +6,7 @@ from typing import Any
 
 from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
+from unveil.runs.config import Experiment
 from unveil.settings import flattened, plain, toml_value
 from unveil.training.presets import PRESETS
 

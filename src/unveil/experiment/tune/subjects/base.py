@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from unveil.experiment.announce import Tell
 from unveil.experiment.tune.record import Replicate
+from unveil.runs.announce import Tell
 
 
 class Told(Protocol):

@@ -15,10 +15,10 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.validation import ValidationEvaluator
-from unveil.experiment.config import Experiment
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.impressions.training import training_impressions
 from unveil.registry import Registry
+from unveil.runs.config import Experiment
 from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
 from unveil.training.fit import Ready, prepare, reads_log, validation_of

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from unveil.experiment.announce import Tell, tell_data, tell_training
-from unveil.experiment.config import Experiment
-from unveil.experiment.folder import identity
-from unveil.experiment.run import origin_of, world_of
 from unveil.experiment.tune.record import Replicate
 from unveil.experiment.tune.subjects.base import Told, Words
 from unveil.experiment.tune.subjects.objective import Objective
 from unveil.experiment.tune.winner import as_toml
+from unveil.runs.announce import Tell, tell_data, tell_training
+from unveil.runs.config import Experiment
+from unveil.runs.folder import identity
+from unveil.runs.train import origin_of, world_of
 from unveil.training.history import Epoch
 from unveil.training.progress import Best, Plan
 from unveil.training.trainer import Fitted, Keep

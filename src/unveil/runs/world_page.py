@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.report import (
+from unveil.report.page import (
     Block,
     Cell,
     Code,
@@ -25,6 +24,7 @@ from unveil.experiment.report import (
     number,
     write_page,
 )
+from unveil.report.plots import Line, Scale, lines
 from unveil.simulation.describe import WorldDescription, rows
 from unveil.simulation.world import World
 

@@ -14,11 +14,13 @@ from unveil.evaluation.candidates import Candidates
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.validation import ValidationEvaluator
-from unveil.experiment.announce import Tell, tell_data, tell_training
-from unveil.experiment.audited import audited
-from unveil.experiment.card import model_card
-from unveil.experiment.config import Experiment
-from unveil.experiment.folder import (
+from unveil.experiment.negatives import with_negatives
+from unveil.files import explained, write_whole
+from unveil.locking import alone_in, refuse_busy
+from unveil.runs.announce import Tell, tell_data, tell_training
+from unveil.runs.card import audited, model_card
+from unveil.runs.config import Experiment
+from unveil.runs.folder import (
     ABOUT,
     CARD,
     NEGATIVES,
@@ -33,9 +35,6 @@ from unveil.experiment.folder import (
     write_json,
     write_split,
 )
-from unveil.experiment.negatives import with_negatives
-from unveil.files import explained, write_whole
-from unveil.locking import alone_in, refuse_busy
 from unveil.serving import folder as model_folder
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender

@@ -1,18 +1,85 @@
-"""From a matplotlib figure to an inline SVG that belongs to its page: themed, unique ids, values on hover."""
+"""The colours of every page and drawing, in light and in dark; on paper the light ones.
+
+All but `line`, which only separates, can be read as text on `paper` and `raised`: a contrast of at least 4.5 to 1.
+The numbered ones are told apart by those who see colours otherwise, in this order; no plot relies on colour alone.
+"""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from io import BytesIO, StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 from xml.etree import ElementTree
 
-from unveil.experiment.palette import LIGHT
+from unveil.errors import UnveilError
+from unveil.files import explained, refuse_existing, refuse_occupied, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+LIGHT = {
+    "paper": "#fdfdfb",
+    "raised": "#f4f4ef",
+    "ink": "#1d2126",
+    "muted": "#5a626b",
+    "line": "#dcdcd4",
+    "accent": "#00609a",
+    "warn": "#8a4b00",
+    "warn-back": "#fdf3e3",
+    "c1": "#006cad",
+    "c2": "#b84c00",
+    "c3": "#007a57",
+    "c4": "#a44a85",
+    "c5": "#8c6000",
+    "c6": "#6a51a3",
+}
+DARK = {
+    "paper": "#14171b",
+    "raised": "#1d2126",
+    "ink": "#e8e8e3",
+    "muted": "#a2abb4",
+    "line": "#343a41",
+    "accent": "#7cc4f5",
+    "warn": "#f2b866",
+    "warn-back": "#2c2315",
+    "c1": "#5db7ee",
+    "c2": "#ff9452",
+    "c3": "#3fd0a4",
+    "c4": "#e59ac8",
+    "c5": "#e9b949",
+    "c6": "#b9a7f0",
+}
+_PRINTED = LIGHT | {"paper": "#ffffff", "warn-back": "#ffffff", "ink": "#000000", "muted": "#444444"}
+
+
+def stylesheet() -> str:
+    """The colours as variables: light, dark where the reader's system is, and for the printer."""
+    schemes = {"(prefers-color-scheme: dark)": DARK, "print": _PRINTED}
+    wrapped = [f"@media {medium} {{ {_root(colours)} }}" for medium, colours in schemes.items()]
+    return "\n".join([_root(LIGHT), *wrapped])
+
+
+def _root(colours: Mapping[str, str]) -> str:
+    return f":root {{ {' '.join(f'--{name}: {value};' for name, value in colours.items())} }}"
+
+
+def contrast(one: str, other: str) -> float:
+    """(L₁ + 0.05) / (L₂ + 0.05), L₁ ≥ L₂ the relative luminances: the contrast ratio of WCAG 2."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """0.2126 R + 0.7152 G + 0.0722 B of the channels on a linear scale."""
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
 
 #: Colours to draw with: those of the light page, each standing for a variable of the page's theme.
 INK, MUTED, LINE, PAPER = (LIGHT[name] for name in ("ink", "muted", "line", "paper"))
@@ -132,3 +199,44 @@ def _adapted(key: str, value: str, name: str) -> str:
     return re.sub(
         r"#[0-9a-f]{6}", lambda found: f"var(--{_THEME[found[0]]})" if found[0] in _THEME else found[0], value
     )
+
+
+_FONT = "text { font-family: sans-serif; }"
+_KINDS = (".svg", ".png")
+
+
+def figures_beside(page: Path) -> Path:
+    """The folder of a page's plots: `figures` beside index.html, `audit-figures` beside audit.html."""
+    return page.with_name("figures" if page.stem == "index" else f"{page.stem}-figures")
+
+
+def refuse_unfit_page(page: Path, beside: Iterable[Path] = (), *, what: str, overwrite: bool) -> None:
+    """Before any work is done: an HTML file is to be written, and nothing is buried by it or by what goes beside it."""
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise UnveilError(f"{what} is an HTML page", where=page, found=page.suffix or "no ending", expected=".html")
+    for path in (page, *beside):
+        refuse_existing(path, overwrite=overwrite)
+    refuse_occupied(figures_beside(page), overwrite=overwrite)
+
+
+def write_drawings(described: Iterable[tuple[Drawing, str, str]], folder: Path) -> None:
+    """Two files for each drawing, by its name; what an earlier page has left there goes.
+
+    With each drawing come its title and a description for those who cannot see it.
+    """
+    written = set()
+    for drawing, title, text in described:
+        write_whole(folder / f"{drawing.name}.svg", standalone(drawing, title, text))
+        write_whole(folder / f"{drawing.name}.png", drawing.png())
+        written |= {f"{drawing.name}{kind}" for kind in _KINDS}
+    with explained(folder):
+        for path in folder.glob("*.*"):
+            if path.suffix in _KINDS and path.name not in written:
+                path.unlink(missing_ok=True)
+
+
+def standalone(drawing: Drawing, title: str, text: str) -> str:
+    """The drawing with its title, its description and its colours inside."""
+    told = f"<title>{escape(title)}</title><desc>{escape(text)}</desc>"
+    inside = f"{told}<style>{stylesheet()} {_FONT}</style>"
+    return re.sub(r"(<svg\b[^>]*>)", lambda tag: tag[1] + inside, drawing.svg, count=1) + "\n"

@@ -13,10 +13,8 @@ from typing import ClassVar
 
 from unveil import __version__
 from unveil.errors import UnveilError
-from unveil.experiment.drawings import figures_beside, write_drawings
-from unveil.experiment.palette import stylesheet
-from unveil.experiment.svg import Drawing
 from unveil.files import write_whole
+from unveil.report.svg import Drawing, figures_beside, stylesheet, write_drawings
 
 
 @dataclass(frozen=True)
@@ -201,7 +199,7 @@ def render(page: Page) -> str:
     except ImportError as error:
         raise UnveilError("reports need jinja2 and matplotlib", hint="pip install 'unveil[report]'") from error
     templates = Environment(
-        loader=PackageLoader("unveil.experiment"),
+        loader=PackageLoader("unveil.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -30,8 +30,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.sources.database import shown
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
-from unveil.experiment.config import Experiment
 from unveil.files import refuse_occupied, write_whole
+from unveil.runs.config import Experiment
 from unveil.serving.folder import MANIFEST
 from unveil.settings import built, plain
 from unveil.training.config import WHEREABOUTS

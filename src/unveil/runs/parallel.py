@@ -1,4 +1,4 @@
-"""One run by workers all over a Ray cluster; this process leads, since it writes the folder."""
+"""One run by several processes: their places in a team, and the workers of one machine."""
 
 import os
 import socket
@@ -8,14 +8,64 @@ from pathlib import Path
 from typing import Any
 
 from unveil.cores import threads
-from unveil.experiment.announce import Tell
-from unveil.experiment.config import Experiment
-from unveil.experiment.parallel import run_rank
-from unveil.experiment.run import Run
-from unveil.runs.on_ray import joined, ray
-from unveil.training.distributed.join import Place
+from unveil.runs.announce import Tell
+from unveil.runs.config import Experiment
+from unveil.runs.on_ray import joined as ray_cluster
+from unveil.runs.on_ray import ray
+from unveil.runs.train import Run, follow, run
+from unveil.training.distributed.crew import cores, crew, refuse_too_many
+from unveil.training.distributed.join import Crew, Place, joined
 from unveil.training.progress import Watcher
 from unveil.wording import quantity
+
+
+def run_rank(
+    experiment: Experiment,
+    folder: Path,
+    place: Place,
+    *,
+    resume: bool = False,
+    watch: Watcher | None = None,
+    tell: Tell = print,
+    crew: Crew | None = None,
+) -> Run | None:
+    """The part of one process in a run, whoever started it; all are given the same settings.
+
+    The leader, rank 0, writes the folder, tells and watches, and gives the run; the others give None.
+    """
+    with joined(place, experiment.training.device, crew) as team:
+        if team.leads:
+            return run(experiment, folder, resume=resume, watch=watch, tell=tell, team=team)
+        follow(experiment, team)
+    return None
+
+
+def run_workers(
+    experiment: Experiment,
+    folder: Path,
+    workers: int,
+    *,
+    resume: bool = False,
+    watch: Watcher | None = None,
+    tell: Tell = print,
+) -> Run:
+    """A run by `workers` processes of this machine, this one among them; the cores are shared out."""
+    refuse_too_many(workers, experiment.training.device)
+    if workers == 1:
+        return run(experiment, folder, resume=resume, watch=watch, tell=tell)
+    each = experiment.training.threads or max(1, cores() // workers)
+    tell(f"workers    {workers}, {quantity(each, 'thread')} each")
+    with crew(workers, _work, (experiment, each)) as (place, started), threads(each):
+        finished = run_rank(experiment, folder, place, resume=resume, watch=watch, tell=tell, crew=started)
+    assert finished is not None  # this process leads
+    return finished
+
+
+def _work(order: tuple[Experiment, int], place: Place) -> None:
+    """The life of a worker that was started here. Only leaders write: it needs no folder."""
+    experiment, each = order
+    with threads(each):
+        run_rank(experiment, Path(), place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +101,7 @@ def run_on_ray(
 ) -> Run:
     """A run by `workers` processes: this one, and tasks on whatever machines the cluster has."""
     each = experiment.training.threads or 1
-    with joined(address, workers * each), threads(each):
+    with ray_cluster(address, workers * each), threads(each):
         meeting = f"tcp://{ray.util.get_node_ip_address()}:{_free_port()}"
         tell(f"workers    {workers}, {quantity(each, 'thread')} each, on {quantity(len(_machines()), 'machine')}")
         follower = ray.remote(num_cpus=each, max_retries=0, scheduling_strategy="SPREAD")(_follow)

@@ -17,10 +17,10 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.estimators.learning import blocks
-from unveil.experiment.folder import ABOUT, read_config, read_json
-from unveil.experiment.run import world_of
 from unveil.files import refuse_existing
 from unveil.propensity.weights import WeightDiagnostics
+from unveil.runs.folder import ABOUT, read_config, read_json
+from unveil.runs.train import world_of
 from unveil.settings import flattened
 from unveil.simulation.world import World
 from unveil.training.fit import Ready, prepare

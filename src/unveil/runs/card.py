@@ -1,15 +1,109 @@
-"""The model card of a run: what it is, what it learnt from, how good it is, what it is for and what it is not for."""
+"""The figures of an audit that a run keeps: what is counted at once. `unveil audit` has the rest."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from unveil.audit.cold import cold
+from unveil.audit.concentration import concentration
+from unveil.audit.costs import costs
+from unveil.audit.leakage import leakage
 from unveil.data.sources.database import shown
+from unveil.data.splits import Split
 from unveil.evaluation.result import RULES, Evaluation, label
-from unveil.experiment.config import Experiment
+from unveil.experiment.rq4.published import PUBLISHED
+from unveil.propensity.weights import WeightDiagnostics
+from unveil.report.page import Cell, Column, count, percent
+from unveil.runs.config import Experiment
 from unveil.settings import plain
 from unveil.training.trainer import Fitted
 from unveil.wording import quantity
+
+if TYPE_CHECKING:
+    from unveil.runs.train import Run
+
+
+#: Events beyond which only counts are made: the other figures hold every event in memory.
+MOST = 5_000_000
+
+
+def audited(split: Split, window: int) -> dict[str, Any]:
+    """Concentration, cold cases, training events later than the case, and what weights by popularity would leave.
+
+    `window` is the number of events of each user that the model is trained on.
+    """
+    head = concentration(split.whole.count_V)
+    test = cold(split.whole, {"test": split}).splits.get("test")
+    small = len(split.whole) <= MOST
+    later = leakage(split) if small else None
+    spent = costs(split.train, window) if small and len(split.train) else None
+    return {
+        "gini": head.gini,
+        "head": head.head,
+        "cold": None if test is None else asdict(test),
+        "leakage": None if later is None else asdict(later),
+        "ess_share": None if spent is None else {name: spent.of(name).ess_share for name in ("ips", "itps")},
+    }
+
+
+#: Recall@10 and NDCG@10, and who published them.
+Published = tuple[float, float, str]
+
+_RECTOOLS = "RecTools"
+FULL_RANKING: Mapping[tuple[str, str], tuple[Published, ...]] = {
+    ("ml-1m", "bert4rec"): (
+        (0.2921, 0.1618, _RECTOOLS),
+        (0.2821, 0.1516, "A. Petrov and C. Macdonald 2022, Hugging Face version"),
+    ),
+    ("ml-1m", "sasrec"): ((0.3058, 0.1779, f"{_RECTOOLS}, softmax loss"),),
+    ("beauty", "bert4rec"): ((0.0434, 0.0242, _RECTOOLS),),
+    ("beauty", "sasrec"): ((0.0595, 0.0359, _RECTOOLS),),
+}
+
+
+def beside_published(run: "Run") -> str | None:
+    """One line with what others published and what this run gave; None where nothing can be held beside it."""
+    data, network = _recognised(run), getattr(run.recommender.model, "name", "")
+    found = FULL_RANKING.get((data or "", network))
+    judged = run.experiment
+    if not found or judged.data.split != "leave-one-out" or not judged.evaluation.exclude_seen:
+        return None
+    own = " / ".join(f"{run.evaluation.value('full', metric, 10):.4f}" for metric in ("Recall", "NDCG"))
+    told = "; ".join(f"{recall:.4f} / {ndcg:.4f} ({source})" for recall, ndcg, source in found)
+    return (
+        f"published  {network} on {data}, full ranking, leave-one-out, Recall@10 / NDCG@10: {told}; this run, "
+        f"{judged.estimator['name']}: {own}"
+    )
+
+
+def _recognised(run: "Run") -> str | None:
+    made = run.recommender
+    size = (len(made.users), len(made.items), len(made.sequences))
+    return next((name for name, each in PUBLISHED.items() if each.size == size), None)
+
+
+WEIGHT_COLUMNS = (
+    Column("events", True),
+    Column("worth", True, "(Σw)² / Σw²"),
+    Column("of events", True),
+    Column("largest share", True, "max w / Σw"),
+    Column("spread", True, "max w / min w"),
+    Column("clipped", True, "of events"),
+)
+
+
+def weight_cells(found: WeightDiagnostics) -> list[Cell]:
+    """A cell for each of the columns."""
+    return [
+        count(found.slots),
+        count(found.effective_sample_size),
+        percent(found.ess_share),
+        percent(found.largest_share, 2),
+        count(found.spread),
+        percent(found.clipped),
+    ]
+
 
 _CARD = """# {estimator} on {source}
 

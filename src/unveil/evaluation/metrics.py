@@ -1,0 +1,253 @@
+"""All metrics, an equation each."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.vocabulary import Index
+from unveil.registry import Registry
+
+Values = NDArray[np.float64]
+
+#: Stands in a list where a user had fewer items left than the list has places; no metric counts it.
+NOBODY = -1
+
+
+class Metric(ABC):
+    """A name, and the direction in which the metric is read."""
+
+    name: ClassVar[str]
+    higher_is_better: ClassVar[bool] = True
+
+
+class RankMetric(Metric):
+    """A value for each case from the rank of its one target, counted from 1."""
+
+    @abstractmethod
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
+        """value_C in [0, 1]: zero beyond place k."""
+
+
+class ListMetric(Metric):
+    """A value for each case from the list recommended there, and the training counts of the items."""
+
+    @abstractmethod
+    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:
+        """value_C, the average over the places of each list."""
+
+
+class CatalogueMetric(Metric):
+    """One value from all lists together. It is no average over users, so it has neither interval nor paired test."""
+
+    @abstractmethod
+    def __call__(self, top_CK: Index, n_items: int) -> float:
+        """The value of the whole set of lists."""
+
+
+class TruthMetric(Metric):
+    """A value for each case from the true relevance of all items there, which only a world knows."""
+
+    of_lists: ClassVar[bool] = True  # whether it looks at lists of K places, or at the scores of all items
+
+    @abstractmethod
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
+        """value_C from relevance, from the scores of all items, and from the recommended lists."""
+
+
+METRICS: Registry[Metric] = Registry("metric", package="unveil.evaluation.metrics", group="unveil.metrics")
+
+
+def metric(name: str) -> Metric:
+    """The metric of that name; an unknown name suggests the nearest."""
+    return METRICS[name]()
+
+
+def rank_metrics() -> list[RankMetric]:
+    """Every metric of the rank of the target, by name."""
+    return [found for name in METRICS if isinstance(found := metric(name), RankMetric)]
+
+
+def list_metrics() -> list[ListMetric]:
+    """Every metric of a recommended list, by name."""
+    return [found for name in METRICS if isinstance(found := metric(name), ListMetric)]
+
+
+def catalogue_metrics() -> list[CatalogueMetric]:
+    """Every metric of all lists together, by name."""
+    return [found for name in METRICS if isinstance(found := metric(name), CatalogueMetric)]
+
+
+def truth_metrics() -> list[TruthMetric]:
+    """Every metric of true relevance, by name."""
+    return [found for name in METRICS if isinstance(found := metric(name), TruthMetric)]
+
+
+def mean_over_list(value_CK: Values, top_CK: Index) -> Values:
+    """The average over the places of each list that are taken; an empty list counts 0."""
+    taken_CK = top_CK != NOBODY
+    mean_C: Values = np.where(taken_CK, value_CK, 0.0).sum(axis=1) / np.maximum(taken_CK.sum(axis=1), 1)
+    return mean_C
+
+
+@METRICS.register
+class Recall(RankMetric):
+    """The share of the relevant items that made the list; with one target at place r it is the hit rate HR@k:
+
+    Recall@k = 1[r ≤ k]
+    """
+
+    name: ClassVar[str] = "Recall"
+
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+        return (rank_C <= k).astype(np.float64)
+
+
+@METRICS.register
+class NDCG(RankMetric):
+    """Normalised discounted cumulative gain of one target at place r:
+
+    NDCG@k = 1[r ≤ k] / log2(1 + r)
+
+    With a single relevant item the ideal gain is 1, so nothing is left to divide by.
+    """
+
+    name: ClassVar[str] = "NDCG"
+
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+        return np.where(rank_C <= k, 1.0 / np.log2(1.0 + rank_C), 0.0)
+
+
+@METRICS.register
+class MRR(RankMetric):
+    """Mean reciprocal rank of the target at place r, nothing beyond place k:
+
+    MRR@k = 1[r ≤ k] / r
+    """
+
+    name: ClassVar[str] = "MRR"
+
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+        return np.where(rank_C <= k, 1.0 / rank_C, 0.0)
+
+
+@METRICS.register
+class ARP(ListMetric):
+    """Average recommendation popularity, in interactions of the training part:
+
+    ARP@k = mean over cases c and items i in top_k(c) of count_i
+    """
+
+    name: ClassVar[str] = "ARP"
+    higher_is_better: ClassVar[bool] = False
+
+    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
+        return mean_over_list(count_V.astype(float)[top_CK], top_CK)
+
+
+@METRICS.register
+class Coverage(CatalogueMetric):
+    """The share of the V items that stand in at least one list:
+
+    Coverage@k = |∪_c top_k(c)| / V
+    """
+
+    name: ClassVar[str] = "Coverage"
+
+    def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
+        return len(np.unique(top_CK[top_CK != NOBODY])) / n_items
+
+
+@METRICS.register
+class EFD(ListMetric):
+    """Expected free discovery as the paper has it (eq. of EFD@k), neither rank- nor relevance-aware:
+
+    EFD@k = mean over cases c and items i in top_k(c) of −log2 θ̂_i,   θ̂_i = (count_i + 1) / (Σ_j count_j + V)
+
+    The popularity is smoothed by one interaction an item, so that an item without any costs log2(Σ count + V) bits and
+    not the logarithm of an arbitrary epsilon. Other packages have a rank- and relevance-aware EFD under the same name.
+    """
+
+    name: ClassVar[str] = "EFD"
+
+    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
+        bits_V = -np.log2((count_V + 1.0) / (count_V.sum() + len(count_V)))
+        return mean_over_list(bits_V[top_CK], top_CK)
+
+
+@METRICS.register
+class Gini(CatalogueMetric):
+    """The Gini coefficient of how often each of the V items is recommended, n_(1) ≤ … ≤ n_(V):
+
+    Gini@k = Σ_j (2j − V − 1) n_(j) / (V Σ_j n_(j))
+
+    0 where all items are recommended equally often; 1 − 1/V where all places go to one item.
+    """
+
+    name: ClassVar[str] = "Gini"
+    higher_is_better: ClassVar[bool] = False
+
+    def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
+        times_V = np.sort(np.bincount(top_CK[top_CK != NOBODY], minlength=n_items))
+        place_V = np.arange(1, n_items + 1)
+        return float(((2 * place_V - n_items - 1) * times_V).sum() / (n_items * max(times_V.sum(), 1)))
+
+
+@METRICS.register
+class RankCorrelation(TruthMetric):
+    """Spearman's ρ of scores and true relevance γ over all V items of the catalogue, seen ones included:
+
+    ρ = cov(rank s, rank γ) / (sd(rank s) · sd(rank γ)),   equal values share the mean of their ranks
+
+    1: the order of the truth; −1: its reverse; 0 also where all scores, or all γ, are equal: that is no order.
+    """
+
+    name: ClassVar[str] = "RankCorrelation"
+    of_lists: ClassVar[bool] = False
+
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+        one_CV, other_CV = _centred_ranks(scores_CV), _centred_ranks(gamma_CV)
+        length_C = np.sqrt((one_CV**2).sum(axis=1) * (other_CV**2).sum(axis=1))
+        product_C = (one_CV * other_CV).sum(axis=1)
+        return np.asarray(np.divide(product_C, length_C, out=np.zeros(len(length_C)), where=length_C > 0))
+
+
+def _centred_ranks(value_CV: NDArray[Any]) -> Values:
+    """Rank from 1 less the mean rank; of equal values the mean of the ranks that they take up together."""
+    from scipy.stats import rankdata
+
+    centred_CV: Values = rankdata(value_CV, axis=1) - (value_CV.shape[1] + 1) / 2
+    return centred_CV
+
+
+@METRICS.register
+class Relevance(TruthMetric):
+    """The mean true relevance γ of a recommended list; an empty place counts 0:
+
+    Relevance@k = (1/k) Σ_{i in top_k(c)} γ_i
+    """
+
+    name: ClassVar[str] = "Relevance"
+
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+        gamma_CK = np.take_along_axis(gamma_CV, np.maximum(top_CK, 0), axis=1)
+        mean_C: Values = np.where(top_CK == NOBODY, 0.0, gamma_CK).mean(axis=1, dtype=np.float64)
+        return mean_C
+
+
+@METRICS.register
+class Regret(TruthMetric):
+    """The mean true relevance γ of the k best items less that of the recommended list, 0 for the best list there is:
+
+    Regret@k = (1/k) (Σ_{j ≤ k} γ_(j) − Σ_{i in top_k(c)} γ_i),   γ_(1) ≥ … ≥ γ_(V)
+    """
+
+    name: ClassVar[str] = "Regret"
+    higher_is_better: ClassVar[bool] = False
+
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+        k = min(top_CK.shape[1], gamma_CV.shape[1])
+        best_CK = np.partition(gamma_CV, gamma_CV.shape[1] - k, axis=1)[:, -k:]
+        ideal_C: Values = best_CK.sum(axis=1, dtype=np.float64) / top_CK.shape[1]
+        return ideal_C - Relevance()(gamma_CV, scores_CV, top_CK)
