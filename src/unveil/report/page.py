@@ -44,6 +44,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell | str]]
     sortable: bool = True
+    foot: str = ""  # what its marks mean
     kind: ClassVar[str] = "table"
 
 

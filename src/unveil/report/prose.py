@@ -1,0 +1,180 @@
+"""Prose of a report: Jinja templates with named blocks, filled by figures.
+
+What a sentence may say is decided by `{% if %}` on figures, and the text is edited as text. A template `NAME.md.j2`
+has blocks: `Prose.paragraphs("findings")` gives one of them as plain text, `Prose.sections("page", parts)` as parts of
+a page, where
+
+    ## A section                      a section of the page
+    A paragraph, over                 a paragraph: lines are joined
+    several lines.
+
+    > A remark.                       a remark that stands apart; `> Warning: …` asks for attention
+        a command                     four spaces: code
+    {{ show("means", "The caption") }}      a table or figure of the study by its name, with its caption; of a figure
+                                  also `title`, of a table `foot`, what its marks mean
+
+Unknown names are errors. Filters: see `FILTERS`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from unveil.experiment.names import against, listed, named
+from unveil.experiment.report import Block, Code, Figure, Note, Section, Table, Text
+from unveil.wording import quantity
+
+_MARK = "\ue000"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """0.123, with a true minus sign."""
+    return f"{value:z.{digits}f}".replace("-", "−")
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """+0.012 or −0.012."""
+    return f"{value:+z.{digits}f}".replace("-", "−")
+
+
+def percent(value: float, digits: int = 0) -> str:
+    """25% or −25%."""
+    return f"{value:z.{digits}%}".replace("-", "−")
+
+
+def interval(found: Any, digits: int = 3) -> str:
+    """[0.601, 0.613] of an estimate or a test; nothing where there is none."""
+    if found.low is None or found.high is None:
+        return ""
+    return f"[{number(found.low, digits)}, {number(found.high, digits)}]"
+
+
+def estimate(found: Any, digits: int = 3) -> str:
+    """0.607 [0.601, 0.613]."""
+    return f"{number(found.mean, digits)} {interval(found, digits)}".rstrip()
+
+
+def share(found: Any) -> str:
+    """25% [20%, 30%] of an estimated share."""
+    bounds = "" if found.low is None or found.high is None else f" [{percent(found.low)}, {percent(found.high)}]"
+    return f"{percent(found.mean)}{bounds}"
+
+
+def p_value(p: float) -> str:
+    """p = 0.012, or p < 0.001."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def test(found: Any) -> str:
+    """+0.012 [+0.003, +0.021], p = 0.010: a paired difference."""
+    return f"{signed(found.difference)} [{signed(found.low)}, {signed(found.high)}], {p_value(found.p)}"
+
+
+def join(items: Iterable[Any], word: str = "and") -> str:
+    """a, b and c."""
+    *first, last = [str(item) for item in items] or [""]
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "number": number,
+    "signed": signed,
+    "percent": percent,
+    "interval": interval,
+    "estimate": estimate,
+    "share": share,
+    "p_value": p_value,
+    "test": test,
+    "arm": named,
+    "arms": listed,
+    "against": against,
+    "quantity": quantity,
+    "series": join,
+    "g": lambda value: f"{value:g}",
+}
+
+
+@lru_cache
+def environment() -> Environment:
+    """All templates of reports; nothing is escaped, since Markdown and pages escape in their own ways."""
+    made = Environment(
+        loader=PackageLoader("unveil.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters.update(FILTERS)
+    return made
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Templates and the figures that fill them; a block is looked up in the first template that has it.
+
+    `{{ super() }}` in a block is the block of that name in the next template. A template is a file's name, or text.
+    """
+
+    templates: Sequence[str]
+    figures: Mapping[str, Any]
+
+    def paragraphs(self, block: str) -> list[str]:
+        """The paragraphs of a block, each on one line."""
+        text = self._rendered(block, lambda *_, **__: "")
+        return [" ".join(part.split()).removeprefix("> ") for part in _parts(text)]
+
+    def sections(self, block: str, parts: Mapping[str, Any], title: str = "") -> list[Section]:
+        """A block as sections of a page; what stands before the first heading has the title that is given."""
+        shown: list[Block] = []
+
+        def show(name: str, caption: str = "", title: str = "", foot: str = "") -> str:
+            first = len(shown)
+            shown.extend(_shown(parts[name], caption, title, foot))
+            return "".join(f"\n\n{_MARK}{place}\n\n" for place in range(first, len(shown)))
+
+        found: list[tuple[str, list[Block]]] = [(title, [])]
+        for part in _parts(self._rendered(block, show)):
+            if part.startswith("## "):
+                found.append((part[3:].strip(), []))
+            else:
+                found[-1][1].append(_block(part, shown))
+        return [Section(name, blocks) for name, blocks in found if blocks]
+
+    def _rendered(self, block: str, show: Callable[..., str]) -> str:
+        chain = [_template(name) for name in self.templates]
+        context = chain[0].new_context({**self.figures, "show": show})
+        for template in chain[1:]:
+            for name, render in template.blocks.items():
+                context.blocks.setdefault(name, []).append(render)
+        return "".join(context.blocks[block][0](context)) if block in context.blocks else ""
+
+
+def _template(name: str) -> Template:
+    return environment().from_string(name) if "\n" in name else environment().get_template(name)
+
+
+def _parts(text: str) -> list[str]:
+    """Headings, and what stands between blank lines."""
+    apart = re.sub(r"^(## .*)$", r"\n\n\1\n\n", text, flags=re.MULTILINE)
+    return [part.strip("\n") for part in re.split(r"\n\s*\n", apart) if part.strip()]
+
+
+def _block(part: str, shown: Sequence[Block]) -> Block:
+    text = " ".join(part.split())
+    if text.startswith(_MARK):
+        return shown[int(text.removeprefix(_MARK))]
+    if part.startswith("    "):
+        return Code("\n".join(line.removeprefix("    ") for line in part.split("\n")))
+    if text.startswith("> "):
+        warning = text.startswith("> Warning:")
+        return Note(text.removeprefix("> Warning:" if warning else "> ").strip(), warning)
+    return Text(text)
+
+
+def _shown(part: Block | Sequence[Block], caption: str, title: str, foot: str) -> list[Block]:
+    """A part of the page, or several, with the words that the template gives it."""
+    if isinstance(part, Table):
+        return [replace(part, caption=caption or part.caption, foot=foot or part.foot)]
+    if isinstance(part, Figure):
+        return [replace(part, caption=caption or part.caption, title=title or part.title)]
+    return list(part) if isinstance(part, Sequence) else [part]

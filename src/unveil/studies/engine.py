@@ -1,0 +1,273 @@
+"""One engine for every study: resume, locks, workers, progress, results, files and pages.
+
+A study is a frozen pydantic model, whose fields are what its cells depend on, and a few functions:
+
+    class Toy(Study):
+        name, title, template = "toy", "How high is it?", "toy.md.j2"
+        extent = Study.extent | {"levels"}     # fields that may grow later: no cell depends on them
+        seed: int = 0
+        replicates: int = 3
+        levels: tuple[float, ...] = (1.0, 2.0)
+
+        def cells(self):                       # every cell: its key (a file name) and its place
+            for replicate in range(self.replicates):
+                for level in self.levels:
+                    yield Cell(f"r{replicate}-l{level:g}", {"replicate": replicate, "level": level, "estimator": "a"})
+
+        def run_cell(self, cell, context):     # in any process, on any machine: depends on nothing but study and cell
+            return {"height": …}               # what JSON can hold; kept as cells/KEY.json
+
+        def rows(self, cell, record):          # the figures of a cell as rows of the long frame (see `results`)
+            yield {"metric": "height", "value": record["height"]}
+
+        def tables(self, answer): …            # {name: report.Table}, all optional; the template says where they stand
+        def figures(self, answer): …           # {name: report.Figure or Figures}
+        def findings(self, answer): …          # {name: figure}: into results.json, and to the template
+
+`run(Toy(), folder, Processes(2))` does what is left to do in the folder and gives an `Answer`; `write(answer, folder,
+command)` of `writer` writes results.parquet, results.csv, results.json, README.md, index.html, figures/ and about.json;
+`main` is both, and prints. `unveil.report.prose` says how a template is written; its blocks are `findings`, `tables`,
+`page` and `methods`, and it is filled with `study`, `answer`, `results` and everything in `findings`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from json import dumps
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from unveil.experiment.report import Block, KeyFigure, Table
+from unveil.locking import alone_in
+from unveil.runs.progress import Silent, Watcher
+from unveil.runs.workers import Engine, OnProgress
+from unveil.studies.cells import SECONDS, Store, run_cells
+from unveil.studies.results import Results, frame_of
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A piece of work: the name of its file, its place along the axes, about how long it takes, and what does it."""
+
+    key: str
+    at: Mapping[str, Any]
+    cost: float = 1.0
+    method: str = "run_cell"  # of the study: (cell, context) → what JSON can hold
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a cell has beside itself: the folder of the study, and whom to inform of the share that is done."""
+
+    folder: Path
+    on_progress: OnProgress = lambda share: None
+
+
+@dataclass(frozen=True)
+class Source:
+    """The data of a study, looked at once: their name, what identifies their content, and a description."""
+
+    name: str = ""
+    fingerprint: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A study that is being run: its store, its data, a folder to copy from, and the records that are there."""
+
+    study: "Study"
+    store: Store
+    source: Source
+    other: Path | None = None
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Of the study."""
+        return self.store.folder
+
+    def left(self, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells that are to be done; those that another folder has are copied first."""
+        if self.other is not None:
+            self.store.copy_from(self.other, self.study.copied_keys(cells))
+        return [cell for cell in cells if self.store.result(cell.key) is None]
+
+
+class Study(BaseModel):
+    """A question: what its cells depend on (the fields), its cells, and how their figures are shown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    template: ClassVar[str] = "study.md.j2"
+    #: Raised when the same fields no longer give the same cells.
+    format: ClassVar[int] = 1
+    #: Fields that no cell depends on: how many cells there are may change later.
+    extent: ClassVar[frozenset[str]] = frozenset({"worlds", "replicates", "severities", "estimators"})
+    #: Values of fields that older folders do not name.
+    defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def open_data(self) -> Source:
+        """The data, found and checked before any work is done."""
+        return Source()
+
+    def cells(self) -> Iterable[Cell]:
+        """All cells, in the order in which they are best done; dear ones first where that shortens the end."""
+        raise NotImplementedError
+
+    def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Do one cell, wherever that is."""
+        raise NotImplementedError
+
+    def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+        """The figures of a cell: metric and value, and of the measure and the unit what there is. See `results`.
+
+        The cell's place is added to each row.
+        """
+        return record["rows"]  # type: ignore[no-any-return]
+
+    def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
+        """What is done one after another: `what` the cells are, and the cells, the measured ones last.
+
+        After each stage its records are in `work.records`: later stages may depend on them. Cells of one key are one.
+        """
+        yield "cells", list(self.cells())
+
+    def identity(self, source: Source) -> dict[str, Any]:
+        """What the cells depend on: the fields but their extent, and the content of the data."""
+        fields = self.model_dump(mode="json", exclude=set(self.extent))
+        known = {name: value for name, value in fields.items() if value != self.defaults.get(name, ...)}
+        return {**known, "data": source.fingerprint} if source.fingerprint else known
+
+    def copied_keys(self, cells: Iterable[Cell]) -> Mapping[str, str]:
+        """Keys of cells here → their keys in a folder that `--from` copies from."""
+        return {cell.key: cell.key for cell in cells}
+
+    def copy_files(self, other: Path, folder: Path) -> None:
+        """Copy what the cells of another folder need beside their records."""
+
+    def tables(self, answer: "Answer") -> Mapping[str, Table]:
+        """Tables by the names under which the template shows them."""
+        return {}
+
+    def figures(self, answer: "Answer") -> Mapping[str, Block]:
+        """Plots by the names under which the template shows them."""
+        return {}
+
+    def findings(self, answer: "Answer") -> Mapping[str, Any]:
+        """Figures for results.json and for the template."""
+        return {}
+
+    def facts(self, answer: "Answer") -> Mapping[str, Any]:
+        """What the template needs beyond the findings, and results.json does not."""
+        return {}
+
+    def key_figures(self, answer: "Answer") -> Sequence[KeyFigure]:
+        """The numbers at the top of the page."""
+        return []
+
+    def csv(self, answer: "Answer") -> list[dict[str, Any]] | None:
+        """Rows of results.csv in the place of the means of all measures."""
+        return None
+
+    def announcement(self) -> str:
+        """One line before the work begins; empty for none."""
+        return ""
+
+    @property
+    def digest(self) -> str:
+        """A hash of the fields."""
+        return sha256(dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class StudyJob:
+    """A cell as a job: it is sent to other processes."""
+
+    study: Study
+    cell: Cell
+    folder: Path
+
+    @property
+    def key(self) -> str:
+        """The cell's."""
+        return self.cell.key
+
+    @property
+    def cost(self) -> float:
+        """The cell's."""
+        return self.cell.cost
+
+    def run(self, on_progress: OnProgress) -> Mapping[str, Any]:
+        """Do the cell."""
+        record: Mapping[str, Any] = getattr(self.study, self.cell.method)(self.cell, Context(self.folder, on_progress))
+        return record
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What came out, and what it was made from."""
+
+    study: Any  # a Study: its subclass knows its own fields
+    source: Source
+    cells: Sequence[Cell]  # the measured ones
+    records: Mapping[str, Mapping[str, Any]]  # of all cells, by key
+    seconds: float = 0.0  # of this run
+    made: int = 0  # cells made by this run
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        """The long frame."""
+        return frame_of(
+            {**cell.at, **row} for cell in self.cells for row in self.study.rows(cell, self.records[cell.key])
+        )
+
+    @cached_property
+    def results(self) -> Results:
+        """The figures."""
+        return Results.of(self.frame)
+
+    @property
+    def worker_seconds(self) -> float:
+        """Of all cells, whenever they were made."""
+        return float(sum(record[SECONDS] for record in self.records.values()))
+
+    def where(self, **at: Any) -> list[Mapping[str, Any]]:
+        """The records of the measured cells at a place, such as severity=1.0, estimator="itps"."""
+        return [self.records[cell.key] for cell in self.cells if at.items() <= cell.at.items()]
+
+
+def run(
+    study: Study,
+    folder: Path,
+    engine: Engine,
+    *,
+    watch: Watcher | None = None,
+    copy_from: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Answer:
+    """Do what is left to do in the folder, and give everything. A stopped run goes on where it was."""
+    begun, source = time.monotonic(), study.open_data()
+    identity = {"question": study.name, "format": study.format, "cells": study.identity(source)}
+    store = Store(folder, identity, study.defaults)
+    if copy_from is not None:
+        store.compatible(copy_from)  # an error before the folder is begun
+    store.open()
+    if announced := study.announcement():
+        say(announced)
+    work, cells, made = Work(study, store, source, copy_from), list[Cell](), 0
+    with alone_in(folder):
+        if copy_from is not None:
+            study.copy_files(copy_from, folder)
+        for what, stage in study.stages(work):
+            cells, made = list(stage), len({cell.key for cell in work.left(stage)})
+            jobs = [StudyJob(study, cell, folder) for cell in {cell.key: cell for cell in cells}.values()]
+            work.records.update(run_cells(jobs, store, engine, watch or Silent(), what=what))
+    return Answer(study, source, cells, work.records, time.monotonic() - begun, made)

@@ -1,0 +1,143 @@
+"""The paper's figures beside ours. All of them are in `paper.toml`."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+from unveil.errors import unknown
+from unveil.studies.results import Estimate, Measure, Results
+
+#: A figure of the paper is reproduced when ours is within this share of it.
+NEAR = 0.05
+
+
+@cache
+def paper() -> Mapping[str, Any]:
+    """The whole file."""
+    return tomllib.loads(files("unveil.studies").joinpath("paper.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Published:
+    """One table of the paper: its protocol, its metrics in their order, and a row for each estimator."""
+
+    evaluation: str
+    protocol: str
+    metrics: Sequence[str]
+    rows: Mapping[str, Sequence[float]]
+
+    @classmethod
+    def semisynthetic(cls, evaluation: str, severity: float = 1.0) -> "Published":
+        """The table of RQ1 or RQ3; empty at another severity than the paper's."""
+        found = paper()["semisynthetic"]
+        rows = found.get(evaluation, {}) if severity == found["severity"] else {}
+        return cls(evaluation, found["protocol"], found["metrics"], rows)
+
+    @classmethod
+    def real(cls, data: str | None) -> "Published":
+        """The table of RQ4 for a data set; empty for others than the paper's."""
+        found = paper()["real"]
+        rows = {} if data is None else found["data"][data]["figures"]
+        return cls("standard", found["protocol"], found["metrics"], rows)
+
+    @property
+    def measures(self) -> list[Measure]:
+        """The metrics of the table as measures."""
+        named = [metric.partition("@") for metric in self.metrics]
+        return [Measure(self.evaluation, self.protocol, name, int(k)) for name, _, k in named]
+
+    def figure(self, arm: str, measure: Measure) -> float | None:
+        """The paper's figure, where it has one."""
+        if measure not in self.measures or arm not in self.rows:
+            return None
+        return self.rows[arm][self.measures.index(measure)]
+
+    def order(self, measure: Measure, arms: Sequence[str]) -> list[str]:
+        """The paper's arms among ours, best first."""
+        place = self.metrics.index(measure.name)
+        return sorted((arm for arm in self.rows if arm in arms), key=lambda arm: -self.rows[arm][place])
+
+    def gap_closed(self, arm: str, measure: Measure) -> float | None:
+        """The share of the gap from naive to ideal that the paper's own figures give an arm."""
+        naive, ideal, own = (self.figure(name, measure) for name in ("naive", "ideal", arm))
+        if naive is None or ideal is None or own is None:
+            return None
+        return (own - naive) / (ideal - naive)
+
+    def compare(self, results: Results) -> list["Comparison"]:
+        """Every figure of the table that we have, arm by arm."""
+        return [
+            Comparison(arm, measure, results.estimate(arm, measure), figure)
+            for arm in results.trained
+            for measure in self.measures
+            if (figure := self.figure(arm, measure)) is not None and measure in results.measures
+        ]
+
+    def same_order(self, results: Results, measure: Measure) -> bool:
+        """Whether the means of the paper's arms stand in the paper's order, no two of them equal."""
+        means = [results.mean(arm, measure) for arm in self.order(measure, results.trained)]
+        return all(above > below for above, below in pairwise(means))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One of our figures and the paper's."""
+
+    arm: str
+    measure: Measure
+    ours: Estimate
+    paper: float
+
+    @property
+    def deviation(self) -> float:
+        """(ours − paper) / paper."""
+        return self.ours.mean / self.paper - 1
+
+    @property
+    def near(self) -> bool:
+        """Within 5% of the published figure."""
+        return abs(self.deviation) <= NEAR
+
+    @property
+    def covered(self) -> bool | None:
+        """Whether our interval holds the published figure; None where there is no interval."""
+        if self.ours.low is None or self.ours.high is None:
+            return None
+        return self.ours.low <= self.paper <= self.ours.high
+
+    def as_json(self) -> dict[str, Any]:
+        """For results.json."""
+        return {
+            "estimator": self.arm,
+            "metric": self.measure.metric,
+            "k": self.measure.k,
+            "mean": self.ours.mean,
+            "paper": self.paper,
+            "deviation": self.deviation,
+            "within_5_percent": self.near,
+            "interval_holds_paper": self.covered,
+        }
+
+
+def recognised(users: int, items: int, interactions: int) -> str | None:
+    """The data set of the paper that has exactly this many users, items and interactions."""
+    sizes = {name: tuple(each["size"]) for name, each in paper()["real"]["data"].items()}
+    return next((name for name, size in sizes.items() if size == (users, items, interactions)), None)
+
+
+def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
+    """The authors' settings of an estimator on a data set, by dotted names.
+
+    Under other presets than `paper` only the options of the estimator itself.
+    """
+    real = paper()["real"]
+    if data not in real["data"]:
+        raise unknown("data set with the authors' settings", data, real["data"])
+    own = dict(zip(real["settings"], real["data"][data]["tuned"].get(estimator, ()), strict=False))
+    if preset == "paper":
+        return {"model.length": real["data"][data]["length"], **own}
+    return {name: value for name, value in own.items() if name.startswith("estimator.")}

@@ -1,0 +1,326 @@
+"""Results of a study in one tidy long frame: means, intervals, paired tests and shares of a gap.
+
+The frame has a row for each condition (severity, …), arm, unit and measure: `world`, `replicate` and, where there is
+only one of each, `user` are the unit; `evaluation`, `protocol`, `metric`, `k` are the measure; `value` is the figure.
+Every other column but `estimator` is a condition. Shapes: N units, W worlds, R replicates.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unveil.evaluation.stats import Paired, holm, paired, ratio_interval
+
+Floats = NDArray[np.float64]
+Units = Literal["worlds", "replicates", "users"]
+#: What the targets of an evaluation are: the item of highest γ, or the item of the interaction that was held out.
+TRUE, STANDARD = "true relevance", "standard"
+#: The two ends of a gap: the loss that takes every interaction at face value, and the one that knows the relevance.
+BASE, BOUND = "naive", "ideal"
+#: Arms without training: what a model must beat.
+BASELINES = ("random", "popularity")
+#: Below this a p-value is called significant.
+ALPHA = 0.05
+
+UNIT = ("world", "replicate", "user")
+MEASURE = ("evaluation", "protocol", "metric", "k")
+#: The columns that every frame has, and their types.
+SCHEMA = {
+    "estimator": pl.String,
+    "world": pl.Int64,
+    "replicate": pl.Int64,
+    "user": pl.Int64,
+    "evaluation": pl.String,
+    "protocol": pl.String,
+    "metric": pl.String,
+    "k": pl.Int64,
+    "value": pl.Float64,
+}
+
+
+class Measure(NamedTuple):
+    """What is measured: what the targets are, what they are ranked against, and the metric of their ranks."""
+
+    evaluation: str
+    protocol: str
+    metric: str
+    k: int = 0
+
+    @property
+    def name(self) -> str:
+        """NDCG@10, or the metric alone where it has no cut-off."""
+        return f"{self.metric}@{self.k}" if self.k else self.metric
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over n units and its 95% interval; None where there is no interval."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """An arm, the next best after it, and the paired test of the two. The last arm has nobody below it.
+
+    Arms whose figures are the same in every unit share a place: below each is whoever is below them all.
+    """
+
+    arm: str
+    below: str | None
+    test: Paired | None  # its p is corrected
+
+    @property
+    def significant(self) -> bool:
+        """The paper's asterisk: higher than the next best, p < 0.05 after correction."""
+        return self.test is not None and self.test.difference > 0 and self.test.p < ALPHA
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The trained arms under one measure, best first, each tested against the next."""
+
+    measure: Measure
+    steps: Sequence[Step]
+
+    @property
+    def order(self) -> list[str]:
+        """The names, best first."""
+        return [step.arm for step in self.steps]
+
+    def significant(self, arm: str) -> bool:
+        """Whether an arm is significantly above the next best."""
+        return any(step.significant for step in self.steps if step.arm == arm)
+
+
+Point = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The figures of a study. Every arm has every world and replicate.
+
+    The units are what was drawn anew: with one world its replicates; with several the worlds, each with the mean of
+    its replicates, so that an interval holds the variance of both (a balanced two-stage design: the means of the
+    clusters are the sample). With one world and one replicate they are the users, which says nothing of another
+    draw or training.
+    """
+
+    values: Mapping[Point, Mapping[tuple[str, Measure], Floats]]  # by condition; units in the order world, replicate
+    worlds: int
+    replicates: int
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> Self:
+        """From the long frame; conditions, arms and measures keep the order in which they come."""
+        conditions = [name for name in frame.columns if name not in SCHEMA]
+        keys = [*conditions, "estimator", *MEASURE]
+        values: dict[Point, dict[tuple[str, Measure], Floats]] = {}
+        for key, part in frame.group_by(keys, maintain_order=True):
+            *at, arm, evaluation, protocol, metric, k = key
+            point = tuple(zip(conditions, at, strict=True))
+            measured = values.setdefault(point, {})
+            measured[str(arm), Measure(str(evaluation), str(protocol), str(metric), int(str(k)))] = part.sort(
+                "world", "replicate", "user", maintain_order=True
+            )["value"].to_numpy()
+        return cls(values, frame["world"].n_unique(), frame["replicate"].n_unique())
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The conditions, such as {"severity": 1.0}."""
+        return [dict(point) for point in self.values]
+
+    def along(self, name: str) -> list[Any]:
+        """The values of one condition, such as all severities."""
+        return list(dict.fromkeys(point[name] for point in self.points))
+
+    def at(self, **condition: Any) -> Self:
+        """The results under a condition alone."""
+        found = {p: values for p, values in self.values.items() if condition.items() <= dict(p).items()}
+        if not found:
+            raise KeyError(f"no results at {condition}")
+        return replace(self, values=found)
+
+    @cached_property
+    def arms(self) -> list[str]:
+        """All arms."""
+        return list(dict.fromkeys(arm for values in self.values.values() for arm, _ in values))
+
+    @property
+    def trained(self) -> list[str]:
+        """The arms that were trained."""
+        return [arm for arm in self.arms if arm not in BASELINES]
+
+    @property
+    def candidates(self) -> list[str]:
+        """The trained arms that need no ground truth and are not the baseline loss."""
+        return [arm for arm in self.trained if arm not in (BASE, BOUND)]
+
+    @property
+    def units(self) -> Units:
+        """What means, intervals and tests are over."""
+        return "worlds" if self.worlds > 1 else "replicates" if self.replicates > 1 else "users"
+
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """All measures of the first arm."""
+        return [measure for arm, measure in next(iter(self.values.values())) if arm == self.arms[0]]
+
+    @property
+    def ranked(self) -> list[Measure]:
+        """The measures of the targets' ranks."""
+        return [measure for measure in self.measures if measure.protocol.partition("-")[0] in PROTOCOLS]
+
+    @cached_property
+    def protocols(self) -> list[str]:
+        """What targets are ranked against: full, uniform-N, popular-N."""
+        return list(dict.fromkeys(measure.protocol for measure in self.ranked))
+
+    def protocol(self, kind: str) -> str:
+        """The protocol of a kind, uniform or popular, with its number of negatives."""
+        return next(name for name in self.protocols if name.startswith(f"{kind}-"))
+
+    @property
+    def _only(self) -> Mapping[tuple[str, Measure], Floats]:
+        """The values of the only condition there is."""
+        (values,) = self.values.values()
+        return values
+
+    def sample(self, arm: str, measure: Measure) -> Floats:
+        """value_N of the units."""
+        value_N = self._only[arm, measure]
+        return value_N.reshape(self.worlds, self.replicates).mean(axis=1) if self.worlds > 1 else value_N
+
+    def by_replicate(self, arm: str, measure: Measure) -> Floats:
+        """value_WR of every world and replicate."""
+        value_N = self._only[arm, measure]
+        return (value_N.mean(keepdims=True) if self.units == "users" else value_N).reshape(self.worlds, self.replicates)
+
+    def estimate(self, arm: str, measure: Measure, level: float = 0.95) -> Estimate:
+        """Mean over the units and the interval of Student's t; no interval where there is but one unit."""
+        found = paired(value := self.sample(arm, measure), np.zeros(len(value)), level=level)
+        if len(value) < 2:
+            return Estimate(found.difference, None, None, 1)
+        return Estimate(found.difference, float(found.low), float(found.high), found.n)
+
+    def mean(self, arm: str, measure: Measure) -> float:
+        """The mean alone."""
+        return self.estimate(arm, measure).mean
+
+    def order(self, measure: Measure) -> list[str]:
+        """The trained arms, best mean first."""
+        return sorted(self.trained, key=lambda arm: -self.mean(arm, measure))
+
+    def difference(self, one: str, other: str, measure: Measure) -> Paired:
+        """How much higher one arm is than another, unit by unit; the p-value is not corrected."""
+        return paired(self.sample(one, measure), self.sample(other, measure))
+
+    def against(self, measure: Measure, base: str = BASE) -> dict[str, Paired]:
+        """Every other trained arm less the base; p-values after Holm's correction over the arms."""
+        if base not in self.trained:
+            return {}
+        others = [arm for arm in self.trained if arm != base]
+        return dict(zip(others, corrected([self.difference(arm, base, measure) for arm in others]), strict=True))
+
+    def rankings(self, measures: Sequence[Measure]) -> list[Ranking]:
+        """Each arm against the next best under each measure; Holm's correction is over all neighbours in all."""
+        orders = [self.order(measure) for measure in measures]
+        pairs = [(measure, *pair) for measure, order in zip(measures, orders, strict=True) for pair in pairwise(order)]
+        tests = corrected([self.difference(arm, below, measure) for measure, arm, below in pairs])
+        step = {(m, arm): Step(arm, below, test) for (m, arm, below), test in zip(pairs, tests, strict=True)}
+        return [
+            Ranking(
+                measure, self._with_ties(measure, [step.get((measure, arm), Step(arm, None, None)) for arm in order])
+            )
+            for measure, order in zip(measures, orders, strict=True)
+        ]
+
+    def _with_ties(self, measure: Measure, every: Sequence[Step]) -> list[Step]:
+        """An arm that is the same as the next in every unit has the step of that one."""
+        steps: list[Step] = []
+        for step in reversed(every):
+            tied = step.below is not None and np.array_equal(
+                self.sample(step.arm, measure), self.sample(step.below, measure)
+            )
+            steps.append(replace(steps[-1], arm=step.arm) if tied else step)
+        return steps[::-1]
+
+    def gap_closed(self, arm: str, measure: Measure) -> Estimate | None:
+        """Σ (arm − naive) / Σ (ideal − naive) over all conditions, with Fieller's interval.
+
+        None without a gap or its two ends; no interval where there are no units to pair: users of several conditions.
+        """
+        if not {BASE, BOUND} <= set(self.arms):
+            return None
+        base_N, bound_N, own_N = (self._sum(each, measure) for each in (BASE, BOUND, arm))
+        return gap_share(own_N - base_N, bound_N - base_N)
+
+    def gap_by_world(self, arm: str, measure: Measure) -> list[Estimate | None]:
+        """The share in each world alone, with Fieller's interval over its replicates; None where there is no gap."""
+        base_WR, bound_WR, own_WR = (self.by_replicate(each, measure) for each in (BASE, BOUND, arm))
+        return [gap_share(*pair) for pair in zip(own_WR - base_WR, bound_WR - base_WR, strict=True)]
+
+    def _sum(self, arm: str, measure: Measure) -> Floats:
+        """Σ over the conditions, unit by unit. Users of two conditions are no pairs: a log may have lost some."""
+        every = [self.at(**point).sample(arm, measure) for point in self.points]
+        if self.units == "users" and len(every) > 1:
+            every = [value_C.mean(keepdims=True) for value_C in every]
+        return np.asarray(np.sum(every, axis=0))
+
+
+#: The protocols by which targets are ranked; other measures are of the recommendations themselves.
+PROTOCOLS = ("full", "uniform", "popular")
+
+
+def gap_share(own_N: Floats, gap_N: Floats) -> Estimate | None:
+    """mean(own) / mean(gap) with Fieller's interval; None where the gap is not above 0."""
+    gap = float(np.mean(gap_N))
+    if not gap > 0:
+        return None
+    low, high = ratio_interval(own_N, gap_N) or (None, None)
+    return Estimate(float(np.mean(own_N)) / gap, low, high, len(own_N))
+
+
+def corrected(tests: Iterable[Paired]) -> list[Paired]:
+    """The tests with their p-values after Holm's correction over all of them."""
+    found = list(tests)
+    return [replace(test, p=p) for test, p in zip(found, holm(np.array([t.p for t in found])).tolist(), strict=True)]
+
+
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows as the long frame; missing columns of the unit and the measure are filled in."""
+    defaults = {"estimator": "", "world": 0, "replicate": 0, "user": None, "evaluation": "", "protocol": "", "k": 0}
+    whole = [{**defaults, **row} for row in rows]
+    columns = {name: [row[name] for row in whole] for name in (whole[0] if whole else SCHEMA)}
+    frame = pl.DataFrame(columns, schema_overrides=SCHEMA)
+    conditions = [name for name in frame.columns if name not in SCHEMA]
+    return frame.select([*conditions, *SCHEMA])
+
+
+def means(results: Results, measures: Iterable[Measure] | None = None) -> Iterator[dict[str, Any]]:
+    """A row for each condition, arm and measure: mean, low, high and the number of worlds and replicates."""
+    chosen = list(results.measures if measures is None else measures)
+    for point in results.points:
+        here = results.at(**point)
+        for arm in results.arms:
+            for measure in chosen:
+                found = here.estimate(arm, measure)
+                yield {
+                    **point,
+                    "estimator": arm,
+                    **measure._asdict(),
+                    "mean": found.mean,
+                    "low": found.low,
+                    "high": found.high,
+                    "replicates": results.replicates,
+                    "worlds": results.worlds,
+                }
