@@ -24,8 +24,8 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from unveil.experiment.names import against, listed, named
-from unveil.experiment.report import Block, Code, Figure, Note, Section, Table, Text
+from unveil.report.names import against, listed, named
+from unveil.report.page import Block, Code, Figure, Note, Section, Table, Text
 from unveil.wording import quantity
 
 _MARK = "\ue000"

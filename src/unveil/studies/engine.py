@@ -42,8 +42,8 @@ from typing import Any, ClassVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from unveil.experiment.report import Block, KeyFigure, Table
 from unveil.locking import alone_in
+from unveil.report.page import Block, KeyFigure, Table
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine, OnProgress
 from unveil.studies.cells import SECONDS, Store, run_cells

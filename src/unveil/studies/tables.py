@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from unveil.evaluation.stats import Paired
-from unveil.experiment.lines import Line, Scale, lines
-from unveil.experiment.names import COLOURS, named
-from unveil.experiment.report import Cell, Column, Figure, Table
+from unveil.report.names import COLOURS, named
+from unveil.report.page import Cell, Column, Figure, Table
+from unveil.report.plots import Line, Scale, lines
 from unveil.report.prose import estimate, interval, number, p_value, percent, share, signed
 from unveil.studies.paper import Comparison, Published
 from unveil.studies.results import Estimate, Measure, Ranking, Results
