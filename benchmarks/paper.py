@@ -29,9 +29,9 @@ from unveil.data.splits import leave_one_out
 from unveil.estimators.itps import ITPS
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.propensity.popularity import TemporalPopularity
-from unveil.training.config import TrainerConfig
 from unveil.training.device import seed_epoch
 from unveil.training.learner import Learner
+from unveil.training.recipe import TrainerConfig
 
 #: The settings of the authors for ITPS on ml-1m.
 CONFIG = BERT4RecConfig(width=64, blocks=1, heads=1, length=100, dropout=0.1, head="untied")

@@ -30,10 +30,10 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.estimators.naive import Naive
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
-from unveil.training.config import TrainerConfig
 from unveil.training.device import seed_epoch
 from unveil.training.learner import Learner, Tally
 from unveil.training.progress import Silent
+from unveil.training.recipe import TrainerConfig
 
 CONFIG = BERT4RecConfig(width=64, blocks=2, heads=2, length=100, dropout=0.1)
 TRAINING = TrainerConfig(lr=1e-3, clip=None)

@@ -20,9 +20,8 @@ from unveil.experiment.tune.run import Crew, Where, tune
 from unveil.experiment.tune.subjects.training import Training
 from unveil.runs.train import run
 from unveil.runs.workers import Begun, Done, Event, Inline, Job
-from unveil.training.distributed.team import WorkerLostError
-from unveil.training.history import Epoch
-from unveil.training.progress import Best
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.process_group import WorkerLostError
 from unveil.training.progress import Plan as Ahead
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")

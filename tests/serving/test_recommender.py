@@ -17,8 +17,8 @@ from unveil.errors import UnveilError, UnveilWarning
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Silent
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Silent
 
 
 @dataclass(frozen=True)

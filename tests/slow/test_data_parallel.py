@@ -20,9 +20,8 @@ from tests.training.distributed.battery import STILL
 from tests.training.distributed.uneven import weights
 from unveil.runs.train import run
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed.crew import cores, crew
-from unveil.training.distributed.join import Crew, Place, joined
-from unveil.training.distributed.team import SOLO
+from unveil.training.distributed import Crew, Place, cores, crew, joined
+from unveil.training.process_group import SOLO
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(cores() < 2, reason="needs two cores")]
 

@@ -17,8 +17,8 @@ from unveil.data.sequences import Sequences
 from unveil.estimators.naive import Naive
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
-from unveil.training.config import TrainerConfig
 from unveil.training.progress import Silent, Watcher
+from unveil.training.recipe import TrainerConfig
 from unveil.training.trainer import Fitted, Keep, Stopped, Trainer
 
 V, LENGTH = 12, 8

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unveil.training.adamw import EPSILON, AdamW
+from unveil.training.learner import EPSILON, AdamW
 
 SHAPES = [(5, 3), (4,), (2, 3, 2), ()]
 

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from unveil.training import heap
-from unveil.training.heap import Tidying, resident
+from unveil.training import learner
+from unveil.training.learner import Tidying, resident
 
 #: Every other of many small pieces is freed, so that none of the memory between them is at the heap's end.
 FRAGMENTS = """
 import json
-from unveil.training.heap import give_back, resident
+from unveil.training.learner import give_back, resident
 pieces = [bytearray(100_000) for _ in range(2000)]
 del pieces[::2]
 before = resident()
@@ -53,5 +53,5 @@ def test_what_is_resident_is_what_the_system_says() -> None:
 
 
 def test_another_allocator_is_left_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heap, "_trim", lambda: None)
-    assert not heap.give_back()
+    monkeypatch.setattr(learner, "_trim", lambda: None)
+    assert not learner.give_back()

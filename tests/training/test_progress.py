@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Lines, Live, Plan, watcher
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Lines, Live, Plan, watcher
 
 FIRST = Epoch(4, 7.25, 1e-3, 100, 1.5, None)
 SECOND = Epoch(5, 6.5, 1e-3, 100, 1.5, {"NDCG@10": 0.125, "MRR": 0.1})

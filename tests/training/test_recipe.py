@@ -4,8 +4,7 @@ import pytest
 
 from unveil.errors import UnveilError
 from unveil.settings import plain
-from unveil.training.presets import PRESETS
-from unveil.training.recipe import Recipe, preset
+from unveil.training.recipe import PRESETS, Recipe, preset
 
 
 @pytest.mark.parametrize("name", list(PRESETS))

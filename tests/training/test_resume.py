@@ -13,10 +13,9 @@ import torch
 
 from tests.training.cyclic import MODEL, TRAINING, Trained, train
 from unveil.errors import UnveilError
-from unveil.training.checkpoint import Checkpoint
-from unveil.training.config import TrainerConfig
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Silent
+from unveil.training.checkpoint import Best, Checkpoint, Epoch
+from unveil.training.progress import Silent
+from unveil.training.recipe import TrainerConfig
 from unveil.training.trainer import Keep, Stopped, fitted_in
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.training.config import SCHEDULES, TrainerConfig
-from unveil.training.schedule import learning_rate
+from unveil.training.learner import learning_rate
+from unveil.training.recipe import SCHEDULES, TrainerConfig
 
 PER_EPOCH = 4
 BASE = TrainerConfig(epochs=10, lr=1.0)

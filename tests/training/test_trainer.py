@@ -16,10 +16,10 @@ from unveil.estimators.base import Need, Signal
 from unveil.estimators.naive import Naive
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec
-from unveil.training.config import TrainerConfig
+from unveil.training.checkpoint import Best, Epoch
 from unveil.training.device import pick_device
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Plan, Silent
+from unveil.training.progress import Plan, Silent
+from unveil.training.recipe import TrainerConfig
 from unveil.training.trainer import Fitted, Trainer
 
 

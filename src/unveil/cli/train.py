@@ -76,8 +76,8 @@ def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start
     """The run, by workers of this machine or in the place that torchrun gave; None to those who do not lead."""
     from unveil.runs.parallel import run_rank
     from unveil.signals import sigterm_interrupts
-    from unveil.training.distributed.join import Place
-    from unveil.training.distributed.team import WorkerLostError
+    from unveil.training.distributed import Place
+    from unveil.training.process_group import WorkerLostError
     from unveil.training.progress import watcher
 
     place = Place.of_environment()

@@ -34,8 +34,8 @@ from unveil.files import refuse_occupied, write_whole
 from unveil.runs.config import Experiment
 from unveil.serving.folder import MANIFEST
 from unveil.settings import built, plain
-from unveil.training.config import WHEREABOUTS
-from unveil.training.identity import refuse_other_run
+from unveil.training.checkpoint import refuse_other_run
+from unveil.training.recipe import WHEREABOUTS
 
 CONFIG, ABOUT, SPLIT, NEGATIVES, CARD = (
     "config.json",

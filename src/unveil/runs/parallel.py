@@ -13,8 +13,7 @@ from unveil.runs.config import Experiment
 from unveil.runs.on_ray import joined as ray_cluster
 from unveil.runs.on_ray import ray
 from unveil.runs.train import Run, follow, run
-from unveil.training.distributed.crew import cores, crew, refuse_too_many
-from unveil.training.distributed.join import Crew, Place, joined
+from unveil.training.distributed import Crew, Place, cores, crew, joined, refuse_too_many
 from unveil.training.progress import Watcher
 from unveil.wording import quantity
 

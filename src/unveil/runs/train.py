@@ -39,8 +39,8 @@ from unveil.serving import folder as model_folder
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
-from unveil.training.distributed.team import SOLO, Team
 from unveil.training.fit import Ready, prepare, validation_of
+from unveil.training.process_group import SOLO, Team
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, fitted_in
 

@@ -18,7 +18,7 @@ from unveil.errors import UnveilError
 from unveil.files import write_whole
 from unveil.runs.progress import Watcher
 from unveil.runs.workers import Done, Engine, Failed, Job
-from unveil.training.identity import differences
+from unveil.training.checkpoint import differences
 
 ABOUT = "run.json"
 #: In every result that is kept: how long it took.

@@ -1,14 +1,12 @@
-"""One file that is whole or not there: tensors, a JSON state in the header, and a digest of both.
-
-A single rename puts it in place: no moment of a run leaves the weights of one epoch beside the optimiser of another.
-"""
+"""Checkpoints: the state of a run between two epochs as one file, and the file of epochs beside it."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,7 +14,105 @@ from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from unveil.errors import UnveilError
-from unveil.files import write_whole
+from unveil.files import explained, write_whole
+from unveil.models.base import Backbone
+
+if TYPE_CHECKING:
+    from unveil.training.learner import AdamW
+
+
+def settings(thing: object) -> dict[str, Any]:
+    """The numbers, words and choices of a dataclass, by field name; data and parts of other kinds are left out."""
+    if not is_dataclass(thing):
+        return {}
+    named = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return {name: _plain(value) for name, value in named.items() if isinstance(value, _SIMPLE)}
+
+
+_SIMPLE = (bool, int, float, str, tuple, type(None))
+
+
+def _plain(value: object) -> object:
+    """As JSON has it: it knows no infinity, which a clip may well be."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def refuse_other_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
+    """Compare two identities, and name the first thing that differs."""
+    for name, before, after in differences(saved, now):
+        raise UnveilError(
+            f"the run began with {name} = {before}, and now it is {after}",
+            where=where,
+            hint="Resume with the settings the run began with, or start another run.",
+        )
+
+
+def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """What differs between two identities: its dotted name, what it was and what it is, in the order of names."""
+    before, after = dict(_flat(saved)), dict(_flat(now))
+    return [
+        (name, _shown(before.get(name)), _shown(after.get(name)))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _flat(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in nested.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One line of the file of epochs."""
+
+    epoch: int  # counted from 1
+    loss: float  # mean risk over the epoch's slots, as the estimator weighs them
+    lr: float  # of the last step
+    slots: int
+    seconds: float  # of training, validation apart
+    validation: Mapping[str, float] | None  # None where the epoch was not validated
+
+    def line(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best validation so far."""
+
+    epoch: int
+    value: float
+
+
+def append(path: Path, epoch: Epoch) -> None:
+    """Add a line. A line cut off by a kill is mended by `rewrite` on resumption."""
+    with explained(path), path.open("a", encoding="utf-8") as file:
+        file.write(epoch.line())
+
+
+def read(path: Path) -> list[Epoch]:
+    """The epochs of a run that is over."""
+    try:
+        return [Epoch(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
+
+
+def rewrite(path: Path, epochs: Sequence[Epoch]) -> None:
+    """Set the file to these epochs: lines written after the checkpoint that a run resumes from go."""
+    write_whole(path, "".join(epoch.line() for epoch in epochs))
+
 
 #: Raised when the meaning of what is stored changes.
 FORMAT = 1
@@ -79,3 +175,56 @@ def _digest(tensors: Mapping[str, Tensor], state: str) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+@dataclass
+class TrainingState:
+    """Epochs done, the best of them with its weights, and the validations since."""
+
+    epochs: list[Epoch] = field(default_factory=list)
+    best: Best | None = None
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    waited: int = 0
+
+    @property
+    def done(self) -> int:
+        """Epochs done."""
+        return len(self.epochs)
+
+    def validated(self, value: float, model: Backbone) -> None:
+        """Keep the weights where validation improved; a tie does not count as better."""
+        if self.best is not None and not value > self.best.value:
+            self.waited += 1
+            return
+        self.best, self.waited = Best(self.done + 1, value), 0
+        self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+
+
+def checkpoint_of(state: TrainingState, model: Backbone, optimiser: "AdamW", identity: Mapping[str, Any]) -> Checkpoint:
+    """Weights, optimiser and best weights under their names; the rest as JSON."""
+    tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+    tensors |= {f"best/{name}": tensor for name, tensor in state.best_weights.items()}
+    for name, parameter in model.named_parameters():
+        tensors |= {f"optimiser/{name}/{key}": value for key, value in optimiser.state[parameter].items()}
+    told = {
+        "epochs": [asdict(epoch) for epoch in state.epochs],
+        "best": None if state.best is None else asdict(state.best),
+        "waited": state.waited,
+        "identity": identity,
+    }
+    return Checkpoint(tensors, told)
+
+
+def restored(checkpoint: Checkpoint, model: Backbone, optimiser: "AdamW") -> TrainingState:
+    """Set model and optimiser as they were, and give back the rest."""
+    model.load_state_dict(checkpoint.part("model"))
+    for name, parameter in model.named_parameters():
+        saved = checkpoint.part(f"optimiser/{name}")
+        optimiser.state[parameter] = {key: value.to(parameter.device) for key, value in saved.items()}
+    told = checkpoint.state
+    return TrainingState(
+        epochs=[Epoch(**epoch) for epoch in told["epochs"]],
+        best=None if told["best"] is None else Best(**told["best"]),
+        best_weights=checkpoint.part("best"),
+        waited=told["waited"],
+    )

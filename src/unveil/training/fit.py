@@ -25,7 +25,7 @@ from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.settings import plain
 from unveil.training.device import pick_device
-from unveil.training.distributed.team import SOLO, Team
+from unveil.training.process_group import SOLO, Team
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe, named
 from unveil.training.trainer import Fitted, Keep, Trainer

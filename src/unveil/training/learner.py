@@ -3,25 +3,171 @@
 Shapes: B batch, L length, D width, M masked slots, V items.
 """
 
+import ctypes
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from mmap import PAGESIZE
+from pathlib import Path
 from typing import Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unveil.data.batches import Batch
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Signal, cloze_risk
 from unveil.models.base import Backbone
-from unveil.training.adamw import AdamW
-from unveil.training.config import TrainerConfig
-from unveil.training.distributed.team import SOLO, Team
-from unveil.training.heap import Tidying
+from unveil.training.process_group import SOLO, Team
 from unveil.training.progress import Watcher
-from unveil.training.schedule import learning_rate
+from unveil.training.recipe import TrainerConfig
+
+
+def learning_rate(config: TrainerConfig, step: int, steps_per_epoch: int) -> float:
+    """The rate of step 0, 1, …: a linear rise during `warmup` epochs times the decay of `schedule`.
+
+    linear: 1 → 0 from the end of the warm-up to the end of the run; cosine: (1 + cos π·progress)/2 over the same;
+    step: × `step_factor` once `step_epoch` epochs are over.
+    """
+    epochs_done = step / steps_per_epoch
+    rise = min(1.0, (step + 1) / (config.warmup * steps_per_epoch)) if config.warmup > 0 else 1.0
+    return config.lr * rise * _decay(config, epochs_done)
+
+
+def _decay(config: TrainerConfig, epochs_done: float) -> float:
+    progress = max(0.0, epochs_done - config.warmup) / max(config.epochs - config.warmup, 1e-9)
+    match config.schedule:
+        case "linear":
+            return max(0.0, 1 - progress)
+        case "cosine":
+            return (1 + math.cos(math.pi * min(1.0, progress))) / 2
+        case "step":
+            return config.step_factor if epochs_done >= config.step_epoch else 1.0
+        case "constant":
+            return 1.0
+
+
+#: What keeps a quotient finite: torch's and the paper's usual value.
+EPSILON = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class AdamW:
+    """m ← β₁m + (1 − β₁)g,  v ← β₂v + (1 − β₂)g²,  p ← (1 − ηλ)p − η · m̂ / (√v̂ + ε).
+
+    Matrices decay (λ); biases and norms never do. `state` holds m, v and the count of steps of each parameter that has
+    had a gradient, under the names torch gives them. Decoupled decay: Loshchilov and Hutter, ICLR 2019.
+    """
+
+    parameters: Sequence[Tensor]
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+    state: defaultdict[Tensor, dict[str, Tensor]] = field(default_factory=lambda: defaultdict(dict))
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def step(self, lr: float) -> None:
+        """One step at the rate η, with the gradients there are."""
+        moved = [parameter for parameter in self.parameters if parameter.grad is not None]
+        self._step([parameter for parameter in moved if parameter.ndim > 1], lr, self.weight_decay)
+        self._step([parameter for parameter in moved if parameter.ndim <= 1], lr, 0.0)
+
+    @torch.no_grad()
+    def _step(self, parameters: list[Tensor], lr: float, decay: float) -> None:
+        if not parameters:
+            return
+        for parameter in parameters:
+            self.state[parameter] = self.state[parameter] or _fresh(parameter)
+        mean, square, count = (self._all(parameters, name) for name in ("exp_avg", "exp_avg_sq", "step"))
+        torch._foreach_add_(count, 1)
+        torch._fused_adamw_(
+            parameters,
+            [parameter.grad for parameter in parameters if parameter.grad is not None],
+            mean,
+            square,
+            [],
+            count,
+            lr=lr,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=decay,
+            eps=EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def _all(self, parameters: Iterable[Tensor], name: str) -> list[Tensor]:
+        return [self.state[parameter][name] for parameter in parameters]
+
+
+def _fresh(parameter: Tensor) -> dict[str, Tensor]:
+    return {
+        "exp_avg": torch.zeros_like(parameter),
+        "exp_avg_sq": torch.zeros_like(parameter),
+        "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+    }
+
+
+#: Bytes that may come together. What is given back has to be had again, a second or two for a gigabyte: not too often.
+SPARE = 2**30
+#: Seconds between two looks.
+EVERY = 1.0
+_OWN = Path("/proc/self/statm")
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory; 0 where the system does not tell."""
+    try:
+        return int(_OWN.read_text().split()[1]) * PAGESIZE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+@dataclass
+class Tidying:
+    """Asked after every step, it gives memory back when more than `SPARE` has come on top of what a step needs."""
+
+    measure: Callable[[], int] = resident
+    clock: Callable[[], float] = time.monotonic
+    looked: float = field(default=float("-inf"), init=False)
+    needed: int | None = field(default=None, init=False)
+
+    def after_step(self) -> bool:
+        """Whether it did."""
+        now = self.clock()
+        if now - self.looked < EVERY:
+            return False
+        self.looked, held = now, self.measure()
+        if self.needed is None or held < self.needed:
+            self.needed = held
+        if held <= self.needed + SPARE:
+            return False
+        give_back()
+        self.needed = None  # what the next step has touched again
+        return True
+
+
+def give_back() -> bool:
+    """Whether there was anything to give; an allocator other than glibc's is left to itself."""
+    trim = _trim()
+    return trim is not None and bool(trim(0))
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # not glibc; TypeError: Windows
+        return None
+    trim.argtypes, trim.restype = [ctypes.c_size_t], ctypes.c_int
+    found: Callable[[int], int] = trim
+    return found
 
 
 class Task(Protocol):

@@ -6,7 +6,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from unveil.training.history import Epoch
+from unveil.training.checkpoint import Best, Epoch
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,6 @@ class Plan:
     batches: int
     done: int
     monitor: str
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best validation so far."""
-
-    epoch: int
-    value: float
 
 
 class Watcher(Protocol):

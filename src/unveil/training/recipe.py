@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
+from math import inf
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from unveil.errors import unknown
+from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.build import refuse_options as refuse_estimator
 from unveil.estimators.clips import settled
@@ -17,8 +18,131 @@ from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import refuse_options as refuse_propensity
 from unveil.settings import changed, flattened, plain
-from unveil.training.config import TrainerConfig
-from unveil.training.presets import OF_NETWORK, PRESETS
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """Length, optimiser, schedule and patience of a training run."""
+
+    epochs: int = 100
+    lr: float = 1e-3
+    weight_decay: float = 0.0  # of matrices only: biases and norms never decay
+    betas: tuple[float, float] = (0.9, 0.999)
+    warmup: float = 0.0  # epochs in which the learning rate rises from 0
+    schedule: Literal["constant", "linear", "cosine", "step"] = "constant"
+    step_epoch: int = 50  # "step": the last epoch at the full rate …
+    step_factor: float = 0.1  # … and what it is multiplied with afterwards
+    clip: float | None = 5.0  # largest norm of a gradient; None: any
+    validate_every: int = 1  # epochs
+    patience: int | None = None  # validations without improvement before stopping; None: never
+    monitor: str = "NDCG@10"
+    seed: int = 0
+    # What follows says where and how often, not what: a run may be resumed with other values.
+    device: str = "auto"
+    threads: int | None = None  # None: as torch has it
+    checkpoint_minutes: float = 0.0  # epochs that end sooner after the last checkpoint leave none
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "validate_every"):
+            _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
+        _check("lr", self.lr, 0 < self.lr < inf, "above 0, and a finite number")
+        _check("clip", self.clip, self.clip is None or self.clip > 0, "above 0, or none")
+        _check("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1, or none")
+        enough = self.threads is None or 1 <= self.threads <= _THREADS
+        _check("threads", self.threads, enough, f"1 to {_THREADS:,}, or none")
+        _check("betas", self.betas, all(0 <= beta < 1 for beta in self.betas), "two numbers between 0 and 1")
+        for name in ("weight_decay", "warmup", "step_factor"):
+            _check(name, getattr(self, name), 0 <= getattr(self, name) < inf, "not negative, and a finite number")
+        _check("checkpoint_minutes", self.checkpoint_minutes, self.checkpoint_minutes >= 0, "not negative")
+        _check("seed", self.seed, 0 <= self.seed < _SEEDS, "not negative, and below 2⁶³")
+        _check("schedule", self.schedule, self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
+
+
+SCHEDULES = ("constant", "linear", "cosine", "step")
+_SEEDS = 2**63  # what torch takes
+_THREADS = 1024  # with very many more the system kills the process
+
+#: Fields that may change between a run and its resumption.
+WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes"})
+
+
+def _check(name: str, found: object, valid: bool, expected: str) -> None:
+    if not valid:
+        raise UnveilError("out of range", where=f"training.{name}", found=found, expected=expected)
+
+
+#: Seconds to a few minutes: to see that all is well, and for small logs.
+QUICK: Mapping[str, Any] = {
+    "model.width": 32,
+    "model.blocks": 1,
+    "model.heads": 2,
+    "model.length": 50,
+    "model.dropout": 0.1,
+    "task.batch_size": 64,
+    "training.epochs": 40,
+    "training.lr": 3e-3,  # a small network and few epochs bear a high rate
+    "training.warmup": 1.0,
+    "training.schedule": "linear",
+    "training.validate_every": 2,
+    "training.patience": 5,
+}
+
+#: What the authors' public code does, where the paper leaves it open. Sizes are those it has for ml-1m, naive.
+PAPER: Mapping[str, Any] = {
+    "model.width": 64,
+    "model.blocks": 1,
+    "model.heads": 1,
+    "model.length": 100,
+    "model.dropout": 0.2,
+    "model.head": "untied",
+    "task.batch_size": 32,
+    "task.mask_probability": 0.15,
+    "task.last_share": 0.0,
+    "task.always_mask": False,
+    "training.epochs": 100,
+    "training.lr": 1e-3,
+    "training.schedule": "step",  # ×0.1 from epoch 50
+    "training.clip": None,
+    "training.validate_every": 1,  # the best epoch by validation NDCG@10 counts; no early stop
+}
+
+#: Trained until it no longer improves: what a backbone can do before anything is debiased.
+CONVERGED: Mapping[str, Any] = {
+    "model.width": 64,
+    "model.blocks": 2,
+    "model.heads": 2,
+    "model.length": 200,
+    "model.dropout": 0.1,
+    "model.attention_dropout": 0.0,  # lets the fused attention kernel run
+    "task.batch_size": 32,  # many small steps: at equal epochs far ahead of 128 rows at twice the rate on ml-1m
+    "task.mask_probability": 0.2,
+    "task.last_share": 0.1,
+    "training.epochs": 200,  # on ml-1m validation is flat from epoch 180 on: docs/results/ml-1m-converged
+    "training.lr": 1e-3,
+    "training.warmup": 5.0,
+    "training.schedule": "cosine",
+    "training.weight_decay": 0.01,
+    "training.validate_every": 10,
+    "training.patience": 5,  # fifty epochs without a gain
+    "training.checkpoint_minutes": 1.0,
+}
+
+#: Where a network wants something else than BERT4Rec. Every position of a causal one is a slot, so that an epoch
+#: teaches several times as much: fewer epochs are enough, and a higher dropout is needed.
+_CAUSAL: Mapping[str, Any] = {
+    "model.dropout": 0.2,
+    "task.batch_size": 64,
+    "training.epochs": 60,
+    "training.warmup": 2.0,
+    "training.validate_every": 5,
+}
+OF_NETWORK: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("converged", "sasrec"): _CAUSAL,
+    ("converged", "gru4rec"): {**_CAUSAL, "model.blocks": 1},
+}
+
+PRESETS = {"quick": QUICK, "paper": PAPER, "converged": CONVERGED}
+
 
 if TYPE_CHECKING:
     AnyNetwork = NetworkConfig

@@ -11,15 +11,25 @@ from unveil.cores import threads
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator
 from unveil.models.base import Backbone
-from unveil.training.checkpoint import Checkpoint, sweep_drafts
-from unveil.training.config import WHEREABOUTS, TrainerConfig
+from unveil.training.checkpoint import (
+    Best,
+    Checkpoint,
+    Epoch,
+    TrainingState,
+    append,
+    checkpoint_of,
+    read,
+    refuse_other_run,
+    restored,
+    rewrite,
+    settings,
+    sweep_drafts,
+)
 from unveil.training.device import pick_device, private_randomness, seed_epoch
-from unveil.training.distributed.team import SOLO, Team
-from unveil.training.history import Epoch, append, read, rewrite
-from unveil.training.identity import refuse_other_run, settings
 from unveil.training.learner import Learner, Task
-from unveil.training.progress import Best, Plan, Silent, Watcher
-from unveil.training.state import TrainingState, checkpoint_of, restored
+from unveil.training.process_group import SOLO, Team
+from unveil.training.progress import Plan, Silent, Watcher
+from unveil.training.recipe import WHEREABOUTS, TrainerConfig
 from unveil.wording import quantity
 
 Validate = Callable[[Backbone], Mapping[str, float] | float]

@@ -5,8 +5,8 @@ import io
 from rich.console import Console
 
 from unveil.experiment.demo.progress import DemoBar, DemoLines, demo_watcher
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Plan
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Plan
 
 
 def told(*, terminal: bool, epochs: int = 4) -> tuple[str, object]:

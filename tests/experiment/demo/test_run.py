@@ -16,8 +16,8 @@ from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.experiment.demo.run import ESTIMATORS, Demo, Shown, run_demo, show
 from unveil.simulation.world import World
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Silent
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Silent
 from unveil.training.trainer import Stopped
 
 Written = tuple[Path, Shown]

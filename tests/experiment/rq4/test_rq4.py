@@ -28,7 +28,7 @@ from unveil.experiment.rq4.run import RealAnswer, RealPlan, answer
 from unveil.experiment.rq4.study import RealStudy
 from unveil.experiment.rq4.words import reading
 from unveil.runs.workers import Inline
-from unveil.training.history import read
+from unveil.training.checkpoint import read
 
 CHANGES = (
     "model.width=8",

@@ -14,8 +14,8 @@ from unveil.experiment.theory.scores import Scores
 from unveil.experiment.theory.variants import IDEAL, IPS, ITPS, NAIVE, NORMALISED, Variant
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.simulation.world import World
-from unveil.training.config import TrainerConfig
 from unveil.training.learner import Learner, Tally
+from unveil.training.recipe import TrainerConfig
 
 WORLD = random_world(users=6, items=5, steps=4)
 MODEL = BERT4RecConfig(width=8, blocks=1, heads=2, length=4, dropout=0.0)

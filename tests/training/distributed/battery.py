@@ -20,9 +20,9 @@ from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.runs.config import Experiment
 from unveil.runs.train import follow, run
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed.join import Crew, Place, joined
-from unveil.training.distributed.team import Team
+from unveil.training.distributed import Crew, Place, joined
 from unveil.training.learner import Learner, Tally
+from unveil.training.process_group import Team
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, Trainer
 

@@ -22,11 +22,10 @@ from tests.training.test_resume import BATCHES, Interrupt
 from unveil.evaluation.result import Evaluation
 from unveil.runs.parallel import run_workers
 from unveil.runs.train import run
+from unveil.training import distributed as crews
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import crew as crews
-from unveil.training.distributed.crew import crew
-from unveil.training.distributed.shares import part_of
-from unveil.training.distributed.team import SOLO, WorkerLostError
+from unveil.training.distributed import crew
+from unveil.training.process_group import SOLO, WorkerLostError, part_of
 from unveil.training.progress import Silent
 from unveil.training.trainer import Keep, Stopped
 

@@ -6,8 +6,8 @@ import pytest
 from torch._C._distributed_c10d import HashStore
 
 from unveil.errors import UnveilError
-from unveil.training.distributed.join import Place, Strangers, _met, joined
-from unveil.training.distributed.team import SOLO, WorkerLostError
+from unveil.training.distributed import Place, Strangers, _met, joined
+from unveil.training.process_group import SOLO, WorkerLostError
 
 
 def meet(store: HashStore, size: int, word: str) -> set[bytes]:

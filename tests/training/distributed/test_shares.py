@@ -12,9 +12,8 @@ from tests.training.distributed.uneven import Uneven, gradients
 from unveil.data.batches import Batch, ClozeTask
 from unveil.data.slots import Slots
 from unveil.models.bert4rec import BERT4Rec
-from unveil.training.distributed.shares import buckets, part_of
-from unveil.training.distributed.team import SOLO
 from unveil.training.learner import Learner, Tally
+from unveil.training.process_group import SOLO, buckets, part_of
 
 
 def batch_of(asked_BL: np.ndarray) -> Batch:

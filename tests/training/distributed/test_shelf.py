@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from unveil.training.distributed.shelf import Shelf, layers, tickets
+from unveil.training.distributed import Shelf, layers, tickets
 
 ROOM = 256  # bytes: four cache lines
 SHAPES = st.lists(

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from unveil.runs.progress import passed_and_left, whole_bar
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Plan
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Plan
 
 #: Lines a training, where there is no terminal.
 _LINES = 3

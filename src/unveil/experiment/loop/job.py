@@ -23,9 +23,8 @@ from unveil.simulation.feedback.responses import response_model
 from unveil.simulation.feedback.retraining import Retraining
 from unveil.simulation.feedback.storage import load, save
 from unveil.simulation.world import World
-from unveil.training.checkpoint import sweep_drafts
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Plan
+from unveil.training.checkpoint import Best, Epoch, sweep_drafts
+from unveil.training.progress import Plan
 from unveil.training.recipe import Recipe
 
 BASE, WORLD, STATES = "histories.safetensors", "world", "states"

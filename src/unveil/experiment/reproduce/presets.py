@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from unveil.errors import unknown
-from unveil.training.presets import PAPER as PAPER_TRAINING
+from unveil.training.recipe import PAPER as PAPER_TRAINING
 
 Settings = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from unveil.evaluation.result import Evaluation
 from unveil.runs.workers import OnProgress
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Plan
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Plan
 from unveil.training.trainer import Fitted
 
 

@@ -22,8 +22,8 @@ from unveil.experiment.trial import BASELINES
 from unveil.models.baselines import Popularity, Random
 from unveil.propensity.weights import diagnose, inverse
 from unveil.runs.workers import OnProgress
+from unveil.training.checkpoint import read as read_epochs
 from unveil.training.fit import Ready, prepare
-from unveil.training.history import read as read_epochs
 from unveil.training.trainer import CHECKPOINT, EPOCHS, Keep
 
 #: Slots whose propensity is looked up together.

@@ -12,8 +12,7 @@ from unveil.experiment.changes import changes_of, refuse_unfit, with_changes
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
 from unveil.experiment.variants import POPULARITY, Variant, estimator_seed, propensity_settings
-from unveil.training.presets import PRESETS
-from unveil.training.recipe import Recipe, network_in
+from unveil.training.recipe import PRESETS, Recipe, network_in
 
 #: One thread a training: then no figure depends on how many are made side by side.
 ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}

@@ -13,7 +13,7 @@ import numpy as np
 
 from unveil.errors import UnveilError, unknown
 from unveil.settings import read_toml
-from unveil.training.config import WHEREABOUTS
+from unveil.training.recipe import WHEREABOUTS
 
 Value = bool | int | float | str
 Settings = dict[str, Value]

@@ -14,7 +14,7 @@ from unveil.data.sources.database import is_url, shown
 from unveil.errors import UnveilError
 from unveil.experiment.tune.journal import journal
 from unveil.experiment.tune.library import optuna
-from unveil.training.identity import differences
+from unveil.training.checkpoint import differences
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage, RDBStorage

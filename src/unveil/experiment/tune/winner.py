@@ -8,7 +8,7 @@ from unveil.data.sources.database import shown
 from unveil.errors import UnveilError
 from unveil.runs.config import Experiment
 from unveil.settings import flattened, plain, toml_value
-from unveil.training.presets import PRESETS
+from unveil.training.recipe import PRESETS
 
 
 def as_toml(experiment: Experiment, head: str) -> str:

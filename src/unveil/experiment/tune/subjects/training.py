@@ -13,8 +13,8 @@ from unveil.runs.announce import Tell, tell_data, tell_training
 from unveil.runs.config import Experiment
 from unveil.runs.folder import identity
 from unveil.runs.train import origin_of, world_of
-from unveil.training.history import Epoch
-from unveil.training.progress import Best, Plan
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Plan
 from unveil.training.trainer import Fitted, Keep
 
 _TRUE = "Validation asked for the true favourite of each user, as in the paper's semi-synthetic study."

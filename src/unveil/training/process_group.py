@@ -1,7 +1,10 @@
-"""A team over torch.distributed: gloo between CPUs, NCCL between GPUs."""
+"""The processes that train one model together, over torch.distributed; one process by itself is a group of one.
+
+Shapes: B rows, L columns, M slots.
+"""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -15,10 +18,97 @@ from torch import Tensor
 
 from unveil.data.batches import Batch
 from unveil.errors import UnveilError
-from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed.shares import buckets, part_of
-from unveil.training.distributed.team import Team, Word, WorkerLostError
-from unveil.training.identity import differences
+from unveil.training.checkpoint import Checkpoint, differences
+
+#: Numbers sent at once. A gradient of more goes by itself, without a copy: 16 MiB.
+BUCKET = 2**22
+
+
+def part_of(batch: Batch, rank: int, size: int) -> Batch:
+    """Rows ⌊rB/N⌋ up to ⌊(r + 1)B/N⌋ with their slots: the parts of all ranks r < N make up the batch.
+
+    Rows keep their padding, so that a row is computed as it is in the whole batch.
+    """
+    rows = len(batch.token_BL)
+    first, last = rows * rank // size, rows * (rank + 1) // size
+    b_M, l_M = batch.where
+    start, stop = torch.searchsorted(
+        b_M.contiguous(), torch.tensor([first, last])
+    ).tolist()  # slots stand in the order of rows
+    return Batch(batch.token_BL[first:last], batch.slots.part(start, stop), (b_M[start:stop] - first, l_M[start:stop]))
+
+
+def buckets(tensors: Sequence[Tensor], most: int = BUCKET) -> Iterator[list[Tensor]]:
+    """The tensors in order, in groups of at most `most` numbers, or of one that has more."""
+    bucket: list[Tensor] = []
+    for tensor in tensors:
+        if bucket and sum(each.numel() for each in bucket) + tensor.numel() > most:
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
+
+
+#: What JSON can hold.
+Word = TypeVar("Word")
+
+
+class WorkerLostError(UnveilError):
+    """A worker ended before its work was done, and with it the team."""
+
+
+@dataclass(frozen=True, eq=False)
+class Team:
+    """The processes that train one model: `rank` 0, …, `size` − 1. All call the same methods in the same order.
+
+    By itself this is a team of one: its part is the whole, its sums are what it has, and it agrees with itself.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes, tells and decides."""
+        return self.rank == 0
+
+    def part(self, batch: Batch) -> Batch:
+        """This process's share of a batch; it may have no slots."""
+        return batch
+
+    def sum(self, *values: float) -> Sequence[float]:
+        """Each value, summed over the team."""
+        return values
+
+    def add_up(self, parameters: Sequence[Tensor], *values: float) -> Sequence[float]:
+        """Sum the gradients over the team, in place, and give each value summed.
+
+        A parameter without a gradient anywhere is left without.
+        """
+        return values
+
+    def told(self, word: Word) -> Word:
+        """What the leader says; what others say does not count."""
+        return word
+
+    def hear(self, say: Callable[[], Checkpoint]) -> Checkpoint | None:
+        """What the leader says, a whole state; None to the leader itself, who knows."""
+        return None
+
+    def agree(self, mine: Mapping[str, Any]) -> None:
+        """Refuse a team of which some hold something else than the others."""
+
+    def judges(self, nth: int) -> bool:
+        """Whether it falls to this process to judge the n-th batch of cases."""
+        return True
+
+    def together(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Sum columns over the team, in place: each process has zeros where it fell to another to judge."""
+
+
+SOLO = Team()
+
 
 #: While it waits for others, a process looks up this often: a signal is heard even if a worker hangs.
 _LOOK_UP = timedelta(seconds=0.5)
