@@ -30,8 +30,8 @@ from unveil.models.baselines import Popularity
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.serving.export import on_onnx
 from unveil.serving.recommender import Recommender
-from unveil.serving.server.served import Served
-from unveil.serving.server.wire import Question
+from unveil.serving.server.model_store import Served
+from unveil.serving.server.schemas import Question
 from unveil.training.fit import prepare
 from unveil.training.learner import Learner
 from unveil.training.recipe import Recipe

@@ -30,8 +30,8 @@ from unveil.data.vocabulary import Vocabulary
 from unveil.models.bert4rec import BERT4Rec
 from unveil.serving.export import on_onnx
 from unveil.serving.recommender import Recommender
-from unveil.serving.server.served import Served
-from unveil.serving.server.wire import Question
+from unveil.serving.server.model_store import Served
+from unveil.serving.server.schemas import Question
 
 QUESTIONS, SEED = 500, 0
 HEADERS = {"content-type": "application/json"}

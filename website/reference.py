@@ -30,7 +30,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.data.sinks.write",
     ),
     "Audit": ("unveil.audit.run.audit", "unveil.audit.run.Audit"),
-    "Recommending": ("unveil.serving.recommender.Recommender", "unveil.serving.choice.Choice"),
+    "Recommending": ("unveil.serving.recommender.Recommender", "unveil.serving.recommender.Choice"),
     "Worlds": ("unveil.simulation.world.World", "unveil.simulation.builtin.WorldSpec"),
     "Runs": (
         "unveil.runs.config.Experiment",

@@ -8,9 +8,8 @@ from tests.run_folders import Finished
 from tests.serving.test_recommender import by_hand
 from unveil.errors import UnveilError
 from unveil.models.base import backbone
-from unveil.serving.embeddings import network_of
-from unveil.serving.export import export_embeddings, export_onnx, servable
-from unveil.serving.onnx import model as onnx_model
+from unveil.serving import onnx_model
+from unveil.serving.export import export_embeddings, export_onnx, network_of, servable
 from unveil.serving.recommender import Recommender
 
 

@@ -21,7 +21,7 @@ from unveil.propensity.logged import Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.runs.train import run
 from unveil.serving.exposure import Exposed, ExposureTable, exposed, exposure_table, next_steps
-from unveil.serving.lists import Asked, lists_for
+from unveil.serving.recommendations import Asked, lists_for
 from unveil.serving.recommender import Recommender
 
 TOY = Toy.drawn(random_world(users=30))

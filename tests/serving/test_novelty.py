@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.evaluation.small import histories_of
 from unveil.errors import UnveilError
 from unveil.models.baselines import LessPopular
-from unveil.serving.novelty import popularity, shift
+from unveil.serving.recommender import popularity, shift
 
 
 def test_by_hand() -> None:

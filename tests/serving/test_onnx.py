@@ -11,10 +11,8 @@ from unveil.data.tokens import mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
 from unveil.serving.export import checked_onnx, on_onnx
-from unveil.serving.onnx.library import onnx
-from unveil.serving.onnx.model import as_bytes
-from unveil.serving.onnx.parity import refuse_difference
-from unveil.serving.onnx.scorer import OnnxScorer
+from unveil.serving.onnx_graphs import onnx
+from unveil.serving.onnx_model import OnnxScorer, as_bytes, refuse_difference
 
 ITEMS, LENGTH = 13, 9
 FORMS = [

@@ -79,7 +79,7 @@ def recommend(
     """
     from unveil.cli.results import print_lists, write_lists
     from unveil.files import refuse_existing
-    from unveil.serving.lists import Asked, lists_for, write_all
+    from unveil.serving.recommendations import Asked, lists_for, write_all
     from unveil.serving.streaming import refuse_unknown_kind
 
     if dial:

@@ -9,7 +9,7 @@ import typer
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.serving.server.served import Beside
+    from unveil.serving.server.model_store import Beside
 
 _LIMITS = "Limits"
 
@@ -48,9 +48,9 @@ def serve(
     SIGTERM and Ctrl-C end it once all requests under way are answered.
     """
     from unveil.serving.server.limits import Limits
+    from unveil.serving.server.origin_check import is_loopback
     from unveil.serving.server.process import Settings
     from unveil.serving.server.process import serve as run
-    from unveil.serving.server.visitors import is_loopback
 
     limits = Limits(max_body, max_history, max_k, max_batch, max_passes, max_concurrent, max_seconds)
     token = _token(token_file)
@@ -75,7 +75,7 @@ def _token(path: Path | None) -> str | None:
 def _beside(titles: Path | None, title_ids: Path | None, items: Path | None) -> "Beside":
     from unveil.data.titles import read_ids, read_titles
     from unveil.serving.attributes import Attributes
-    from unveil.serving.server.served import Beside
+    from unveil.serving.server.model_store import Beside
 
     if titles is None and title_ids is not None:
         raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")

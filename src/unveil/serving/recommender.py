@@ -22,17 +22,62 @@ from unveil.data.tokens import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
+from unveil.evaluation.ranking import top_items
 from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import Cells, no_cells, seen_cells
 from unveil.models.baselines import log_share
-from unveil.serving.choice import Choice, refuse_beyond_catalogue
 from unveil.serving.exposure import ExposureTable
-from unveil.serving.novelty import popularity, shift
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
     from unveil.training.progress import Watcher
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The k best of the items that are open, by score + shift; equal ones in the order of the vocabulary."""
+
+    k: int
+    open_V: Tensor | None = None  # True: may be listed; None: all may
+    shift_V: Tensor | None = None
+
+    def __call__(self, scores_BV: Tensor, barred: Cells) -> tuple[Tensor, Tensor]:
+        """top_BK and the scores that put them there; `NOBODY` fills places for which no item is left."""
+        if self.shift_V is not None:
+            scores_BV = scores_BV + self.shift_V
+        if self.open_V is not None:
+            scores_BV = scores_BV.masked_fill(~self.open_V, -torch.inf)
+        row_N, item_N = (torch.from_numpy(part) for part in barred)
+        top_BK = top_items(scores_BV, self.k, (row_N, item_N))
+        return top_BK, scores_BV.gather(1, top_BK.clamp_min(0))
+
+    def unturned(self) -> Self:
+        """Without the dial, which would leave nothing of scores that are popularity."""
+        return replace(self, shift_V=None)
+
+
+def refuse_beyond_catalogue(k: int, n_items: int) -> None:
+    """A list has at least one place, and at most one for each item."""
+    if not 1 <= k <= n_items:
+        raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {n_items:,} items")
+
+
+def popularity(sequences: Sequences) -> NDArray[np.int64]:
+    """count_V: how often each item was taken."""
+    return np.bincount(sequences.item_N, minlength=sequences.n_items)
+
+
+def shift(count_V: NDArray[np.int64], novelty: float) -> Tensor:
+    """−λ · log((count_i + 1) / (Σ_j count_j + V)): what the dial adds to each score.
+
+    At 0 items stand by how likely they are after this history, p(i | h); at 1 by how much more likely than for just
+    anybody, p(i | h) / p(i). In between, by the odds of the two.
+    """
+    if not 0 <= novelty <= 1:
+        raise UnveilError("novelty is out of range", found=novelty, expected="between 0 and 1")
+    return -novelty * log_share(torch.from_numpy(count_V))
+
 
 #: Users, and scores, held at once: 16 MiB of scores.
 ROWS, CELLS = 256, 2**22

@@ -15,9 +15,8 @@ from tests.run_folders import Finished
 from tests.run_folders import finished as finished
 from unveil.serving.attributes import Attributes
 from unveil.serving.server.limits import Limits
+from unveil.serving.server.model_store import Beside, Shelf
 from unveil.serving.server.process import Settings, desk_of
-from unveil.serving.server.served import Beside
-from unveil.serving.server.shelf import Shelf
 
 TITLES = {f"0{n:02d}": f"Film number {n}" for n in range(30)}
 LIMITS = Limits(body=50_000, history=200, k=20, batch=8)

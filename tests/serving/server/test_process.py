@@ -13,7 +13,7 @@ import pytest
 
 from tests.run_folders import Finished
 from tests.serving.server.processes import Running, running
-from tests.serving.server.test_shelf import another
+from tests.serving.server.test_model_store import another
 
 SECONDS = 1.0
 ASKED = json.dumps({"history": ["001", "002"], "k": 5}).encode()

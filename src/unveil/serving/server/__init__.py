@@ -1,3 +1,11 @@
 """The server: trained models behind HTTP, with a page to try them on."""
 
-from unveil.serving.server import library as library  # first of all: says what to install where something is missing
+from unveil.errors import UnveilError
+
+try:
+    import fastapi as fastapi
+    import prometheus_client as prometheus_client
+    import uvicorn as uvicorn
+except ModuleNotFoundError as error:
+    hint = "Run: pip install 'unveil[serve]'."
+    raise UnveilError("serving needs FastAPI, Uvicorn, ONNX Runtime and prometheus-client", hint=hint) from error

@@ -1,6 +1,7 @@
 """The paths of the server: lists, search, health, metrics, and the page."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Query, Request
@@ -11,12 +12,11 @@ from starlette.exceptions import HTTPException
 
 from unveil import __version__
 from unveil.errors import UnveilError
-from unveil.serving.server import wire
-from unveil.serving.server.desk import Desk
-from unveil.serving.server.page import page_router
+from unveil.serving.server import schemas
+from unveil.serving.server.inference_service import Desk
 
 _ABOUT = "Lists of items for histories or known users. Raw ids in, raw ids out; unknown ids are reported."
-_BAD = wire.refusals(400, 401, 403, 408, 413, 422, 429)
+_BAD = schemas.refusals(400, 401, 403, 408, 413, 422, 429)
 _UNREADABLE = "not JSON: not UTF-8, nested too deep, or with a number of thousands of digits"
 _NO_OBJECT = "the request is no JSON object: send one, with the header Content-Type: application/json"
 
@@ -39,28 +39,28 @@ def create_app(desk: Desk) -> FastAPI:
 def _lists(desk: Desk) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["lists"], responses=_BAD)
 
-    @router.post("/recommend", response_model=wire.Answer, summary="One list")
-    async def recommend(question: wire.Question) -> Response:
+    @router.post("/recommend", response_model=schemas.Answer, summary="One list")
+    async def recommend(question: schemas.Question) -> Response:
         """The list for a history or a known user."""
         (answer,) = await desk.answer([question])
         return _json(answer)
 
-    @router.post("/recommend/batch", response_model=wire.Answers, summary="Many lists")
-    async def recommend_batch(batch: wire.Batch) -> Response:
+    @router.post("/recommend/batch", response_model=schemas.Answers, summary="Many lists")
+    async def recommend_batch(batch: schemas.Batch) -> Response:
         """One list for each question, in order."""
-        return _json(wire.Answers(answers=await desk.answer(batch.questions, batch=True)))
+        return _json(schemas.Answers(answers=await desk.answer(batch.questions, batch=True)))
 
-    @router.get("/items", response_model=list[wire.Found], summary="Search items")
+    @router.get("/items", response_model=list[schemas.Found], summary="Search items")
     async def items(
         q: str = Query("", max_length=200, description="Words of a title, or an id.", examples=["star wars"]),
         limit: int = Query(20, ge=1, le=100),
         model: str | None = Query(None, max_length=1_000),
-    ) -> Sequence[wire.Found]:
+    ) -> Sequence[schemas.Found]:
         """The most popular items that have all the words."""
         return await desk.work(lambda: desk.shelf.model(model).search(q, limit))
 
-    @router.get("/models", response_model=list[wire.Model], summary="What is served")
-    async def models() -> Sequence[wire.Model]:
+    @router.get("/models", response_model=list[schemas.Model], summary="What is served")
+    async def models() -> Sequence[schemas.Model]:
         """The models, the first of which answers where none is named."""
         return [desk.describe(served) for served in desk.shelf.models.values()]
 
@@ -86,7 +86,7 @@ def _upkeep(desk: Desk) -> APIRouter:
         """Text in the format of Prometheus."""
         return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @router.post("/reload", summary="Look at the model folders again", responses=wire.refusals(401, 403, 409))
+    @router.post("/reload", summary="Look at the model folders again", responses=schemas.refusals(401, 403, 409))
     async def reload() -> Response:
         """Load every folder again. What is refused leaves the old version in place, and gives 409."""
         outcomes = await desk.reload(force=True)
@@ -132,3 +132,34 @@ async def _refuse_invalid(request: Request, error: Exception) -> Response:
     found = first.get("input")
     shown = f", found {found!r}"[:100] if isinstance(found, str | int | float) else ""
     return JSONResponse({"error": f"{place + ': ' if place else ''}{first['msg']}{shown}"}, 422)
+
+
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+#: The page may ask this server, and nobody else, for anything.
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
+
+
+def page_router() -> APIRouter:
+    """The files, read once."""
+    router = APIRouter(include_in_schema=False)
+    for path, (name, kind) in _FILES.items():
+        content = files(__package__).joinpath("page", name).read_bytes()
+        router.add_api_route(path, _file(content, kind), methods=["GET"])
+    return router
+
+
+def _file(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
+    async def give() -> Response:
+        return Response(content, media_type=f"{kind}; charset=utf-8", headers=_HEADERS)
+
+    return give

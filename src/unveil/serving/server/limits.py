@@ -1,8 +1,20 @@
 """What a server takes on, at most."""
 
-from dataclasses import dataclass, fields
+import asyncio
+import hmac
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+from uuid import uuid4
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unveil.errors import UnveilError
+from unveil.serving.server.monitoring import Metrics, tell
+from unveil.serving.server.origin_check import StrangerError, Visitors
 
 
 @dataclass(frozen=True)
@@ -23,3 +35,182 @@ class Limits:
                 raise UnveilError(
                     "out of range", where=f"limit {each.name}", found=getattr(self, each.name), expected="above 0"
                 )
+
+
+#: Open to all, token or not: what is alive, and a page that holds no data.
+OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
+#: Of a body that is too large this much is read and thrown away, so that its sender gets to read the answer.
+_WASTE = 32 << 20
+_REQUEST_ID = re.compile(r"[\w.:-]{1,64}")
+
+
+class RefusalError(Exception):
+    """A request that is answered here."""
+
+    def __init__(self, status: int, error: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(error)
+        self.status, self.error, self.headers = status, error, dict(headers or {})
+
+
+@dataclass
+class Guard:
+    """Wraps the app; `draining` asks clients to go elsewhere while what is under way is answered."""
+
+    app: ASGIApp
+    limits: Limits
+    metrics: Metrics
+    token: str | None = None
+    draining: bool = False
+    under_way: int = 0
+    visitors: Visitors = field(default_factory=Visitors)
+    paths: frozenset[str] = field(default_factory=frozenset)  # those that are counted by name
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, log it and count it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        visit = Visit(scope, send, self)
+        self.under_way += 1
+        self.metrics.under_way.inc()
+        try:
+            await self._pass(visit, receive)
+        except RefusalError as refused:
+            await visit.refuse(refused)
+        finally:
+            self.under_way -= 1
+            self.metrics.under_way.dec()
+            visit.close()
+
+    async def _pass(self, visit: "Visit", receive: Receive) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in visit.scope["headers"]}
+        visit.name(headers.get("x-request-id", ""))
+        self._check_visitor(visit.scope, headers)
+        scope = _asked(visit.scope)
+        if scope["path"] in OPEN:  # no body is looked at: nobody may fill the memory without a token and a limit
+            await self.app(scope, receive, visit.send)
+            return
+        self._check_token(headers.get("authorization", ""))
+        self._check_room()
+        body = await self._body(headers, receive)
+        await self.app(scope, _replayed(body, receive), visit.send)
+
+    def _check_visitor(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        if self.token is not None:
+            return
+        try:
+            self.visitors.check(scope["method"], scope["path"], headers)
+        except StrangerError as error:
+            raise RefusalError(403, str(error)) from None
+
+    def _check_token(self, given: str) -> None:
+        if self.token is None:
+            return
+        scheme, _, token = given.partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(
+            token.strip(" \t").encode("latin-1"), self.token.encode()
+        ):
+            problem = "the token is wrong" if given else "a token is needed"
+            raise RefusalError(
+                401, f"{problem}: send the header Authorization: Bearer …", {"www-authenticate": "Bearer"}
+            )
+
+    def _check_room(self) -> None:
+        """Judged before the body is read: what is held in memory stays bounded."""
+        if self.under_way > self.limits.concurrent:
+            message = f"too many requests at once: at most {self.limits.concurrent:,} are taken on; try again"
+            raise RefusalError(429, message, {"retry-after": "1"})
+
+    async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
+        """The whole body, within its limits."""
+        declared = headers.get("content-length", "0")
+        if declared.isdecimal() and int(declared) > _WASTE:
+            raise self._too_large(int(declared))
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                return await self._read(receive)
+        except TimeoutError:
+            error = f"the request did not arrive within {self.limits.seconds:g} seconds"
+            raise RefusalError(408, error, {"connection": "close"}) from None
+
+    async def _read(self, receive: Receive) -> bytes:
+        parts, size, more = list[bytes](), 0, True
+        while more and size <= _WASTE:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RefusalError(408, "the client went away before its request had arrived")
+            part = message.get("body", b"")
+            size, more = size + len(part), message.get("more_body", False)
+            if size <= self.limits.body:
+                parts.append(part)
+        if size > self.limits.body:
+            raise self._too_large(size)
+        return b"".join(parts)
+
+    def _too_large(self, size: int) -> RefusalError:
+        error = f"the request is too large: {size:,} bytes or more, at most {self.limits.body:,} are taken"
+        return RefusalError(413, error, {"connection": "close"})
+
+
+@dataclass
+class Visit:
+    """One request on its way through."""
+
+    scope: Scope
+    pass_on: Send
+    guard: Guard
+    id: str = ""
+    status: int = 0
+    began: float = field(default_factory=time.perf_counter)
+
+    def name(self, given: str) -> None:
+        """The id that the client gave, where it can be logged as it is; else a new one."""
+        self.id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex[:16]
+
+    async def send(self, message: Message) -> None:
+        """Pass an answer on, with the request's id."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {
+                **message,
+                "headers": [*message["headers"], (b"x-request-id", self.id.encode()), *self._closing()],
+            }
+        await self.pass_on(message)
+
+    async def refuse(self, refused: RefusalError) -> None:
+        """Answer with what is wrong."""
+        content = json.dumps({"error": refused.error}, ensure_ascii=False).encode()
+        headers = {"content-type": "application/json", "content-length": str(len(content)), **refused.headers}
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self.send({"type": "http.response.start", "status": refused.status, "headers": pairs})
+        await self.send({"type": "http.response.body", "body": content})
+
+    def close(self) -> None:
+        """Log it and count it. Paths that are not ours are counted as one: anybody can make up more."""
+        seconds, path = time.perf_counter() - self.began, self.scope["path"]
+        counted = path if path in self.guard.paths else "other"
+        self.guard.metrics.requests.labels(counted, str(self.status)).inc()
+        self.guard.metrics.seconds.labels(counted).observe(seconds)
+        tell("request", {**self._told(path), "status": self.status, "ms": round(1000 * seconds, 3)})
+
+    def _told(self, path: str) -> dict[str, Any]:
+        client = self.scope.get("client")
+        return {"id": self.id, "method": self.scope["method"], "path": path[:200], "client": client and client[0]}
+
+    def _closing(self) -> list[tuple[bytes, bytes]]:
+        return [(b"connection", b"close")] if self.guard.draining else []
+
+
+def _asked(scope: Scope) -> Scope:
+    """HEAD asks for what GET gives; Uvicorn leaves the body of the answer out."""
+    return {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """The body that was read, then whatever else comes: that the client has gone."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return first.pop() if first else await receive()
+
+    return replay

@@ -9,20 +9,17 @@ from pathlib import Path
 from types import FrameType
 
 import torch
+import uvicorn
 
 from unveil.errors import UnveilError
 from unveil.serving.server.app import create_app
-from unveil.serving.server.desk import Desk
-from unveil.serving.server.guard import OPEN, Guard
-from unveil.serving.server.library import uvicorn
-from unveil.serving.server.limits import Limits
-from unveil.serving.server.logs import start as start_logs
-from unveil.serving.server.logs import tell
-from unveil.serving.server.metrics import Metrics
-from unveil.serving.server.patience import patient
-from unveil.serving.server.served import Beside
-from unveil.serving.server.shelf import Shelf
-from unveil.serving.server.visitors import Visitors
+from unveil.serving.server.inference_service import Desk
+from unveil.serving.server.limits import OPEN, Guard, Limits
+from unveil.serving.server.model_store import Beside, Shelf
+from unveil.serving.server.monitoring import Metrics, tell
+from unveil.serving.server.monitoring import start as start_logs
+from unveil.serving.server.origin_check import Visitors
+from unveil.serving.server.timeouts import patient
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from tests.serving.server.conftest import asking
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
 from unveil.serving.folder import write_dial
-from unveil.serving.onnx.model import _WRITERS
+from unveil.serving.onnx_model import _WRITERS
 from unveil.serving.recommender import Recommender
+from unveil.serving.server.model_store import Shelf, _names, signature
 from unveil.serving.server.process import Settings
-from unveil.serving.server.shelf import Shelf, _names, signature
-from unveil.serving.server.wire import Question
+from unveil.serving.server.schemas import Question
 
 
 def another(folder: Path) -> Recommender:

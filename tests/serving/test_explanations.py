@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from unveil.serving.reasons import effects, factor
+from unveil.serving.explanations import effects, factor
 
 ITEMS = 5
 

@@ -9,13 +9,10 @@ from logging import ERROR, WARNING
 from typing import TypeVar
 
 from unveil.errors import UnveilError
-from unveil.serving.server import wire
-from unveil.serving.server.guard import Guard
-from unveil.serving.server.limits import Limits
-from unveil.serving.server.logs import tell
-from unveil.serving.server.metrics import Metrics
-from unveil.serving.server.served import BadQuestionError, Served
-from unveil.serving.server.shelf import Outcome, Shelf
+from unveil.serving.server import schemas
+from unveil.serving.server.limits import Guard, Limits
+from unveil.serving.server.model_store import BadQuestionError, Outcome, Served, Shelf
+from unveil.serving.server.monitoring import Metrics, tell
 
 T = TypeVar("T")
 
@@ -52,7 +49,7 @@ class Desk:
         """Run a task on one of the scoring threads."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
-    async def answer(self, questions: Sequence[wire.Question], *, batch: bool = False) -> list[wire.Answer]:
+    async def answer(self, questions: Sequence[schemas.Question], *, batch: bool = False) -> list[schemas.Answer]:
         """One answer for each question; those to the same model are scored together.
 
         What is wrong with a question of a batch is told with its place, from 0.
@@ -67,7 +64,7 @@ class Desk:
         by_model: dict[str, list[int]] = {}
         for place, served in enumerate(models):
             by_model.setdefault(served.name, []).append(place)
-        answers: dict[int, wire.Answer] = {}
+        answers: dict[int, schemas.Answer] = {}
         for places in by_model.values():
             answers.update(await self._answers(models[places[0]], questions, places, batch=batch))
         given = [answers[place] for place in range(len(questions))]
@@ -75,8 +72,8 @@ class Desk:
         return given
 
     async def _answers(
-        self, served: Served, questions: Sequence[wire.Question], places: Sequence[int], *, batch: bool
-    ) -> dict[int, wire.Answer]:
+        self, served: Served, questions: Sequence[schemas.Question], places: Sequence[int], *, batch: bool
+    ) -> dict[int, schemas.Answer]:
         asked = [questions[place] for place in places]
         try:
             return dict(zip(places, await self.work(lambda: served.answer(asked)), strict=True))
@@ -84,10 +81,10 @@ class Desk:
             with _told_of(places[bad.place], batch=batch):
                 raise
 
-    def describe(self, served: Served) -> wire.Model:
+    def describe(self, served: Served) -> schemas.Model:
         """What is served under a name."""
         recommender = served.recommender
-        return wire.Model(
+        return schemas.Model(
             name=served.name,
             version=served.version,
             network=served.network,
@@ -117,14 +114,14 @@ class Desk:
             except Exception as error:  # a watcher that dies would go unnoticed
                 tell("watching failed", {"error": repr(error)}, level=ERROR)
 
-    def _refuse_beyond(self, question: wire.Question) -> None:
+    def _refuse_beyond(self, question: schemas.Question) -> None:
         if question.user is not None and question.history is not None:
             raise UnveilError("a user and a history were both given", expected="one of them")
         _refuse_more(question.k, self.limits.k, "k")
         for name in ("history", "candidates", "exclude"):
             _refuse_more(len(getattr(question, name) or ()), self.limits.history, name)
 
-    def _refuse_work(self, models: Sequence[Served], questions: Sequence[wire.Question]) -> None:
+    def _refuse_work(self, models: Sequence[Served], questions: Sequence[schemas.Question]) -> None:
         """Reasons are had by asking again without each item of the history: they cost most of all."""
         passes = sum(served.passes(question) for served, question in zip(models, questions, strict=True))
         if passes > self.limits.passes:

@@ -8,9 +8,8 @@ import pytest
 from tests.run_folders import Finished
 from tests.serving.server.conftest import LIMITS, TITLES, Client
 from unveil.serving.exposure import ExposureTable, next_steps
-from unveil.serving.server.served import Beside
-from unveil.serving.server.shelf import Shelf
-from unveil.serving.server.wire import Question
+from unveil.serving.server.model_store import Beside, Shelf
+from unveil.serving.server.schemas import Question
 
 
 def ask(client: Client, **question: object) -> dict[str, Any]:

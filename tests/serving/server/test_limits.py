@@ -15,8 +15,8 @@ from tests.run_folders import Finished
 from tests.serving.server.conftest import Client, asking, beside
 from unveil.errors import UnveilError
 from unveil.serving.server.limits import Limits
+from unveil.serving.server.model_store import Shelf
 from unveil.serving.server.process import Settings, desk_of
-from unveil.serving.server.shelf import Shelf
 
 JSON = {"content-type": "application/json"}
 
@@ -217,7 +217,7 @@ def test_requests_are_counted_by_path_and_status(client: Client) -> None:
 
 
 def test_requests_are_logged_as_json_without_what_was_asked(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    from unveil.serving.server.logs import AsJson
+    from unveil.serving.server.monitoring import AsJson
 
     with caplog.at_level("INFO", "unveil.server"):
         client.post("/v1/recommend", json={"history": ["001"], "user": None})
@@ -228,7 +228,7 @@ def test_requests_are_logged_as_json_without_what_was_asked(client: Client, capl
 
 
 def test_no_path_ends_a_line_of_the_log_or_steers_a_terminal(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    from unveil.serving.server.logs import AsJson
+    from unveil.serving.server.monitoring import AsJson
 
     with caplog.at_level("INFO", "unveil.server"):
         client.get("/%0A%1B%5B2J%C2%9B2J%E2%80%A8")
@@ -274,10 +274,9 @@ def test_beyond_what_is_taken_on_at_once_clients_are_told_to_come_back(shelf: Sh
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client", "onnx", "onnxruntime"])
 def test_what_is_not_installed_is_named_with_the_command(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    room = "onnx" if missing.startswith("onnx") else "server"
-    extra = "export" if room == "onnx" else "serve"
+    module, extra = ("onnx_graphs", "export") if missing.startswith("onnx") else ("server", "serve")
     with pytest.raises(UnveilError, match=rf"pip install 'unveil\[{extra}\]'"):
-        importlib.reload(importlib.import_module(f"unveil.serving.{room}.library"))
+        importlib.reload(importlib.import_module(f"unveil.serving.{module}"))
 
 
 @pytest.mark.parametrize("limit", ["body", "history", "k", "batch", "passes", "concurrent", "seconds"])

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.serving.server.conftest import Client, asking
+from unveil.serving.server.model_store import Shelf
+from unveil.serving.server.origin_check import is_loopback
 from unveil.serving.server.process import Settings
-from unveil.serving.server.shelf import Shelf
-from unveil.serving.server.visitors import is_loopback
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from unveil import __version__
-from unveil.data.tokens import mask_token, pad_token
+from unveil.data.sequences import Sequences
+from unveil.data.tokens import histories, mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
+from unveil.evaluation.scorer import Scorer, at_rest
 from unveil.models.base import Backbone
-from unveil.serving.onnx.graph import IR_VERSION, OPSET, Graph, Value
-from unveil.serving.onnx.library import onnx
-from unveil.serving.onnx.recurrent import gru4rec
-from unveil.serving.onnx.transformer import bert4rec, sasrec
+from unveil.serving.onnx_graphs import IR_VERSION, OPSET, Graph, Value, bert4rec, gru4rec, onnx, onnxruntime, sasrec
 from unveil.settings import plain
 
 INPUT, OUTPUT = "token_BL", "scores_BV"
@@ -98,3 +102,56 @@ def _about(model: Backbone, length: int) -> dict[str, str]:
         "input": "int64 rows of item indices, oldest first, right-aligned: pad on the left, mask in the last column",
         "output": "a score for each item at the next step, on the scale of logits",
     }
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxScorer:
+    """One thread a session: two get in each other's way when several requests are answered at once."""
+
+    session: Any
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        """Ready the model for the CPU."""
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        return cls(onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"]))
+
+    def scores(self, token_BL: Tensor) -> Tensor:
+        """scores_BV of all items at the next step."""
+        (scores_BV,) = self.session.run([OUTPUT], {INPUT: token_BL.numpy()})
+        return torch.from_numpy(scores_BV)
+
+
+#: Histories that are asked; the largest difference allowed, as a share of the spread of the scores.
+ASKED, TOLERANCE = 32, 1e-4
+
+
+def refuse_difference(exported: Scorer, model: Scorer, sequences: Sequences, length: int) -> float:
+    """The largest difference found; a difference that could change a list is an error."""
+    differences = [_difference(exported, model, token_BL) for token_BL in _questions(sequences, length)]
+    largest = float(np.max(differences))  # NaN, where any of them is
+    if not largest <= TOLERANCE:
+        hint = "Nothing was written. Please report it, with the run's config.json."
+        raise UnveilError(
+            "the ONNX model differs from the network", found=f"{largest:.2g}", expected=f"{TOLERANCE:g}", hint=hint
+        )
+    return largest
+
+
+def _questions(sequences: Sequences, length: int) -> list[Tensor]:
+    """Users of every length in one batch, the longest and the shortest alone, and somebody without a history."""
+    user_U = np.argsort(sequences.length_U, kind="stable")
+    user_B = user_U[np.linspace(0, len(user_U) - 1, min(ASKED, len(user_U))).astype(np.int64)]
+    together = histories(sequences, user_B, sequences.length_U[user_B], length)
+    ends = (histories(sequences, user_B[[end]], sequences.length_U[user_B[[end]]], length) for end in (0, -1))
+    return [together, *ends, tokens_of([np.zeros(0, np.int64)], sequences.n_items, length)]
+
+
+def _difference(exported: Scorer, model: Scorer, token_BL: Tensor) -> float:
+    """max |difference|, over the standard deviation of the scores of a history."""
+    with at_rest(model):
+        expected_BV = model.scores(token_BL).cpu()
+    spread = max(float(expected_BV.std(dim=1, correction=0).mean()), torch.finfo(torch.float32).tiny)
+    return float((exported.scores(token_BL) - expected_BV).abs().max()) / spread

@@ -6,8 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from unveil.serving.server.library import uvicorn
-from unveil.serving.server.patience import patient
+import uvicorn
+
+from unveil.serving.server.timeouts import patient
 
 SECONDS = 0.2
 #: More than the kernel's buffers take.

@@ -14,10 +14,9 @@ from unveil.data.log_source import LogSource
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
-from unveil.serving.choice import Choice
-from unveil.serving.explained import explained, explained_schema
+from unveil.serving.explanations import explained, explained_schema
 from unveil.serving.exposure import next_steps
-from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, joined
+from unveil.serving.recommender import SCHEMA, Choice, Recommendations, Recommender, joined
 from unveil.serving.streaming import write_frames
 from unveil.wording import some
 

@@ -1,1 +1,0 @@
-"""Networks as ONNX graphs: written by hand, node by node, and held against torch on real histories."""
