@@ -20,8 +20,8 @@ from unveil.experiment.reproduce.results import Place, Results
 from unveil.experiment.reproduce.run import Answer, answer
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source
-from unveil.experiment.variants import Variant
 from unveil.runs.workers import Inline
+from unveil.studies.arms import Variant
 
 #: The rank of the target of each of ten cases: high, and low.
 HIGH, LOW = [1, 2] * 5, [8, 9] * 5

@@ -14,9 +14,9 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import ESTIMATORS, Explaining
-from unveil.experiment.trial import Bench
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.trial import TrialContext
 from unveil.training.fit import Ready, prepare, validation_of
 from unveil.training.recipe import Recipe
 
@@ -87,9 +87,9 @@ def test_these_are_all_that_explain_something() -> None:
 
 def test_where_the_truth_is_asked_for_nothing_is_added(log: Interactions) -> None:
     recipe = Recipe.preset("quick").changed({**TINY, "training.epochs": 1})
-    by_truth, by_log = (Bench.of(WORLD, log, recipe, negatives=5, by_log=by_log) for by_log in (False, True))
-    assert not by_truth.jury.validation.of_takes
-    assert by_log.jury.validation.of_takes
+    by_truth, by_log = (TrialContext.of(WORLD, log, recipe, negatives=5, by_log=by_log) for by_log in (False, True))
+    assert not by_truth.evaluation.validation.of_takes
+    assert by_log.evaluation.validation.of_takes
 
 
 def test_no_other_order_predicts_takes_better_than_that_of_f_and_exposure() -> None:

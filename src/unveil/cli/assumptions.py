@@ -52,7 +52,7 @@ class AssumptionOptions(StudyOptions):
 
         from unveil.experiment.assumptions.axes import Point, axes
         from unveil.experiment.assumptions.plan import Assumptions
-        from unveil.experiment.variants import TRUE_THETA
+        from unveil.studies.arms import TRUE_THETA
 
         study = self.study()
         base = Point(study.choice, study.foresight, self.severity, study.propensity)

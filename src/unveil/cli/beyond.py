@@ -46,7 +46,7 @@ class BeyondOptions(StudyOptions):
 
     def arms(self) -> tuple[str, ...]:
         """The estimators, and those that need a propensity once more with each that is estimated and of its kind."""
-        from unveil.experiment.variants import with_propensity
+        from unveil.studies.arms import with_propensity
 
         names, sources = named_in(self.estimators), named_in(self.estimated)
         told = (with_propensity(name, source) for source in sources for name in names)

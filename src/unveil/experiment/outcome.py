@@ -13,24 +13,15 @@ from numpy.typing import NDArray
 
 from unveil.evaluation.result import column, per_user
 from unveil.evaluation.stats import Paired, holm, paired
-from unveil.experiment.trial import Arm, Trial
-
-#: What the targets of an evaluation are: the item of highest γ, or the item the user took.
-TRUE, STANDARD = "true relevance", "standard"
+from unveil.studies.results import BASE as BASE
+from unveil.studies.results import BOUND as BOUND
+from unveil.studies.results import STANDARD as STANDARD
+from unveil.studies.results import TRUE as TRUE
+from unveil.studies.results import Estimate as Estimate
+from unveil.studies.trial import Arm, Trial
 
 #: The figure that conclusions are drawn from, as a column of an evaluation's frame.
 HEADLINE = "full:NDCG@10"
-BASE, BOUND = "naive", "ideal"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over n units and its 95% interval; None where there is no interval."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    n: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ from unveil.experiment.advise.candidates import candidates, from_a_log, probe, w
 from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios
 from unveil.experiment.advise.source import Looks, some_users, taken_again
-from unveil.experiment.variants import Variant, family
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.arms import Variant, family
 
 
 def test_every_combination_that_fits_together() -> None:

@@ -11,9 +11,9 @@ from unveil.data.splits import Split, leave_one_out
 from unveil.evaluation.result import Evaluation
 from unveil.experiment.demo.run import CHANGES, Demo
 from unveil.experiment.outcome import Outcome
-from unveil.experiment.trial import Arm, Trial
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.trial import Arm, Trial
 from unveil.training.recipe import Recipe
 from unveil.training.trainer import Fitted
 

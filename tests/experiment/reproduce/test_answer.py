@@ -26,12 +26,12 @@ from unveil.experiment.reproduce.rq3 import RQ3
 from unveil.experiment.reproduce.run import Answer, answer, cells_depend_on
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source, place
-from unveil.experiment.trial import Bench
-from unveil.experiment.variants import propensity_settings as propensity
 from unveil.models.base import backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.runs.workers import Inline
 from unveil.simulation.world import World
+from unveil.studies.arms import propensity_settings as propensity
+from unveil.studies.trial import TrialContext
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]
 ROW = {
@@ -272,13 +272,13 @@ def test_drawn_logs_are_rated_in_stars_where_asked(world: Path, tmp_path: Path) 
 
 def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) -> None:
     World.load(world).save(place(tmp_path, 0))
-    asked: dict[str, Bench] = {}
+    asked: dict[str, TrialContext] = {}
     for judge in ("truth", "taken"):
         asked[judge] = bench_of(replace(tiny_study(world), epoch_by=judge), tmp_path, 0, 1.0, 0)
-    target = {judge: bench.jury.validation.evaluator.cases.item_C for judge, bench in asked.items()}
+    target = {judge: bench.evaluation.validation.evaluator.cases.item_C for judge, bench in asked.items()}
     assert target["taken"].tolist() == asked["taken"].split.valid.item_C.tolist()
     assert target["taken"].tolist() != target["truth"].tolist()
-    judged = [bench.jury.truth.cases.item_C.tolist() for bench in asked.values()]
+    judged = [bench.evaluation.truth.cases.item_C.tolist() for bench in asked.values()]
     assert judged[0] == judged[1], "what is judged stays the truth"
 
 

@@ -8,13 +8,13 @@ import pytest
 from tests.experiment.reproduce.small import tiny_plan, tiny_study, tiny_world
 from unveil.errors import UnveilError
 from unveil.experiment.reproduce.plan import Plan
-from unveil.experiment.reproduce.presets import PRESETS
 from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.rq3 import RQ3
 from unveil.experiment.reproduce.run import answer, identity
 from unveil.experiment.reproduce.worlds import Source
 from unveil.runs.workers import Inline
 from unveil.studies.cells import Store
+from unveil.studies.presets import PRESETS
 
 
 def test_a_folder_that_cannot_be_taken_from_is_refused_before_another_is_begun(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_cells_of_a_preset_that_changed_since_are_neither_gone_on_with_nor_taken
     name = plan.study.preset
     Store(tmp_path / "before", identity(RQ1(), plan, Source.of(plan.study))).open()
     later = replace(PRESETS[name], revision=PRESETS[name].revision + 1)
-    monkeypatch.setattr("unveil.experiment.reproduce.presets.PRESETS", {**PRESETS, name: later})
+    monkeypatch.setattr("unveil.studies.presets.PRESETS", {**PRESETS, name: later})
     changed = rf"another run: cells\.preset was {name} and is now {name}, revision 2\."
     with pytest.raises(UnveilError, match=changed):
         answer(RQ1(), plan, tmp_path / "before", Inline())

@@ -9,7 +9,7 @@ from unveil.experiment.advise.plan import AdvicePlan
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, scenarios
 from unveil.experiment.advise.source import left_behind, longest, read_shown
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.variants import families
+from unveil.studies.arms import families
 
 #: Of a fitted world, unless told otherwise.
 _MOST_STEPS = 100

@@ -4,8 +4,8 @@ from unveil.estimators.base import estimator
 from unveil.estimators.ever import Ever
 from unveil.experiment.advise.judged import Advice
 from unveil.experiment.advise.study import by_impressions
-from unveil.experiment.variants import TRUE_THETA, Variant, registered
 from unveil.propensity.base import PROPENSITIES
+from unveil.studies.arms import TRUE_THETA, Variant, registered
 
 #: A log in which no more of the events repeat an item is one whose users do not come back.
 _SELDOM = 0.05

@@ -9,9 +9,9 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.estimators.inverse import InversePropensity
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.experiment.variants import TRUE_THETA, registered
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES
 from unveil.propensity.build import build
+from unveil.studies.arms import TRUE_THETA, registered
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from unveil.experiment.advise.candidates import probe
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.source import Looks, read_shown
 from unveil.experiment.advise.study import AdviceStudy, by_impressions, with_rate
-from unveil.experiment.costs import seconds_of
 from unveil.experiment.reproduce.cell import judged
 from unveil.experiment.reproduce.worlds import place, ratings_noise
-from unveil.experiment.trial import Bench
 from unveil.runs.workers import OnProgress
 from unveil.simulation.impressions import rate_that_leaves
 from unveil.simulation.world import World
+from unveil.studies.arms import seconds_of
+from unveil.studies.trial import TrialContext
 
 #: Seconds of a cell beside its training: propensities, judging, and its part of drawing the log.
 _BESIDE = 2.0
@@ -93,14 +93,14 @@ def drawn(
 @lru_cache(maxsize=2)  # with impressions and without
 def _bench(
     study: AdviceStudy, folder: Path, world: int, scenario: Scenario, replicate: int, recorded: bool
-) -> tuple[Bench, float]:
+) -> tuple[TrialContext, float]:
     """The arms of a draw, one after another in the same process, share its bench; and the rate of its impressions.
 
     The epoch that is kept is chosen by what was taken, not by the truth: as it will be on the real log.
     """
     recipe = study.recipe("naive", study.training_seed(world, scenario, replicate))
     found = drawn(study, folder, world, scenario, replicate, recorded)
-    return Bench.of(found.world, found.log, recipe, negatives=0, popular=False, by_log=True), found.rate
+    return TrialContext.of(found.world, found.log, recipe, negatives=0, popular=False, by_log=True), found.rate
 
 
 @dataclass(frozen=True)

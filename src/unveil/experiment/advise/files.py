@@ -14,7 +14,6 @@ from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.judged import BESIDE, HEADLINE, Advice
 from unveil.experiment.advise.page import page, sheets
 from unveil.experiment.advise.words import TITLE, caution, reading
-from unveil.experiment.clipping import resolved
 from unveil.experiment.outcome import BASE
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
@@ -25,6 +24,7 @@ from unveil.runs.config import Experiment
 from unveil.runs.folder import versions, write_json
 from unveil.runs.progress import spell
 from unveil.settings import plain
+from unveil.studies.trial import resolved
 
 CONFIG = "advice.toml"
 

@@ -7,11 +7,11 @@ import numpy as np
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.experiment.advise.candidates import candidates
-from unveil.experiment.variants import family
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import parts
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.arms import family
 
 _REAL, _DRAWN = "this log", "logs that are drawn from a world"
 

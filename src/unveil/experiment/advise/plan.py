@@ -13,11 +13,9 @@ from unveil.experiment.advise.insisted import refuse_probed, refuse_unused
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.worlds import WorldsOfDraw
-from unveil.experiment.changes import refuse_unfit
-from unveil.experiment.comparison import refuse_alike
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.experiment.variants import family
 from unveil.simulation.choice.base import CHOICES
+from unveil.studies.arms import check_changes, check_distinct, family
 
 
 class Draw(NamedTuple):
@@ -59,14 +57,14 @@ class AdvicePlan:
                 raise unknown("choice model", scenario.choice, CHOICES)
             if not 0 < scenario.severity < float("inf"):
                 raise UnveilError("the severity is out of range", found=scenario.severity, expected="above 0")
-        refuse_alike({scenario.severity for scenario in self.scenarios}, "--severities")
+        check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
         for name in self.estimators:
             _refuse_arm(name)
             estimator(name)
         if set(self.estimators) <= {BASE, BOUND}:
             raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
         refuse_unused(self.insisted, self.estimators)
-        refuse_unfit((BASE, BOUND, *self.estimators), self.study.changes)
+        check_changes((BASE, BOUND, *self.estimators), self.study.changes)
         told = [name for name in self.propensities if name in map(family, from_a_log())]
         for arm in candidates(self.estimators, told, self.clips).arms:
             self.study.recipe(arm, 0)

@@ -8,12 +8,18 @@ import numpy as np
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.experiment.changes import changes_of, refuse_unfit
-from unveil.experiment.comparison import refuse_alike
-from unveil.experiment.variants import TRUE_THETA, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.implicit import refuse_no_share
+from unveil.studies.arms import (
+    TRUE_THETA,
+    Variant,
+    changes_of,
+    check_changes,
+    check_distinct,
+    estimator_seed,
+    propensity_settings,
+)
 from unveil.training.recipe import Recipe, network_in
 
 #: The same figures everywhere, however many processes there are.
@@ -45,7 +51,7 @@ class AdviceStudy:
             raise unknown("way to fit a world", self.fit, RECIPES)
         for share in self.liked:
             refuse_no_share(share, "--implicit")
-        refuse_alike(self.liked, "--implicit")
+        check_distinct(self.liked, "--implicit")
         if self.liked and self.world is not None:
             problem = "a world that is given has a liking of its own, and none is to be declared"
             raise UnveilError(
@@ -54,7 +60,7 @@ class AdviceStudy:
         if not 0 < self.impressions <= 1:
             found = self.impressions
             raise UnveilError("out of range", where="impressions", found=found, expected="above 0, at most 1")
-        refuse_unfit((), self.changes)
+        check_changes((), self.changes)
         self.recipe("naive", 0)
 
     @property

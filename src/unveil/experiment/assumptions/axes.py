@@ -6,7 +6,7 @@ from typing import Any
 
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
-from unveil.experiment.variants import TRUE_THETA, with_propensity
+from unveil.studies.arms import TRUE_THETA, with_propensity
 
 
 @dataclass(frozen=True)

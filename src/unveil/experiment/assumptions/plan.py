@@ -7,13 +7,11 @@ from typing import Any, NamedTuple
 
 from unveil.errors import UnveilError
 from unveil.experiment.assumptions.axes import Axis, Point
-from unveil.experiment.changes import refuse_unfit
-from unveil.experiment.comparison import refuse_no_gap
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
-from unveil.experiment.variants import TRUE_THETA, estimators_of
 from unveil.runs.workers import OnProgress
+from unveil.studies.arms import TRUE_THETA, check_changes, check_gap, estimators_of
 
 
 class Spot(NamedTuple):
@@ -62,8 +60,8 @@ class Assumptions:
         for name in ("worlds", "replicates"):
             if getattr(self, name) < 1:
                 raise UnveilError("out of range", where=name, found=getattr(self, name), expected="at least 1")
-        refuse_unfit(estimators_of(self.estimators), self.study.changes)
-        refuse_no_gap(self.estimators)
+        check_changes(estimators_of(self.estimators), self.study.changes)
+        check_gap(self.estimators)
         for point in self.points:
             for name in self.arms(point).values():
                 self.at(point).recipe(name, 0)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from unveil.experiment.comparison import refuse_no_gap
 from unveil.experiment.reproduce.plan import Plan
+from unveil.studies.arms import check_gap
 
 
 @dataclass(frozen=True)
@@ -12,4 +12,4 @@ class BeyondPlan(Plan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_no_gap(self.estimators)
+        check_gap(self.estimators)

@@ -8,9 +8,9 @@ from unveil.experiment.beyond.shares import METRICS, Share, everywhere, levels, 
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.reproduce.results import Figure, Results
 from unveil.experiment.reproduce.words import gap_text, headline, learnable
-from unveil.experiment.variants import Variant, propensity_settings
 from unveil.propensity.base import PROPENSITIES
 from unveil.report.names import against, listed, named, share
+from unveil.studies.arms import Variant, propensity_settings
 
 #: What was set out to be closed at every severity: with the study's propensities, and with what the log tells.
 AIM, AIM_ESTIMATED = 0.60, 0.25

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from unveil.experiment.demo.log import Truth, drawn, severities
 from unveil.experiment.outcome import Outcome
-from unveil.experiment.trial import Announcer, run_trial
 from unveil.files import atomic_folder
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.trial import Announcer, run_trial
 from unveil.training.recipe import Recipe
 
 ESTIMATORS = ("naive", "ips", "itps", "ideal")

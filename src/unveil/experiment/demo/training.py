@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.experiment.outcome import Outcome
-from unveil.experiment.trial import Weights
 from unveil.report import charts, plots
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Column, Figure, Note, Table, count, number
 from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
+from unveil.studies.trial import Weights
 
 
 def learning(outcome: Outcome) -> Figure:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from unveil.experiment.comparison import refuse_no_gain
 from unveil.experiment.reproduce.plan import Plan
+from unveil.studies.arms import check_gain
 
 
 @dataclass(frozen=True)
@@ -12,4 +12,4 @@ class RecipePlan(Plan):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_no_gain(self.estimators)
+        check_gain(self.estimators)

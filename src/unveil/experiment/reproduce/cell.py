@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from unveil.experiment.clipping import clipped
 from unveil.experiment.outcome import STANDARD, TRUE
-from unveil.experiment.reproduce import told
 from unveil.experiment.reproduce.study import RECORDED, Study
 from unveil.experiment.reproduce.worlds import place, ratings_noise
-from unveil.experiment.trial import BASELINES, Bench
-from unveil.experiment.variants import Variant
 from unveil.runs.workers import OnProgress
 from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
+from unveil.studies import trial
+from unveil.studies.arms import Variant
+from unveil.studies.results import BASELINES
+from unveil.studies.trial import TrialContext, clipped
 from unveil.training.recipe import Recipe
 
 
@@ -51,16 +51,16 @@ class CellJob:
         return {**where, "estimator": self.arm, **judged(bench, self.arm, recipe, tell)}
 
 
-def judged(bench: Bench, name: str, recipe: Recipe, tell: OnProgress) -> dict[str, Any]:
+def judged(bench: TrialContext, name: str, recipe: Recipe, tell: OnProgress) -> dict[str, Any]:
     """Train an arm on a bench, judge it, and tell what came out and of which log."""
     trained = name if name in BASELINES else Variant.of(name).estimator
-    arm = bench.arm(trained, clipped(recipe, bench), told.Share(tell))
+    arm = bench.arm(trained, clipped(recipe, bench), trial.TrainingShare(tell))
     return {
         "log": _log(bench),
-        "ranks": {TRUE: told.ranks(arm.truth), STANDARD: told.ranks(arm.standard)},
-        "lists": told.lists(arm.truth),
+        "ranks": {TRUE: trial.ranks(arm.truth), STANDARD: trial.ranks(arm.standard)},
+        "lists": trial.list_metrics(arm.truth),
         "weights": None if arm.weights is None else asdict(arm.weights.diagnostics),
-        "training": None if arm.fitted is None else told.training(arm.fitted),
+        "training": None if arm.fitted is None else trial.training_record(arm.fitted),
     }
 
 
@@ -73,7 +73,9 @@ def _training_cost(study: Study, arm: str) -> float:
 
 
 @lru_cache(maxsize=1)
-def _bench(study: Study, folder: Path, world: int, severity: float, replicate: int, recorded: bool = False) -> Bench:
+def _bench(
+    study: Study, folder: Path, world: int, severity: float, replicate: int, recorded: bool = False
+) -> TrialContext:
     """The estimators of a replicate, one after another in the same process, share its bench.
 
     Where impressions are `recorded`, what was taken is the same: they come on top.
@@ -89,7 +91,7 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
         impressions=study.impressions if recorded else None,
     )
     shown = log.within_taken() if study.catalogue == "observed" else log
-    return Bench.of(
+    return TrialContext.of(
         whole.aligned_with(shown),
         shown,
         study.recipe("naive", study.training_seed(world, replicate)),
@@ -100,7 +102,7 @@ def _bench(study: Study, folder: Path, world: int, severity: float, replicate: i
     )
 
 
-def _log(bench: Bench) -> dict[str, Any]:
+def _log(bench: TrialContext) -> dict[str, Any]:
     log = bench.log.interacted()
     assert log.step is not None
     best_N = favourites_of(bench.world, log.user, log.step)

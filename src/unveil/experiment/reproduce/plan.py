@@ -4,14 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from unveil.errors import UnveilError
-from unveil.experiment.changes import refuse_unfit
-from unveil.experiment.comparison import refuse_alike
 from unveil.experiment.reproduce.cell import CellJob
 from unveil.experiment.reproduce.results import Place
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import WorldJob
-from unveil.experiment.trial import BASELINES
-from unveil.experiment.variants import estimators_of, refuse_twins
+from unveil.studies.arms import check_changes, check_distinct, check_duplicates, estimators_of
+from unveil.studies.results import BASELINES
 from unveil.wording import quantity
 
 #: The paper's arms.
@@ -35,11 +33,11 @@ class Plan:
         for severity in self.severities:
             if not 0 < severity < float("inf"):
                 raise UnveilError("the severity is out of range", found=severity, expected="a number above 0")
-        refuse_alike(self.severities, "--severity")
+        check_distinct(self.severities, "--severity")
         if not self.estimators or not self.severities:
             raise UnveilError("nothing to compare", expected="at least one estimator and one severity")
-        refuse_twins(self.estimators)
-        refuse_unfit(estimators_of(self.estimators), self.study.changes)
+        check_duplicates(self.estimators)
+        check_changes(estimators_of(self.estimators), self.study.changes)
         for name in self.estimators:
             self.study.recipe(name, 0)
 

@@ -15,7 +15,7 @@ from unveil.evaluation.metrics import rank_metrics
 from unveil.evaluation.result import parts
 from unveil.evaluation.stats import Paired, paired, ratio_interval
 from unveil.experiment.outcome import BASE, BOUND, Estimate
-from unveil.experiment.trial import BASELINES
+from unveil.studies.results import BASELINES
 
 Units = Literal["worlds", "replicates", "users"]
 Floats = NDArray[np.float64]

@@ -7,13 +7,21 @@ import numpy as np
 
 from unveil.errors import refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
-from unveil.experiment.changes import changes_of, refuse_unfit, with_changes
-from unveil.experiment.reproduce.presets import Preset, preset
-from unveil.experiment.trial import BASELINES
-from unveil.experiment.variants import NOISY, TRUE_THETA, Variant, estimator_seed, propensity_settings
 from unveil.models.factorization.recipes import RECIPES
 from unveil.propensity.recorded import RecordedStatic, RecordedTemporal
 from unveil.simulation.choice.base import CHOICES
+from unveil.studies.arms import (
+    NOISY,
+    TRUE_THETA,
+    Variant,
+    changes_of,
+    check_changes,
+    estimator_seed,
+    propensity_settings,
+    with_changes,
+)
+from unveil.studies.presets import Preset, preset
+from unveil.studies.results import BASELINES
 from unveil.training.recipe import Recipe, network_in
 
 #: Targets and negatives among the items that the drawn log shows, or among all of the world's.
@@ -68,7 +76,7 @@ class Study:
             raise unknown("choice model", self.choice, CHOICES)
         if self.fit not in list(RECIPES):
             raise unknown("way to fit a world", self.fit, RECIPES)
-        refuse_unfit((), self.changes)
+        check_changes((), self.changes)
         for name in ("naive", "ips", "itps"):
             self.recipe(name, 0)
 

@@ -15,7 +15,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.rq4.study import RealStudy
-from unveil.experiment.trial import VALIDATION_BATCH
+from unveil.studies.trial import VALIDATION_BATCH
 
 
 @dataclass(frozen=True, eq=False)

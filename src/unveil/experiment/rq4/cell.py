@@ -11,18 +11,18 @@ import torch
 from unveil.cores import threads
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.scorer import Scorer
-from unveil.experiment.clipping import resolved
-from unveil.experiment.costs import seconds_of
 from unveil.experiment.outcome import BASE, STANDARD
-from unveil.experiment.reproduce import told
 from unveil.experiment.rq4.bench import RealBench
 from unveil.experiment.rq4.control import CONTROL, Control
 from unveil.experiment.rq4.study import RealStudy
-from unveil.experiment.trial import BASELINES
 from unveil.models.baselines import Popularity, Random
 from unveil.propensity.weights import diagnose, inverse
 from unveil.runs.workers import OnProgress
 from unveil.training.checkpoint import read as read_epochs
+from unveil.studies import trial
+from unveil.studies.arms import seconds_of
+from unveil.studies.results import BASELINES
+from unveil.studies.trial import resolved
 from unveil.training.fit import Ready, prepare
 from unveil.training.trainer import CHECKPOINT, EPOCHS, Keep
 
@@ -80,8 +80,8 @@ class RealCell:
         ready, bench = prepare(bench.split.train, recipe, log=bench.log), bench.of_length(recipe.model.length)
         self.training.mkdir(parents=True, exist_ok=True)
         keep = Keep(self.training, resume=True, identity={"log": self.fingerprint})
-        fitted = ready.fit(bench.validation, keep=keep, watch=told.Share(tell))
-        cell = self._about(_judged(ready.model, bench.test), told.training(fitted), _weights(ready))
+        fitted = ready.fit(bench.validation, keep=keep, watch=trial.TrainingShare(tell))
+        cell = self._about(_judged(ready.model, bench.test), trial.training_record(fitted), _weights(ready))
         if self.arm != BASE:
             return cell
         control = Control.chosen(ready.model, bench.validation, self.study.strengths)
@@ -114,7 +114,7 @@ def _bench(study: RealStudy, replicate: int) -> RealBench:
 
 def _judged(scorer: Scorer, test: Evaluator) -> dict[str, Any]:
     found = test.evaluate(scorer, resamples=1)
-    return {"ranks": {STANDARD: told.ranks(found)}, "lists": told.lists(found)}
+    return {"ranks": {STANDARD: trial.ranks(found)}, "lists": trial.list_metrics(found)}
 
 
 def _weights(ready: Ready) -> dict[str, Any] | None:

@@ -14,8 +14,8 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.scorer import Scorer
 from unveil.evaluation.validation import ValidationEvaluator
-from unveil.experiment.reproduce import told
 from unveil.models.baselines import LessPopular
+from unveil.studies import trial
 
 CONTROL = "control"
 
@@ -52,8 +52,8 @@ class Control:
             for strength in sorted(set(best.values()))
         }
         return {
-            "ranks": {name: told.ranks(found[strength])[name] for name, strength in best.items()},
-            "lists": told.lists(found[best[headline]]),
+            "ranks": {name: trial.ranks(found[strength])[name] for name, strength in best.items()},
+            "lists": trial.list_metrics(found[best[headline]]),
             "strength": best,
             "strengths": list(self.strengths),
             "along": {name: list(values) for name, values in self.along.items()},

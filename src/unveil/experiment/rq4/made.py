@@ -3,10 +3,10 @@
 from unveil.estimators.base import ESTIMATORS
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.training_page import trained
-from unveil.experiment.variants import Variant
 from unveil.report.names import against, named
 from unveil.report.page import Block, Cell, Code, Column, Table, Text, plain
 from unveil.runs.progress import spell
+from unveil.studies.arms import Variant
 from unveil.training.recipe import Recipe
 
 _CASES = (

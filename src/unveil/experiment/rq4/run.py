@@ -10,7 +10,6 @@ from unveil.data.sources.convert_first import convert_first
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
-from unveil.experiment.changes import refuse_unfit
 from unveil.experiment.outcome import BASE
 from unveil.experiment.rq4.bench import parts_of, refuse_too_few_items
 from unveil.experiment.rq4.cell import RealCell, forget_trainings
@@ -18,13 +17,13 @@ from unveil.experiment.rq4.control import CONTROL
 from unveil.experiment.rq4.published import recognised
 from unveil.experiment.rq4.results import RealResults
 from unveil.experiment.rq4.study import RealStudy
-from unveil.experiment.trial import BASELINES
-from unveil.experiment.variants import Variant, estimators_of
 from unveil.locking import alone_in
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine
 from unveil.settings import plain
+from unveil.studies.arms import Variant, check_changes, estimators_of
 from unveil.studies.cells import Store, run_cells
+from unveil.studies.results import BASELINES
 from unveil.training.fit import refuse_missing
 
 #: Raised when the same settings no longer give the same cells.
@@ -48,7 +47,7 @@ class RealPlan:
                 found=", ".join(self.estimators),
                 hint=f"Add it: --estimators {','.join((BASE, *self.estimators))}.",
             )
-        refuse_unfit(estimators_of(self.estimators), self.study.changes)
+        check_changes(estimators_of(self.estimators), self.study.changes)
         for arm in self.estimators:
             if estimator(Variant.of(arm).estimator).needs == "truth":
                 hint = "Leave it out: a real log has no truth."

@@ -8,11 +8,18 @@ import numpy as np
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
-from unveil.experiment.changes import changes_of, refuse_unfit, with_changes
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
-from unveil.experiment.variants import POPULARITY, Variant, estimator_seed, propensity_settings
 from unveil.training.recipe import PRESETS, Recipe, network_in
+from unveil.studies.arms import (
+    POPULARITY,
+    Variant,
+    changes_of,
+    check_changes,
+    estimator_seed,
+    propensity_settings,
+    with_changes,
+)
 
 #: One thread a training: then no figure depends on how many are made side by side.
 ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
@@ -49,7 +56,7 @@ class RealStudy:
             raise unknown("preset", self.preset, PRESETS)
         if not self.strengths or self.strengths[0] != 0:
             raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
-        refuse_unfit((), self.changes)
+        check_changes((), self.changes)
         for name in ("naive", "ips", "itps"):
             self.recipe(name, 0)
 

@@ -7,9 +7,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.experiment.demo.small import SPEC, recipe
-from unveil.experiment.trial import Bench, Trial, run_trial
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.trial import Trial, TrialContext, run_trial
 from unveil.training.recipe import Recipe
 
 
@@ -78,7 +78,7 @@ def test_favourites_that_nobody_took_are_counted() -> None:
 
 def test_a_propensity_is_fitted_once_for_all_arms_that_ask_for_it() -> None:
     world = World.builtin(WorldSpec(users=30, items=20, steps=10), 0)
-    bench = Bench.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5)
+    bench = TrialContext.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5)
     asked = Recipe().changed({"estimator.name": "itps", "propensity.name": "popularity-temporal"})
     found = bench.propensity(asked)
     assert found is bench.propensity(asked.changed({"estimator.name": "corrected"}))
@@ -89,10 +89,10 @@ def test_a_propensity_is_fitted_once_for_all_arms_that_ask_for_it() -> None:
 @pytest.mark.parametrize("by_log", [False, True])
 def test_validation_is_by_the_truth_unless_asked_for_by_the_log(by_log: bool) -> None:
     world = World.builtin(WorldSpec(users=30, items=20, steps=10), 0)
-    bench = Bench.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5, by_log=by_log)
-    valid, asked = bench.split.valid, bench.jury.validation.evaluator.cases
+    bench = TrialContext.of(world, world.log(np.random.default_rng(0)), Recipe(), negatives=5, by_log=by_log)
+    valid, asked = bench.split.valid, bench.evaluation.validation.evaluator.cases
     best_C = world.ideal_target(valid.user_C, valid.step_C)
     assert (best_C != valid.item_C).any()
     np.testing.assert_array_equal(asked.item_C, valid.item_C if by_log else best_C)
-    default = Bench.of(world, bench.log, Recipe(), negatives=5).jury.validation.evaluator.cases
+    default = TrialContext.of(world, bench.log, Recipe(), negatives=5).evaluation.validation.evaluator.cases
     np.testing.assert_array_equal(default.item_C, best_C)

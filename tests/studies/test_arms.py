@@ -12,14 +12,14 @@ from unveil.estimators.clips import share_of
 from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.learning import events
 from unveil.experiment.advise.study import AdviceStudy
-from unveil.experiment.clipping import quantile, resolved
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.study import Study
-from unveil.experiment.variants import Variant, estimators_of, families, propensity_settings, with_propensity
 from unveil.propensity.popularity import TemporalPopularity
 from unveil.report.names import named
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.arms import Variant, estimators_of, families, propensity_settings, with_propensity
+from unveil.studies.trial import quantile, resolved
 from unveil.training.recipe import Recipe
 
 

@@ -5,7 +5,7 @@ corrected@popularity         popularity in the place of exposure
 itps@noisy:0.5+clip=0.02     noisy propensities, clipped; options are the estimator's, or any setting by its dots
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.propensity.base import PROPENSITIES
 from unveil.settings import parsed
+from unveil.studies.results import BASE, BOUND
+from unveil.training.recipe import Recipe
 
 #: What an estimator is told of exposure, where that is no name of a propensity.
 TRUE_THETA, ESTIMATED, NOISY = "true", "estimated", "noisy"
@@ -47,7 +49,7 @@ class Variant:
         return dict(self.options)
 
 
-def refuse_twins(arms: Iterable[str]) -> None:
+def check_duplicates(arms: Iterable[str]) -> None:
     """Two words for one arm: trained twice, it would be counted twice."""
     words: dict[str, str] = {}
     for arm in dict.fromkeys(arms):
@@ -143,3 +145,75 @@ def _deviation(text: str) -> float:
         expected = "noisy:SD with an SD of 0 or more, in logits"
         raise UnveilError("out of range", where="propensity", found=f"noisy:{text}", expected=expected)
     return value
+
+
+def changes_of(arm: str, changes: Iterable[str]) -> dict[str, Any]:
+    """The settings that are changed for an arm, by dotted names."""
+    shared: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    for setting, value in map(parsed, changes):
+        whose, colon, rest = setting.partition(":")
+        if not colon:
+            shared[setting] = value
+        elif whose == arm:
+            own[rest] = value
+    return shared | own
+
+
+def with_changes(about: str, changes: Sequence[str]) -> str:
+    """What is said of a preset, and right after it what of it was changed.
+
+    >>> with_changes("trained until converged", ["training.epochs=2", "itps:model.width=8"])
+    'trained until converged; changed: training.epochs=2, itps:model.width=8'
+    """
+    return f"{about}; changed: {', '.join(changes)}" if changes else about
+
+
+def check_changes(arms: Iterable[str], changes: Sequence[str]) -> None:
+    """Before any work is done: estimators, and options of estimators, that are none."""
+    named = [setting.partition(":")[0] for setting, _ in map(parsed, changes) if ":" in setting]
+    for arm in dict.fromkeys([*arms, *(estimator(name).name for name in named)]):
+        known = ESTIMATORS.options(arm)
+        for setting in changes_of(arm, changes):
+            option = setting.removeprefix("estimator.")
+            if option != setting and option not in known:
+                raise unknown(f"option of the estimator {arm!r}", option, known)
+
+
+def check_gap(arms: Sequence[str]) -> None:
+    """Naive and ideal are the ends of the gap, and its shares are of what lies between them."""
+    found = set(arms)
+    if not {BASE, BOUND} < found:
+        expected = "naive, ideal and at least one between them"
+        raise UnveilError("a gap has two ends", where="--estimators", found=", ".join(arms), expected=expected)
+
+
+def check_distinct(numbers: Iterable[float], where: str) -> None:
+    """Cells and their luck go by six digits of such a number: two that share them would be one, counted twice."""
+    told: dict[str, float] = {}
+    for number in numbers:
+        other = told.setdefault(f"{number:g}", number)
+        if other != number:
+            expected = "numbers that differ in their first six digits"
+            raise UnveilError(
+                "too near to be told apart", where=where, found=f"{other} and {number}", expected=expected
+            )
+
+
+def check_gain(arms: Sequence[str]) -> None:
+    """A gain is over naive; that of the ideal loss, which knows the truth, is nobody's."""
+    found = set(arms)
+    if BASE not in found or found <= {BASE, BOUND}:
+        expected = "naive and at least one that is not ideal"
+        raise UnveilError("a gain is over naive", where="--estimators", found=", ".join(arms), expected=expected)
+
+
+def seconds_of(recipe: Recipe, size: tuple[int, int, int]) -> float:
+    """Of users, items and events: the network over the tokens of every epoch, and the softmax over all items."""
+    users, items, events = size
+    network, task = recipe.model, recipe.task
+    tokens = min(events, users * network.length)
+    blocks, width = getattr(network, "blocks", 1), network.width
+    inside = 6 * blocks * tokens * width * (12 * width + 2 * min(network.length, events / users))
+    softmax = 6 * task.mask_probability * tokens * items * width
+    return recipe.training.epochs * ((inside + softmax) / 4e10 + 0.004 * blocks * users / task.batch_size)

@@ -1,0 +1,346 @@
+"""A trial: several losses trained on one log of one world, and evaluated by the log and by the ground truth.
+
+All arms of a trial share the log, the split, the negatives, the initial weights, the order of the batches and what is
+masked: they differ in the loss alone.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
+from typing import Any, Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unveil.cores import threads
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import Split, leave_one_out
+from unveil.estimators.base import estimator
+from unveil.estimators.clips import CLIP, share_of
+from unveil.estimators.learning import blocks, events, weights_of
+from unveil.evaluation.candidates import FULL
+from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.metrics import rank_metrics
+from unveil.evaluation.result import Evaluation, parts
+from unveil.evaluation.scorer import Scorer
+from unveil.evaluation.truth import judges
+from unveil.evaluation.validation import ValidationEvaluator
+from unveil.models.baselines import Popularity, Random
+from unveil.propensity.base import PropensityModel
+from unveil.propensity.weights import WeightDiagnostics
+from unveil.runs.workers import OnProgress
+from unveil.simulation.truth import favourites_of, true_cases
+from unveil.simulation.world import World
+from unveil.studies.arms import Variant
+from unveil.studies.results import BASELINES, STANDARD, TRUE
+from unveil.training.fit import prepare, propensity_of, validation_of
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.progress import Plan, Watcher
+from unveil.training.recipe import Recipe
+from unveil.training.trainer import Fitted
+
+#: Places of the recommendations whose true relevance is measured.
+TOP = 10
+#: Lengths of list at which the target's rank is measured.
+PLACES = (5, 10)
+#: Cases validated at a time: few enough for the activations of a small network to stay in the processor's cache.
+VALIDATION_BATCH = 64
+
+
+class Announcer(Watcher, Protocol):
+    """A watcher of several trainings, informed which one comes next."""
+
+    def next(self, name: str) -> None:
+        """The training of this arm begins."""
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What a loss makes of the training events: the weight of each, and the figures of all."""
+
+    diagnostics: WeightDiagnostics
+    weight_N: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One scorer, evaluated on the most relevant items (`truth`) and on the held-out interactions (`standard`)."""
+
+    name: str
+    truth: Evaluation
+    standard: Evaluation
+    fitted: Fitted | None = None  # None: nothing was trained
+    weights: Weights | None = None  # None: not weighted by a propensity
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """The arms of one trial, and what they were evaluated on."""
+
+    split: Split
+    unlearnable: float  # share of the test cases whose most relevant item has no training event
+    arms: Sequence[Arm]
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationSet:
+    """The cases of a trial with their negatives. Users may return to an item, so items of the history compete.
+
+    Validation, too, is on true relevance, as in the paper, for all arms alike; or, `by_log`, on the held-out
+    interactions, as it is where nobody knows the truth.
+    """
+
+    validation: ValidationEvaluator
+    truth: Evaluator
+    standard: Evaluator
+
+    @classmethod
+    def of(
+        cls,
+        world: World,
+        split: Split,
+        recipe: Recipe,
+        *,
+        uniform: int,
+        popular: int,
+        validation: str = FULL,
+        by_log: bool = False,
+    ) -> Self:
+        """Both sets of cases with their own negatives, drawn from the recipe's seed."""
+        seed = recipe.training.seed
+        true = replace(split, valid=true_cases(world, split.valid), test=true_cases(world, split.test))
+        truth, standard = (
+            Evaluator.of(
+                cases,
+                split.whole,
+                split.train,
+                length=recipe.model.length,
+                uniform=uniform,
+                popular=popular,
+                exclude_seen=False,
+                seed=seed,
+            )
+            for cases in (true.test, split.test)
+        )
+        truth = replace(truth, judges=judges(world, true.test, TOP))
+        chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
+        chosen = replace(chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH), of_takes=by_log)
+        return cls(chosen, truth, standard)
+
+    def evaluate(self, name: str, scorer: Scorer) -> Arm:
+        """A scorer under both evaluations."""
+        return Arm(name, self.truth.evaluate(scorer, top=TOP), self.standard.evaluate(scorer, top=TOP))
+
+
+@dataclass(frozen=True, eq=False)
+class TrialContext:
+    """What the arms of a trial share: a world, a log of its own, the split of that log, and the cases."""
+
+    world: World
+    log: Interactions
+    split: Split
+    evaluation: EvaluationSet
+    _fitted: dict[str, PropensityModel | None] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        world: World,
+        log: Interactions,
+        recipe: Recipe,
+        *,
+        negatives: int = 100,
+        popular: bool = True,
+        validation: str = FULL,
+        by_log: bool = False,
+    ) -> Self:
+        """The context of a log. Of the recipe, only the seed, the length and what is monitored matter here."""
+        split = leave_one_out(Sequences.of(log))
+        drawn_by_popularity = negatives if popular else 0
+        evaluation = EvaluationSet.of(
+            world,
+            split,
+            recipe,
+            uniform=negatives,
+            popular=drawn_by_popularity,
+            validation=validation,
+            by_log=by_log,
+        )
+        return cls(world, log, split, evaluation)
+
+    @property
+    def unlearnable(self) -> float:
+        """Share of the test cases whose most relevant item has no training event."""
+        count_V = np.bincount(self.split.train.item_N, minlength=self.world.n_items)
+        return float((count_V[self.evaluation.truth.cases.item_C] == 0).mean())
+
+    def propensity(self, recipe: Recipe) -> PropensityModel | None:
+        """What the recipe's estimator is given, if anything; fitted once for all arms that ask for the same."""
+        asked = repr((estimator(str(recipe.estimator["name"])).needs, recipe.propensity, recipe.model.length))
+        if asked not in self._fitted:
+            self._fitted[asked] = propensity_of(self.split.train, recipe, self.log, self.world)
+        return self._fitted[asked]
+
+    def arm(self, name: str, recipe: Recipe, watch: Watcher | None = None) -> Arm:
+        """Train and evaluate one estimator, by the recipe but for its name; or evaluate a baseline."""
+        with threads(recipe.training.threads):
+            if name == "random":
+                return self.evaluation.evaluate(name, Random(self.world.n_items, recipe.training.seed))
+            if name == "popularity":
+                return self.evaluation.evaluate(name, Popularity.fit(self.split.train))
+            return self._trained(name, recipe, watch)
+
+    def _trained(self, name: str, recipe: Recipe, watch: Watcher | None) -> Arm:
+        named = recipe.changed({"estimator.name": name})
+        propensity = self.propensity(named)
+        ready = prepare(self.split.train, named, log=self.log, world=self.world, propensity=propensity)
+        fitted = ready.fit(self.evaluation.validation, watch=watch)
+        weights = None
+        if ready.weights is not None:
+            weights = Weights(ready.weights, weights_of(ready.estimator, ready.task.slots).numpy())
+        return replace(self.evaluation.evaluate(name, ready.model), fitted=fitted, weights=weights)
+
+
+def run_trial(
+    world: World,
+    log: Interactions,
+    recipe: Recipe,
+    estimators: Sequence[str],
+    *,
+    negatives: int = 100,
+    watch: Announcer | None = None,
+) -> Trial:
+    """Train and evaluate every estimator, and two baselines without training. The log is the world's own."""
+    context = TrialContext.of(world, log, recipe, negatives=negatives)
+    arms = [context.arm(name, recipe) for name in BASELINES]
+    for name in estimators:
+        if watch is not None:
+            watch.next(name)
+        arms.append(context.arm(name, recipe, watch))
+    return Trial(context.split, context.unlearnable, arms)
+
+
+def clipped(recipe: Recipe, context: TrialContext) -> Recipe:
+    """The recipe with its clip as a number: one such as 5% is the quantile of θ̂ over the training events.
+
+    Propensities that were estimated have scales of their own; a share means the same on each of them.
+    """
+    return _numbered(recipe, context.split.train, lambda: context.propensity(recipe))
+
+
+def resolved(recipe: Recipe, train: Sequences, log: Interactions) -> Recipe:
+    """The same on a log of which no truth is known."""
+    return _numbered(recipe, train, lambda: propensity_of(train, recipe, log, None))
+
+
+def _numbered(recipe: Recipe, train: Sequences, fitted: Callable[[], PropensityModel | None]) -> Recipe:
+    share = share_of(recipe.estimator.get(CLIP))
+    propensity = None if share is None else fitted()
+    if share is None or propensity is None:
+        return recipe
+    return recipe.changed({f"estimator.{CLIP}": quantile(propensity, train, share)})
+
+
+def quantile(propensity: PropensityModel, train: Sequences, share: float) -> float:
+    """The θ̂ that this share of the training events lies below, to six digits: the same on every machine."""
+    theta_N = torch.cat([propensity(part) for part in blocks(events(train))]).double().numpy()
+    return float(f"{np.quantile(theta_N, share):.6g}")
+
+
+def record(context: TrialContext, name: str, recipe: Recipe, on_progress: OnProgress) -> dict[str, Any]:
+    """Train and evaluate an arm, and give what a cell keeps of it and of its log."""
+    trained = name if name in BASELINES else Variant.of(name).estimator
+    arm = context.arm(trained, clipped(recipe, context), TrainingShare(on_progress))
+    return {
+        "log": log_record(context),
+        "ranks": {TRUE: ranks(arm.truth), STANDARD: ranks(arm.standard)},
+        "lists": list_metrics(arm.truth),
+        "weights": None if arm.weights is None else asdict(arm.weights.diagnostics),
+        "training": None if arm.fitted is None else training_record(arm.fitted),
+    }
+
+
+def log_record(context: TrialContext) -> dict[str, Any]:
+    """What a drawn log is: its size, and how much of it is the most relevant item of its step."""
+    log = context.log.interacted()
+    assert log.step is not None
+    best_N = favourites_of(context.world, log.user, log.step)
+    return {
+        "fingerprint": replace(log, rating=None, clicked=None).fingerprint(),  # of the interactions alone
+        "events": len(log),
+        "users": len(log.users),
+        "items": len(np.unique(log.item)),
+        "catalogue": len(log.items),
+        "favourite_taken": float((best_N == log.item).mean()),
+        "unlearnable": context.unlearnable,
+    }
+
+
+def ranks(evaluation: Evaluation) -> dict[str, list[int]]:
+    """The rank of every target under every protocol: all metrics follow from it."""
+    return {
+        name.removesuffix(":rank"): column.to_list()
+        for name, column in evaluation.frame.to_dict(as_series=True).items()
+        if name.endswith(":rank")
+    }
+
+
+def list_metrics(evaluation: Evaluation, protocols: Sequence[str] = ("truth", "lists")) -> dict[str, float]:
+    """Of the recommendations: what the world, where there is one, and the training counts say, on average."""
+    summary = evaluation.summary.iter_rows(named=True)
+    means = {f"{row['protocol']}:{row['metric']}@{row['k']}": row["mean"] for row in summary}
+    return {name: mean for name, mean in means.items() if name.partition(":")[0] in protocols}
+
+
+def training_record(fitted: Fitted) -> dict[str, Any]:
+    """Losses, validations and the best epoch."""
+    validated = [epoch for epoch in fitted.epochs if epoch.validation is not None]
+    return {
+        "epochs": len(fitted.epochs),
+        "best": None if fitted.best is None else asdict(fitted.best),
+        "validation": [[epoch.epoch, *(epoch.validation or {}).values()] for epoch in validated],
+        "loss": [epoch.loss for epoch in fitted.epochs],
+    }
+
+
+def rank_rows(cell: Mapping[str, Any], *, by_user: bool) -> Iterator[dict[str, Any]]:
+    """The measures of a cell that keeps ranks and list metrics: of every user, or their means."""
+    for evaluation, protocols in cell["ranks"].items():
+        for protocol, rank_C in protocols.items():
+            for metric, k in product(rank_metrics(), PLACES):
+                value_C = np.asarray(metric(np.array(rank_C), k))
+                row = {"evaluation": evaluation, "protocol": protocol, "metric": metric.name, "k": k}
+                values = enumerate(value_C.tolist()) if by_user else [(None, float(value_C.mean()))]
+                yield from ({**row, "user": user, "value": value} for user, value in values)
+    first = next(iter(cell["ranks"]))
+    for name, value in cell["lists"].items():
+        protocol, metric_name, k = parts(name)
+        yield {"evaluation": first, "protocol": protocol, "metric": metric_name, "k": k, "value": float(value)}
+
+
+class TrainingShare:
+    """A watcher of a training that reports the share of its epochs that is done."""
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self.on_progress, self.epochs = on_progress, 1
+
+    def start(self, plan: Plan) -> None:
+        """How many epochs there will be."""
+        self.epochs = plan.epochs
+        self.on_progress(plan.done / plan.epochs)
+
+    def batch(self, loss: float) -> None:
+        """Nothing: epochs are reported."""
+
+    def epoch(self, epoch: Epoch, best: Best | None) -> None:
+        """One more."""
+        self.on_progress(epoch.epoch / self.epochs)
+
+    def stop(self) -> None:
+        """Nothing to tidy up."""
