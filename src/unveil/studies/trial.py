@@ -35,8 +35,8 @@ from unveil.simulation.truth import favourites_of, true_cases
 from unveil.simulation.world import World
 from unveil.studies.arms import Variant
 from unveil.studies.results import BASELINES, STANDARD, TRUE
-from unveil.training.fit import prepare, propensity_of, validation_of
 from unveil.training.checkpoint import Best, Epoch
+from unveil.training.fit import prepare, propensity_of, validation_of
 from unveil.training.progress import Plan, Watcher
 from unveil.training.recipe import Recipe
 from unveil.training.trainer import Fitted

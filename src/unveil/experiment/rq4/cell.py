@@ -18,11 +18,11 @@ from unveil.experiment.rq4.study import RealStudy
 from unveil.models.baselines import Popularity, Random
 from unveil.propensity.weights import diagnose, inverse
 from unveil.runs.workers import OnProgress
-from unveil.training.checkpoint import read as read_epochs
 from unveil.studies import trial
 from unveil.studies.arms import seconds_of
 from unveil.studies.results import BASELINES
 from unveil.studies.trial import resolved
+from unveil.training.checkpoint import read as read_epochs
 from unveil.training.fit import Ready, prepare
 from unveil.training.trainer import CHECKPOINT, EPOCHS, Keep
 

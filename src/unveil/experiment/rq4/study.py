@@ -10,7 +10,6 @@ from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.tuned import TUNED, tuned
-from unveil.training.recipe import PRESETS, Recipe, network_in
 from unveil.studies.arms import (
     POPULARITY,
     Variant,
@@ -20,6 +19,7 @@ from unveil.studies.arms import (
     propensity_settings,
     with_changes,
 )
+from unveil.training.recipe import PRESETS, Recipe, network_in
 
 #: One thread a training: then no figure depends on how many are made side by side.
 ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
