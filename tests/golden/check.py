@@ -19,7 +19,7 @@ def main(names: list[str]) -> None:
         old = Recording.read(case)
         check = Check.of(case, old)
         try:
-            found = list(differences(case, old, Recording.of(case), check, Aliases.read()))
+            found = list(differences(case, old, Recording.of(CASES[case]), check, Aliases.read()))
         except RuntimeError as error:
             found = str(error).splitlines()
         print(f"{case}: {f'{len(found)} DIFFERENCES' if found else 'same'}{f' ({check.note})' if check.note else ''}")

@@ -16,6 +16,7 @@ FEW = {
 _LEARNT = ("joint-rated", "joint", "rated", "recorded")
 _FEW_BATCHES = " ".join(f"--set {name}-{kind}:batches=20" for name in _LEARNT for kind in ("static", "temporal"))
 
+_LEARNT_IN = "--set propensity.name=learnt-temporal --set propensity.path=learnt"
 _TINY = "--set model.width=8 --set task.batch_size=16 --set training.epochs={epochs} --set training.validate_every=1"
 _SHORT = f"{_TINY} --set model.length=8 --set training.threads=1 --set training.device=cpu"
 BERT = "--set model.name=bert4rec"
@@ -30,7 +31,12 @@ class Case:
 
     commands: tuple[str, ...]
     trains: bool = True
-    slow: bool = False
+    folders: tuple[str, ...] = ()  #: Copied from `folders/`, where an older version wrote them.
+    stopped: bool = False  #: By a command that was killed; the recording is of an unbroken one.
+
+    def unbroken(self) -> "Case":
+        """The same from the beginning."""
+        return Case(tuple(words.replace(" --resume", "") for words in self.commands), self.trains)
 
 
 def _train(name: str, *options: str) -> str:
@@ -141,7 +147,57 @@ _TRAINED: Mapping[str, tuple[str, ...]] = {
     "demo": ("demo -o demo --users 60 --epochs 1 --replicates 2",),
 }
 
+LONG = _SHORT.format(epochs=8)
+_OLD: Mapping[str, Case] = {
+    "old-runs": Case(
+        (
+            "evaluate run-itps --json --no-page",
+            "recommend run-itps -k 3 --as jsonl",
+            "recommend saved -k 3 --as jsonl",
+            "recommend run-naive -k 3 --novelty 0.5 --as jsonl",
+            "compare run-itps run-naive -o compared.csv",
+            "export run-itps --embeddings --weights --as csv -o exported",
+            f"train in/log.csv -o run-itps -e itps --no-page --model bert4rec {SHORT} --resume",
+        ),
+        folders=("run-itps", "run-naive", "saved"),
+    ),
+    "old-data": Case(
+        (
+            "data describe packed --json",
+            "data pack packed --check",
+            "data convert packed -o packed.csv",
+            "world describe fitted --json",
+            "world draw fitted -o drawn.csv --severity 0.3 --ratings",
+            "propensity describe learnt --json",
+            _train(
+                "run", "in/shown.csv.gz", BERT, SHORTEST, "-e itps --set propensity.name=learnt-temporal", _LEARNT_IN
+            ),
+        ),
+        folders=("packed", "fitted", "learnt"),
+    ),
+    "old-configs": Case(
+        (
+            "train in/drawn.csv.gz --config configs/every.toml -o every --no-page",
+            "train in/log.csv --config configs/short.toml -o short --no-page -e naive",
+            "train in/log.csv --config study/best.toml -o best --no-page",
+        ),
+        folders=("configs", "study"),
+    ),
+    "old-study": Case(
+        (f"tune in/log.csv --space in/space.toml --trials 2 --replicates 1 -o study {BERT} {SHORTEST}",),
+        folders=("study",),
+    ),
+}
+
+_STOPPED: Mapping[str, str] = {
+    "stopped-run": f"train in/log.csv -o stopped-run -e itps --no-page --model bert4rec {LONG} --resume",
+    "stopped-rq1": f"reproduce rq1 -o stopped-rq1 --replicates 2 {STUDY}",
+    "stopped-loop": f"loop in/log.csv -o stopped-loop --rounds 6 -k 5 --jobs 1 -e naive {BERT} {SHORTEST} --resume",
+}
+
 CASES: Mapping[str, Case] = {
     **{name: Case(commands, trains=False) for name, commands in _UNTRAINED.items()},
     **{name: Case(commands) for name, commands in _TRAINED.items()},
+    **_OLD,
+    **{name: Case((words,), folders=(name,), stopped=True) for name, words in _STOPPED.items()},
 }

@@ -10,7 +10,8 @@ def main(names: list[str]) -> None:
     if not names:
         sys.exit(f"Name what to record, or all: {', '.join(CASES)}")
     for name in CASES if names == ["all"] else names:
-        Recording.of(name).write(name)
+        case = CASES[name]
+        Recording.of(case.unbroken() if case.stopped else case).write(name)
         print(f"{name}: recorded", flush=True)
 
 

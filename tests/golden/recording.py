@@ -2,14 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.golden.aliases import Aliases
 from tests.golden.canary import canary
-from tests.golden.commands import CASES
+from tests.golden.commands import CASES, Case
 from tests.golden.runner import HERE, run_command, workplace
 from tests.golden.values import Values, printed, values_of
 
@@ -26,23 +26,28 @@ class Recording:
     values: dict[str, Values]
 
     @classmethod
-    def of(cls, case: str) -> "Recording":
+    def of(cls, case: Case) -> "Recording":
         """Run the commands of a case."""
+        with workplace(case.folders) as folder:
+            return cls.run_in(folder, case.commands)
+
+    @classmethod
+    def run_in(cls, folder: Path, commands: Iterable[str]) -> "Recording":
+        """Run commands in a folder."""
         translate = Aliases.read().old_value
         values: dict[str, Values] = {}
         codes = []
-        with workplace() as folder:
-            for nth, words in enumerate(CASES[case].commands):
-                done = run_command(words)
-                codes.append(done.code)
-                if done.code == 1:
-                    raise RuntimeError(f"unveil {words}\n{done.err}")
-                if said := printed(done.out, translate):
-                    values[f"stdout-{nth}"] = said
-            paths = sorted(p for p in folder.rglob("*") if p.is_file() and p.relative_to(folder).parts[0] != "in")
-            for path in paths:
-                if (found := values_of(path, translate)) is not None:
-                    values[str(path.relative_to(folder))] = found
+        for nth, words in enumerate(commands):
+            done = run_command(words)
+            codes.append(done.code)
+            if done.code == 1:
+                raise RuntimeError(f"unveil {words}\n{done.err}")
+            if said := printed(done.out, translate):
+                values[f"stdout-{nth}"] = said
+        paths = sorted(p for p in folder.rglob("*") if p.is_file() and p.relative_to(folder).parts[0] != "in")
+        for path in paths:
+            if (found := values_of(path, translate)) is not None:
+                values[str(path.relative_to(folder))] = found
         return cls(canary(), codes, [str(path.relative_to(folder)) for path in paths], values)
 
     @classmethod

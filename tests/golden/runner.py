@@ -72,10 +72,12 @@ def _as_a_program(arguments: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def workplace() -> Iterator[Path]:
-    """An empty working folder, but for the inputs in `in`."""
+def workplace(folders: tuple[str, ...] = ()) -> Iterator[Path]:
+    """A working folder with the inputs in `in`, and some that an older version wrote."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(INPUTS, folder / "in")
+        for each in folders:
+            shutil.copytree(HERE / "folders" / each, folder / each)
         with chdir(folder):
             yield folder

@@ -7,15 +7,11 @@ from tests.golden.commands import CASES
 from tests.golden.recording import RECORDED, Check, Recording, differences
 
 
-def _cases() -> list[object]:
-    return [pytest.param(name, marks=[pytest.mark.slow] if case.slow else []) for name, case in CASES.items()]
-
-
-@pytest.mark.parametrize("case", _cases())
+@pytest.mark.parametrize("case", CASES)
 def test_files_and_numbers_are_those_that_were_recorded(case: str) -> None:
     old = Recording.read(case)
     check = Check.of(case, old)
-    assert list(differences(case, old, Recording.of(case), check, Aliases.read())) == []
+    assert list(differences(case, old, Recording.of(CASES[case]), check, Aliases.read())) == []
     if check.note:
         pytest.skip(check.note)
 
