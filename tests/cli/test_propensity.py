@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.pages import faults
-from tests.propensity.impressions.seen import impressions
+from tests.propensity.seen import impressions
 from unveil.cli.main import app
 from unveil.data.sinks import write as write_log
 

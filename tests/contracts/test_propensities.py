@@ -13,11 +13,10 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
+from unveil.propensity import time_of_day
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel, Source
 from unveil.propensity.build import build
-from unveil.propensity.impressions import storage
-from unveil.propensity.impressions.fit import ExposureFit, fit
-from unveil.propensity.impressions.learn import Learning
+from unveil.propensity.time_of_day_fit import ExposureFit, Learning, fit
 from unveil.serving.exposure import exposure_table
 
 TOY = Toy.drawn(random_world(users=30))
@@ -28,7 +27,7 @@ _DAY = 86_400_000_000
 def learnt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An exposure learnt from the toy log, as if every event were an impression and every step a day."""
     folder = tmp_path_factory.mktemp("learnt")
-    storage.write(fit(_clocked(), ExposureFit(1, 1, learning=Learning(width=3, epochs=2))).model, folder, {})
+    time_of_day.write(fit(_clocked(), ExposureFit(1, 1, learning=Learning(width=3, epochs=2))).model, folder, {})
     return folder
 
 

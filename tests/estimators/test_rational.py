@@ -15,7 +15,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.propensity.choices.descent import surprise
+from unveil.propensity.joint import surprise
 from unveil.propensity.known import KnownTemporal
 from unveil.simulation.choice import choice_model
 

@@ -19,8 +19,7 @@ from unveil.estimators.build import build
 from unveil.estimators.diagnosis import weight_diagnostics
 from unveil.estimators.losses.sample import Sample, Sampler, sampled_loss
 from unveil.estimators.over_sample import theta_of_some
-from unveil.propensity.known import KnownTemporal
-from unveil.propensity.logged import Logged
+from unveil.propensity.known import KnownTemporal, Logged
 from unveil.propensity.popularity import TemporalPopularity
 
 TOY = Toy.drawn(random_world(users=30))

@@ -10,7 +10,7 @@ import torch
 from unveil.data.slots import Slots
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.itps import ITPS
-from unveil.propensity.logged import Logged
+from unveil.propensity.known import Logged
 
 THETA = np.array([0.2, 0.7])
 SLOTS = Slots(torch.tensor([0, 1]), torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 1]))

@@ -19,8 +19,7 @@ from unveil.estimators.ideal import Ideal
 from unveil.estimators.ips import IPS
 from unveil.estimators.itps import ITPS
 from unveil.estimators.naive import Naive
-from unveil.propensity.known import KnownStatic, KnownTemporal
-from unveil.propensity.logged import Logged
+from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.propensity.weights import diagnose
 

@@ -6,16 +6,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.propensity.choices.worlds import ITEMS, STEPS, USERS, Scene, alike, fading, personal, scene, seasons
+from tests.propensity.scenes import ITEMS, STEPS, USERS, Scene, alike, fading, personal, scene, seasons
 from tests.propensity.test_popularity import BY_HAND, at
 from unveil.errors import UnveilError
-from unveil.propensity.build import build
-from unveil.propensity.caution import caution
-from unveil.propensity.damped import DampedStatic, DampedTemporal
+from unveil.propensity.build import build, caution
 from unveil.propensity.factors import Factors
-from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
-from unveil.propensity.rated import RatedStatic, RatedTemporal
-from unveil.propensity.timing import Timing, most_likely
+from unveil.propensity.popularity import (
+    DampedStatic,
+    DampedTemporal,
+    StaticPopularity,
+    TemporalPopularity,
+    Timing,
+    most_likely,
+)
+from unveil.propensity.ratings import RatedStatic, RatedTemporal
 
 SHOWN_V = np.random.default_rng(7).normal(size=ITEMS)
 

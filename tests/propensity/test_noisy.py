@@ -12,8 +12,7 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownStatic, KnownTemporal
-from unveil.propensity.noise import normals
-from unveil.propensity.noisy import Noisy, NoisyStatic, NoisyTemporal
+from unveil.propensity.noisy import Noisy, NoisyStatic, NoisyTemporal, normals
 
 TOY = Toy.drawn(random_world(users=30))
 BOTH = [NoisyStatic, NoisyTemporal]

@@ -16,8 +16,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.propensity.known import KnownStatic, KnownTemporal
-from unveil.propensity.logged import Logged
+from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.runs.train import run
 from unveil.serving.exposure import Exposed, ExposureTable, exposed, exposure_table, next_steps

@@ -11,7 +11,7 @@ from unveil.cli.propensity_positions import positions
 from unveil.cli.propensity_score import score
 
 if TYPE_CHECKING:
-    from unveil.propensity.impressions.fit import ExposureFit
+    from unveil.propensity.time_of_day_fit import ExposureFit
     from unveil.report.page import Table as PageTable
 
 app = typer.Typer(
@@ -43,7 +43,7 @@ def fit(
     from unveil.cli.progress import bar
     from unveil.experiment.exposure.files import write
     from unveil.files import refuse_occupied
-    from unveil.propensity.impressions.fit import fit as fitted_to
+    from unveil.propensity.time_of_day_fit import fit as fitted_to
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
     how = _how(valid_days, test_days, half_life, assignments or [], seed)
@@ -62,7 +62,7 @@ def describe(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Show how good a learnt exposure is, beside popularity."""
-    from unveil.propensity.impressions.storage import about
+    from unveil.propensity.time_of_day import about
 
     told = about(folder)
     if json:
@@ -74,7 +74,7 @@ def describe(
 
 
 def _how(valid_days: int, test_days: int, half_life: float, assignments: list[str], seed: int) -> "ExposureFit":
-    from unveil.propensity.impressions.fit import ExposureFit
+    from unveil.propensity.time_of_day_fit import ExposureFit
     from unveil.settings import changed, parsed
 
     how = ExposureFit(valid_days, test_days, half_life=half_life, seed=seed)

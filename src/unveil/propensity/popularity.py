@@ -11,12 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import gammaln
 from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.base import Kind, Source, register
+from unveil.propensity.factored import Blocks, Factored
+from unveil.propensity.factors import Factors
 
 
 @dataclass
@@ -155,3 +158,123 @@ def kernel(steps: int, half_width: int) -> Any:
     height = [np.full(steps - abs(d), 1 - abs(d) / (half_width + 1)) for d in near]
     K_TT = sparse.diags(height, list(near), format="csr")
     return K_TT @ sparse.diags(1 / np.asarray(K_TT.sum(0)).ravel())
+
+
+def refuse_exponent(exponent: float, where: str) -> None:
+    """An exponent is at least 0: all alike; at 1 it is popularity itself."""
+    refuse_unless(0 <= exponent < float("inf"), f"{where}.exponent", exponent, "0 or more")
+
+
+@register
+@dataclass
+class DampedStatic(StaticPopularity):
+    """θ̂_i ∝ popularity_i^exponent, 1 for the most popular: the paper's weights on real data, as a propensity.
+
+    Assumes log exposure = exponent · log popularity + what averages out over items. Nothing in the log tells the
+    exponent; where there are ratings, `rated-static` finds it.
+    """
+
+    exponent: float = 0.5
+
+    name: ClassVar[str] = "damped-static"
+    kind: ClassVar[Kind] = "static"
+    assumes: ClassVar[str] = "that exposure is popularity to a power that somebody chose"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_exponent(self.exponent, self.name)
+
+    def fit(self, train: Sequences) -> Self:
+        """Count and damp."""
+        super().fit(train)
+        self._theta_V = (self._theta_V / self._theta_V.max()) ** self.exponent
+        return self
+
+
+@register
+@dataclass
+class DampedTemporal(TemporalPopularity):
+    """θ̂_it ∝ popularity_it^exponent, 1 for the most popular of all items and steps.
+
+    `tempered` with popularity-temporal and static = 1 takes the exponent that swaps within histories bear out.
+    """
+
+    exponent: float = 0.5
+
+    name: ClassVar[str] = "damped-temporal"
+    kind: ClassVar[Kind] = "temporal"
+    assumes: ClassVar[str] = DampedStatic.assumes
+    _largest: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_exponent(self.exponent, self.name)
+
+    def fit(self, train: Sequences) -> Self:
+        """Count, and find the largest count."""
+        super().fit(train)
+        self._largest = float(self._theta_TV.data.max()) + (self._floor if self.add else 0.0)
+        return self
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """θ̂ of the slots' items at their own steps."""
+        return self._damped(super().__call__(slots))
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """θ̂ of all items at the slots' own steps."""
+        return self._damped(super().of_all(slots))
+
+    def _damped(self, theta: Tensor) -> Tensor:
+        return (theta / self._largest).clamp_max(1.0) ** self.exponent
+
+
+Counts = NDArray[np.float64]
+#: Of the prior: from movements of any size to none that could be seen.
+_PRECISIONS = np.geomspace(0.1, 1e6, 71)
+#: The largest θ̂: its logit must be finite.
+_BELOW_ONE = 1 - 1e-6
+
+
+@register
+@dataclass
+class Timing(Factored):
+    """θ̂_it ∝ ρ_ib = (n_ib + κ) / (m_ib + κ): takes of item i in block b over what its share of all takes would give.
+
+    m_ib = n_b · n_i / n. An item's mean stays out of it, so that no static relevance is ever divided out, and no static
+    exposure either. ρ is the posterior mean of n ~ Poisson(m ρ), ρ ~ Gamma(κ, κ), with the κ that makes the counts most
+    likely: where they scatter no more than chance lets them, κ is as good as infinite and θ̂ the same for all.
+
+    Assumes that what moves with the step, for all users together, is exposure and not taste: P(i | s, t) ∝ θ_it e^f_si.
+    """
+
+    window: int | None = None
+    blocks: int = 10
+
+    name: ClassVar[str] = "timing"
+    kind: ClassVar[Kind] = "temporal"
+    source: ClassVar[Source] = "nothing"
+    assumes: ClassVar[str] = (
+        "that tastes keep still: what moves with the step is exposure, and nothing else is looked at"
+    )
+    precision: float = field(init=False, repr=False)  # κ
+
+    def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
+        count_CV = np.zeros((blocks.count, train.n_items))
+        np.add.at(count_CV, (blocks.at(train.step_N), train.item_N), 1)
+        expected_CV = count_CV.sum(1, keepdims=True) * count_CV.sum(0) / count_CV.sum()
+        self.precision = most_likely(count_CV, expected_CV)
+        moved_CV = (count_CV + self.precision) / (expected_CV + self.precision)
+        theta_CV = moved_CV / moved_CV.max() * _BELOW_ONE
+        psi_VC = np.log(theta_CV / (1 - theta_CV)).T
+        return Factors.of(np.ones((train.n_users, blocks.count)), psi_VC, np.eye(blocks.count))
+
+
+def most_likely(count_CV: Counts, expected_CV: Counts) -> float:
+    """The κ at which the counts, negative binomial around what is expected, are most likely."""
+    there = expected_CV > 0
+    n, m = count_CV[there], expected_CV[there]
+
+    def log_likelihood(k: float) -> float:
+        return float((gammaln(n + k) - gammaln(k) + k * np.log(k / (k + m)) + n * np.log(m / (k + m))).sum())
+
+    return float(max(_PRECISIONS, key=log_likelihood))

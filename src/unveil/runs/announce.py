@@ -6,7 +6,7 @@ import numpy as np
 
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
-from unveil.propensity.recorded import Recorded
+from unveil.propensity.impressions import Recorded
 from unveil.training.device import pick_device
 from unveil.training.fit import Ready
 from unveil.wording import quantity

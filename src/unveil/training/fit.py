@@ -19,8 +19,8 @@ from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.base import Backbone, TaskName, backbone
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build as build_propensity
+from unveil.propensity.build import by_popularity, caution
 from unveil.propensity.build import parts as parts_of_propensity
-from unveil.propensity.caution import by_popularity, caution
 from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.settings import plain

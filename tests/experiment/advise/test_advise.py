@@ -30,7 +30,7 @@ from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.words import caution, reading
 from unveil.experiment.reproduce.results import Figure
 from unveil.propensity.base import PROPENSITIES
-from unveil.propensity.recorded import RecordedTemporal
+from unveil.propensity.impressions import RecordedTemporal
 from unveil.runs.config import Experiment
 from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tests.propensity.examination.placed import drawn, log_of
+from tests.propensity.placed import drawn, log_of
 from unveil.cli.main import app
 from unveil.data.interactions import Interactions
 from unveil.data.sinks import write

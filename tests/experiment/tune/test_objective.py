@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.experiment.tune.studies import quickest
-from tests.propensity.examination.placed import drawn
+from tests.propensity.placed import drawn
 from tests.run_folders import small_log
 from unveil.data.interactions import Interactions
 from unveil.data.packed import pack
@@ -21,7 +21,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.ever_rated import EverRated
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.tune.subjects.objective import Objective, training_rows
-from unveil.propensity.position import Position
+from unveil.propensity.positions import Position
 from unveil.runs.config import Experiment
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.truth import favourites_of

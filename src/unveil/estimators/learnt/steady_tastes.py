@@ -17,7 +17,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.learning import events
-from unveil.propensity.descend import dealt, descend
+from unveil.propensity.factored import dealt, descend
 
 #: Events of a batch, and the spread of the first factors; the rate of the descent at its highest.
 _BATCH, _SPREAD, _LR = 512, 0.1, 0.03

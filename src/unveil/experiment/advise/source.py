@@ -10,7 +10,7 @@ from unveil.data.log_source import LogSource
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
-from unveil.propensity.impressions.training import left_for_training
+from unveil.propensity.impressions import left_for_training
 
 #: A history of fewer events has nothing left to train on after two are held out.
 _FEWEST = 3

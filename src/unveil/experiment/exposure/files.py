@@ -9,9 +9,9 @@ from typing import Any
 from unveil.data.interactions import Interactions
 from unveil.experiment.exposure.page import page
 from unveil.files import atomic_folder
-from unveil.propensity.impressions import storage
-from unveil.propensity.impressions.fit import ExposureFit, Fitted
-from unveil.propensity.impressions.judge import table
+from unveil.propensity import time_of_day
+from unveil.propensity.calibration import table
+from unveil.propensity.time_of_day_fit import ExposureFit, Fitted
 from unveil.report.page import write_page
 from unveil.runs.folder import versions
 from unveil.settings import plain
@@ -41,7 +41,7 @@ def write(
         "epochs": fitted.epochs,
     }
     with atomic_folder(folder, overwrite=overwrite) as draft:
-        storage.write(fitted.model, draft, about)
-        about = storage.about(draft)
+        time_of_day.write(fitted.model, draft, about)
+        about = time_of_day.about(draft)
         write_page(page(about, told), draft / "index.html")
     return about

@@ -6,10 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
-from unveil.propensity.examination.counts import Placings
-from unveil.propensity.examination.draws import drawn_again
-from unveil.propensity.examination.fit import alike, examined
-from unveil.propensity.position import Position, placings_of
+from unveil.propensity.positions import Placings, Position, alike, drawn_again, examined, placings_of
 
 #: Ends of the interval.
 ENDS = (0.025, 0.975)

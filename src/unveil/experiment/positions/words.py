@@ -1,7 +1,7 @@
 """Positions as a table, and what it says."""
 
 from unveil.experiment.positions.run import Places
-from unveil.propensity.position import CHANCE
+from unveil.propensity.positions import CHANCE
 from unveil.report.page import Cell, Column, Table, count, number, percent
 from unveil.wording import quantity
 

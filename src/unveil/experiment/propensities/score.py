@@ -7,7 +7,7 @@ import torch
 
 from unveil.experiment.propensities.truth import Truth, Values
 from unveil.propensity.base import PropensityModel
-from unveil.propensity.impressions.judge import BINS, Calibration, equal_mass
+from unveil.propensity.calibration import BINS, Calibration, equal_mass
 from unveil.propensity.weights import diagnose, inverse
 
 #: Items of each slot, most relevant first, among which exposure matters most.

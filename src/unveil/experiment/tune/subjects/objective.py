@@ -16,7 +16,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.propensity.base import PROPENSITIES
-from unveil.propensity.impressions.training import training_impressions
+from unveil.propensity.impressions import training_impressions
 from unveil.registry import Registry
 from unveil.runs.config import Experiment
 from unveil.simulation.truth import true_cases

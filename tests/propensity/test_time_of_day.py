@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.propensity.impressions.seen import impressions
+from tests.propensity.seen import impressions
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
@@ -15,12 +15,10 @@ from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Explaining
+from unveil.propensity import time_of_day
 from unveil.propensity.build import build
-from unveil.propensity.impressions import storage
-from unveil.propensity.impressions.fit import ExposureFit, fit
-from unveil.propensity.impressions.learn import Learning
-from unveil.propensity.impressions.model import ExposureModel
-from unveil.propensity.learnt import LearntTemporal
+from unveil.propensity.time_of_day import ExposureModel, LearntTemporal
+from unveil.propensity.time_of_day_fit import ExposureFit, Learning, fit
 from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
 
@@ -29,13 +27,13 @@ from unveil.training.recipe import Recipe
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("exposure")
     how = ExposureFit(learning=Learning(width=2, epochs=4, batch=256, lr=0.03, penalty=0.1))
-    storage.write(fit(impressions(), how).model, place, {})
+    time_of_day.write(fit(impressions(), how).model, place, {})
     return place
 
 
 @pytest.fixture(scope="module")
 def model(folder: Path) -> ExposureModel:
-    return storage.load(folder)
+    return time_of_day.load(folder)
 
 
 def renamed(log: Interactions) -> Interactions:

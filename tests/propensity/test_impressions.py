@@ -8,7 +8,7 @@ import torch
 from scipy.special import expit
 from scipy.stats import binom
 
-from tests.propensity.choices.worlds import ITEMS, STEPS, Scene, alike, personal, scene, seasons
+from tests.propensity.scenes import ITEMS, STEPS, Scene, alike, personal, scene, seasons
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
@@ -16,11 +16,8 @@ from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
-from unveil.propensity.choices.blocks import Blocks
-from unveil.propensity.choices.tables import Tables
-from unveil.propensity.impressions.pages import Pages, steps
-from unveil.propensity.impressions.training import training_impressions
-from unveil.propensity.recorded import surprise, unrecorded
+from unveil.propensity.factored import Blocks, Tables
+from unveil.propensity.impressions import Pages, steps, surprise, training_impressions, unrecorded
 
 
 def by_hand(*, step: bool) -> Interactions:

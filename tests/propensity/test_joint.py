@@ -1,4 +1,4 @@
-"""The likelihood of choices against exact enumeration, and the takes it is summed over."""
+"""Exposure and liking together: the likelihood of a choice, its tables and its descent."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,12 +17,9 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
-from unveil.propensity.choices.blocks import Blocks
-from unveil.propensity.choices.descent import Descent, _loss, surprise
-from unveil.propensity.choices.learnt_liking import LearntLiking
-from unveil.propensity.choices.liking import Rated
-from unveil.propensity.choices.tables import Tables
-from unveil.propensity.choices.takes import Takes
+from unveil.propensity.factored import Blocks, Line, Tables, Takes
+from unveil.propensity.joint import Descent, LearntLiking, _loss, surprise
+from unveil.propensity.ratings import Rated
 
 LOGIT = st.floats(-4, 1)
 
@@ -205,3 +202,17 @@ def test_factors_of_tables_are_the_tables() -> None:
 def test_a_pace_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(UnveilError, match=f"{name}: out of range"):
         Descent(**{name: 0})
+
+
+@pytest.mark.parametrize(("slope", "exponent"), [(0.7, 0.7), (0.0, 0.0), (-0.4, 0.0)])
+def test_the_factors_are_the_line_and_never_fall_with_popularity(slope: float, exponent: float) -> None:
+    x_CV = np.random.default_rng(0).normal(size=(3, 5))
+    line = Line(x_CV, -1.5)
+    with torch.no_grad():
+        line.slope.fill_(slope)
+    user, block = (index.ravel() for index in np.indices((4, 3)))
+    assert line.exponent == pytest.approx(exponent)
+    np.testing.assert_allclose(line.factors(4).logits(user, block), -1.5 + exponent * x_CV[block], atol=1e-5)
+    user_B, block_B = (torch.from_numpy(index.astype(np.int64)) for index in (user, block))
+    among = line.among(user_B, block_B, torch.arange(5)).detach().numpy()
+    np.testing.assert_allclose(among, -1.5 + slope * x_CV[block], atol=1e-5)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import Vocabulary
-from unveil.propensity.examination.counts import Placings
+from unveil.propensity.positions import Placings
 
 Floats = NDArray[np.float64]
 

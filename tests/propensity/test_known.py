@@ -10,8 +10,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, cloze_risk
 from unveil.estimators.build import build as estimator_of
 from unveil.propensity.build import build
-from unveil.propensity.known import KnownStatic, KnownTemporal
-from unveil.propensity.logged import Logged
+from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import TemporalPopularity
 
 

@@ -1,22 +1,20 @@
-"""Exposure learnt from impressions whose law is known."""
+"""Exposure learnt from impressions: better than popularity, calibrated, and no more than the days it was shown."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from tests.propensity.impressions.seen import DAY, DAYS, ITEMS, USERS, exposure, impressions
+from tests.propensity.seen import DAY, DAYS, ITEMS, USERS, exposure, impressions
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.propensity.impressions import storage
-from unveil.propensity.impressions.calibrate import IDENTITY, calibrated
-from unveil.propensity.impressions.fit import ExposureFit, Fitted, fit
-from unveil.propensity.impressions.judge import judged
-from unveil.propensity.impressions.learn import Learning
-from unveil.propensity.impressions.model import STRANGER
-from unveil.propensity.impressions.pairs import Draw
-from unveil.propensity.impressions.shown import Shown
+from unveil.propensity import time_of_day
+from unveil.propensity.calibration import IDENTITY, calibrated, judged
+from unveil.propensity.impression_pairs import Draw, Shown
+from unveil.propensity.time_of_day import STRANGER
+from unveil.propensity.time_of_day_fit import ExposureFit, Fitted, Learning, Net, _epoch, fit
 
 HOW = ExposureFit(2, 2, learning=Learning(width=2, epochs=12, batch=256, lr=0.03, penalty=0.1), judged_negatives=20)
 
@@ -119,16 +117,16 @@ def test_the_curve_never_falls_and_goes_on_beyond_its_ends(fitted: Fitted) -> No
 
 
 def test_it_comes_back_as_it_was(fitted: Fitted, tmp_path: Path) -> None:
-    storage.write(fitted.model, tmp_path, {"note": "mine"})
-    back = storage.load(tmp_path)
+    time_of_day.write(fitted.model, tmp_path, {"note": "mine"})
+    back = time_of_day.load(tmp_path)
     places = np.arange(10), np.arange(10), np.full(10, 5), np.arange(10)
     np.testing.assert_array_equal(back.theta(*places), fitted.model.theta(*places))
-    assert storage.about(tmp_path)["note"] == "mine"
-    (tmp_path / storage.IDS).write_text('{"users": [], "items": []}')
+    assert time_of_day.about(tmp_path)["note"] == "mine"
+    (tmp_path / time_of_day.IDS).write_text('{"users": [], "items": []}')
     with pytest.raises(UnveilError, match="changed or damaged"):
-        storage.load(tmp_path)
+        time_of_day.load(tmp_path)
     with pytest.raises(UnveilError, match="not a learnt exposure"):
-        storage.load(tmp_path / "elsewhere")
+        time_of_day.load(tmp_path / "elsewhere")
 
 
 def test_logs_that_tell_nothing_of_exposure_are_refused() -> None:
@@ -155,3 +153,35 @@ def test_real_impressions_are_personal_and_promises_are_kept(shared_data: Path) 
     assert quality["learnt"].auc > max(each.auc for each in rivals) + 0.02
     assert quality["learnt"].ece < 0.15
     assert quality["learnt"].mass == pytest.approx(1, abs=0.05)
+
+
+def test_a_logit_by_hand() -> None:
+    """centre + slope · recent + slope' · steady + Σ_k P_k Q_k W_hk, each hour with a factor of its own."""
+    net = Net((1, 2), (np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0]])), 2, seed=0)
+    with torch.no_grad():
+        net.line.copy_(torch.tensor([0.5, 2.0, 0.1]))
+        net.P.copy_(torch.tensor([[2.0, 3.0]]))
+        net.Q.copy_(torch.tensor([[7.0, 7.0], [1.0, 0.5]]))
+        net.W[5] = torch.tensor([1.0, 10.0])
+    zero_B, item_B = torch.tensor([0, 0]), torch.tensor([1, 1])
+    psi_B = net(zero_B, item_B, zero_B, torch.tensor([4, 5]))
+    shared = 0.5 - 4.0 - 0.4
+    assert psi_B.tolist() == pytest.approx([shared + 2 + 1.5, shared + 2 + 15])
+
+
+@pytest.mark.parametrize("penalty", [0.0, 30.0])
+def test_the_batches_of_an_epoch_have_the_penalty_once_between_them(penalty: float) -> None:
+    """(penalty / 2) · (‖Q‖² + ‖W − 1‖² + ‖P‖²) beside the loss of all pairs; with P = 0 these say nothing of Q or W."""
+    shown, how = Shown.of(impressions(each=1)), Learning(width=2, batch=135, penalty=penalty)
+    shares = np.zeros((shown.n_days, ITEMS))
+    net = Net((USERS, ITEMS), (shares, shares), 2, seed=0)
+    with torch.no_grad():
+        net.W.add_(torch.randn(net.W.shape, generator=torch.Generator().manual_seed(0)))
+    still = torch.optim.Adam(net.parameters(), lr=0.0)  # each batch finds the weights as they were
+    _epoch(net, still, Draw.mixed(3, np.ones(ITEMS)), shown, how, np.random.default_rng(0))
+    assert len(shown) == 4 * 135
+    for table, rest in ((net.Q, 0.0), (net.W, 1.0)):
+        assert table.grad is not None
+        torch.testing.assert_close(4 * 135 * table.grad, penalty * (table.detach() - rest))
+    assert net.P.grad is not None
+    assert net.P.grad.any()

@@ -1,15 +1,17 @@
-"""Shares, pairs and figures, against cases worked by hand and brute force."""
+"""How probabilities are judged and calibrated, and the pairs that this is done on."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import logit
 
-from tests.propensity.impressions.seen import ITEMS, impressions
-from unveil.propensity.impressions.judge import auc, judged
-from unveil.propensity.impressions.pairs import Draw, Pairs
-from unveil.propensity.impressions.shares import recent, share
-from unveil.propensity.impressions.shown import Shown
+from tests.propensity.seen import ITEMS, impressions
+from unveil.data.vocabulary import Vocabulary
+from unveil.propensity import calibration
+from unveil.propensity.calibration import IDENTITY, auc, calibrated, judged
+from unveil.propensity.impression_pairs import Draw, Pairs, Shown, recent, share
+from unveil.propensity.time_of_day import ExposureModel
 
 
 def test_recent_shares_look_back_and_fade() -> None:
@@ -63,3 +65,40 @@ def test_the_area_is_that_of_all_pairs_laid_out(rows: list[tuple[int, bool, int]
         if was and not other
     ]
     assert auc(theta.astype(float), shown, weight.astype(float)) == pytest.approx(np.mean(wins))
+
+
+def promising(*theta: float) -> ExposureModel:
+    """θ of each item, whoever and whenever."""
+    psi_DV, n = logit(np.array([theta])).astype(np.float32), len(theta)
+    P_UK, Q_VK, W_HK = (np.zeros((rows, 1), np.float32) for rows in (1, n, 24))
+    users, items = Vocabulary(["u"]), Vocabulary(f"i{nth}" for nth in range(n))
+    return ExposureModel(users, items, P_UK, Q_VK, W_HK, psi_DV, np.zeros_like(psi_DV), (0.0, 1.0, 0.0), IDENTITY, 0)
+
+
+def calibration_pairs(*rows: tuple[int, bool, float]) -> Pairs:
+    """(item, shown or not, how many it stands for)."""
+    item_M, shown_M, weight_M = (np.array(column) for column in zip(*rows, strict=True))
+    zero_M = np.zeros(len(rows), np.int64)
+    return Pairs(zero_M, item_M, zero_M, zero_M, shown_M, 1 / weight_M)
+
+
+def test_one_bin_by_hand() -> None:
+    # 5 pairs are promised ¼ each, 3 pairs ½: 2.75 of 8; 2 were shown, and half of one more is added.
+    pairs = calibration_pairs((0, True, 1), (0, False, 4), (1, True, 1), (1, False, 2))
+    found_B2 = calibrated(promising(0.25, 0.5), pairs).curve_B2
+    np.testing.assert_allclose(found_B2, [[logit(2.75 / 8), logit(2.5 / 9)]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shown", "rate"),
+    [
+        (1, [1.5 / 6, 1.5 / 4]),
+        (3, [(3.5 / 6 * 5 + 1.5 / 4 * 3) / 8] * 2),  # the first would hold more than the second: they are pooled
+    ],
+)
+def test_two_bins_by_hand(monkeypatch: pytest.MonkeyPatch, shown: int, rate: list[float]) -> None:
+    monkeypatch.setattr(calibration, "EACH", 1)
+    monkeypatch.setattr(calibration, "MOST", 2)
+    pairs = calibration_pairs(*[(0, True, 1.0)] * shown, (0, False, 5.0 - shown), (1, True, 1), (1, False, 2))
+    found_B2 = calibrated(promising(0.25, 0.5), pairs).curve_B2
+    np.testing.assert_allclose(found_B2, np.stack([logit([0.25, 0.5]), logit(rate)], 1), atol=1e-6)

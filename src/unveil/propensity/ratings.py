@@ -1,9 +1,6 @@
-"""How well users like what they took, from their ratings: user + item + what is the pair's own.
+"""Exposure from ratings: an item that is liked better than the one chosen, and was not chosen, was not seen."""
 
-Shapes: N takes, U users, V items, B takes of a batch, S items looked at.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +11,12 @@ from scipy.special import ndtr
 from torch import Tensor
 from torch.nn import Parameter
 
-from unveil.propensity.choices.takes import Takes, Values
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.propensity.base import Kind, Source, register
+from unveil.propensity.factored import START, Blocks, Factored, Line, Tables, Takes, Values, log_popularity, ratings_of
+from unveil.propensity.factors import Factors
+from unveil.propensity.joint import Descent, LearntLiking
 
 _SWEEPS = 10
 #: Ratings of the mean that every user and every item has beside its own.
@@ -109,3 +111,112 @@ def _variances(takes: Takes, left_N: Values) -> tuple[float, float]:
 
 def _at(table_UV: Any, user_B: NDArray[np.int64], item_B: NDArray[np.int64]) -> Values:
     return np.asarray(table_UV[user_B, item_B], np.float64).ravel()
+
+
+@dataclass
+class RatedPopularity(Factored):
+    """θ̂_it = σ(centre + exponent · log popularity_it): two numbers, learnt together with liking, as in `joint-rated`.
+
+    So the damping is chosen by evidence that needs no truth: a popular item that is liked better than what was taken
+    was not seen there, and speaks against popularity. Where ratings speak against it altogether the exponent is 0:
+    nothing is corrected.
+
+    Assumes a user who takes the best of what is seen, and log exposure in a line with log popularity.
+    """
+
+    log: Interactions
+    window: int | None = None
+    blocks: int = 10
+    width: int = 8
+    penalty: float = 16.0
+    sharpness: float = 0.1
+    batches: int = 600
+    seed: int = 0
+
+    source: ClassVar[Source] = "ratings"
+    assumes: ClassVar[str] = (
+        "that users take the best of what they see, and that exposure is popularity to a power that ratings tell"
+    )
+    name: ClassVar[str]
+    exponent: float = field(init=False, repr=False)
+
+    def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
+        takes = Takes.of(train, blocks, ratings_of(self.log, train, self.name))
+        generator = torch.Generator().manual_seed(self.seed)
+        line = Line(log_popularity(takes), START)
+        liking = LearntLiking(takes, self.width, self.sharpness, penalty=self.penalty, generator=generator)
+        Descent(batches=self.batches, seed=self.seed).run(takes, line, liking)
+        self.exponent = line.exponent
+        return line.factors(train.n_users)
+
+
+@register
+@dataclass
+class RatedStatic(RatedPopularity):
+    """The same at all steps."""
+
+    name: ClassVar[str] = "rated-static"
+    kind: ClassVar[Kind] = "static"
+
+
+@register
+@dataclass
+class RatedTemporal(RatedPopularity):
+    """Popularity in each block of steps."""
+
+    name: ClassVar[str] = "rated-temporal"
+    kind: ClassVar[Kind] = "temporal"
+
+
+@dataclass
+class Censored(Factored):
+    """ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk by the likelihood of what was taken and what was not.
+
+    First liking, from ratings alone (`choices.liking`); then exposure, a logistic model in which an item taken is a
+    yes and every other item a no as far as it is liked better (`choices.descent.surprise`): survival data, in which
+    an item worse than the one taken is censored.
+
+    Assumes a user who takes the best of what is seen, and ratings that are to be had for what was taken as they would
+    be for all else. The second does not hold where only favourites are taken: those who took an item like it more than
+    others would, so that liking is overstated for others, and their exposure understated.
+    """
+
+    log: Interactions
+    window: int | None = None
+    blocks: int = 10
+    width: int = 8
+    penalty: float = 8.0
+    batches: int = 1000
+    seed: int = 0
+
+    source: ClassVar[Source] = "ratings"
+    assumes: ClassVar[str] = (
+        "that users take the best of what they see, and that ratings of what was taken say how well the rest is liked"
+    )
+    name: ClassVar[str]
+
+    def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
+        rating_E = ratings_of(self.log, train, self.name)
+        takes, liking = Takes.of(train, blocks, rating_E), Rated.of(Takes.of(train, Blocks.of(train, 1), rating_E))
+        generator = torch.Generator().manual_seed(self.seed)
+        exposure = Tables(takes.shape, self.width, START, penalty=self.penalty, generator=generator)
+        Descent(batches=self.batches, seed=self.seed).run(takes, exposure, liking)
+        return exposure.factors()
+
+
+@register
+@dataclass
+class CensoredStatic(Censored):
+    """The same at all steps."""
+
+    name: ClassVar[str] = "censored-static"
+    kind: ClassVar[Kind] = "static"
+
+
+@register
+@dataclass
+class CensoredTemporal(Censored):
+    """Exposure that differs between blocks of steps."""
+
+    name: ClassVar[str] = "censored-temporal"
+    kind: ClassVar[Kind] = "temporal"

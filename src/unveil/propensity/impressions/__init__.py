@@ -1,1 +1,0 @@
-"""Exposure learnt from impressions: what was shown to whom and when, taken or not."""
