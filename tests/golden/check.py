@@ -21,7 +21,7 @@ def main(names: list[str]) -> None:
         try:
             found = list(differences(case, old, Recording.of(CASES[case]), check, Aliases.read()))
         except RuntimeError as error:
-            found = str(error).splitlines()
+            found = str(error).splitlines()[-MOST:]
         print(f"{case}: {f'{len(found)} DIFFERENCES' if found else 'same'}{f' ({check.note})' if check.note else ''}")
         print("".join(f"  {line}\n" for line in found[:MOST]), end="", flush=True)
         bad += bool(found)
