@@ -26,7 +26,7 @@ ARROWS = {
     "wording": set(),
     "cores": set(),
     "drafts": set(),
-    "files": {"drafts", "errors"},
+    "files": {"drafts", "errors", "__init__"},
     "locking": {"errors"},
     "registry": {"errors"},
     "settings": {"errors"},
@@ -42,7 +42,7 @@ ARROWS = {
     "evaluation": MIDDLE | {"evaluation"},
     "simulation.feedback": USE,
     "serving": USE | {"serving"},
-    "audit": USE | {"audit"},
+    "audit": USE | {"audit", "report"},
     "report": GROUND | {"report"},
     "runs": RUNS | {"experiment"},  # until experiment is gone
     "studies": RUNS | {"studies", "experiment"},

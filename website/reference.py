@@ -29,7 +29,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.data.packed.pack.pack",
         "unveil.data.sinks.write",
     ),
-    "Audit": ("unveil.audit.run.audit", "unveil.audit.run.Audit"),
+    "Audit": ("unveil.audit.advice.audit", "unveil.audit.advice.Audit"),
     "Recommending": ("unveil.serving.recommender.Recommender", "unveil.serving.recommender.Choice"),
     "Worlds": ("unveil.simulation.world.World", "unveil.simulation.builtin.WorldSpec"),
     "Runs": (

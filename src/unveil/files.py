@@ -1,14 +1,19 @@
 """Writing without half-written files: everything goes to a temporary neighbour first and is renamed when whole."""
 
 import errno
+import json
 import os
+import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+from unveil import __version__
 from unveil.drafts import draft_file, draft_folder
 from unveil.errors import UnveilError
 
@@ -153,3 +158,23 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """One JSON file, whole or not at all."""
+    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def versions() -> dict[str, str]:
+    """What a result was made with."""
+    found = {
+        "unveil": __version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+    for package in ("torch", "numpy", "polars"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -11,7 +11,7 @@ import pytest
 from tests.audit.logs import generated
 from tests.audit.small import log_of
 from unveil.audit import Audit, audit
-from unveil.audit.advice.verdict import verdict
+from unveil.audit.advice import verdict
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 

@@ -8,9 +8,9 @@ from scipy import stats
 
 from tests.audit.logs import generated
 from tests.audit.small import log_of
-from unveil.audit.advice.exposure import exposure_advice
+from unveil.audit.advice import exposure_advice
 from unveil.audit.exposure import exposure
-from unveil.audit.run import figures
+from unveil.audit.figures import figures
 
 
 def test_a_log_of_what_was_taken_knows_nothing() -> None:

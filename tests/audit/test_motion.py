@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.audit.small import drawn, sequences_of
-from unveil.audit.heads import counts, heads
+from unveil.audit.concentration import counts, heads
 from unveil.audit.motion import along_calendar, along_histories
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.small import sequences_of
-from unveil.audit.order import against, order, within
-from unveil.audit.walk import Walk
+from unveil.audit.order import Walk, against, order, within
 
 
 def walk_of(histories: list[list[int]], half: list[bool]) -> tuple[Walk, np.ndarray[tuple[int], np.dtype[np.int32]]]:

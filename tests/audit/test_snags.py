@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.small import log_of, sequences_of
-from unveil.audit.cold import cold
-from unveil.audit.leakage import leakage
-from unveil.audit.repeats import repeats
-from unveil.audit.takes import first_takes
+from unveil.audit.checks import cold, leakage, repeats
+from unveil.audit.timing import first_takes
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out, temporal_split
 

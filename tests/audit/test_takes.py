@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.small import sequences_of
-from unveil.audit.takes import first_takes, some_users
+from unveil.audit.timing import first_takes, some_users
 
 Histories = st.lists(st.lists(st.integers(0, 5), max_size=9), min_size=1, max_size=8).filter(any)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.audit.small import drawn, sequences_of
-from unveil.audit.depletion import expected_means, repeats, static_rates, watched_until
+from unveil.audit.motion import expected_means, repeats, static_rates, watched_until
 from unveil.audit.timing import Floats, false_discovery, positions, tied_share, timing
 from unveil.data.sequences import Sequences
 

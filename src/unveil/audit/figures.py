@@ -1,17 +1,27 @@
 """All figures of one log, side by side."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from unveil.audit.baselines import Score
-from unveil.audit.cold import Cold
-from unveil.audit.concentration import Concentration
-from unveil.audit.costs import Costs
-from unveil.audit.exposure import Exposure
-from unveil.audit.leakage import Leakage
-from unveil.audit.motion import Motion
-from unveil.audit.order import Order
-from unveil.audit.repeats import Repeats
-from unveil.data.describe import Description
+import numpy as np
+
+from unveil.audit.baselines import Score, baselines
+from unveil.audit.checks import Cold, Leakage, Repeats, cold, leakage, repeats
+from unveil.audit.concentration import Concentration, concentration
+from unveil.audit.costs import Costs, costs
+from unveil.audit.exposure import Exposure, exposure
+from unveil.audit.motion import Motion, along_calendar, along_histories
+from unveil.audit.order import Order, order
+from unveil.audit.timing import first_takes
+from unveil.data.describe import Description, describe
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import Split, leave_one_out, temporal_split
+from unveil.errors import UnveilError
+
+Progress = Callable[[int, int], None]
+
 
 #: The splits that baselines are judged on.
 LEAVE_ONE_OUT, TEMPORAL = "leave-one-out", "temporal"
@@ -38,3 +48,43 @@ class Figures:
         asked = (split, baseline, metric)
         found = [each for each in self.baselines if (each.split, each.baseline, each.metric) == asked]
         return next((each for each in found if each.protocol.partition("-")[0] == protocol.partition("-")[0]), None)
+
+
+def figures(log: Interactions, *, seed: int = 0, progress: Progress | None = None) -> Figures:
+    """Every figure. Each has randomness of its own, so that none depends on which others are asked for."""
+    sequences = Sequences.of(log)
+    described = describe(log, sequences)  # refuses a log without events
+    takes = first_takes(sequences) if described.repeats else sequences
+    splits = _splits(sequences)
+    held_out = splits.get(LEAVE_ONE_OUT)
+    train = held_out.train if held_out is not None and len(held_out.train) else sequences
+    count_V = sequences.count_V
+    work: dict[str, Callable[[np.random.Generator], Any]] = {
+        "concentration": lambda rng: concentration(count_V),
+        "histories": lambda rng: along_histories(takes, rng),
+        "calendar": lambda rng: along_calendar(takes, rng),
+        "order": lambda rng: order(takes, rng),
+        "repeats": lambda rng: repeats(sequences, takes, held_out),
+        "leakage": lambda rng: None if held_out is None else leakage(held_out),
+        "cold": lambda rng: cold(sequences, splits),
+        "baselines": lambda rng: baselines(splits, rng),
+        "costs": lambda rng: costs(train),
+        "exposure": lambda rng: exposure(log),
+    }
+    done: dict[str, Any] = {}
+    for nth, (name, compute) in enumerate(work.items()):
+        done[name] = compute(np.random.default_rng([seed, nth]))
+        if progress is not None:
+            progress(nth + 1, len(work))
+    return Figures(log=described, **done)
+
+
+def _splits(sequences: Sequences) -> dict[str, Split]:
+    """The splits that this log allows: histories may be too short, or there may be no clock."""
+    found = {}
+    for name, split in ((LEAVE_ONE_OUT, leave_one_out), (TEMPORAL, temporal_split)):
+        try:
+            found[name] = split(sequences)
+        except UnveilError:
+            continue
+    return {name: split for name, split in found.items() if len(split.test)}

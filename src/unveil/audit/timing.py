@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.sequences import Sequences
+from unveil.data.indexing import counted
+from unveil.data.sequences import Offsets, Sequences, offsets
+from unveil.evaluation.stats import holm
 
 Floats = NDArray[np.float64]
 
@@ -185,3 +187,76 @@ def false_discovery(p_H: Floats) -> Floats:
     q_H = np.empty(len(p_H))
     q_H[order_H] = np.minimum(1.0, np.minimum.accumulate(scaled_H[::-1])[::-1])
     return q_H
+
+
+def first_takes(sequences: Sequences) -> Sequences:
+    """The histories without repeats; every event keeps its step."""
+    user_N = sequences.user_N
+    pair_N = user_N.astype(np.int64) * sequences.n_items + sequences.item_N
+    first = np.sort(np.unique(pair_N, return_index=True)[1])
+    return laid_out(sequences, first, offsets(counted(user_N[first], sequences.n_users)))
+
+
+def laid_out(sequences: Sequences, at_N: NDArray[Any], offset_U1: Offsets) -> Sequences:
+    """These events, in this order, as the histories that begin at these offsets."""
+    item_N, step_N, event_N = (column_N[at_N] for column_N in (sequences.item_N, sequences.step_N, sequences.event_N))
+    return Sequences(item_N, step_N, event_N, sequences.clock, offset_U1, sequences.n_items, sequences.n_steps)
+
+
+def some_users(sequences: Sequences, most: int, rng: np.random.Generator) -> Sequences:
+    """The whole histories of users drawn at random, as many as have at most `most` events together; at least one."""
+    if len(sequences) <= most:
+        return sequences
+    order_U = rng.permutation(sequences.n_users)
+    within_U = np.cumsum(sequences.length_U[order_U]) <= most
+    within_U[0] = True
+    kept_U = np.zeros(sequences.n_users, bool)
+    kept_U[order_U[within_U]] = True
+    return sequences.cut(np.zeros_like(sequences.length_U), np.where(kept_U, sequences.length_U, 0))
+
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """z and p of every item, and p corrected by Holm and by Benjamini and Hochberg (q)."""
+
+    z_V: Floats
+    p_V: Floats
+    tested_V: NDArray[np.bool_]
+    holm_V: Floats
+    q_V: Floats
+
+    @classmethod
+    def of(cls, z_V: Floats, p_V: Floats, tested_V: NDArray[np.bool_]) -> "Family":
+        """Correct the p-values of the tested items; the others have 1."""
+        corrected = [np.ones(len(p_V)), np.ones(len(p_V))]
+        for values, correct in zip(corrected, (holm, false_discovery), strict=True):
+            values[tested_V] = correct(p_V[tested_V])
+        return cls(z_V, p_V, tested_V, *corrected)
+
+    @property
+    def tested(self) -> int:
+        """Items with events enough."""
+        return int(self.tested_V.sum())
+
+    @property
+    def certain(self) -> int:
+        """Items that differ by Holm's correction: hardly one of them by chance."""
+        return int((self.holm_V < ALPHA).sum())
+
+    @property
+    def discovered(self) -> int:
+        """Items that differ by Benjamini and Hochberg's: at most one in twenty by chance."""
+        return int((self.q_V < ALPHA).sum())
+
+    def most(self, sign: int, count: int) -> list[int]:
+        """The items that differ by Holm's correction and lie furthest to one side, furthest first."""
+        order = np.argsort(-sign * self.z_V, kind="stable")
+        return [int(item) for item in order if self.holm_V[item] < ALPHA and sign * self.z_V[item] > 0][:count]
+
+    def plain(self) -> dict[str, Any]:
+        """The counts."""
+        early, late = (int(((self.q_V < ALPHA) & (sign * self.z_V > 0)).sum()) for sign in (-1, 1))
+        return {"tested": self.tested, "holm": self.certain, "fdr": self.discovered, "early": early, "late": late}

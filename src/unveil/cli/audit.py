@@ -10,7 +10,7 @@ from unveil.cli.log_options import LogOptions, takes_log
 from unveil.cli.title_options import TitleIds, Titles
 
 if TYPE_CHECKING:
-    from unveil.audit.run import Audit
+    from unveil.audit.advice import Audit
 
 
 @takes_log
@@ -24,10 +24,10 @@ def audit(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Look at a log before anything is trained: popularity, order, leakage, baselines, weights, and what to do."""
-    from unveil.audit.run import audit as audited
+    from unveil.audit.advice import audit as audited
+    from unveil.audit.page import refuse_unfit, write
     from unveil.cli.progress import bar
     from unveil.data.titles import named_items
-    from unveil.experiment.audit.files import refuse_unfit, write
 
     refuse_unfit(output, overwrite=overwrite)
     log = options.source().load()
@@ -42,8 +42,7 @@ def _print(found: "Audit", output: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unveil.experiment.audit.files import beside
-    from unveil.experiment.audit.page import key_figures, size
+    from unveil.audit.page import beside, key_figures, size
 
     console = Console()
     console.print(f"{size(found)} {found.verdict}", highlight=False)

@@ -24,11 +24,10 @@ def compare(
     from unveil.cli.results import print_comparison
     from unveil.evaluation.compare import compare as compared
     from unveil.evaluation.result import Evaluation
-    from unveil.experiment.compared.judgements import write
-    from unveil.experiment.compared.runs import short_names
-    from unveil.experiment.compared.side import Judgements
-    from unveil.experiment.compared.words import TARGETS
     from unveil.files import write_whole
+    from unveil.runs.finished import short_names
+    from unveil.runs.report import Judgements
+    from unveil.runs.report_page import TARGETS, write_comparison
 
     if output is not None:
         _refuse_unfit(output, overwrite=overwrite)
@@ -38,7 +37,7 @@ def compare(
     if output is not None and output.suffix == ".csv":
         write_whole(output, comparison.tests.write_csv())
     elif output is not None:
-        write(Judgements(judged, comparison), output, ["unveil", *sys.argv[1:]])
+        write_comparison(Judgements(judged, comparison), output, ["unveil", *sys.argv[1:]])
     print_comparison(comparison)
     typer.echo(TARGETS)
     if output is not None and output.suffix != ".csv":
@@ -47,9 +46,9 @@ def compare(
 
 def _refuse_unfit(output: Path, *, overwrite: bool) -> None:
     """Before any work is done: a page or a table, and nothing that is there is buried."""
-    from unveil.experiment.compared.judgements import beside
     from unveil.files import refuse_existing
     from unveil.report.svg import refuse_unfit_page
+    from unveil.runs.report_page import beside
 
     if output.suffix == ".csv":
         refuse_existing(output, overwrite=overwrite)

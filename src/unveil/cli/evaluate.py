@@ -15,7 +15,7 @@ def evaluate(
     """Rank every held-out event again: full ranking, uniform and popularity-drawn negatives side by side."""
     from unveil.cli.pages import write_where_possible
     from unveil.cli.results import print_evaluation
-    from unveil.experiment.compared.files import write_run_page
+    from unveil.runs.report_page import write_run_page
     from unveil.runs.train import evaluate as judge
 
     evaluation = judge(run)

@@ -41,9 +41,9 @@ def fit(
 ) -> None:
     """Learn how likely each item was to be shown to whom and when; judge it on the last days beside popularity."""
     from unveil.cli.progress import bar
-    from unveil.experiment.exposure.files import write
     from unveil.files import refuse_occupied
     from unveil.propensity.time_of_day_fit import fit as fitted_to
+    from unveil.runs.exposure_fit import write
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
     how = _how(valid_days, test_days, half_life, assignments or [], seed)
@@ -82,10 +82,9 @@ def _how(valid_days: int, test_days: int, half_life: float, assignments: list[st
 
 
 def _print(about: dict[str, Any]) -> None:
-    from unveil.experiment.exposure.page import table
-    from unveil.experiment.exposure.words import reading
+    from unveil.runs.exposure_fit import quality_table, reading
 
-    print_table(table(about["quality"]), reading(about))
+    print_table(quality_table(about["quality"]), reading(about))
 
 
 def print_table(shown: "PageTable", paragraphs: list[str]) -> None:

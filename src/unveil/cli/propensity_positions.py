@@ -22,8 +22,7 @@ def positions(
     from dataclasses import asdict
 
     from unveil.cli.propensity import print_table
-    from unveil.experiment.positions.run import looked_at
-    from unveil.experiment.positions.words import reading, table
+    from unveil.runs.positions import looked_at, reading, table
 
     found = looked_at(options.source().load(), deepest=deepest, draws=draws, seed=seed)
     if json:

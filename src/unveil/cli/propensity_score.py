@@ -29,11 +29,8 @@ def score(
 ) -> None:
     """Score every propensity that can be estimated from a log by what is true in the world it was drawn from."""
     from unveil.cli.propensity import print_table
-    from unveil.experiment.propensities.files import write
-    from unveil.experiment.propensities.page import table
-    from unveil.experiment.propensities.run import score_all
-    from unveil.experiment.propensities.words import reading
     from unveil.files import refuse_occupied
+    from unveil.runs.propensity_scores import reading, score_all, table, write
     from unveil.simulation.world import World
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log, world])

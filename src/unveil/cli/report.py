@@ -9,7 +9,7 @@ import typer
 from unveil.cli.title_options import TitleIds, Titles
 
 if TYPE_CHECKING:
-    from unveil.experiment.compared.run import Report
+    from unveil.runs.report import Report
 
 
 def report(
@@ -29,10 +29,10 @@ def report(
     The runs must have learnt from the same log and been judged on the same cases and negatives.
     """
     from unveil.cli.progress import bar
-    from unveil.experiment.compared.files import write
-    from unveil.experiment.compared.run import Asked
-    from unveil.experiment.compared.run import report as compared
     from unveil.files import atomic_folder, refuse_occupied
+    from unveil.runs.report import Asked
+    from unveil.runs.report import report as compared
+    from unveil.runs.report_page import write_report
 
     refuse_occupied(output, overwrite=overwrite, inputs=runs)
     named = [user.strip() for user in (users or "").split(",") if user.strip()]
@@ -40,14 +40,14 @@ def report(
     with bar("asking the models") as progress:
         found = compared(runs, asked, progress)
     with atomic_folder(output, overwrite=overwrite) as draft:
-        write(found, draft, ["unveil", *sys.argv[1:]])
+        write_report(found, draft, ["unveil", *sys.argv[1:]])
     _print(found, output)
 
 
 def _print(found: "Report", output: Path) -> None:
     from rich.console import Console
 
-    from unveil.experiment.compared.words import caution, reading
+    from unveil.runs.report_page import caution, reading
 
     console = Console()
     for paragraph in (*reading(found), caution(found)):

@@ -54,7 +54,7 @@ def train(
 
 def _write_page(run: Path) -> None:
     from unveil.cli.pages import write_where_possible
-    from unveil.experiment.compared.files import write_run_page
+    from unveil.runs.report_page import write_run_page
 
     write_where_possible(lambda: write_run_page(run, ["unveil", *sys.argv[1:]]))
 

@@ -5,10 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unveil.audit.cold import cold
+from unveil.audit.checks import cold, leakage
 from unveil.audit.concentration import concentration
 from unveil.audit.costs import costs
-from unveil.audit.leakage import leakage
 from unveil.data.sources.database import shown
 from unveil.data.splits import Split
 from unveil.evaluation.result import RULES, Evaluation, label

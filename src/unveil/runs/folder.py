@@ -14,10 +14,7 @@ README.md                the model card
 """
 
 import json
-import platform
-from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +22,11 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
-from unveil import __version__
 from unveil.data.sequences import Sequences
 from unveil.data.sources.database import shown
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
-from unveil.files import refuse_occupied, write_whole
+from unveil.files import refuse_occupied, write_json, write_whole
 from unveil.runs.config import Experiment
 from unveil.serving.folder import MANIFEST
 from unveil.settings import built, plain
@@ -97,11 +93,6 @@ def identity(experiment: Experiment) -> dict[str, Any]:
     return tree
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """One JSON file, whole or not at all."""
-    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
 def read_json(path: Path) -> dict[str, Any]:
     """What `write_json` wrote."""
     try:
@@ -122,21 +113,6 @@ def write_config(folder: Path, experiment: Experiment) -> None:
     """The settings of a run, defaults included and passwords left out."""
     public = replace(experiment, data=replace(experiment.data, log=shown(experiment.data.log)))
     write_json(folder / CONFIG, plain(public))
-
-
-def versions() -> dict[str, str]:
-    """What the run was made with."""
-    found = {
-        "unveil": __version__,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-    for package in ("torch", "numpy", "polars"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
 
 
 def write_split(folder: Path, split: Split) -> None:

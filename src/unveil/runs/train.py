@@ -15,7 +15,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.negatives import with_negatives
-from unveil.files import explained, write_whole
+from unveil.files import explained, versions, write_json, write_whole
 from unveil.locking import alone_in, refuse_busy
 from unveil.runs.announce import Tell, tell_data, tell_training
 from unveil.runs.card import audited, model_card
@@ -30,9 +30,7 @@ from unveil.runs.folder import (
     read_split,
     refuse_other,
     refuse_unfit,
-    versions,
     write_config,
-    write_json,
     write_split,
 )
 from unveil.serving import folder as model_folder

@@ -13,10 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from unveil.files import write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.page import Block, Page, Section, Table, Text, write_page
 from unveil.report.prose import Prose
-from unveil.runs.folder import versions, write_json
 from unveil.runs.progress import spell
 from unveil.studies.engine import Answer, Study
 from unveil.studies.results import means

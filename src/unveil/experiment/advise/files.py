@@ -18,10 +18,9 @@ from unveil.experiment.outcome import BASE
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.tune.winner import as_toml
-from unveil.files import write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.page import write_page
 from unveil.runs.config import Experiment
-from unveil.runs.folder import versions, write_json
 from unveil.runs.progress import spell
 from unveil.settings import plain
 from unveil.studies.trial import resolved

@@ -17,9 +17,8 @@ from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
 from unveil.experiment.reproduce.rows import rows
 from unveil.experiment.reproduce.words import headline
-from unveil.files import write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.page import write_page
-from unveil.runs.folder import versions, write_json
 from unveil.runs.progress import spell
 from unveil.settings import plain
 

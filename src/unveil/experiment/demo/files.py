@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from unveil.evaluation.result import RULES
 from unveil.experiment.outcome import HEADLINE, Outcome
-from unveil.files import write_whole
-from unveil.runs.folder import write_json
+from unveil.files import write_json, write_whole
 from unveil.settings import plain
 
 if TYPE_CHECKING:

@@ -6,14 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unveil.audit.family import ALPHA
-from unveil.audit.timing import LEAST
+from unveil.audit.timing import ALPHA, LEAST
 from unveil.experiment.fig1.page import fig1_page, samples
 from unveil.experiment.fig1.run import Fig1
 from unveil.experiment.fig1.words import caution, reading
-from unveil.files import write_whole
+from unveil.files import write_json, write_whole
 from unveil.report.page import write_page
-from unveil.runs.folder import write_json
 
 
 def write(found: Fig1, folder: Path, command: Sequence[str]) -> None:

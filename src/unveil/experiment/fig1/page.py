@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unveil.audit.family import ALPHA, Family
-from unveil.audit.timing import LEAST
+from unveil.audit.timing import ALPHA, LEAST, Family
 from unveil.experiment.fig1 import plots
 from unveil.experiment.fig1.pick import Group
 from unveil.experiment.fig1.run import Fig1

@@ -9,17 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.audit.depletion import against_depletion, expected_means, repeats
-from unveil.audit.family import Family
-from unveil.audit.timing import (
-    LEAST,
-    Floats,
-    Timing,
-    positions,
-    tied_share,
-    timing,
-    two_sided,
-)
+from unveil.audit.motion import against_depletion, expected_means, repeats
+from unveil.audit.timing import LEAST, Family, Floats, Timing, positions, tied_share, timing, two_sided
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError

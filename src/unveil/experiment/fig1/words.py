@@ -1,7 +1,6 @@
 """What Figure 1 says of a log, in words that are chosen by the figures."""
 
-from unveil.audit.family import ALPHA, Family
-from unveil.audit.timing import LEAST
+from unveil.audit.timing import ALPHA, LEAST, Family
 from unveil.experiment.fig1.pairs import Pair
 from unveil.experiment.fig1.run import Fig1
 from unveil.report.names import signed

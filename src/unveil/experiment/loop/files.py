@@ -11,9 +11,8 @@ from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.page import loop_page, table
 from unveil.experiment.loop.run import Looped
 from unveil.experiment.loop.words import caution, reading
-from unveil.files import write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.page import Cell, write_page
-from unveil.runs.folder import versions, write_json
 from unveil.settings import plain
 
 _FILES = (

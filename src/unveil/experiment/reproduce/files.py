@@ -13,9 +13,8 @@ from unveil.experiment.reproduce.reading import reading
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.rows import rows
 from unveil.experiment.reproduce.run import Answer
-from unveil.files import write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.page import write_page
-from unveil.runs.folder import versions, write_json
 from unveil.settings import plain
 
 

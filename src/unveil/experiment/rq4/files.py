@@ -18,9 +18,8 @@ from unveil.experiment.rq4.results import AS_IT_IS
 from unveil.experiment.rq4.run import RealAnswer
 from unveil.experiment.rq4.tables import beside, rows, sheets
 from unveil.experiment.rq4.words import in_words
-from unveil.files import write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.page import write_page
-from unveil.runs.folder import versions, write_json
 from unveil.settings import plain
 
 

@@ -10,8 +10,7 @@ from unveil.experiment.theory.finding import TOLERANCE
 from unveil.experiment.theory.monte_carlo import LEVEL
 from unveil.experiment.theory.run import Theory
 from unveil.experiment.theory.words import SCALE, SCOPE, reading
-from unveil.files import write_whole
-from unveil.runs.folder import write_json
+from unveil.files import write_json, write_whole
 
 _COLUMNS = ("part", "claim", "setting", "choice", "relevance", "estimator", "severity", "quantity", "value", "low",
             "high", "formula", "verdict")  # fmt: skip

@@ -19,9 +19,9 @@ from unveil.errors import UnveilError
 from unveil.experiment.tune.page import page
 from unveil.experiment.tune.study import Study
 from unveil.experiment.tune.words import spread
-from unveil.files import explained, write_whole
+from unveil.files import explained, versions, write_json, write_whole
 from unveil.report.page import write_page
-from unveil.runs.folder import read_json, versions, write_json
+from unveil.runs.folder import read_json
 from unveil.wording import quantity
 
 STUDY, TABLE, BEST, PAGE = "study.json", "trials.csv", "best.toml", "index.html"

@@ -18,11 +18,11 @@ from unveil.errors import UnveilError
 from unveil.experiment.tune.record import Replicate
 from unveil.experiment.tune.space import Choice, Space
 from unveil.experiment.tune.subjects.base import Told, Words
-from unveil.files import explained
+from unveil.files import explained, write_json
 from unveil.models.factorization.task import Task
 from unveil.models.factorization.tuples import Tuples
 from unveil.runs.announce import Tell
-from unveil.runs.folder import read_json, write_json
+from unveil.runs.folder import read_json
 from unveil.settings import changed
 from unveil.simulation.fit import Fit, counted
 from unveil.simulation.fitting.config import as_toml, shared

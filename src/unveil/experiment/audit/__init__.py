@@ -1,1 +1,0 @@
-"""What `unveil audit` shows: one page for people, one JSON file for programs."""

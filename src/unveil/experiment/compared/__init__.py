@@ -1,1 +1,0 @@
-"""`unveil report`: finished runs side by side, as one page."""

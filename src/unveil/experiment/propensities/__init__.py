@@ -1,1 +1,0 @@
-"""What `unveil propensity score` shows: estimated propensities against the truth of a world."""

@@ -1,0 +1,302 @@
+"""Who gains: accuracy by how popular the wanted item was, and by how long the history is. Shapes: C cases, V items."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from unveil.data.titles import named_items
+from unveil.data.vocabulary import UNKNOWN
+from unveil.errors import UnveilError
+from unveil.evaluation.calibration import Calibration, calibration
+from unveil.evaluation.compare import Comparison, compare
+from unveil.evaluation.metrics import NOBODY
+from unveil.evaluation.result import Evaluation, per_user
+from unveil.evaluation.seen import seen_cells
+from unveil.evaluation.stats import bootstrap
+from unveil.runs import dial
+from unveil.runs.finished import Judged, differing, read_runs
+from unveil.runs.folder import read_split
+from unveil.serving.folder import read_dial
+from unveil.serving.recommender import Recommender
+
+#: What is looked at, slice by slice.
+COLUMN = "full:NDCG@10"
+_THIRDS = ("least", "middle", "most")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some of the cases, and what each run makes of them: mean, low, high."""
+
+    of: str
+    name: str
+    cases: int
+    estimates: tuple[tuple[float, float, float], ...]
+
+
+def slices(runs: Sequence[Judged], count_V: NDArray[np.int64]) -> list[Slice]:
+    """Thirds of the cases by the training count of the target, and by the length of the history."""
+    frame = runs[0].evaluation.frame
+    told = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
+    return [each for of, value in told.items() for each in _thirds(runs, of, np.asarray(value)) if len(each.estimates)]
+
+
+def _thirds(runs: Sequence[Judged], of: str, value_C: NDArray[np.int64]) -> list[Slice]:
+    """Cases of one value stay together, so that thirds may be unequal; slices that would be empty are left out."""
+    edges = np.quantile(value_C, [1 / 3, 2 / 3], method="inverted_cdf")
+    third_C = np.searchsorted(edges, value_C, side="left")
+    found = []
+    for place, name in enumerate(_THIRDS):
+        in_C = third_C == place
+        if in_C.any():
+            span = f"{name}: {value_C[in_C].min():,} to {value_C[in_C].max():,}"
+            found.append(Slice(of, span, int(in_C.sum()), tuple(_estimate(run, in_C) for run in runs)))
+    return found
+
+
+def _estimate(run: Judged, in_C: NDArray[np.bool_]) -> tuple[float, float, float]:
+    value_U1 = per_user(run.evaluation.frame.filter(pl.Series(in_C))).select(COLUMN).to_numpy()
+    low, high = bootstrap(value_U1, np.random.default_rng(0), resamples=500)
+    return float(value_U1.mean()), float(low[0]), float(high[0])
+
+
+#: Events of a history that are shown.
+_SHOWN = 8
+#: Cases that users are picked from.
+_LOOKED_AT = 20_000
+
+
+@dataclass(frozen=True)
+class Example:
+    """One case: who, why it is shown, what came before, what was taken, and what each run would have listed."""
+
+    user: str
+    why: str
+    history: tuple[int, ...]  # the last few items, oldest first
+    earlier: int  # how many came before them
+    target: int
+    barred: bool  # the target was met before, and lists leave out what was met
+    ranks: tuple[int, ...]  # of the target among all items, run by run
+    lists: tuple[tuple[int, ...], ...]
+
+
+def examples(runs: Sequence[Judged], recommender: Recommender, users: Sequence[str] = ()) -> list[Example]:
+    """The users that were named; else three, by how much the lists of the runs differ, or how well the one run does."""
+    frame = runs[0].evaluation.frame
+    if users:
+        picked = {_case_of(user, recommender, frame["user"].to_numpy()): "asked for" for user in users}
+    else:
+        picked = _picked(runs, recommender)
+    return [_example(runs, recommender, case, why) for case, why in picked.items()]
+
+
+def shared_C(runs: Sequence[Judged]) -> NDArray[np.float64]:
+    """How much of two runs' lists is the same: |A ∩ B| / K for each case, mean over pairs of runs."""
+    lists = [_lists(run) for run in runs]
+    pairs = [_overlap(one_CK, other_CK) for one_CK, other_CK in combinations(lists, 2)]
+    return np.asarray(np.mean(pairs, axis=0))
+
+
+def _overlap(one_CK: NDArray[np.int32], other_CK: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Place by place, so that nothing larger than the lists is held."""
+    found_C = np.zeros(len(one_CK))
+    for item_C in one_CK.T:
+        found_C += (other_CK == item_C[:, None]).any(axis=1) & (item_C != NOBODY)
+    share_C: NDArray[np.float64] = found_C / one_CK.shape[1]
+    return share_C
+
+
+def _picked(runs: Sequence[Judged], recommender: Recommender) -> dict[int, str]:
+    """Three cases whose target may be listed, where there are any; of a large log, out of some that are drawn."""
+    if len(runs) > 1:
+        value_C = shared_C(runs)
+        why = ("the lists differ most", "the lists differ as they do on average", "the lists differ least")
+    else:
+        value_C = -runs[0].evaluation.frame["full:rank"].to_numpy().astype(float)
+        why = ("the item was missed by most", "the item was found as usual", "the item was found best")
+    drawn = np.random.default_rng(0).permutation(len(value_C))[:_LOOKED_AT]
+    listed = drawn[~_barred(runs[0], recommender, drawn)]
+    return dict(zip(_spread(value_C, listed if len(listed) else drawn), why, strict=True))
+
+
+def _barred(run: Judged, recommender: Recommender, cases: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these cases ask for an item that can stand in no list, since it was met before."""
+    barred = np.zeros(len(cases), np.bool_)
+    if run.experiment.evaluation.exclude_seen:
+        user, item, seen = (run.evaluation.frame[name].to_numpy()[cases] for name in ("user", "item", "seen"))
+        row_N, seen_N = seen_cells(recommender.sequences, user, seen)
+        barred[row_N[seen_N == item[row_N]]] = True
+    return barred
+
+
+def _spread(value_C: NDArray[np.float64], among: NDArray[np.int64]) -> list[int]:
+    """The cases of the lowest, the median and the highest value; of equal ones the first."""
+    order = among[np.argsort(value_C[among], kind="stable")]
+    return [int(order[place]) for place in (0, len(order) // 2, -1)]
+
+
+def _case_of(user: str, recommender: Recommender, user_C: NDArray[np.int32]) -> int:
+    index = int(recommender.users.index([user])[0])
+    if index == UNKNOWN:
+        hint = "Give users as they are written in the log, with commas between."
+        raise UnveilError("no such user in the log", where="--users", found=user, hint=hint)
+    cases = np.flatnonzero(user_C == index)
+    if not len(cases):
+        raise UnveilError("nothing of this user was held out, so there is no list", where="--users", found=user)
+    return int(cases[-1])
+
+
+def _example(runs: Sequence[Judged], recommender: Recommender, case: int, why: str) -> Example:
+    row = runs[0].evaluation.frame.row(case, named=True)
+    history = recommender.sequences.history(int(row["user"]))[: row["seen"]].tolist()
+    return Example(
+        recommender.users[int(row["user"])],
+        why,
+        tuple(history[-_SHOWN:]),
+        max(0, len(history) - _SHOWN),
+        int(row["item"]),
+        runs[0].experiment.evaluation.exclude_seen and row["item"] in history,
+        tuple(int(run.evaluation.frame["full:rank"][case]) for run in runs),
+        tuple(tuple(item for item in _lists(run)[case].tolist() if item != NOBODY) for run in runs),
+    )
+
+
+def _lists(run: Judged) -> NDArray[np.int32]:
+    """top_CK."""
+    return np.asarray(run.evaluation.frame["top"].to_numpy(), np.int32)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Of one run, on its test cases; no dial where it was not asked for."""
+
+    calibration: Calibration
+    dial: Sequence[dial.Point]
+
+
+def measured(run: Judged, *, with_dial: bool) -> Measured:
+    """Ask the model again. A dial that was measured before is read from the run's folder."""
+    recommender = Recommender.load(run.folder)
+    split = read_split(run.folder, recommender.sequences)
+    found = calibration(
+        recommender.model,
+        split.test,
+        split.whole,
+        recommender.length,
+        exclude_seen=run.experiment.evaluation.exclude_seen,
+    )
+    return Measured(found, (_kept(run) or dial.measured(run.folder)) if with_dial else ())
+
+
+def _kept(run: Judged) -> list[dial.Point]:
+    """What `unveil recommend --dial` has left, where it holds all that is drawn."""
+    points = read_dial(run.folder)
+    return points if all(set(point) >= dial.FIGURES for point in points) else []
+
+
+class Side(Protocol):
+    """Names, an evaluation for each, and the tests between them; None: one alone."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What the runs are called."""
+
+    @property
+    def evaluations(self) -> Sequence[Evaluation]:
+        """How each was judged."""
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The tests between them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Evaluations that were compared, and nothing else."""
+
+    judged: Mapping[str, Evaluation]
+    comparison: Comparison
+
+    @property
+    def names(self) -> list[str]:
+        """What the runs are called."""
+        return list(self.judged)
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """How each was judged."""
+        return list(self.judged.values())
+
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is wanted: titles for the items, whose lists, whether to measure the dial, and the level of the tests."""
+
+    titles: Path | None = None
+    title_ids: Path | None = None
+    users: Sequence[str] = ()
+    dial: bool = True
+    alpha: float = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Runs that were judged on the same cases, side by side."""
+
+    runs: Sequence[Judged]
+    comparison: Comparison | None  # None: one run alone
+    measured: Mapping[str, Measured]
+    slices: Sequence[Slice]
+    differing: Mapping[str, Sequence[Any]]
+    examples: Sequence[Example]
+    shared: float | None  # how much of two runs' lists is the same, mean over cases and pairs
+    titles: Sequence[str]
+    ids: Sequence[str]
+    count_V: NDArray[np.int64]  # training events of each item
+
+    @property
+    def names(self) -> list[str]:
+        """What the runs are called."""
+        return [run.name for run in self.runs]
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """How each was judged."""
+        return [run.evaluation for run in self.runs]
+
+
+def report(folders: Sequence[Path], asked: Asked | None = None, progress: Progress | None = None) -> Report:
+    """Read the runs, refuse what cannot be compared, and ask the models what their files do not tell."""
+    asked = asked or Asked()
+    runs = read_runs(folders)
+    recommender = Recommender.load(runs[0].folder)
+    titles = named_items(recommender.items, asked.titles, asked.title_ids)
+    shown = examples(runs, recommender, asked.users)
+    count_V = read_split(runs[0].folder, recommender.sequences).train.count_V
+    found = {}
+    for done, run in enumerate(runs, 1):
+        found[run.name] = measured(run, with_dial=asked.dial)
+        if progress is not None:
+            progress(done, len(runs))
+    several = len(runs) > 1
+    return Report(
+        runs,
+        compare({run.name: run.evaluation for run in runs}, alpha=asked.alpha) if several else None,
+        found,
+        slices(runs, count_V),
+        differing(runs),
+        shown,
+        float(shared_C(runs).mean()) if several else None,
+        titles,
+        recommender.items.ids.to_list(),
+        count_V,
+    )

@@ -1,0 +1,87 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.run_folders import Finished
+from unveil.audit.costs import costs
+from unveil.audit.figures import figures
+from unveil.runs.card import audited, model_card
+
+
+def card(finished: Finished, **about: object) -> str:
+    run = finished.run
+    told = json.loads((finished.folder / "about.json").read_text()) | about
+    return model_card(run.experiment, told, run.evaluation, run.fitted)
+
+
+def test_the_card_of_a_run(finished: Finished) -> None:
+    text = (finished.folder / "README.md").read_text()
+    assert text == card(finished)
+    best = finished.run.fitted.best
+    assert best is not None
+    assert text.startswith("# itps on log.csv\n")
+    assert str(finished.log.parent) not in text
+    assert "40 users, 30 items" in text
+    assert f"3 epochs, best at {best.epoch} (validation NDCG@10 {best.value:.4f})" in text
+    assert "Weighted by `popularity-temporal`:" in text
+    assert "Popularity stands in for exposure" in text
+
+
+def test_every_figure_is_on_the_card_with_its_interval(finished: Finished) -> None:
+    lines = card(finished).splitlines()
+    for row in finished.run.evaluation.summary.iter_rows(named=True):
+        interval = "–" if row["low"] is None else f"{row['low']:.4f} to {row['high']:.4f}"
+        figure = f"| {row['protocol']} | {row['metric']}@{row['k']} | {row['mean']:.4f} | {interval} | {row['n']} |"
+        assert figure in lines
+
+
+def test_a_naive_run_has_no_weights_and_a_true_propensity_no_proxy(finished: Finished) -> None:
+    text = card(finished, weights=None, by_proxy=False)
+    assert "Weighted by" not in text
+    assert "Not weighted by a propensity" in text
+    assert "proxy" not in text
+
+
+def test_the_figures_of_the_audit_are_those_of_the_audit(finished: Finished) -> None:
+    log = finished.run.experiment.data.load()
+    found = figures(log)
+    text, told = card(finished), json.loads((finished.folder / "about.json").read_text())["audit"]
+    head, test = found.concentration.head, found.cold.splits["leave-one-out"]
+    assert f"The most popular 1% of the items hold {head['1%']:.1%} of the events" in text
+    assert f"Gini coefficient {found.concentration.gini:.3f}" in text
+    assert f"Of the test cases {test.items:.1%} ask for an item that training never saw, {test.rare:.1%}" in text
+    assert found.leakage is not None
+    assert f"On average {found.leakage.later:.1%} of the training events are later" in text
+    length = finished.run.experiment.model.length
+    train = finished.run.experiment.data.parts(log).train
+    assert told["ess_share"]["itps"] == costs(train, length).of("itps").ess_share
+    assert f"{told['ess_share']['ips']:.1%} of the training events with IPS" in text
+    assert "nothing but popularity" in text
+
+
+def test_a_large_log_is_only_counted(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unveil.runs.card.MOST", 10)
+    split = finished.run.experiment.data.parts(finished.run.experiment.data.load())
+    found = audited(split, 8)
+    assert found["leakage"] is None
+    assert found["ess_share"] is None
+    told = card(finished, audit=found)
+    assert "later than the test case" not in told
+    assert "Gini coefficient" in told
+
+
+def test_what_it_is_for_and_what_it_is_not_for(finished: Finished) -> None:
+    text = card(finished)
+    for part in ("## Data", "## What the log says about its exposure", "## Training", "## Results", "## Intended use"):
+        assert part in text
+    assert "## Limits" in text
+    cases = json.loads((finished.folder / "about.json").read_text())["cases"]
+    assert f"{cases['train']} events to learn from, 40 validation cases and 40 test cases." in text
+
+
+def test_a_password_is_not_on_the_card(finished: Finished) -> None:
+    run = finished.run
+    secret = replace(run.experiment, data=replace(run.experiment.data, log="mysql://me:hunter2@host/db"))
+    about = json.loads((finished.folder / "about.json").read_text())
+    assert "hunter2" not in model_card(secret, about, run.evaluation, run.fitted)
