@@ -42,7 +42,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "What can be extended": (
         "unveil.data.slots.Slots",
         "unveil.estimators.base.Signal",
-        "unveil.estimators.losses.by_rows.ByRows",
+        "unveil.estimators.losses.ByRows",
         "unveil.estimators.base.Estimator",
         "unveil.estimators.base.cloze_risk",
         "unveil.propensity.base.PropensityModel",

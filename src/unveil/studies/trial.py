@@ -17,9 +17,8 @@ from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
-from unveil.estimators.base import estimator
-from unveil.estimators.clips import CLIP, share_of
-from unveil.estimators.learning import blocks, events, weights_of
+from unveil.estimators.base import blocks, estimator, events, weights_of
+from unveil.estimators.inverse import CLIP, share_of
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import rank_metrics

@@ -12,8 +12,8 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Explaining, estimator
 from unveil.estimators.build import build as build_estimator
 from unveil.estimators.build import parts as parts_of_estimator
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.ideal import Truth
+from unveil.estimators.inverse import weight_diagnostics
+from unveil.estimators.naive import Truth
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.base import Backbone, TaskName, backbone

@@ -11,7 +11,7 @@ from tests.estimators.toys import random_world
 from unveil.data.slots import Slots
 from unveil.data.tokens import mask_token
 from unveil.estimators.base import Need, Signal, cloze_risk
-from unveil.estimators.ideal import Ideal
+from unveil.estimators.naive import Ideal
 from unveil.experiment.theory.enumerated import Compared, Enumerated
 from unveil.experiment.theory.finding import TOLERANCE, Finding
 from unveil.experiment.theory.laid_open import LaidOpen

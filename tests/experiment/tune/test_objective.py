@@ -18,7 +18,7 @@ from unveil.data.packed import pack
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
-from unveil.estimators.ever_rated import EverRated
+from unveil.estimators.ever import EverRated
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.experiment.tune.subjects.objective import Objective, training_rows
 from unveil.propensity.positions import Position

@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.data.ragged import sequences_of
-from tests.estimators.test_cloze_risk import parts
+from tests.estimators.test_losses import parts
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Signal, cloze_risk
 from unveil.estimators.build import build
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.losses.sample import Sample, Sampler, sampled_loss
-from unveil.estimators.over_sample import theta_of_some
+from unveil.estimators.inverse import weight_diagnostics
+from unveil.estimators.sampling import Sample, Sampler, sampled_loss, theta_of_some
 from unveil.propensity.known import KnownTemporal, Logged
 from unveil.propensity.popularity import TemporalPopularity
 

@@ -1,6 +1,7 @@
-"""Shrunk weights: where they are cut, that no other shrinkage has a smaller bound, and what it does to the error."""
+"""Shrunk weights: where they are cut and what that does to the error; the bias of self-normalised weights."""
 
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.estimators.toys import Toy, random_world
+from unveil.data.slots import Slots
 from unveil.errors import UnveilError
+from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.itps import ITPS
-from unveil.estimators.itps_shrunk import ShrunkITPS, best_cut
-from unveil.propensity.known import KnownTemporal
+from unveil.estimators.inverse import ITPS, ShrunkITPS, best_cut, weight_diagnostics
+from unveil.propensity.known import KnownTemporal, Logged
 
 TOY = Toy.drawn(random_world(users=30))
 THETA = KnownTemporal(TOY.world)
@@ -105,3 +106,32 @@ def test_the_error_over_all_logs_is_smaller_than_that_of_itps() -> None:
 def test_out_of_range() -> None:
     with pytest.raises(UnveilError, match=r"itps-shrunk\.support: out of range"):
         shrunk(support=-1.0)
+
+
+TWO_THETA = np.array([0.2, 0.7])
+SLOTS = Slots(torch.tensor([0, 1]), torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 1]))
+F_MV = torch.tensor([[2.0, 0.0], [1.5, 0.0]], dtype=torch.float64)
+
+
+def risk(signal: Signal, normaliser: float) -> float:
+    return cloze_risk(F_MV, torch.eye(2).double(), torch.zeros(2).double(), signal, normaliser=normaliser).item()
+
+
+def bias(n: int) -> float:
+    """E[Σ w ℓ / Σ w] less the mean loss of all slots, relative: n slots of each kind, k of them seen."""
+    weight_M = ITPS(Logged(TWO_THETA), self_normalised=True)(SLOTS).weight_M.double()
+    ideal, mean, something = risk(Signal(SLOTS.item_M, torch.ones(2)), 2.0), 0.0, 0.0
+    for seen in product(range(n + 1), repeat=2):
+        if any(seen):
+            p = np.prod([comb(n, k) * q**k * (1 - q) ** (n - k) for k, q in zip(seen, TWO_THETA, strict=True)])
+            held_M = weight_M * torch.tensor(seen)
+            mean += p * risk(Signal(SLOTS.item_M, held_M), float(held_M.sum()))
+            something += p
+    return (mean / something - ideal) / ideal
+
+
+def test_consistent_with_a_bias_that_falls_as_one_over_the_slots() -> None:
+    few, more, many = (abs(bias(n)) for n in (4, 16, 32))
+    assert few > 0.05
+    assert few > 2.5 * more > 4 * many
+    assert more == pytest.approx(2 * many, rel=0.3)

@@ -1,4 +1,4 @@
-"""The one loss: by hand, against the plain formula in value and gradient, and at its edges."""
+"""The losses: by hand, against the plain formula in value and gradient, by parts of slots or items, at the edges."""
 
 import math
 
@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.estimators.toys import Toy, random_world
+from unveil.data.slots import Slots
+from unveil.estimators import losses
 from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.losses import fused
+from unveil.estimators.build import build
+from unveil.estimators.losses import ByRows, by_slope, cross_entropy, fused_loss, softmax_loss
+from unveil.propensity.known import KnownTemporal
 
 Parts = tuple[Tensor, Tensor, Tensor]
 
@@ -78,7 +83,7 @@ def test_value_and_gradients_are_those_of_the_plain_formula(M: int, V: int, D: i
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("M", [fused.ROWS - 1, fused.ROWS, 2 * fused.ROWS + 3])
+@pytest.mark.parametrize("M", [losses.ROWS - 1, losses.ROWS, 2 * losses.ROWS + 3])
 def test_single_precision_over_several_chunks(M: int) -> None:
     p, s = parts(M, 301, 16, dtype=torch.float32), signal(M, 301, offset=True, dtype=torch.float32)
     assert s.offset_MV is not None
@@ -92,9 +97,9 @@ def test_single_precision_over_several_chunks(M: int) -> None:
 
 
 def test_chunks_hold_fewer_rows_where_there_are_many_items() -> None:
-    assert fused.chunk_rows(3_416) == fused.chunk_rows(54_542) == 256
-    assert fused.chunk_rows(1_000_000) == 16
-    assert fused.chunk_rows(100_000) * 100_000 <= fused.LOGITS
+    assert losses.chunk_rows(3_416) == losses.chunk_rows(54_542) == 256
+    assert losses.chunk_rows(1_000_000) == 16
+    assert losses.chunk_rows(100_000) * 100_000 <= losses.LOGITS
 
 
 def test_no_slots_no_loss_and_a_gradient_of_zero() -> None:
@@ -185,3 +190,100 @@ def test_rivals_in_value_and_gradients(M: int, V: int, D: int, seed: int) -> Non
     if V > 1:
         for one, other in zip(torch.autograd.grad(mine, p), torch.autograd.grad(plain, p), strict=True):
             torch.testing.assert_close(one, other)
+
+
+TOY = Toy.drawn(random_world(users=80))
+V = TOY.world.n_items
+
+
+def many(n: int) -> Slots:
+    """So many slots: those of the toy, again and again."""
+    return TOY.slots.at(torch.arange(n) % len(TOY.slots))
+
+
+@pytest.mark.parametrize("name", ["corrected", "rational", "consideration"])
+def test_the_loss_and_its_gradients_are_those_of_the_whole_table_to_the_last_bit(name: str) -> None:
+    slots = many(2 * losses.ROWS + 5)
+    lazy = build(name, {}, propensity=KnownTemporal(TOY.world), train=TOY.train)(slots)
+    rng = torch.Generator().manual_seed(0)
+    p = [torch.randn(*shape, generator=rng).requires_grad_() for shape in ((len(slots), 8), (V, 8), (V,))]
+    risks = [cloze_risk(p[0], p[1], p[2], signal) for signal in (lazy, at_hand(lazy))]
+    assert torch.equal(*risks)
+    for one, other in zip(*(torch.autograd.grad(risk, p) for risk in risks), strict=True):
+        assert torch.equal(one, other)
+
+
+def at_hand(signal: Signal) -> Signal:
+    """The same signal with every table made whole."""
+    tables = (signal.offset_MV, signal.rival_MV, signal.imputed_MV, signal.theta_MV)
+    assert any(isinstance(table_MV, ByRows) for table_MV in tables)
+    whole = [None if table_MV is None else table_MV[:] for table_MV in tables]
+    return Signal(signal.target_M, signal.weight_M, *whole)
+
+
+def test_no_more_rows_than_those_of_a_chunk_are_ever_made() -> None:
+    asked: list[int] = []
+
+    def make(slots: Slots) -> Tensor:
+        asked.append(len(slots))
+        return torch.zeros(len(slots), V)
+
+    slots = many(2 * losses.ROWS + 5)
+    signal = Signal(slots.item_M, torch.ones(len(slots)), ByRows(slots, make))
+    assert not asked
+    cloze_risk(torch.zeros(len(slots), 4), torch.zeros(V, 4), torch.zeros(V), signal)
+    assert asked == [losses.ROWS, losses.ROWS, 5]
+
+
+def test_rows_by_any_index_and_elsewhere() -> None:
+    table = ByRows(TOY.slots, lambda slots: slots.item_M[:, None].float().repeat(1, 3))
+    assert len(table) == len(TOY.slots)
+    assert torch.equal(table[torch.tensor([4, 2])], table[:][[4, 2]])
+    assert torch.equal(table[1:3], table[:][1:3])
+    assert table.to("meta")[:2].device.type == "meta"
+
+
+def chunk_of(M: int, V: int, dtype: torch.dtype = torch.float64, shift: float = 0.0) -> list[Tensor]:
+    """h, table, bias, target, weight, offset."""
+    rng = torch.Generator().manual_seed(V)
+    h_MD, table_VD, bias_V = (torch.randn(*size, generator=rng, dtype=dtype) for size in ((M, 8), (V, 8), (V,)))
+    target_M, weight_M = torch.randint(V, (M,), generator=rng), torch.rand(M, generator=rng, dtype=dtype)
+    return [h_MD, table_VD, bias_V + shift, target_M, weight_M, torch.randn(M, V, generator=rng, dtype=dtype)]
+
+
+def gradients(loss: losses.ChunkLoss, given: list[Tensor]) -> list[Tensor]:
+    """The loss, and its gradients in h, table and bias."""
+    learnt = [x.clone().requires_grad_() for x in given[:3]]
+    value = fused_loss(loss, learnt[0], learnt[1], learnt[2], given[3], given[4], given[5])
+    return [value.detach(), *torch.autograd.grad(value, learnt)]
+
+
+@pytest.mark.parametrize("V", [1, 6, 7, 8, 14, 15])
+@pytest.mark.parametrize("M", [1, losses.ROWS + 3])
+def test_tiles_and_chunks_make_no_difference(V: int, M: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(losses, "TILE", 7)
+    given = chunk_of(M, V)
+    for mine, whole in zip(gradients(softmax_loss, given), gradients(by_slope(cross_entropy), given), strict=True):
+        torch.testing.assert_close(mine, whole)
+
+
+@pytest.mark.parametrize("shift", [-300.0, -60.0, -30.0, 0.0, 30.0, 60.0, 300.0])
+def test_a_shift_of_all_logits_changes_nothing(shift: float) -> None:
+    """In single precision, where exp overflows above 88 and vanishes below −103."""
+    still, moved = (gradients(softmax_loss, chunk_of(20, 30, torch.float32, by)) for by in (0.0, shift))
+    for one, other in zip(still, moved, strict=True):
+        torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-4)
+
+
+def test_one_row_beyond_the_range_among_others_within_it() -> None:
+    given = chunk_of(4, 9, torch.float32)
+    given[5][2] += 200.0
+    for mine, whole in zip(gradients(softmax_loss, given), gradients(by_slope(cross_entropy), given), strict=True):
+        assert mine.isfinite().all()
+        torch.testing.assert_close(mine, whole)
+
+
+def test_a_loss_that_is_no_number_stays_one() -> None:
+    given = chunk_of(3, 5)
+    given[0][1] = math.nan
+    assert gradients(softmax_loss, given)[0].isnan()
