@@ -10,7 +10,6 @@ from torch import Tensor
 
 from tests.data.ragged import sequences_of
 from tests.estimators.toys import Toy, random_world
-from unveil.cores import threads
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators import corrected
@@ -18,6 +17,7 @@ from unveil.estimators.base import Signal, cloze_risk, events
 from unveil.estimators.build import build
 from unveil.estimators.corrected import CorrectedTaught, ExposureCorrected, LogitAdjustment, SteadyTastes
 from unveil.estimators.inverse import weight_diagnostics
+from unveil.processes import threads
 from unveil.propensity.build import build as propensity
 from unveil.propensity.known import KnownStatic, KnownTemporal
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.run_folders import Finished, content, experiment_on, write_log
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.evaluation.compare import compare
 from unveil.evaluation.result import Evaluation

@@ -88,6 +88,7 @@ def tune(
     it, all others how a model is trained. Give the same command again, in as many processes and on as many machines as
     you like, to join the study or to go on with it: each trial is done once.
     """
+    from unveil.processes import sigterm_interrupts
     from unveil.runs.tune.factorisation import part_of
     from unveil.runs.tune.objective import Training
     from unveil.runs.tune.search import Where
@@ -95,7 +96,6 @@ def tune(
     from unveil.runs.tune.space import Space
     from unveil.runs.tune.subject import Plan
     from unveil.runs.tune.worker import study_watcher
-    from unveil.signals import sigterm_interrupts
 
     named = {
         "model.name": model,
@@ -185,7 +185,7 @@ def _factorisation(
 
 def _command(storage: str | None) -> str:
     """What was typed, passwords left out."""
-    from unveil.data.sources.database import shown
+    from unveil.data.readers.database import shown
 
     words = [shown(word) if word == storage or "://" in word else word for word in sys.argv[1:]]
     return shlex.join(["unveil", *words])

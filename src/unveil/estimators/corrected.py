@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from unveil.cores import threads
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, cloze_risk, events, refuse_other_kind, register
 from unveil.estimators.losses import ByRows
 from unveil.estimators.sampling import OverSample, Sample, theta_of_some
+from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.factored import dealt, descend
 

@@ -14,8 +14,7 @@ from scipy import sparse
 from torch import Tensor
 
 from unveil.data.interactions import Interactions
-from unveil.data.ratings import every_rating
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, every_rating
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
 from unveil.estimators.base import BLOCK, Need, Signal, register

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
+from unveil.data.readers.database import shown
 from unveil.data.sequences import Sequences
-from unveil.data.sources.database import shown
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.settings import flattened, plain, read_toml, toml_value

@@ -15,8 +15,7 @@ from unveil.evaluation.candidates import USUAL, Candidates, usual_negatives
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.validation import ValidationEvaluator
-from unveil.files import explained, versions, write_json, write_whole
-from unveil.locking import alone_in, refuse_busy
+from unveil.files import alone_in, explained, refuse_busy, versions, write_json, write_whole
 from unveil.runs.announce import Tell, tell_data, tell_training
 from unveil.runs.card import audited, model_card
 from unveil.runs.config import Experiment

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from unveil.data.interactions import Interactions
-from unveil.data.sinks import write
 from unveil.data.splits import Split
+from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.estimators.base import blocks, estimator
 from unveil.files import refuse_existing

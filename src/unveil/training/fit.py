@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from unveil.data.batches import ClozeTask
+from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
-from unveil.data.next_item import NextItemTask
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError

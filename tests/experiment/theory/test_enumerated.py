@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tests.estimators.toys import random_world
-from unveil.data.slots import Slots
-from unveil.data.tokens import mask_token
+from unveil.data.slots import Slots, mask_token
 from unveil.estimators.base import Need, Signal, cloze_risk
 from unveil.estimators.naive import Ideal
 from unveil.experiment.theory.enumerated import Compared, Enumerated

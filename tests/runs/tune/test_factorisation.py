@@ -12,9 +12,9 @@ import pytest
 from tests.runs.tune.studies import PACE, space
 from tests.runs.tune.test_processes import finished_once, still_until, trials_of, wait_for, worker
 from tests.simulation.rated import rated
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.models.factorization.negatives import Negatives
 from unveil.models.factorization.recipes import RECIPES

@@ -14,7 +14,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from tests.data.sources.postgres_server import running
+from tests.data.readers.postgres_server import running
 from tests.runs.tune.conftest import Tuned
 from tests.runs.tune.studies import CONTENT, PACE, QUICKEST, command, quickest, space, study, write_space
 from unveil.errors import UnveilError

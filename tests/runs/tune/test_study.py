@@ -15,7 +15,7 @@ from tests.run_folders import write_log
 from tests.runs.tune.conftest import Tuned
 from tests.runs.tune.studies import PACE, quickest, space, study
 from unveil.errors import UnveilError
-from unveil.locking import alone_in
+from unveil.files import alone_in
 from unveil.runs.config import Experiment, as_toml
 from unveil.runs.train import run
 from unveil.runs.tune.objective import Training

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from unveil.data.log_source import LogSource
+from unveil.data.filters import LogSource
 from unveil.errors import UnveilError
 from unveil.files import explained, write_json
 from unveil.models.factorization.task import Task

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unveil.data.sources.database import shown
+from unveil.data.readers.database import shown
 from unveil.errors import UnveilError
 from unveil.runs.announce import Tell
 from unveil.runs.tune.claims import Ledger, Pace, Record, Watch, entry_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from unveil.data.sources.database import is_url, shown
+from unveil.data.readers.database import is_url, shown
 from unveil.errors import UnveilError
 from unveil.training.checkpoint import differences
 

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.progress import TaskID
 
 from unveil.errors import UnveilError
-from unveil.files import explained
-from unveil.locking import alone_in
+from unveil.files import alone_in, explained
 from unveil.runs.progress import passed_and_left, spell, whole_bar
 from unveil.runs.tune.claims import REPLICATES, Beat, Claim, Ledger, Pace, Record, Replicate, best_of, records
 from unveil.runs.tune.storage import optuna
