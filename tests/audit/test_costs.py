@@ -10,7 +10,8 @@ from unveil.audit.costs import CLIPPED, EXPONENTS, costs
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
-from unveil.estimators.inverse import IPS, ITPS
+from unveil.estimators.ips import IPS
+from unveil.estimators.itps import ITPS
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 
 

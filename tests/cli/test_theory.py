@@ -9,11 +9,14 @@ def test_it_prints_claims_and_verdicts_and_writes_the_page(unveil: Command, tmp_
     done = unveil("theory", "--draws", 2, "--severity", 2, "--seed", 3, "-o", tmp_path / "out")
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
-    for part in ("claims hold", "does not hold", "Proposition 3", "corrected", "what the model says at a slot is held"):
+    for part in ("does not hold", "Proposition 3", "corrected", "drawn logs"):
         assert part in said
     assert (tmp_path / "out" / "index.html").exists()
-    assert '"severity": 2.0' in (tmp_path / "out" / "theory.json").read_text()
-    assert "is not empty" in unveil("theory", "--draws", 2, "-o", tmp_path / "out").failure()
+    assert '"severity": 2.0' in (tmp_path / "out" / "results.json").read_text()
+    assert "belongs to another run" in unveil("theory", "--draws", 2, "-o", tmp_path / "out").failure()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.txt").write_text("mine")
+    assert "is not empty" in unveil("theory", "--draws", 2, "-o", tmp_path / "mine").failure()
 
 
 def test_a_severity_of_nothing_is_refused(unveil: Command) -> None:

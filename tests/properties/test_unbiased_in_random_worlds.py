@@ -6,14 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.estimators.toys import random_world
-from unveil.experiment.theory.closed_form import CLOSED_FORMS
-from unveil.experiment.theory.enumerated import Enumerated
-from unveil.experiment.theory.finding import TOLERANCE
-from unveil.experiment.theory.laid_open import LaidOpen
-from unveil.experiment.theory.learnt import expected
-from unveil.experiment.theory.outcomes import ideal_weight
-from unveil.experiment.theory.variants import IPS, ITPS, NAIVE
 from unveil.simulation.choice import choice_model
+from unveil.studies.theory_claims import TOLERANCE, expected
+from unveil.studies.theory_loss import IPS, ITPS, NAIVE, Enumerated
+from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld, ideal_weight
 
 SEEDS = st.integers(0, 10_000)
 MANY = settings(max_examples=15, deadline=None)
@@ -41,26 +37,26 @@ def test_ips_is_unbiased_where_exposure_keeps_still(seed: int) -> None:
 def test_itps_gives_too_much_to_whoever_is_not_the_favourite(seed: int, severity: float) -> None:
     # For the rational user among the exposed: right for the favourite, γ_i Π(1 − θ_j) too much for every other item i,
     # over the items j that are better; nothing too much only where one of them is exposed for sure.
-    laid = LaidOpen(random_world(users=2, items=6, steps=3, seed=seed).with_severity(severity))
-    p_SV = CLOSED_FORMS["rational_exposed"](laid) * laid.gamma_SV
-    surplus_SV = expected(ITPS.build(laid.world), laid, p_SV).weight_SV - ideal_weight(
-        laid, choice_model("rational_all")
+    dense = DenseWorld(random_world(users=2, items=6, steps=3, seed=seed).with_severity(severity))
+    p_SV = CLOSED_FORMS["rational_exposed"](dense) * dense.gamma_SV
+    surplus_SV = expected(ITPS.build(dense.world), dense, p_SV).weight_SV - ideal_weight(
+        dense, choice_model("rational_all")
     )
-    favourite_SV = np.arange(laid.world.n_items) == laid.favourite_S[:, None]
+    favourite_SV = np.arange(dense.world.n_items) == dense.favourite_S[:, None]
     np.testing.assert_allclose(surplus_SV[favourite_SV], 0, atol=1e-5)
     for slot, item in np.argwhere(~favourite_SV):
-        better_V = laid.logit_SV[slot] > laid.logit_SV[slot, item]
-        left_over = laid.gamma_SV[slot, item] * np.prod(1 - laid.theta_SV[slot, better_V])
+        better_V = dense.logit_SV[slot] > dense.logit_SV[slot, item]
+        left_over = dense.gamma_SV[slot, item] * np.prod(1 - dense.theta_SV[slot, better_V])
         np.testing.assert_allclose(surplus_SV[slot, item], left_over, rtol=1e-4, atol=1e-6)
 
 
 @MANY
 @given(seed=SEEDS, severity=st.sampled_from([1.0, 2.0, 4.0]))
 def test_its_minimum_orders_items_by_relevance_and_that_of_the_naive_loss_need_not(seed: int, severity: float) -> None:
-    laid = LaidOpen(random_world(users=2, items=6, steps=3, seed=seed).with_severity(severity))
-    p_SV = CLOSED_FORMS["rational_exposed"](laid) * laid.gamma_SV
-    learnt_SV = expected(ITPS.build(laid.world), laid, p_SV).by_slot()
-    order_SV = np.argsort(-laid.logit_SV, axis=1, kind="stable")
+    dense = DenseWorld(random_world(users=2, items=6, steps=3, seed=seed).with_severity(severity))
+    p_SV = CLOSED_FORMS["rational_exposed"](dense) * dense.gamma_SV
+    learnt_SV = expected(ITPS.build(dense.world), dense, p_SV).by_slot()
+    order_SV = np.argsort(-dense.logit_SV, axis=1, kind="stable")
     assert (np.diff(np.take_along_axis(learnt_SV, order_SV, 1), axis=1) <= 0).all()
-    naive_SV = expected(NAIVE.build(laid.world), laid, p_SV).by_slot()
+    naive_SV = expected(NAIVE.build(dense.world), dense, p_SV).by_slot()
     np.testing.assert_allclose(naive_SV, p_SV / p_SV.sum(1, keepdims=True), rtol=1e-6)

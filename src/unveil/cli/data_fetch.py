@@ -13,8 +13,7 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from unveil.data.fetch.catalogue import Dataset
-    from unveil.data.fetch.download import Source
+    from unveil.data.fetch import Dataset, Source
 
 
 def fetch(
@@ -33,13 +32,11 @@ def fetch(
 ) -> None:
     """Fetch a public data set; from then on its name stands for its log in every command."""
     from unveil.data import fetch as fetching
-    from unveil.data.fetch.catalogue import dataset
-    from unveil.data.fetch.download import Patience
 
     if everything or name is None:
         _print_catalogue(to)
         return
-    entry = dataset(name)
+    entry = fetching.dataset(name)
     if not force and (path := fetching.fetched(entry, to)):
         _print_place(entry, path, to, "is here already")
         return
@@ -53,7 +50,7 @@ def fetch(
             home=to,
             force=force,
             watcher=watcher,
-            patience=Patience(timeout, retries),
+            patience=fetching.Patience(timeout, retries),
         )
     _print_place(entry, path, to, "is here")
 

@@ -174,7 +174,7 @@ def _escaped(text: str) -> str:
     return text.strip().replace("*", "\\*").replace("|", "\\|")
 
 
-def print_report(report: Report, folder: Path) -> None:
+def print_report(report: Report, folder: Path | None = None) -> None:
     """Tables, then what they say, then where the page is. What is not a terminal is as wide as it needs to be."""
     from rich.console import Console
     from rich.table import Table as Grid
@@ -193,7 +193,8 @@ def print_report(report: Report, folder: Path) -> None:
     for paragraph in report.paragraphs:
         console.print(paragraph, highlight=False)
         console.print()
-    console.print(f"open {folder / 'index.html'}", highlight=False, soft_wrap=True)
+    if folder is not None:
+        console.print(f"open {folder / 'index.html'}", highlight=False, soft_wrap=True)
 
 
 #: Columns of a table that goes to a file, where nothing has to be cut off.

@@ -1,0 +1,1 @@
+"""What some estimators learn from the training part before a network does."""

@@ -1,1 +1,0 @@
-"""Tuning: which settings do best on the validation cases."""

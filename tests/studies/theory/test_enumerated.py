@@ -1,0 +1,130 @@
+"""Expectations over all logs: against an independent sum, with a real model, and able to catch a wrong estimator."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from tests.estimators.toys import random_world
+from unveil.data.slots import Slots
+from unveil.data.tokens import mask_token
+from unveil.estimators.base import Need, Signal, cloze_risk
+from unveil.estimators.ideal import Ideal
+from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
+from unveil.propensity.base import PropensityModel
+from unveil.propensity.known import KnownTemporal
+from unveil.simulation.choice import CHOICES, choice_model
+from unveil.studies.theory_claims import TOLERANCE, Finding
+from unveil.studies.theory_loss import (
+    IDEAL,
+    IPS,
+    ITPS,
+    NAIVE,
+    NORMALISED,
+    Compared,
+    Enumerated,
+    Scores,
+    Variant,
+    clipped,
+)
+from unveil.studies.theory_world import DenseWorld, Tiny, event_probability, ideal_weight
+
+
+@dataclass(frozen=True, eq=False)
+class Squared:
+    """A wrong estimator: w = 1/θ²."""
+
+    propensity: PropensityModel
+    name: ClassVar[str] = "squared"
+    needs: ClassVar[Need] = "temporal"
+    self_normalised: ClassVar[bool] = False
+
+    def __call__(self, slots: Slots) -> Signal:
+        return Signal(slots.item_M, self.propensity(slots) ** -2)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Enumerated:
+    return Enumerated.of(Tiny(severity=2.0, seed=1).moving())
+
+
+@pytest.mark.parametrize("choice", list(CHOICES))
+@pytest.mark.parametrize("variant", [NAIVE, IPS, ITPS, clipped(0.4), IDEAL], ids=lambda variant: variant.label)
+def test_the_expectation_is_the_sum_over_slots_and_items(tiny: Enumerated, variant: Variant, choice: str) -> None:
+    # These losses add up over slots, so the expectation over logs is one over the events of each slot.
+    dense, scores, estimator = tiny.dense, tiny.scores, variant.build(tiny.dense.world)
+    p_SV1 = event_probability(dense, choice_model(choice))
+    total = 0.0
+    for slot in range(len(dense)):
+        for item in range(dense.world.n_items):
+            one = Slots(*(torch.tensor([index]) for index in (int(dense.user_S[slot]), item, int(dense.step_S[slot]))))
+            risk = cloze_risk(*scores.at(torch.tensor([slot])), estimator(one), normaliser=len(dense))
+            total += p_SV1[slot, item] * float(risk)
+    assert tiny.compare(variant, choice).expected == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("choice", ["rational_all", "rational_exposed"])
+def test_the_ideal_is_that_of_the_ideal_estimator(tiny: Enumerated, choice: str) -> None:
+    every = tiny.dense.all_with(0)
+    risk = cloze_risk(*tiny.scores.at(torch.arange(len(every))), Ideal(tiny.dense.world)(every), normaliser=len(every))
+    assert tiny.compare(ITPS, choice).ideal == pytest.approx(float(risk), rel=1e-6)
+
+
+def test_the_plain_formula_of_the_loss_is_the_loss(tiny: Enumerated) -> None:
+    weight_SV = ideal_weight(tiny.dense, choice_model("categorical_all"))
+    assert tiny.ideal(weight_SV, 3.0) == pytest.approx(float((weight_SV * tiny.scores.loss()).sum()) / 3.0)
+
+
+def test_a_wrong_estimator_is_caught(tiny: Enumerated) -> None:
+    wrong = Squared(KnownTemporal(tiny.dense.world))
+    compared = tiny.compare_with(tiny.risks(wrong), wrong, "rational_all")
+    finding = Finding("a test", "it is unbiased", "always", "unbiased", compared)
+    assert finding.bias > 0.5
+    assert (finding.found, finding.verdict) == ("biased", "does not hold")
+    right = replace(finding, compared=tiny.compare(ITPS, "rational_all"))
+    assert (right.found, right.verdict) == ("unbiased", "holds")
+
+
+def test_a_slot_looked_up_at_the_wrong_step_is_caught(tiny: Enumerated) -> None:
+    class OneStepOff(KnownTemporal):
+        def __call__(self, slots: Slots) -> torch.Tensor:
+            return super().__call__(replace(slots, step_M=1 - slots.step_M))
+
+    wrong = ITPS.build(tiny.dense.world)
+    wrong = type(wrong)(OneStepOff(tiny.dense.world))  # type: ignore[call-arg]
+    assert abs(tiny.compare_with(tiny.risks(wrong), wrong, "rational_all").bias) > 0.01
+
+
+def test_a_formula_that_differs_from_the_enumeration_is_told() -> None:
+    close, off = (Finding("a test", "so", "so", "biased", Compared(1.5, 1.0), formula) for formula in (0.5, 0.6))
+    assert (close.verdict, off.verdict) == ("holds", "formula off")
+    assert not off.holds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_real_model_on_a_fixed_context_shows_the_same(seed: int) -> None:
+    dense = DenseWorld(random_world(users=1, items=3, steps=3, seed=seed))
+    model = BERT4Rec(BERT4RecConfig(width=8, blocks=1, heads=2, length=3, dropout=0.0), 3, seed=seed).eval()
+    token_BL = torch.tensor([[0, mask_token(3), 2], [1, 1, mask_token(3)], [mask_token(3), 0, 1]])
+    with torch.no_grad():
+        h_MD, table_VD, bias_V = model.head(model(token_BL, (torch.arange(3), torch.tensor([1, 2, 0]))))
+    whole = Enumerated(dense, Scores(*(part.detach().double() for part in (h_MD, table_VD, bias_V))))
+    assert abs(whole.compare(ITPS, "rational_all").bias) < TOLERANCE
+    assert abs(whole.compare(ITPS, "rational_exposed").bias) > 0.01
+    assert abs(whole.compare(NAIVE, "rational_all").bias) > 0.05
+
+
+def test_self_normalised_in_a_world_of_one_slot_is_exact() -> None:
+    # Only the favourite is ever taken, and whatever its weight, the weighted mean of one loss is that loss.
+    whole = Enumerated.of(random_world(users=1, items=2, steps=1))
+    assert whole.compare(NORMALISED, "rational_all").bias == pytest.approx(0, abs=1e-9)
+    assert abs(whole.compare(NORMALISED, "rational_exposed").bias) > 0.01
+
+
+def test_risks_of_a_log_without_events_are_zero(tiny: Enumerated) -> None:
+    empty = np.flatnonzero((tiny.item_GS < 0).all(1))
+    assert len(empty) == 1
+    for variant in (NAIVE, NORMALISED, IDEAL):
+        assert tiny.risks(variant.build(tiny.dense.world))[empty[0]] == 0.0
