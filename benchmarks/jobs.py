@@ -18,10 +18,10 @@ import torch
 
 from benchmarks.memory import own_peak_mib, reset_peak
 from unveil.data.interactions import Interactions
-from unveil.data.packed import coders, pack, ranges
-from unveil.data.packed.columns import Columns
+from unveil.data.packed import histories, ingest, pack
+from unveil.data.packed.folder import Columns
+from unveil.data.readers.table import Table, counted_from
 from unveil.data.sequences import Sequences
-from unveil.data.sources.table import Table, counted_from
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.evaluation.evaluator import Evaluator
@@ -96,7 +96,7 @@ def passed(_: Shape, path: Path) -> Cost:
         size = int(np.diff(log.histories().offset_U1[:2])[0])
         with measured() as cost:
             for _again in range(PASSES):
-                ranges._range(columns, ["item"], 0, 1, size, None)
+                histories._range(columns, ["item"], 0, 1, size, None)
         return Cost(cost().seconds / PASSES, 0.0)  # pages that are let go again are not memory that is needed
 
 
@@ -106,7 +106,7 @@ def ids(shape: Shape, _: Path) -> Cost:
     frame = raw.select(pl.format("user-{}", pl.col("user")).alias("user"))
     table = Table("memory", frame, {"user": "user"}, counted_from(1))
     with measured() as cost:
-        coder = coders.Text("user")
+        coder = ingest.Text("user")
         coder.code(table)
         kept = coder.finish()
     del kept

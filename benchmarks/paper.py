@@ -26,7 +26,7 @@ from benchmarks.train import default_log, log_of
 from unveil.data.batches import ClozeTask
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
-from unveil.estimators.itps import ITPS
+from unveil.estimators.inverse import ITPS
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.propensity.popularity import TemporalPopularity
 from unveil.training.device import seed_epoch

@@ -97,7 +97,7 @@ def load(port: int, bodies: Sequence[bytes], count: int, seconds: float, request
 
 def alone(served: Served, asked: Sequence[Question]) -> str:
     """In this process, without HTTP: the network alone, and the whole answer."""
-    from unveil.data.tokens import tokens_of
+    from unveil.data.slots import tokens_of
 
     tokens = [
         tokens_of([served._history(question)[0]], len(served.ids), served.recommender.length) for question in asked

@@ -51,7 +51,7 @@ def two_tuners(folder: Path) -> list[str]:
     """One study, two processes begun at the same moment."""
     import optuna
 
-    from unveil.experiment.tune.storage import opened
+    from unveil.runs.tune.storage import opened
 
     (folder / "space.toml").write_text(SPACE)
     pair = [begun(TUNE, folder), begun(TUNE, folder)]

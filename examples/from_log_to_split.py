@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from unveil import Filters, Interactions, Sequences, World, describe, leave_one_out
-from unveil.data.sinks import write
+from unveil.data.writers import write
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "log.csv"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from unveil import Interactions, Recommender, World
-from unveil.data.sinks import write
+from unveil.data.writers import write
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "log.csv"

@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional as F
 
 from unveil import World
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.runs.config import Experiment
 from unveil.runs.train import run
 from unveil.runs.weights import export_weights

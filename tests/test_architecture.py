@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "unveil"
 
-GROUND = {"cores", "drafts", "errors", "files", "locking", "registry", "settings", "signals", "wording", "__init__"}
+GROUND = {"errors", "files", "processes", "registry", "settings", "wording", "__init__"}
 DATA = GROUND | {"data"}
 PROPENSITY = DATA | {"propensity"}
 ESTIMATORS = PROPENSITY | {"estimators"}
@@ -24,13 +24,10 @@ RUNS = USE | {"simulation.feedback", "serving", "audit", "report", "runs"}
 ARROWS = {
     "errors": set(),
     "wording": set(),
-    "cores": set(),
-    "drafts": set(),
-    "files": {"drafts", "errors", "__init__"},
-    "locking": {"errors"},
+    "processes": set(),
+    "files": {"errors", "__init__"},
     "registry": {"errors"},
     "settings": {"errors"},
-    "signals": set(),
     "__main__": {"cli"},
     "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving", "experiment"},  # the front door
     "data": DATA,
@@ -83,7 +80,7 @@ def test_imports_point_downward() -> None:
 
 def test_tensors_enter_data_with_the_batches() -> None:
     users = {module for module, path in modules() if room(module) == "data" and "torch" in set(imports(path))}
-    assert users <= {"data.rows", "data.slots", "data.tokens"}
+    assert users <= {"data.batches", "data.slots"}
 
 
 @pytest.mark.parametrize("command", ["import unveil", "import unveil.cli.main"])

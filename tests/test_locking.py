@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from unveil.errors import UnveilError
-from unveil.locking import alone_in, refuse_busy
+from unveil.files import alone_in, refuse_busy
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from unveil.locking import alone_in
+from unveil.files import alone_in
 with alone_in(Path(sys.argv[1])):
     print("in", flush=True)
     time.sleep(60)

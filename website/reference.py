@@ -27,7 +27,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.data.splits.leave_one_out",
         "unveil.data.splits.temporal_split",
         "unveil.data.packed.pack.pack",
-        "unveil.data.sinks.write",
+        "unveil.data.writers.write",
     ),
     "Audit": ("unveil.audit.advice.audit", "unveil.audit.advice.Audit"),
     "Recommending": ("unveil.serving.recommender.Recommender", "unveil.serving.recommender.Choice"),
@@ -42,7 +42,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "What can be extended": (
         "unveil.data.slots.Slots",
         "unveil.estimators.base.Signal",
-        "unveil.estimators.losses.by_rows.ByRows",
+        "unveil.estimators.losses.ByRows",
         "unveil.estimators.base.Estimator",
         "unveil.estimators.base.cloze_risk",
         "unveil.propensity.base.PropensityModel",
@@ -51,7 +51,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.evaluation.metrics.ListMetric",
         "unveil.evaluation.metrics.CatalogueMetric",
         "unveil.evaluation.metrics.TruthMetric",
-        "unveil.data.sources.registry.TextFormat",
+        "unveil.data.readers.registry.TextFormat",
         "unveil.simulation.choice.base.ChoiceModel",
     ),
     "Judging": (

@@ -7,15 +7,110 @@ import platform
 import re
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from unveil import __version__
-from unveil.drafts import draft_file, draft_folder
 from unveil.errors import UnveilError
+
+_SUFFIX = ".part"
+
+
+def draft_file(path: Path) -> Path:
+    """An empty file beside `path`; drafts of it that nobody works on any more are removed."""
+    _sweep(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{_owner(path)}{os.getpid()}-", suffix=_SUFFIX)
+    os.close(handle)
+    return Path(name)
+
+
+def draft_folder(path: Path) -> Path:
+    """An empty folder beside `path`; drafts of it that nobody works on any more are removed."""
+    _sweep(path)
+    return Path(tempfile.mkdtemp(dir=path.parent, prefix=f"{_owner(path)}{os.getpid()}-", suffix=_SUFFIX))
+
+
+def _owner(path: Path) -> str:
+    """How the drafts of `path` are called that were begun on this machine: .NAME.MACHINE-; a process number follows."""
+    return f".{path.name}.{_machine()}-"
+
+
+def _sweep(path: Path) -> None:
+    """Remove the drafts of `path` whose processes are gone; those of other machines stay, whatever became of them."""
+    name = re.compile(rf"{re.escape(_owner(path))}(\d{{1,9}})-\w+{re.escape(_SUFFIX)}")
+    with suppress(OSError):
+        for found in filter(None, map(name.fullmatch, os.listdir(path.parent))):
+            if _is_gone(int(found[1])):
+                _remove(path.parent / found[0])
+
+
+def _machine() -> str:
+    """This machine since it was started and, in a container, the container: where a number is one process."""
+    where = platform.node()
+    with suppress(OSError):
+        where += Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink("/proc/self/ns/pid")
+    return f"{zlib.crc32(where.encode()):08x}"
+
+
+def _is_gone(process: int) -> bool:
+    if os.name != "posix":  # elsewhere signal 0 is more than a question
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    return False
+
+
+def _remove(draft: Path) -> None:
+    if draft.is_dir():
+        shutil.rmtree(draft, ignore_errors=True)
+    else:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep every other process that asks out of the folder, which has to be there."""
+    handle = _locked(folder)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def refuse_busy(folder: Path) -> None:
+    """Stop early, before any work is done, where another process is in the folder."""
+    if folder.is_dir():
+        with alone_in(folder):
+            pass
+
+
+def _locked(folder: Path) -> int | None:
+    """A handle that holds the lock until it is closed; None where there are no locks."""
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, PermissionError):
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        if not isinstance(error, BlockingIOError):
+            return None
+        hint = "Wait until it is done, stop it, or name another folder."
+        raise UnveilError("another process is at work in this folder", where=folder, hint=hint) from None
+    return handle
+
 
 _MEANING = {
     errno.EFBIG: ("the file would be larger than allowed", "Raise the limit or choose another place."),

@@ -10,8 +10,7 @@ from unveil.audit.costs import CLIPPED, EXPONENTS, costs
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
-from unveil.estimators.ips import IPS
-from unveil.estimators.itps import ITPS
+from unveil.estimators.inverse import IPS, ITPS
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 
 

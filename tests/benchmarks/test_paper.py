@@ -12,7 +12,7 @@ from benchmarks.paper import CONFIG, EXPONENT, form_loss, form_rows, form_theta
 from tests.data.ragged import sequences_of
 from unveil.data.slots import Slots
 from unveil.estimators.base import cloze_risk
-from unveil.estimators.itps import ITPS
+from unveil.estimators.inverse import ITPS
 from unveil.propensity.popularity import TemporalPopularity
 
 ROOT = Path(__file__).parents[2]

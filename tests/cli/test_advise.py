@@ -6,7 +6,7 @@ from tests.cli.conftest import Command
 from tests.simulation.rated import rated
 from unveil.cli.advise import clips_in
 from unveil.cli.study_options import named_in, numbers_in
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.simulation.choice.base import CHOICES
 from website.commands import commands
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unveil.data.sources.columns import ROLES
+from unveil.data.readers.columns import ROLES
 from website.commands import commands
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from tests.pages import faults
 from tests.propensity.seen import impressions
 from unveil.cli.main import app
-from unveil.data.sinks import write as write_log
+from unveil.data.writers import write as write_log
 
 SMALL = ["--set", "width=2", "--set", "epochs=2", "--set", "batch=256"]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.experiment.tune.studies import command, write_space
 from tests.run_folders import write_log
+from tests.runs.tune.studies import command, write_space
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_a_study_of_other_settings_is_not_joined(unveil: Command, log: Path, tmp
 def test_without_optuna_the_extra_is_named(
     unveil: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("unveil.experiment.tune.")]:
+    for name in [name for name in sys.modules if name.startswith("unveil.runs.tune.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert "pip install 'unveil[tune]'" in unveil("tune", log, "--space", "paper", "-o", tmp_path / "s").failure()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.experiment.tune.studies import space
 from tests.pages import faults
+from tests.runs.tune.studies import space
 from tests.simulation.rated import rated
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.simulation.fitting.config import as_toml, fit_of
 
 CONTENT = 'recipe = ["paper"]\n"{part}.width" = [2, 3]\n"{part}.batch" = [32, 64]\n'

@@ -6,7 +6,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.pages import faults
 from tests.simulation.rated import rated
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.simulation.world import World
 
 QUICK = ("--steps", 20, "--set", "width=3", "--set", "sweeps=6", "--set", "burn_in=3")

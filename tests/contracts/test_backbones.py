@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from unveil.data.tokens import mask_token, pad_token
+from unveil.data.slots import mask_token, pad_token
 from unveil.models.base import BACKBONES, Backbone, backbone
 from unveil.models.causal import begun
 

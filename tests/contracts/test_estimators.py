@@ -7,9 +7,8 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk
 from unveil.estimators.build import build
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.itps import ITPS
-from unveil.estimators.losses.by_rows import Wide
+from unveil.estimators.inverse import ITPS, weight_diagnostics
+from unveil.estimators.losses import Wide
 from unveil.propensity.build import build as propensity
 from unveil.propensity.known import KnownTemporal
 

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save
 from tests.data.on_disk import peak_of
 from tests.data.packed.parquet import scratch
 from unveil.data import mapped
-from unveil.data.array_file import Streamed, write_arrays
+from unveil.data.mapped import Streamed, write_arrays
 
 arrays = hnp.arrays(st.sampled_from(["<i4", "<i8", "<f4", "<f8"]), hnp.array_shapes(max_dims=2, min_side=0, max_side=9))
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5).filter("__metadata__".__ne__)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.ragged import any_sequences, sequences_of
-from unveil.data.batches import Batch, ClozeTask, histories, mask_token, n_tokens, pad_token, tokens_of
+from unveil.data.batches import Batch, ClozeTask
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
+from unveil.data.slots import histories, mask_token, n_tokens, pad_token, tokens_of
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
 

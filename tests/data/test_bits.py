@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.data.bits import Bits
+from unveil.data.mapped import Bits
 
 truths = st.lists(st.booleans(), min_size=1, max_size=70)
 

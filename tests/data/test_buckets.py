@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.data.buckets import POOL, at_random, by_length
+from unveil.data.batches import POOL, at_random, by_length
 
 lengths = st.lists(st.integers(1, 60), min_size=1, max_size=60).map(np.array)
 

@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from unveil.data.interactions import Interactions
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.errors import UnveilError
 
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.data.on_disk import many_events, on_disk, peak_of
-from unveil.data import indexing, mapped, sequences, timeline
+from unveil.data import indexing, mapped, sequences, splits
 from unveil.data.sequences import Sequences
-from unveil.data.splits import temporal_split
-from unveil.data.timeline import Timeline
+from unveil.data.splits import Timeline, temporal_split
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 moments = st.one_of(st.integers(SMALLEST, LARGEST), st.integers(0, 3), st.sampled_from([SMALLEST, LARGEST]))
@@ -53,8 +52,8 @@ def test_a_hundred_passes_are_not_needed(monkeypatch: pytest.MonkeyPatch) -> Non
         passes += 1
         return plain(time_B, low, size, width)
 
-    plain = timeline._binned
-    monkeypatch.setattr(timeline, "_binned", counted)
+    plain = splits._binned
+    monkeypatch.setattr(splits, "_binned", counted)
     assert Timeline(histories([SMALLEST, 5, LARGEST], 1)).nth(1) == 5
     assert passes == 4
 
@@ -64,7 +63,7 @@ def test_a_split_of_histories_on_the_disk_holds_a_small_part_of_the_times(
 ) -> None:
     memory = many_events()
     disk = on_disk(memory, tmp_path)
-    for module, name in ((sequences, "BLOCK"), (mapped, "BLOCK"), (indexing, "_BLOCK"), (timeline, "_BINS")):
+    for module, name in ((sequences, "BLOCK"), (mapped, "BLOCK"), (indexing, "_BLOCK"), (splits, "_BINS")):
         monkeypatch.setattr(module, name, 1 << 12)
     # Of 400,000 events: the times alone are 3.2 MB, with their users and a copy to look for cuts in 8 MB.
     assert peak_of(lambda: temporal_split(disk)) < 1_000_000

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from tests.estimators.test_offset import considered_then_chosen, minimiser
-from tests.estimators.test_offset import slope as softmax_slope
+from tests.estimators.test_corrected import considered_then_chosen, minimiser
+from tests.estimators.test_corrected import slope as softmax_slope
 from tests.estimators.test_rational import chance as best_of_the_exposed
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.losses.race import race
+from unveil.estimators.inverse import weight_diagnostics
+from unveil.estimators.race import race
 from unveil.propensity.known import KnownTemporal
 
 Row = NDArray[np.float64]

@@ -14,7 +14,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build
-from unveil.estimators.diagnosis import weight_diagnostics
+from unveil.estimators.inverse import weight_diagnostics
 from unveil.propensity.joint import surprise
 from unveil.propensity.known import KnownTemporal
 from unveil.simulation.choice import choice_model

@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators import learning
+from unveil.estimators import base
 from unveil.estimators.base import Signal
 from unveil.estimators.build import build
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.ideal import Ideal
-from unveil.estimators.ips import IPS
-from unveil.estimators.itps import ITPS
-from unveil.estimators.naive import Naive
+from unveil.estimators.inverse import IPS, ITPS, weight_diagnostics
+from unveil.estimators.naive import Ideal, Naive
 from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.propensity.weights import diagnose
@@ -162,7 +159,7 @@ class Watched(ITPS):
 
 
 def test_no_more_weights_are_held_than_those_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "BLOCK", 7)
+    monkeypatch.setattr(base, "BLOCK", 7)
     toy = Toy.drawn(random_world(users=40))
     watched, plain = (kind(KnownTemporal(toy.world), clip=0.3) for kind in (Watched, ITPS))
     found = weight_diagnostics(watched, toy.slots)

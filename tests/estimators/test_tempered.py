@@ -16,14 +16,12 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Estimator, cloze_risk
+from unveil.estimators.base import Estimator, cloze_risk, events
 from unveil.estimators.build import build
 from unveil.estimators.corrected import ExposureCorrected
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.learning import events
-from unveil.estimators.learnt.evidence import borne_out, contrasts, most_likely
+from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive
-from unveil.estimators.tempered import Tempered
+from unveil.estimators.tempered import Tempered, borne_out, contrasts, most_likely
 from unveil.propensity.factors import Factors
 from unveil.propensity.known import KnownTemporal
 from unveil.propensity.popularity import TemporalPopularity

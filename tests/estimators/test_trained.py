@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.estimators.toys import Toy, random_world
-from unveil.data.batches import histories
+from unveil.data.slots import histories
 from unveil.estimators.base import ESTIMATORS
 from unveil.training.fit import prepare
 from unveil.training.recipe import Recipe

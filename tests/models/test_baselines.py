@@ -4,7 +4,7 @@ import torch
 from scipy.stats import kstest
 
 from tests.evaluation.small import histories_of
-from unveil.data.tokens import tokens_of
+from unveil.data.slots import tokens_of
 from unveil.models.baselines import Constant, LessPopular, Popularity, Random
 
 

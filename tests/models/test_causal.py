@@ -6,8 +6,8 @@ from torch import Tensor
 
 from tests.contracts.test_backbones import MASK, PAD, V, network, rows
 from tests.data.ragged import sequences_of
-from unveil.data.batches import histories
-from unveil.data.next_item import NextItemTask
+from unveil.data.batches import NextItemTask
+from unveil.data.slots import histories
 from unveil.models.base import BACKBONES, backbone
 from unveil.models.causal import begun
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from unveil.data.interactions import OPTIONAL, Interactions
-from unveil.data.sinks import write
+from unveil.data.writers import write
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

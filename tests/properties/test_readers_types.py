@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from unveil.data.interactions import Interactions
-from unveil.data.sources.columns import ROLES, written
+from unveil.data.readers.columns import ROLES, written
 from unveil.errors import UnveilError
 
 COLUMNS = [

@@ -17,10 +17,8 @@ import torch
 from tests.estimators.toys import random_world
 from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal, cloze_risk
-from unveil.estimators.ideal import Ideal
-from unveil.estimators.ips import IPS
-from unveil.estimators.itps import ITPS
-from unveil.estimators.naive import Naive
+from unveil.estimators.inverse import IPS, ITPS
+from unveil.estimators.naive import Ideal, Naive
 from unveil.propensity.factors import Factors
 from unveil.propensity.known import KnownStatic, KnownTemporal
 from unveil.simulation.choice import choice_model

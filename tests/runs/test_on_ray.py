@@ -11,7 +11,7 @@ import pytest
 from tests.clusters import lose_one, two_machines
 from tests.runs.jobs import Toy, Waits
 from unveil.errors import UnveilError
-from unveil.experiment.tune.alive import begun
+from unveil.runs.tune.claims import begun
 from unveil.runs.workers import Advanced, Begun, Done, Failed, Processes, engine
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tests.propensity.placed import drawn, log_of
 from unveil.cli.main import app
 from unveil.data.interactions import Interactions
-from unveil.data.sinks import write
+from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.runs.positions import looked_at, reading, table
 

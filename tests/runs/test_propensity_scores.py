@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from tests.estimators.toys import Toy, random_world
 from tests.pages import faults
 from unveil.cli.main import app
-from unveil.data.sinks import write as write_log
 from unveil.data.slots import Slots
+from unveil.data.writers import write as write_log
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownTemporal

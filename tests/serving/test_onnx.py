@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tests.evaluation.small import random_histories
 from tests.run_folders import Finished
-from unveil.data.tokens import mask_token, pad_token, tokens_of
+from unveil.data.slots import mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
 from unveil.serving.export import checked_onnx, on_onnx

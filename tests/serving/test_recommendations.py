@@ -6,7 +6,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tests.run_folders import Finished
-from unveil.data.log_source import LogSource
+from unveil.data.filters import LogSource
 from unveil.errors import UnveilError
 from unveil.serving.explanations import COLUMNS
 from unveil.serving.recommendations import Asked, lists_for, write_all

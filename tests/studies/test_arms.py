@@ -7,10 +7,8 @@ import pytest
 
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
-from unveil.estimators.base import ESTIMATORS, estimator
-from unveil.estimators.clips import share_of
-from unveil.estimators.inverse import InversePropensity
-from unveil.estimators.learning import events
+from unveil.estimators.base import ESTIMATORS, estimator, events
+from unveil.estimators.inverse import InversePropensity, share_of
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.study import Study

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unveil.data.batches import ClozeTask, mask_token
+from unveil.data.batches import ClozeTask
 from unveil.data.sequences import Sequences
+from unveil.data.slots import mask_token
 from unveil.estimators.naive import Naive
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig

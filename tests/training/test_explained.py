@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from tests.run_folders import TINY
-from unveil.data.batches import histories
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.slots import Slots
+from unveil.data.slots import Slots, histories
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import ESTIMATORS, Explaining
 from unveil.simulation.builtin import WorldSpec

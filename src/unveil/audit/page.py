@@ -13,7 +13,7 @@ from unveil.audit.figures import LEAVE_ONE_OUT, TEMPORAL
 from unveil.audit.motion import Motion, Tested
 from unveil.audit.order import Against, Order
 from unveil.data.interactions import Interactions
-from unveil.data.sources.database import shown
+from unveil.data.readers.database import shown
 from unveil.files import versions, write_json
 from unveil.report.charts import Dot, intervals
 from unveil.report.page import (

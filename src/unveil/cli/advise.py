@@ -180,7 +180,7 @@ def clips_in(text: str) -> tuple[str, ...]:
 
 def _clip(text: str) -> str:
     from unveil.errors import UnveilError
-    from unveil.estimators.clips import share_of
+    from unveil.estimators.inverse import share_of
 
     if text in ("none", "0"):
         return ""

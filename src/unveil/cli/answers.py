@@ -21,7 +21,7 @@ _WIDE = 160
 @contextmanager
 def until_stopped(output: Path) -> Iterator[None]:
     """Inside, being asked to stop ends the command with a word on how to go on."""
-    from unveil.signals import sigterm_interrupts
+    from unveil.processes import sigterm_interrupts
 
     try:
         with sigterm_interrupts():

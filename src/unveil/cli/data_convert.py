@@ -19,8 +19,8 @@ def convert(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a log, less what the filters leave out, as user_id, item_id, timestamp and what else it has."""
-    from unveil.data.sinks import write
-    from unveil.data.sources.columns import written
+    from unveil.data.readers.columns import written
+    from unveil.data.writers import write
     from unveil.files import refuse_existing
 
     refuse_existing(output, overwrite=overwrite)

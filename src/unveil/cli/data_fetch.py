@@ -13,7 +13,8 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from unveil.data.fetch import Dataset, Source
+    from unveil.data.fetch.catalogue import Dataset
+    from unveil.data.fetch.download import Source
 
 
 def fetch(
@@ -32,11 +33,13 @@ def fetch(
 ) -> None:
     """Fetch a public data set; from then on its name stands for its log in every command."""
     from unveil.data import fetch as fetching
+    from unveil.data.fetch.catalogue import dataset
+    from unveil.data.fetch.download import Patience
 
     if everything or name is None:
         _print_catalogue(to)
         return
-    entry = fetching.dataset(name)
+    entry = dataset(name)
     if not force and (path := fetching.fetched(entry, to)):
         _print_place(entry, path, to, "is here already")
         return
@@ -50,7 +53,7 @@ def fetch(
             home=to,
             force=force,
             watcher=watcher,
-            patience=fetching.Patience(timeout, retries),
+            patience=Patience(timeout, retries),
         )
     _print_place(entry, path, to, "is here")
 

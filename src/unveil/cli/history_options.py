@@ -10,7 +10,7 @@ from unveil.cli.log_options import Encoding, Format, ItemColumn, Query, TimeColu
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.data.log_source import LogSource
+    from unveil.data.filters import LogSource
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class HistoryOptions:
 
     def source(self) -> "LogSource | None":
         """The log that was named, if one was."""
-        from unveil.data.log_source import LogSource
+        from unveil.data.filters import LogSource
 
         settings = settings_of(self)
         log = settings.pop("histories", None)

@@ -9,7 +9,7 @@ import typer
 from unveil.cli.grouped import takes
 
 if TYPE_CHECKING:
-    from unveil.data.log_source import LogSource
+    from unveil.data.filters import LogSource
 
 _READING = "How to read the log"
 _FILTERS = "What to leave out (nothing, unless asked)"
@@ -101,7 +101,7 @@ class LogOptions:
 
     def source(self) -> "LogSource":
         """The log that was named."""
-        from unveil.data.log_source import LogSource
+        from unveil.data.filters import LogSource
 
         return LogSource(**self.settings())
 

@@ -88,8 +88,8 @@ def run_and_print(
     """Loop, write and print; a loop that is interrupted says how to go on."""
     from unveil.experiment.loop.files import write
     from unveil.experiment.loop.run import run_loop
+    from unveil.processes import sigterm_interrupts
     from unveil.runs.progress import job_watcher
-    from unveil.signals import sigterm_interrupts
 
     watch = job_watcher(steps=plan.loop.rounds + 1)
     try:

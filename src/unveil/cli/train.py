@@ -74,8 +74,8 @@ def _starter(workers: int, engine: EngineName, address: str | None) -> "Start":
 
 def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start", *, resume: bool) -> "Run | None":
     """The run, by workers of this machine or in the place that torchrun gave; None to those who do not lead."""
+    from unveil.processes import sigterm_interrupts
     from unveil.runs.parallel import run_rank
-    from unveil.signals import sigterm_interrupts
     from unveil.training.distributed import Place
     from unveil.training.process_group import WorkerLostError
     from unveil.training.progress import watcher

@@ -14,12 +14,11 @@ from unveil.cli.log_options import LogOptions, takes_log
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.experiment.tune.run import Crew
-    from unveil.experiment.tune.space import Space
-    from unveil.experiment.tune.study import Study
-    from unveil.experiment.tune.subjects.base import Subject
-    from unveil.experiment.tune.subjects.factorisation import Factorisation, Part
     from unveil.runs.config import Experiment
+    from unveil.runs.tune.factorisation import Factorisation, Part
+    from unveil.runs.tune.search import Crew
+    from unveil.runs.tune.space import Space
+    from unveil.runs.tune.subject import Study, Subject
 
 _SHOWN = 10
 
@@ -89,14 +88,14 @@ def tune(
     it, all others how a model is trained. Give the same command again, in as many processes and on as many machines as
     you like, to join the study or to go on with it: each trial is done once.
     """
-    from unveil.experiment.tune.plan import Plan
-    from unveil.experiment.tune.progress import study_watcher
-    from unveil.experiment.tune.run import Where
-    from unveil.experiment.tune.run import tune as run
-    from unveil.experiment.tune.space import Space
-    from unveil.experiment.tune.subjects.factorisation import part_of
-    from unveil.experiment.tune.subjects.training import Training
-    from unveil.signals import sigterm_interrupts
+    from unveil.processes import sigterm_interrupts
+    from unveil.runs.tune.factorisation import part_of
+    from unveil.runs.tune.objective import Training
+    from unveil.runs.tune.search import Where
+    from unveil.runs.tune.search import tune as run
+    from unveil.runs.tune.space import Space
+    from unveil.runs.tune.subject import Plan
+    from unveil.runs.tune.worker import study_watcher
 
     named = {
         "model.name": model,
@@ -133,7 +132,7 @@ def tune(
 
 def _crew(engine: EngineName, jobs: int | None, address: str | None) -> "Crew | None":
     """Nobody but this process, unless others are asked for."""
-    from unveil.experiment.tune.run import Crew
+    from unveil.runs.tune.search import Crew
     from unveil.runs.workers import engine as engine_of
 
     asked = engine_of(engine, jobs, address)
@@ -173,7 +172,7 @@ def _factorisation(
     part: "Part", space: "Space", config: Path | None, options: LogOptions, seed: int | None, assignments: list[str]
 ) -> "Factorisation":
     """By LOG, or what a config in its place says of a log, and what else a world is fitted with."""
-    from unveil.experiment.tune.subjects.factorisation import Factorisation
+    from unveil.runs.tune.factorisation import Factorisation
     from unveil.settings import parsed
     from unveil.simulation.fitting.config import fit_of
 
@@ -186,7 +185,7 @@ def _factorisation(
 
 def _command(storage: str | None) -> str:
     """What was typed, passwords left out."""
-    from unveil.data.sources.database import shown
+    from unveil.data.readers.database import shown
 
     words = [shown(word) if word == storage or "://" in word else word for word in sys.argv[1:]]
     return shlex.join(["unveil", *words])
@@ -195,7 +194,7 @@ def _command(storage: str | None) -> str:
 def _print(study: "Study", output: Path) -> None:
     """The best trials, and where everything is."""
     from unveil.cli.results import print_table
-    from unveil.experiment.tune.words import figure, short, value_text
+    from unveil.runs.tune.worker import figure, short, value_text
     from unveil.wording import quantity
 
     names = list(study.plan.space.dimensions)

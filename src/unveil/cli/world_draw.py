@@ -62,7 +62,7 @@ def draw(
     import numpy as np
 
     from unveil.cli.progress import bar
-    from unveil.data.sinks import write
+    from unveil.data.writers import write
     from unveil.files import refuse_existing, refuse_occupied
     from unveil.simulation.choice import choice_model
     from unveil.simulation.impressions import Impressions

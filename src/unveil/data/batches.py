@@ -1,23 +1,259 @@
-"""The Cloze task: histories with some items hidden, batch by batch, each hidden item with its own slot.
+"""Batches of training rows: the Cloze and the next-item task, rows of similar length together.
 
-Shapes: B rows, L columns, N events, R rows of an epoch (users with training events).
+Shapes: B rows of a batch, L columns, M slots, N events, R rows of an epoch (users with training events), K batches.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any, Self, cast
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from unveil.data.bits import Bits
-from unveil.data.rows import Batch, OverRows, Rows
+from unveil.data.mapped import Bits, release
 from unveil.data.sequences import BLOCK, Sequences
-from unveil.data.tokens import histories, mask_token, n_tokens, pad_token, tokens_of
-from unveil.errors import refuse_unless
+from unveil.data.slots import Slots, mask_token, pad_token, places
+from unveil.errors import UnveilError, refuse_unless
 
-__all__ = ["Batch", "ClozeTask", "histories", "mask_token", "n_tokens", "pad_token", "tokens_of"]
+RowNumbers = NDArray[np.int64]
+
+#: Rows are sorted by length inside shuffled pools of this many batches.
+POOL = 50
+
+
+def at_random(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
+    """Batches of `batch_size` rows drawn at random, the last one shorter."""
+    row_R = rng.permutation(n_rows)
+    for k in rng.permutation(-(-n_rows // batch_size)):
+        yield row_R[k * batch_size : (k + 1) * batch_size]
+
+
+def by_length(length_R: NDArray[Any], batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
+    """As many batches as `at_random` gives, but of rows of like length, which need little padding.
+
+    All batches hold about the same number of events: few long rows or many short ones, `batch_size` on average. With
+    the same number of rows in each, a batch of long rows would hold many times the slots of a batch of short ones,
+    and steps of such unequal weight learn more slowly.
+    """
+    row_R = rng.permutation(len(length_R))
+    rows = POOL * batch_size
+    batches = [
+        batch
+        for start in range(0, len(row_R), rows)
+        for batch in _equal_parts(row_R[start : start + rows], length_R, batch_size)
+    ]
+    for k in rng.permutation(len(batches)):
+        yield batches[k]
+
+
+def _equal_parts(row_R: RowNumbers, length_R: NDArray[Any], batch_size: int) -> list[RowNumbers]:
+    row_R = row_R[np.argsort(length_R[row_R], kind="stable")]
+    count = -(-len(row_R) // batch_size)
+    events_R = np.cumsum(length_R[row_R])
+    inner_K = np.arange(1, count)
+    cut_K = np.searchsorted(events_R, events_R[-1] * inner_K / count, side="right")
+    # A row longer than a batch's share must leave none of its neighbours empty.
+    cut_K = np.maximum.accumulate(np.maximum(cut_K, inner_K) - inner_K) + inner_K
+    return np.split(row_R, np.minimum(cut_K, len(row_R) - inner_K[::-1]))
+
+
+#: Rows read from the disk before their pages are let go: the system loads some 64 KiB about each.
+_HELD = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Right-aligned rows of tokens; slot m is asked at row `where[0][m]`, column `where[1][m]`, in row-major order."""
+
+    token_BL: Tensor
+    slots: Slots
+    where: tuple[Tensor, Tensor]
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same batch on a device."""
+        b_M, l_M = self.where
+        return type(self)(self.token_BL.to(device), self.slots.to(device), (b_M.to(device), l_M.to(device)))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of a batch of right-aligned rows, and where each finds its event."""
+
+    row_B: NDArray[np.int64]
+    nth_BL: NDArray[np.int64]  # among the events of all rows, end to end
+    at_BL: NDArray[np.int64]  # in the columns
+    empty_BL: NDArray[np.bool_]  # left of the row
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The last `length` training events of every user who has any, a row each.
+
+    With `bucket`, rows of similar length share a batch, cropped to its longest row, and `batch_size` is the mean number
+    of rows; without, rows are drawn at random and padded to `length`.
+    """
+
+    train: Sequences
+    length: int
+    batch_size: int
+    bucket: bool
+
+    def __post_init__(self) -> None:
+        refuse_unless(self.length >= 1, "length", self.length, "at least 1")
+        refuse_unless(self.batch_size >= 1, "batch_size", self.batch_size, "at least 1")
+        if not len(self.train):
+            raise UnveilError("the training part has no events", hint="Use a longer log, or a later cut in time.")
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return -(-len(self.start_R) // self.batch_size)
+
+    @cached_property
+    def recent(self) -> Sequences:
+        """The events of the rows."""
+        return self.train.recent(self.length)
+
+    @cached_property
+    def user_R(self) -> NDArray[np.int64]:
+        """Whose row it is."""
+        return np.flatnonzero(self.recent.length_U)
+
+    @cached_property
+    def start_R(self) -> NDArray[np.int64]:
+        """Where each row begins among the events of all rows, end to end."""
+        return self.recent.offset_U1[:-1][self.user_R]
+
+    @cached_property
+    def stop_R(self) -> NDArray[np.int64]:
+        """Where each row ends."""
+        return self.recent.offset_U1[1:][self.user_R]
+
+    @cached_property
+    def length_R(self) -> NDArray[np.int64]:
+        """Events of each row."""
+        return self.stop_R - self.start_R
+
+    @cached_property
+    def _shift_R(self) -> NDArray[np.int64]:
+        """From the place of an event among those of all rows to where it lies in the columns."""
+        return self.recent.first_U[self.user_R] - self.start_R
+
+    @property
+    def item_N(self) -> NDArray[Any]:
+        """The column of the items that `Cells.at_BL` points into."""
+        return self.recent.lying.item_N
+
+    def batches(self, rng: np.random.Generator) -> Iterator[Cells]:
+        """The cells of an epoch, batch by batch."""
+        if self.bucket:
+            rows = by_length(self.length_R, self.batch_size, rng)
+        else:
+            rows = at_random(len(self.start_R), self.batch_size, rng)
+        held = 0
+        for row_B in rows:
+            width = int(self.length_R[row_B].max()) if self.bucket else self.length
+            nth_BL, empty_BL = places(self.start_R[row_B], self.stop_R[row_B], width)
+            yield Cells(row_B, nth_BL, np.where(empty_BL, 0, nth_BL + self._shift_R[row_B, None]), empty_BL)
+            held += len(row_B)
+            if held > _HELD:
+                release(*self._columns)
+                held = 0
+
+    def batch(
+        self, token_BL: NDArray[Any], cells: Cells, asked_BL: NDArray[np.bool_], lot: tuple[int, ...] = ()
+    ) -> Batch:
+        """Tokens with padding in the empty cells, and a slot for the event of every cell that is asked for."""
+        token_BL = np.where(cells.empty_BL, pad_token(self.train.n_items), token_BL).astype(np.int64)
+        b_M, l_M = np.nonzero(asked_BL)
+        where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
+        slots = self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M])
+        return Batch(torch.from_numpy(token_BL), replace(slots, lot=lot), where)
+
+    def slots(self, events: slice) -> Slots:
+        """Some of the events of all rows as slots."""
+        nth_M = np.arange(*events.indices(len(self.recent)))
+        row_M = np.searchsorted(self.stop_R, nth_M, side="right")
+        slots = self._slots(self.user_R[row_M], nth_M + self._shift_R[row_M])
+        release(*self._columns)
+        return slots
+
+    def _slots(self, user_M: NDArray[Any], at_M: NDArray[Any]) -> Slots:
+        columns = (user_M, *(column[at_M] for column in self._columns))
+        user, item, step, event = (torch.from_numpy(column.astype(np.int64)) for column in columns)
+        return Slots(user, item, step, event)
+
+    @property
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        lying = self.recent.lying
+        return lying.item_N, lying.step_N, lying.event_N
+
+
+class AllSlots(Slots):
+    """Every event of the rows as a slot. Parts of it are made when asked for: the whole may be larger than memory."""
+
+    def __init__(self, rows: Rows) -> None:
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "lot", ())
+
+    _rows: Rows
+
+    def __len__(self) -> int:
+        return len(self._rows.recent)
+
+    def part(self, start: int, stop: int) -> Self:
+        """The slots from `start` up to, not including, `stop`."""
+        return self.at(slice(start, stop))
+
+    def at(self, rows: Tensor | slice) -> Self:
+        """Some of the slots, by their places."""
+        return cast(Self, self._rows.slots(rows) if isinstance(rows, slice) else self._whole.at(rows))
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same slots on a device."""
+        return cast(Self, self._whole.to(device))
+
+    @cached_property
+    def _whole(self) -> Slots:
+        return self._rows.slots(slice(None))
+
+    @property
+    def user_M(self) -> Tensor:
+        """Who."""
+        return self._whole.user_M
+
+    @property
+    def item_M(self) -> Tensor:
+        """What."""
+        return self._whole.item_M
+
+    @property
+    def step_M(self) -> Tensor:
+        """When."""
+        return self._whole.step_M
+
+    @property
+    def event_M(self) -> Tensor | None:
+        """Which row of the log."""
+        return self._whole.event_M
+
+
+class OverRows:
+    """What a task over rows has by having them."""
+
+    rows: Rows
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return len(self.rows)
+
+    @property
+    def slots(self) -> Slots:
+        """Every event that can be asked for, as one set of slots: what weights are diagnosed on."""
+        return AllSlots(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,3 +328,37 @@ class ClozeTask(OverRows):
         if self.always_mask:
             whole_R = ~np.logical_or.reduceat(hidden_N, start_R)
             hidden_N[chosen_R[whole_R]] = True
+
+
+@dataclass(frozen=True, eq=False)
+class NextItemTask(OverRows):
+    """Each epoch shows the last `length` training events of every user once, and asks for all of them.
+
+    A row of events x₁ … xₙ is given as MASK, x₁ … xₙ₋₁: at each column a causal network has read what came before the
+    event of that column, which is its slot. MASK marks the beginning, so that the first event is asked for as well.
+    """
+
+    train: Sequences
+    length: int
+    batch_size: int
+    seed: int = 0
+    bucket: bool = True
+    rows: Rows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
+
+    @cached_property
+    def slots_per_batch(self) -> float:
+        """The expected number of slots in a full batch."""
+        return self.batch_size * float(self.rows.length_R.mean())
+
+    def epoch(self, n: int) -> Iterator[Batch]:
+        """The batches of epoch n: a pure function of the seed and n, so that a resumed run sees what it would have."""
+        rng = np.random.default_rng([self.seed, n])
+        for nth, cells in enumerate(self.rows.batches(rng)):
+            event_BL = ~cells.empty_BL
+            first_BL = event_BL & (np.cumsum(event_BL, axis=1) == 1)
+            before_BL = self.rows.item_N[np.maximum(cells.at_BL - 1, 0)]
+            token_BL = np.where(first_BL, mask_token(self.train.n_items), before_BL)
+            yield self.rows.batch(token_BL, cells, event_BL, (self.seed, n, nth))

@@ -77,7 +77,8 @@ class Interactions:
         `{"user": "customer", "time": "bought_at"}`; `time_unit` is s, ms, us, ns, iso or order. A log of one user or
         one item is refused, unless `even_one` is enough: to ask a model about, say.
         """
-        from unveil.data.sources import ReadOptions, read
+        from unveil.data.readers import read
+        from unveil.data.readers.columns import ReadOptions
 
         options = ReadOptions(format, dict(columns or {}), time_unit, encoding, query)
         log = read(source, options, even_one=even_one)

@@ -1,17 +1,21 @@
-"""Columns on the disk: flat .npy files, written in blocks, read as arrays whose pages the system loads when touched."""
+"""Arrays too large to hold: columns on the disk that are written and read in blocks, flags of one bit each."""
 
+import json
 import mmap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from unveil.files import explained
+from unveil.files import atomic_file, explained
 
 #: Rows handled at once wherever a column is gone through from end to end; a multiple of eight, for those with bits.
 BLOCK = 1 << 20
@@ -86,3 +90,112 @@ def release(*columns: NDArray[Any] | None) -> None:
             base = base.base
         if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             base.madvise(mmap.MADV_DONTNEED)
+
+
+#: The format's names of the kinds of numbers that are written here, in its order: the widest first, so that all are
+#: aligned.
+_KINDS = {"int64": "I64", "float64": "F64", "float32": "F32", "int32": "I32"}
+#: The header is filled up with blanks to a multiple of this.
+_ALIGNED = 8
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """An array that comes in parts, some rows at a time from the first to the last."""
+
+    kind: np.dtype[Any]
+    shape: tuple[int, ...]
+    parts: Callable[[], Iterable[NDArray[Any]]]
+
+    @classmethod
+    def of(cls, array: NDArray[Any]) -> Self:
+        """One that is there already, in memory or on the disk."""
+        return cls(array.dtype, array.shape, lambda: walked(array))
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.kind.itemsize * prod(self.shape)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Streamed], about: Mapping[str, str] | None = None) -> str:
+    """Write a file whole or not at all, and give its hash (SHA-256)."""
+    order = sorted(arrays, key=lambda name: (list(_KINDS).index(arrays[name].kind.name), name))
+    digest = sha256()
+    with atomic_file(path) as draft, draft.open("wb") as file:
+        for block in _file({name: arrays[name] for name in order}, about):
+            digest.update(block)
+            file.write(block)
+    return digest.hexdigest()
+
+
+def _file(arrays: Mapping[str, Streamed], about: Mapping[str, str] | None) -> Iterator[bytes | memoryview]:
+    header = _header(arrays, about)
+    yield len(header).to_bytes(8, "little") + header
+    for name, array in arrays.items():
+        written = 0
+        for part in array.parts():
+            block = np.ascontiguousarray(part, array.kind.newbyteorder("<"))
+            written += block.nbytes
+            yield block.reshape(-1).view(np.uint8).data
+        if written != array.size:
+            raise ValueError(f"{name} was to have {array.size} bytes and was given {written}")
+
+
+def _header(arrays: Mapping[str, Streamed], about: Mapping[str, str] | None) -> bytes:
+    entries: dict[str, object] = {"__metadata__": dict(about)} if about else {}
+    start = 0
+    for name, array in arrays.items():
+        stop = start + array.size
+        entries[name] = {"dtype": _KINDS[array.kind.name], "shape": array.shape, "data_offsets": [start, stop]}
+        start = stop
+    header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    return header.ljust(-(-len(header) // _ALIGNED) * _ALIGNED)
+
+
+class Bits:
+    """N truths, all of them False at first."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._bytes = size, np.zeros(-(-size // 8), np.uint8)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, at: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        bit: NDArray[np.uint8] = (self._bytes[at >> 3] >> (7 - (at & 7)).astype(np.uint8)) & np.uint8(1)
+        return bit.view(np.bool_)
+
+    def change(self, span: slice, work: Callable[[NDArray[np.bool_]], object]) -> None:
+        """Let `work` change the truths of a span of events, given as an array."""
+        first, last = span.start // 8, -(-span.stop // 8)
+        flags = np.unpackbits(self._bytes[first:last]).view(np.bool_)
+        work(flags[span.start - 8 * first : span.stop - 8 * first])
+        self._bytes[first:last] = np.packbits(flags)
+
+    def fill(self, truths: Callable[[int], NDArray[np.bool_]]) -> None:
+        """Set all truths, block by block; `truths(n)` gives the next n."""
+        for span in blocks(self._size):
+            self._bytes[span.start // 8 : -(-span.stop // 8)] = np.packbits(truths(span.stop - span.start))
+
+    def clear(self, at_M: NDArray[np.integer[Any]]) -> None:
+        """Set the truths at these places, which are in order, to False."""
+        for span in blocks(self._size):
+            first, last = np.searchsorted(at_M, [span.start, span.stop])
+            inside_M = at_M[first:last] - span.start
+            if len(inside_M):
+                self.change(span, partial(_clear, inside_M))
+
+    def __iter__(self) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
+        """The events of a block, and their truths, block by block."""
+        for span in blocks(self._size):
+            packed = self._bytes[span.start // 8 : -(-span.stop // 8)]
+            yield span, np.unpackbits(packed, count=span.stop - span.start).view(np.bool_)
+
+    def count(self) -> int:
+        """How many are True."""
+        return sum(int(flag_B.sum()) for _, flag_B in self)
+
+
+def _clear(at_M: NDArray[np.integer[Any]], flag_B: NDArray[np.bool_]) -> None:
+    flag_B[at_M] = False

@@ -232,3 +232,17 @@ def _steps(log: Interactions, row_N: Index, offset_U1: Offsets) -> tuple[Index, 
     step_N = np.repeat((n_steps - offset_U1[1:]).astype(np.int32), length_U)
     step_N += np.arange(len(row_N), dtype=np.int32)
     return step_N, n_steps
+
+
+def every_rating(log: Interactions, train: Sequences, who: str, instead: str) -> NDArray[np.float64]:
+    """rating_N of the training events, for one `who` needs them all; where some are empty, `instead` is what to use."""
+    rating_N = np.full(len(train), np.nan) if log.rating is None else log.rating[train.event_N].astype(np.float64)
+    empty_N = ~np.isfinite(rating_N)
+    if empty_N.any():
+        events, first = quantity(int(empty_N.sum()), "training event"), int(train.event_N[empty_N][0]) + 1
+        raise UnveilError(
+            f"{who} needs a rating of every event, and some are empty",
+            where=f"{events}, first row {first} of the log",
+            hint=f"Fill them in, or use {instead}.",
+        )
+    return rating_N

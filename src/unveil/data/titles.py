@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from unveil.data.sources.columns import item_column, plain
-from unveil.data.sources.unpack import is_packed, unpacked
+from unveil.data.readers.columns import item_column, plain
+from unveil.data.readers.content import is_packed, unpacked
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 

@@ -3,20 +3,30 @@
 Shapes: M masked slots, D width, V items.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.losses.by_rows import Both, Wide
-from unveil.estimators.losses.exponentials import softmax_loss
-from unveil.estimators.losses.forms import explained, pairwise, soft_cross_entropy
-from unveil.estimators.losses.fused import ChunkLoss, by_slope, fused_loss
-from unveil.estimators.losses.race import race
-from unveil.estimators.losses.sample import Sample, sampled_loss
+from unveil.estimators.losses import (
+    Both,
+    ChunkLoss,
+    Wide,
+    by_slope,
+    explained,
+    fused_loss,
+    pairwise,
+    soft_cross_entropy,
+    softmax_loss,
+)
+from unveil.estimators.race import race
+from unveil.estimators.sampling import Sample, sampled_loss
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.registry import Registry
 
@@ -148,3 +158,31 @@ def _loss(signal: Signal) -> tuple[ChunkLoss, Wide | Both | None]:
     if signal.theta_MV is not None:
         return by_slope(race), signal.theta_MV
     return softmax_loss, signal.offset_MV
+
+
+#: Slots looked at together: signals may hold a row of all items for each.
+BLOCK = 4096
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """An estimator with a `fit`: `build` hands it the training part, and nothing else is ever shown to it."""
+
+    def fit(self, train: Sequences) -> Self:
+        """Learn, and return the estimator."""
+
+
+def events(train: Sequences) -> Slots:
+    """Every event of the training part as a slot."""
+    columns = (train.user_N, train.item_N, train.step_N, train.event_N)
+    return Slots(*(torch.from_numpy(column.astype(np.int64)) for column in columns))
+
+
+def blocks(slots: Slots) -> Iterator[Slots]:
+    """The slots in parts that are small enough to hold a row of all items for each."""
+    return (slots.part(at, at + BLOCK) for at in range(0, len(slots), BLOCK))
+
+
+def weights_of(estimator: Estimator, slots: Slots) -> Tensor:
+    """w_M of any number of slots, block by block."""
+    return torch.cat([estimator(part).weight_M for part in blocks(slots)])

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
-from unveil.estimators.base import ESTIMATORS, Estimator
-from unveil.estimators.ideal import Truth
-from unveil.estimators.learning import Learns
+from unveil.estimators.base import ESTIMATORS, Estimator, Learns
+from unveil.estimators.naive import Truth
 from unveil.propensity.base import Kind, PropensityModel
 
 

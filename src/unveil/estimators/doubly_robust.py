@@ -1,9 +1,15 @@
-"""Imputed relevance plus a weighted residual: the doubly robust form, as far as a log of events can carry it."""
+"""Imputed relevance: what a plain model of the training part expects a user to take next.
+
+Shapes: N training events, M slots, V items.
+"""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 from unveil.data.sequences import Sequences
@@ -11,8 +17,72 @@ from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.inverse import InversePropensity
-from unveil.estimators.learnt.imputation import Transitions
-from unveil.estimators.losses.by_rows import ByRows
+from unveil.estimators.losses import ByRows
+
+_NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """P(i | the item before it) = (n(before, i) + k · share of i) / (n(before) + k), counted in the training part.
+
+    A slot's own event is left out of the counts n at that slot, or it would be imputed from itself; the shares keep
+    it. Without an item before it, or where the log knows no event behind the slot, the shares alone are left.
+    """
+
+    count_VV: Any  # sparse: how often i came right after j
+    total_V: NDArray[np.int64]  # how often anything did
+    share_V: NDArray[np.float32]
+    before_E: NDArray[np.int64]  # the item before each row of the log, −1 where there is none
+    backing: float
+
+    @classmethod
+    def of(cls, train: Sequences, backing: float) -> Self:
+        """Count."""
+        item_N, V = train.item_N.astype(np.int64), train.n_items
+        before_N = np.concatenate([[_NONE], item_N[:-1]])
+        before_N[train.offset_U1[:-1][train.length_U > 0]] = _NONE
+        follows_N = before_N != _NONE
+        pair = (np.ones(int(follows_N.sum()), np.float32), (before_N[follows_N], item_N[follows_N]))
+        count_VV = sparse.csr_matrix(pair, shape=(V, V))
+        before_E = np.full(int(train.event_N.max(initial=_NONE)) + 1, _NONE)
+        before_E[train.event_N] = before_N
+        share_V = (np.bincount(item_N, minlength=V) / max(len(item_N), 1)).astype(np.float32)
+        return cls(count_VV, np.bincount(before_N[follows_N], minlength=V), share_V, before_E, backing)
+
+    def __call__(self, slots: Slots) -> Tensor:
+        """m_M of the slots' own items."""
+        before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
+        known_M = before_M != _NONE
+        count_M = np.float32(self.backing) * self.share_V[item_M]
+        if known_M.any():  # of no pairs scipy gives a sparse matrix, not numbers
+            count_M[known_M] += np.asarray(self.count_VV[before_M[known_M], item_M[known_M]]).ravel()
+        count_M[known_M] -= 1  # the slot's own event
+        return torch.from_numpy(count_M / self._total(before_M)).to(slots.item_M.device)
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """m_MV of all items, each row of sum 1."""
+        before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
+        known_M = before_M != _NONE
+        count_MV = np.tile(np.float32(self.backing) * self.share_V, (len(slots), 1))
+        count_MV[known_M] += self.count_VV[before_M[known_M]].toarray()
+        count_MV[known_M, item_M[known_M]] -= 1  # the slot's own event
+        count_MV /= self._total(before_M)[:, None]
+        return torch.from_numpy(count_MV).to(slots.item_M.device)
+
+    def _total(self, before_M: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What counts are divided by: how often anything came after the item before, this event left out, and k."""
+        known_M = before_M != _NONE
+        total_M = np.full(len(before_M), self.backing, np.float32)
+        total_M[known_M] += self.total_V[before_M[known_M]] - 1
+        return total_M
+
+    def _before(self, slots: Slots) -> NDArray[np.int64]:
+        if slots.event_M is None:
+            return np.full(len(slots), _NONE)
+        event_M = slots.event_M.cpu().numpy()
+        inside_M = event_M < len(self.before_E)
+        return np.where(inside_M, self.before_E[np.where(inside_M, event_M, 0)], _NONE)
 
 
 @register

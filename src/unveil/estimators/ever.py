@@ -1,17 +1,105 @@
-"""Whether a user ever takes an item, and not how often: all from the log."""
+"""Whether a user ever takes an item, by weighted factors of the sets of what users took.
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Self
+The matrix is 1 where s ever took i; all else is 0 with little weight (Y. Hu, Y. Koren and C. Volinsky, ICDM 2008).
+Shapes: U users, V items, K width; A and B are users and items or the reverse, R some rows of A.
+"""
 
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences, every_rating
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
-from unveil.estimators.base import Need, Signal, register
-from unveil.estimators.learnt.taken_sets import TakenSets
-from unveil.estimators.losses.by_rows import ByRows
+from unveil.errors import UnveilError, refuse_unless
+from unveil.estimators.base import BLOCK, Need, Signal, register
+from unveil.estimators.losses import ByRows
+
+Factors = NDArray[np.float64]
+
+#: Rounds of alternation, after which scores hardly move; and numbers of the equations that are held at once.
+_SWEEPS, _NUMBERS = 8, 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class TakenSets:
+    """F_si = p_s · q_i with Σ_{i in S_s} (1 − F_si)² + unseen · Σ_{i not in S_s} F_si² + penalty · (|p|² + |q|²) least.
+
+    S_s is what s took in the training part, however often. Each side is solved exactly given the other.
+    """
+
+    p_UK: Tensor
+    q_VK: Tensor
+
+    @classmethod
+    def of(cls, train: Sequences, *, unseen: float, width: int, penalty: float, seed: int) -> Self:
+        """By alternating least squares from small random item factors."""
+        taken_UV = taken(train)
+        q_VK = 0.1 * np.random.default_rng(seed).standard_normal((train.n_items, width))
+        for _ in range(_SWEEPS):
+            p_UK = solved(taken_UV, q_VK, unseen, penalty)
+            q_VK = solved(taken_UV.T.tocsr(), p_UK, unseen, penalty)
+        return cls(*(torch.from_numpy(side.astype(np.float32)) for side in (p_UK, q_VK)))
+
+    def __call__(self, user_M: Tensor) -> Tensor:
+        """F_MV of these users."""
+        p_UK, q_VK = self.p_UK.to(user_M.device), self.q_VK.to(user_M.device)
+        return p_UK[user_M] @ q_VK.T
+
+
+def taken(train: Sequences) -> Any:
+    """Sparse, 1 where s ever took i."""
+    pair = (np.ones(len(train)), (train.user_N, train.item_N))
+    count_UV = sparse.csr_matrix(pair, shape=(train.n_users, train.n_items))
+    count_UV.data[:] = 1.0
+    return count_UV
+
+
+def solved(taken_AB: Any, b_BK: Factors, unseen: float, penalty: float) -> Factors:
+    """One side given the other: (c Σ_j b_j b_j' + (1 − c) Σ_{j taken} b_j b_j' + λ 1) a = Σ_{j taken} b_j."""
+    width = b_BK.shape[1]
+    squares_BKK = (b_BK[:, :, None] * b_BK[:, None, :]).reshape(len(b_BK), -1)
+    common_KK = unseen * (b_BK.T @ b_BK) + penalty * np.eye(width)
+    a_AK, rows = np.empty((taken_AB.shape[0], width)), max(1, _NUMBERS // width**2)
+    for start in range(0, len(a_AK), rows):
+        part = taken_AB[start : start + rows]
+        left_RKK = common_KK + (1 - unseen) * (part @ squares_BKK).reshape(-1, width, width)
+        a_AK[start : start + rows] = np.linalg.solve(left_RKK, (part @ b_BK)[:, :, None])[:, :, 0]
+    return a_AK
+
+
+Values = NDArray[np.float64]
+
+#: Rounds of alternation; the weight of the mean behind each user and item; and the most that all ratings of one user
+#: and item weigh, as they tell of one taste. One of them weighs 3/4, so that the mean stands for four raters.
+_ROUNDS, _BACKING, _MOST = 8, 3.0, 3.0
+
+
+def item_liking(train: Sequences, rating_N: Values) -> Values:
+    """b_V of rating ≈ mean + a_s + b_i, shrunk, in standard deviations of the ratings; 0 where nobody took the item."""
+    V = train.n_items
+    key_P, nth_N, count_P = np.unique(
+        train.user_N.astype(np.int64) * V + train.item_N, return_inverse=True, return_counts=True
+    )
+    z_N = (rating_N - rating_N.mean()) / max(float(rating_N.std()), 1e-9)
+    z_P, weight_P = np.bincount(nth_N, z_N) / count_P, count_P / (1 + count_P / _MOST)
+    user_P, item_P = key_P // V, key_P % V
+    a_U, b_V = np.zeros(train.n_users), np.zeros(V)
+    for _ in range(_ROUNDS):
+        a_U = _shrunk(user_P, z_P - b_V[item_P], weight_P, train.n_users)
+        b_V = _shrunk(item_P, z_P - a_U[user_P], weight_P, V)
+    return b_V
+
+
+def _shrunk(index_P: NDArray[np.int64], value_P: Values, weight_P: Values, size: int) -> Values:
+    """Σ w x / (Σ w + backing) of each index."""
+    total = np.bincount(index_P, weight_P * value_P, size)
+    return np.asarray(total / (np.bincount(index_P, weight_P, size) + _BACKING))
 
 
 @register
@@ -72,3 +160,70 @@ class Ever:
     def scores(self, user_M: Tensor) -> Tensor:
         """F_MV of these users."""
         return self.sets(user_M)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class EverRated(Ever):
+    """P(i | s) ∝ exp((F_si + liking · b_i) / temperature), in the place of exp(F_si / temperature) in ever.
+
+    b_i is what i adds to the ratings of those who took it (`item_liking`), in standard deviations of the ratings. An
+    item that was seldom shown is seldom in a set, but those who took it rate it like any other: b is free of θ as far
+    as who takes an item does not depend on how well it is liked beyond what the taker's other ratings tell, and as it
+    has enough ratings not to be held back by the shrinkage. A user who takes the best of what is shown breaks that in
+    part, so b is no measure, only a help.
+
+    An item that is taken n_i times, and would be m_i = Σ_s N_s P(i | s) times if the N_s takes of each user went by
+    liking alone, was shown the more the larger n_i / m_i. `balance` times its log is added to the logits of the log's
+    own items in training, and not in serving.
+    """
+
+    log: Interactions
+    liking: float = 0.9
+    balance: float = 0.5  # 0: what is shown too often is put down to liking
+
+    name: ClassVar[str] = "ever-rated"
+    needs: ClassVar[Need] = "ratings"
+    b_V: Tensor = field(init=False, repr=False)
+    shift_V: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("liking", "balance"):
+            value = getattr(self, name)
+            refuse_unless(0 <= value < float("inf"), f"{self.name}.{name}", value, "0 or more")
+
+    def fit(self, train: Sequences) -> Self:
+        """Learn the sets, the items' liking, and what was taken more often than it is liked."""
+        object.__setattr__(self, "b_V", torch.from_numpy(item_liking(train, self._ratings(train)).astype(np.float32)))
+        super().fit(train)
+        taken_V = torch.from_numpy(train.count_V.astype(np.float32))
+        object.__setattr__(self, "shift_V", self.balance * torch.log((taken_V + 1) / (self._expected(train) + 1)))
+        return self
+
+    def __call__(self, slots: Slots) -> Signal:
+        """As ever, the item of the log with the shift."""
+        return replace(super().__call__(slots), offset_MV=ByRows(slots, self.offset) if self.balance else None)
+
+    def scores(self, user_M: Tensor) -> Tensor:
+        """F_MV + liking · b_V."""
+        return super().scores(user_M) + self.liking * self.b_V.to(user_M.device)
+
+    def offset(self, slots: Slots) -> Tensor:
+        """The shift: the same row for every slot, as a view."""
+        return self.shift_V.to(slots.item_M.device).expand(len(slots), -1)
+
+    def _expected(self, train: Sequences) -> Tensor:
+        """m_V = Σ_s N_s P(i | s), a block of users at a time."""
+        taken_U = torch.from_numpy(train.length_U.astype(np.float32))
+        expected_V = torch.zeros(train.n_items)
+        for user_M in torch.split(torch.arange(len(taken_U)), BLOCK):
+            expected_V += taken_U[user_M] @ self.liked(user_M)
+        return expected_V
+
+    def _ratings(self, train: Sequences) -> NDArray[np.float64]:
+        rating_N = every_rating(self.log, train, f"the estimator {self.name!r}", "'ever', which needs none")
+        if rating_N.min() == rating_N.max():
+            problem = f"the estimator {self.name!r} needs ratings that differ, and all are alike"
+            raise UnveilError(problem, found=float(rating_N.min()), hint="Use 'ever', which needs none.")
+        return rating_N

@@ -1,15 +1,43 @@
-"""What IPS and ITPS share: the item of the log, weighted by the inverse of a propensity."""
+"""Clips that are shares of the events, such as 5%: numbers only once a log is known.
 
-from dataclasses import dataclass
-from typing import ClassVar
+A clip of 5% bounds the weights of the 5% of the training events least exposed.
+"""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
-from unveil.estimators.base import Need, Signal, refuse_other_kind
+from unveil.errors import UnveilError, refuse_unless
+from unveil.estimators.base import Estimator, Need, Signal, blocks, events, refuse_other_kind, register, weights_of
 from unveil.propensity.base import PropensityModel
-from unveil.propensity.weights import inverse
+from unveil.propensity.weights import WeightDiagnostics, diagnose_parts, inverse
+
+CLIP = "clip"
+
+
+def share_of(clip: object, where: str = f"estimator.{CLIP}") -> float | None:
+    """The share that a clip such as 5% is; None where it is none, but a number, say. A share beyond all is refused."""
+    if not isinstance(clip, str) or not clip.endswith("%"):
+        return None
+    try:
+        share = float(clip.removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        expected = "a share of the events above 0% and below 100%, such as 5%"
+        raise UnveilError("not a valid value", where=where, found=clip, expected=expected)
+    return share
+
+
+def settled(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an estimator that no log is needed for: all but a clip that is a share."""
+    return {name: value for name, value in options.items() if name != CLIP or share_of(value) is None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +74,105 @@ class InversePropensity:
     def inverse(self, slots: Slots) -> Tensor:
         """w_M of the slots' items."""
         return inverse(self.propensity(slots), self.clip, self.exponent)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class IPS(InversePropensity):
+    """w = 1 / θ_si, the static propensity (eq. of L_IPS).
+
+    Where the choice does not depend on exposure: unbiased if and only if θ does not change with the step (Proposition
+    2), for any item that may be chosen.
+    """
+
+    name: ClassVar[str] = "ips"
+    needs: ClassVar[Need] = "static"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class ITPS(InversePropensity):
+    """w = 1 / θ_sit, the propensity at the slot's own step (eq. of L_ITPS).
+
+    Unbiased (Proposition 3) where the choice does not depend on what is exposed, and there is no clip.
+    """
+
+    name: ClassVar[str] = "itps"
+    needs: ClassVar[Need] = "temporal"
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class ShrunkITPS(InversePropensity):
+    """w = min(1 / θ_sit, λ), the weights of ITPS (eq. of L_ITPS) cut at λ = n · E[(1/θ − λ)⁺].
+
+    For losses between 0 and 1 and weights g(w) ≤ w, the squared bias of a mean over n slots is at most E[w − g]² and
+    its variance at most E[g²]/n. No g makes the sum of the two smaller than this cut: setting the derivative at each w
+    to zero gives g = n · E[w − g], one number for all w above it. As n grows λ reaches the largest weight: consistent
+    where ITPS is.
+
+    n is the number of slots on which one answer rests (`support`), not the whole log's: by default the training events
+    of an average item.
+    """
+
+    support: float = 0.0  # n; 0: events per item that occurs
+
+    name: ClassVar[str] = "itps-shrunk"
+    needs: ClassVar[Need] = "temporal"
+    cuts: ClassVar[bool] = True
+    cut: float = field(init=False, repr=False, default=float("inf"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_unless(0 <= self.support < float("inf"), f"{self.name}.support", self.support, "0 or more")
+
+    @property
+    def ceiling(self) -> float:
+        """The largest weight."""
+        return min(self.cut, super().ceiling)
+
+    def fit(self, train: Sequences) -> Self:
+        """Find λ from the weights of all training events."""
+        plain = ITPS(self.propensity, self.clip, self.exponent)
+        support = self.support or len(train) / max(len(np.unique(train.item_N)), 1)
+        weight_N = weights_of(plain, events(train)).numpy().astype(np.float64)
+        object.__setattr__(self, "cut", float(f"{best_cut(weight_N, support):.6g}"))  # the same on every machine
+        return self
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, weighted by no more than λ."""
+        plain = super().__call__(slots)
+        return Signal(plain.target_M, plain.weight_M.clamp_max(self.cut))
+
+
+def best_cut(weight_N: NDArray[np.float64], support: float) -> float:
+    """The one λ with λ = n · mean (w − λ)⁺: its left side rises and its right side falls."""
+    down_N = np.sort(weight_N)[::-1]
+    if not len(down_N):
+        return float("inf")
+    above_N = np.arange(1, len(down_N) + 1) * (support / len(down_N))  # n · P(w > λ) with so many above
+    cut_N = np.cumsum(down_N) * (support / len(down_N)) / (1 + above_N)
+    return float(cut_N.max())
+
+
+def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics | None:
+    """Of these slots; None where weights do not come from a propensity, or are not all that is made of it."""
+    if estimator.needs not in ("static", "temporal") or not len(slots):
+        return None
+    weighted, imputes = _form(estimator(slots.part(0, 1)))
+    if not weighted:
+        return None
+    weights = (estimator(part).weight_M for part in blocks(slots))
+    if not isinstance(estimator, InversePropensity):
+        return diagnose_parts(weights, float("inf"))
+    found = diagnose_parts(weights, estimator.ceiling)
+    if not imputes:
+        return found
+    # What an imputation leaves of a weight is below the ceiling even where its propensity was clipped.
+    whole = diagnose_parts((estimator.inverse(part) for part in blocks(slots)), estimator.ceiling)
+    return replace(found, clipped=whole.clipped)
+
+
+def _form(signal: Signal) -> tuple[bool, bool]:
+    """Whether all that is known of exposure is in the weights, and whether something is imputed beside."""
+    return signal.weighted, signal.imputed_MV is not None

@@ -1,12 +1,15 @@
 """The loss that takes every interaction at its word."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from unveil.data.slots import Slots
 from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.sampling import OverSample, Sample
 
 
 @register
@@ -24,3 +27,83 @@ class Naive:
     def __call__(self, slots: Slots) -> Signal:
         """The item itself, weight one."""
         return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device))
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class NaiveSampled(OverSample):
+    """The loss of naive (eq. of L_Cloze) with the softmax taken over the target and a sample: P(t) ∝ e^f_t, and the
+    rest of the catalogue ∝ Σ_{j drawn, j ≠ t} e^f_j / π_j, which is right in the mean.
+
+    Tends to naive as more are drawn, and shares its bias (Proposition 1).
+    """
+
+    name: ClassVar[str] = "naive-sampled"
+    needs: ClassVar[Need] = "nothing"
+    self_normalised: ClassVar[bool] = False
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, against the items drawn for its batch."""
+        item_K, log_chance_K = self.drawn(slots)
+        ones_M = torch.ones(len(slots), device=slots.item_M.device)
+        return Signal(slots.item_M, ones_M, sample=Sample(item_K, -log_chance_K[None], torch.zeros_like(ones_M)))
+
+
+#: Slots whose best item is looked up at a time, and the mark of one not looked up yet.
+_BLOCK, _UNKNOWN = 1024, -1
+
+
+class Truth(Protocol):
+    """What is asked of a world: γ, and the item of highest γ."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps."""
+
+    def ideal_target(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.int64]:
+        """The item of highest γ at each slot."""
+
+    def relevance_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]:
+        """γ_M of one item a slot."""
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Ideal:
+    """Target argmax_i γ_sit, w = γ_sit of it (eq. of L_ideal): a rational user aware of all items.
+
+    Each slot's target is found once and kept: U × T numbers of each kind.
+    """
+
+    world: Truth
+
+    name: ClassVar[str] = "ideal"
+    needs: ClassVar[Need] = "truth"
+    self_normalised: ClassVar[bool] = False
+    _target_UT: NDArray[np.int64] = field(init=False, repr=False)
+    _gamma_UT: NDArray[np.float32] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = (self.world.n_users, self.world.n_steps)
+        object.__setattr__(self, "_target_UT", np.full(shape, _UNKNOWN))
+        object.__setattr__(self, "_gamma_UT", np.empty(shape, np.float32))
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The best item at the slot's own user and step, weighted by its relevance."""
+        user_M, step_M = slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
+        self._learn(user_M, step_M)
+        target_M = torch.from_numpy(self._target_UT[user_M, step_M])
+        return Signal(target_M, torch.from_numpy(self._gamma_UT[user_M, step_M])).to(slots.item_M.device)
+
+    def _learn(self, user_M: NDArray[Any], step_M: NDArray[Any]) -> None:
+        new_M = self._target_UT[user_M, step_M] == _UNKNOWN
+        user_M, step_M = user_M[new_M], step_M[new_M]
+        for start in range(0, len(user_M), _BLOCK):
+            user_B, step_B = user_M[start : start + _BLOCK], step_M[start : start + _BLOCK]
+            target_B = self.world.ideal_target(user_B, step_B)
+            self._target_UT[user_B, step_B] = target_B
+            self._gamma_UT[user_B, step_B] = self.world.relevance_of(user_B, target_B, step_B)

@@ -9,7 +9,7 @@ from torch import Tensor
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
 from unveil.estimators.base import Need, Signal, refuse_other_kind, register
-from unveil.estimators.losses.by_rows import ByRows
+from unveil.estimators.losses import ByRows
 from unveil.propensity.base import PropensityModel
 
 

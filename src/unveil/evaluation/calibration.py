@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.sequences import Sequences
+from unveil.data.slots import histories
 from unveil.data.splits import EvalCases
-from unveil.data.tokens import histories
 from unveil.evaluation.evaluator import CELLS
 from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
 from unveil.evaluation.seen import seen_cells

@@ -13,8 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.array_file import Streamed, write_arrays
-from unveil.data.mapped import release, walked
+from unveil.data.mapped import Streamed, release, walked, write_arrays
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases
 from unveil.data.vocabulary import Index

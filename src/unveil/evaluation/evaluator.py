@@ -14,10 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.batches import histories
 from unveil.data.indexing import gathered
 from unveil.data.sequences import Sequences
-from unveil.data.slots import Slots
+from unveil.data.slots import Slots, histories
 from unveil.data.splits import EvalCases
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.sequences import Sequences
-from unveil.data.tokens import pad_token
+from unveil.data.slots import pad_token
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from unveil.data.tokens import n_tokens, pad_token
+from unveil.data.slots import n_tokens, pad_token
 from unveil.errors import UnveilError, refuse_unless
 from unveil.models.base import Backbone, NetworkConfig, Output, Where, register
 from unveil.models.dropout import add_dropped, dropout

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from unveil.data.tokens import mask_token, pad_token
+from unveil.data.slots import mask_token, pad_token
 from unveil.models.base import Backbone, Output, TaskName
 
 

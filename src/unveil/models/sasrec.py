@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from unveil.data.tokens import n_tokens, pad_token
+from unveil.data.slots import n_tokens, pad_token
 from unveil.models.base import Where, register
 from unveil.models.bert4rec import Block, TransformerConfig
 from unveil.models.causal import Causal

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from unveil.data.interactions import Interactions
-from unveil.data.ratings import every_rating
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, every_rating
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
 from unveil.propensity.base import Kind

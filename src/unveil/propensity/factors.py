@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unveil.cores import threads
+from unveil.processes import threads
 
 Floats = NDArray[np.float32]
 Indices = NDArray[Any]

@@ -12,10 +12,10 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError, refuse_unless
+from unveil.processes import threads
 from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.factored import Blocks, Factored, Index, Tables, dealt, descend
 from unveil.propensity.factors import Factors

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.nn.functional import softplus
 
-from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import refuse_unless
+from unveil.processes import threads
 from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.factored import START, Blocks, Factored, Index, Tables, Takes, dealt, descend, ratings_of
 from unveil.propensity.factors import Factors

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError, refuse_unless
+from unveil.processes import threads
 from unveil.propensity.calibration import Quality, calibrated, judged
 from unveil.propensity.impression_pairs import HOURS, Draw, Pairs, Shown, recent, share
 from unveil.propensity.time_of_day import ExposureModel

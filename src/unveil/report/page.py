@@ -5,6 +5,7 @@ that needs nothing else: style, script and plots are inline, it follows the read
 and prints. `write_page` also writes every plot as a file of its own. The same page gives the same bytes.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -211,11 +212,10 @@ def render(page: Page) -> str:
 
 
 def _coded(text: str) -> str:
-    """Escaped HTML in which what stands between backticks is code."""
+    """Escaped HTML in which what stands between two backticks is code."""
     from markupsafe import Markup, escape
 
-    parts = str(escape(text)).split("`")
-    return Markup("".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts)))
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def write_page(page: Page, path: Path) -> None:

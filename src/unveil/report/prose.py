@@ -11,8 +11,14 @@ a page, where
     > A remark.                       a remark that stands apart; `> Warning: …` asks for attention
         a command                     four spaces: code
     {{ show("means", "The caption") }}      a table or figure of the study by its name, with its caption; of a figure
-                                  also `title`, of a table `foot`, what its marks mean
+                                  also `title`, of a table `foot`, what its marks mean; with `beside=true` a figure
+                                  stands beside the one before it
+    Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted.
+    | name | value |              What users named may hold bars: such tables are made in Python and shown by name.
+    |---|---:|
+    | Gini | {{ gini | number }} |
 
+`Prose.page(parts)` is a whole page of the blocks `title`, `lede`, `keys` (paragraphs `**93%** of what`) and `page`.
 Unknown names are errors. Filters: see `FILTERS`.
 """
 
@@ -25,7 +31,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from unveil.report.names import against, listed, named
-from unveil.report.page import Block, Code, Figure, Note, Section, Table, Text
+from unveil.report.page import Block, Cell, Code, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
 from unveil.wording import quantity
 
 _MARK = "\ue000"
@@ -74,6 +80,20 @@ def test(found: Any) -> str:
     return f"{signed(found.difference)} [{signed(found.low)}, {signed(found.high)}], {p_value(found.p)}"
 
 
+def portion(value: float) -> str:
+    """93%, 0.4%, below 0.1%; never rounded to 0% or 100%."""
+    if 0 < value < 0.001:
+        return "below 0.1%"
+    if 0.995 <= value < 1:
+        return "over 99%"
+    return f"{value:.1%}" if 0 < value < 0.0995 else f"{value:.0%}"
+
+
+def times(ratio: float) -> str:
+    """3.2 ×."""
+    return "∞ ×" if ratio == float("inf") else f"{ratio:,.1f} ×" if ratio < 100 else f"{ratio:,.0f} ×"
+
+
 def join(items: Iterable[Any], word: str = "and") -> str:
     """a, b and c."""
     *first, last = [str(item) for item in items] or [""]
@@ -93,6 +113,9 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "arms": listed,
     "against": against,
     "quantity": quantity,
+    "portion": portion,
+    "times": times,
+    "count": lambda value: f"{value:,.0f}",
     "series": join,
     "g": lambda value: f"{value:g}",
 }
@@ -123,11 +146,26 @@ class Prose:
         text = self._rendered(block, lambda *_, **__: "")
         return [" ".join(part.split()).removeprefix("> ") for part in _parts(text)]
 
+    def line(self, block: str) -> str:
+        """A block as one paragraph."""
+        return " ".join(self.paragraphs(block))
+
+    def key_figures(self, block: str) -> list[KeyFigure]:
+        """Paragraphs of a figure in bold type and of what it is."""
+        return [KeyFigure(*bold(paragraph)) for paragraph in self.paragraphs(block)]
+
+    def page(self, parts: Mapping[str, Any]) -> Page:
+        """A whole page."""
+        return Page(self.line("title"), self.line("lede"), self.sections("page", parts), self.key_figures("keys"))
+
     def sections(self, block: str, parts: Mapping[str, Any], title: str = "") -> list[Section]:
         """A block as sections of a page; what stands before the first heading has the title that is given."""
         shown: list[Block] = []
 
-        def show(name: str, caption: str = "", title: str = "", foot: str = "") -> str:
+        def show(name: str, caption: str = "", title: str = "", foot: str = "", *, beside: bool = False) -> str:
+            if beside:
+                shown[-1] = _side_by_side(shown[-1], *_shown(parts[name], caption, title, foot))
+                return ""
             first = len(shown)
             shown.extend(_shown(parts[name], caption, title, foot))
             return "".join(f"\n\n{_MARK}{place}\n\n" for place in range(first, len(shown)))
@@ -159,8 +197,16 @@ def _parts(text: str) -> list[str]:
     return [part.strip("\n") for part in re.split(r"\n\s*\n", apart) if part.strip()]
 
 
+def bold(paragraph: str) -> tuple[str, str]:
+    """`**93%** of the items` as 93% and what it is of."""
+    _, figure, of = paragraph.split("**", 2)
+    return figure, of.strip()
+
+
 def _block(part: str, shown: Sequence[Block]) -> Block:
     text = " ".join(part.split())
+    if part.startswith("Table: "):
+        return _table(part)
     if text.startswith(_MARK):
         return shown[int(text.removeprefix(_MARK))]
     if part.startswith("    "):
@@ -178,3 +224,22 @@ def _shown(part: Block | Sequence[Block], caption: str, title: str, foot: str) -
     if isinstance(part, Figure):
         return [replace(part, caption=caption or part.caption, title=title or part.title)]
     return list(part) if isinstance(part, Sequence) else [part]
+
+
+def _side_by_side(first: Block, *others: Block) -> Figures:
+    every = [each for block in (first, *others) for each in (block.figures if isinstance(block, Figures) else [block])]
+    return Figures([each for each in every if isinstance(each, Figure)])
+
+
+def _table(part: str) -> Table:
+    caption, *lines = part.split("\n")
+    head, rule, *rows = ([cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines)
+    columns = [Column(title, kind.endswith(":")) for title, kind in zip(head, rule, strict=True)]
+    cells = [[_cell(text, column.numeric) for text, column in zip(row, columns, strict=True)] for row in rows]
+    return Table(caption.removeprefix("Table: "), columns, cells, sortable=len(columns) > 2)
+
+
+def _cell(text: str, numeric: bool) -> Cell | str:
+    """A number is sorted by what it begins with."""
+    found = re.match(r"[−-]?[\d,]*\.?\d+", text) if numeric else None
+    return text if found is None else Cell(text, float(found[0].replace(",", "").replace("−", "-")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unveil.audit.checks import cold, leakage
 from unveil.audit.concentration import concentration
 from unveil.audit.costs import costs
-from unveil.data.sources.database import shown
+from unveil.data.readers.database import shown
 from unveil.data.splits import Split
 from unveil.evaluation.result import RULES, Evaluation, label
 from unveil.experiment.rq4.published import PUBLISHED

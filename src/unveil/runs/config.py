@@ -1,18 +1,20 @@
 """Experiment: a run as data. Read from TOML, changed by dotted names, written beside the results."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
+from unveil.data.readers.database import shown
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError
-from unveil.settings import read_toml
-from unveil.training.recipe import Recipe, network_in, of_network, preset
+from unveil.settings import flattened, plain, read_toml, toml_value
+from unveil.training.recipe import PRESETS, Recipe, network_in, of_network, preset
 
 
 @dataclass(frozen=True)
@@ -100,3 +102,27 @@ def _extended(name: object, path: Path) -> str | Path:
     if not isinstance(name, str) or "\0" in name:
         raise UnveilError("not a name", where=f"{path}, extends", found=name, expected="a TOML file or a preset")
     return path.parent / name if name.endswith(".toml") else name
+
+
+def as_toml(experiment: Experiment, head: str) -> str:
+    """TOML cannot say "none": where that differs from the default, the file extends a preset that says it."""
+    tree = plain(experiment)
+    tree["data"]["log"] = shown(tree["data"]["log"])
+    lines = [f"# {line}" if line else "#" for line in head.splitlines()]
+    ground = _ground(tree)
+    if ground is not None:
+        lines.append(f"extends = {json.dumps(ground)}")
+    for section, values in tree.items():
+        lines += ["", f"[{section}]"]
+        lines += [f"{name} = {toml_value(value)}" for name, value in values.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _ground(tree: Mapping[str, Any]) -> str | None:
+    nothing = {name for name, value in flattened(tree).items() if value is None}
+    for ground in (None, *PRESETS):
+        base = Experiment() if ground is None else Experiment.of(ground)
+        base = base.changed({"model.name": tree["model"]["name"]})
+        if all(flattened(plain(base)).get(name) is None for name in nothing):
+            return ground
+    raise UnveilError("these settings cannot be written as TOML", found=", ".join(sorted(nothing)))

@@ -22,8 +22,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
+from unveil.data.readers.database import shown
 from unveil.data.sequences import Sequences
-from unveil.data.sources.database import shown
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.files import refuse_occupied, write_json, write_whole

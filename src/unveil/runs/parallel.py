@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unveil.cores import threads
+from unveil.processes import threads
 from unveil.runs.announce import Tell
 from unveil.runs.config import Experiment
 from unveil.runs.on_ray import joined as ray_cluster

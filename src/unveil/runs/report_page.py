@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from unveil.data.sources.database import shown
+from unveil.data.readers.database import shown
 from unveil.evaluation.calibration import Reliability
 from unveil.evaluation.result import Evaluation, label
 from unveil.files import versions, write_json, write_whole

@@ -1,7 +1,7 @@
-"""One run, from a log to a judged and usable recommender in a folder; resumable at every epoch."""
+"""One run, from a log to an evaluated and usable recommender in a folder; resumable at every epoch."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -10,13 +10,12 @@ from pathlib import Path
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
-from unveil.evaluation.candidates import Candidates
+from unveil.errors import UnveilError
+from unveil.evaluation.candidates import USUAL, Candidates, usual_negatives
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.validation import ValidationEvaluator
-from unveil.experiment.negatives import with_negatives
-from unveil.files import explained, versions, write_json, write_whole
-from unveil.locking import alone_in, refuse_busy
+from unveil.files import alone_in, explained, refuse_busy, versions, write_json, write_whole
 from unveil.runs.announce import Tell, tell_data, tell_training
 from unveil.runs.card import audited, model_card
 from unveil.runs.config import Experiment
@@ -41,6 +40,30 @@ from unveil.training.fit import Ready, prepare, validation_of
 from unveil.training.process_group import SOLO, Team
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, fitted_in
+from unveil.wording import quantity
+
+#: Places of the longest list that is judged.
+PLACES = 10
+
+
+def with_negatives(experiment: Experiment, split: Split, tell: Callable[[str], None]) -> Experiment:
+    """The experiment with numbers in place of None; fewer than usual are told. A number that was asked for stays."""
+    if split.whole.n_items < PLACES:
+        expected = f"at least {PLACES} items: lists of {PLACES} are judged"
+        raise UnveilError("the catalogue is too small", found=quantity(split.whole.n_items, "item"), expected=expected)
+    asked = experiment.evaluation
+    if asked.uniform is not None and asked.popular is not None:
+        return experiment
+    count_V = split.train.count_V
+    most = usual_negatives(split.test, split.whole, count_V, exclude_seen=asked.exclude_seen)
+    for name, left in most.items():
+        if getattr(asked, name) is None and left < USUAL:
+            found = quantity(left, f"{name} one")
+            tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
+    uniform = most["uniform"] if asked.uniform is None else asked.uniform
+    popular = most["popular"] if asked.popular is None else asked.popular
+    return replace(experiment, evaluation=replace(asked, uniform=uniform, popular=popular))
+
 
 #: Whose versions all workers share: what draws, what computes, and what asks for it.
 _MUST_AGREE = ("unveil", "torch", "numpy")

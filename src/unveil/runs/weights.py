@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 
 from unveil.data.interactions import Interactions
-from unveil.data.sinks import write
 from unveil.data.splits import Split
+from unveil.data.writers import write
 from unveil.errors import UnveilError
-from unveil.estimators.base import estimator
-from unveil.estimators.learning import blocks
+from unveil.estimators.base import blocks, estimator
 from unveil.files import refuse_existing
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs.folder import ABOUT, read_config, read_json

@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, cast
 
 from unveil.errors import UnveilError, unknown
-from unveil.signals import deaf
+from unveil.processes import deaf
 from unveil.wording import cause_of_death
 
 #: The result of a job: what JSON can hold.

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.tokens import tokens_of
+from unveil.data.slots import tokens_of
 from unveil.evaluation.scorer import Scorer, at_rest
 from unveil.serving.exposure import Exposed, exposed
 from unveil.serving.recommender import Recommender

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from unveil.data.tokens import histories
+from unveil.data.slots import histories
 from unveil.errors import UnveilError
 from unveil.evaluation.scorer import at_rest
 from unveil.files import atomic_file, refuse_existing, write_whole

@@ -18,7 +18,7 @@ from safetensors.torch import load_file as load_weights
 from safetensors.torch import save as weight_bytes
 
 from unveil import __version__
-from unveil.data.array_file import Streamed, write_arrays
+from unveil.data.mapped import Streamed, write_arrays
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from unveil.data.tokens import mask_token, n_tokens, pad_token
+from unveil.data.slots import mask_token, n_tokens, pad_token
 from unveil.errors import UnveilError
 from unveil.models.bert4rec import BERT4Rec, Block, TiedHead, UntiedHead
 from unveil.models.gru4rec import GRU4Rec

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unveil import __version__
 from unveil.data.sequences import Sequences
-from unveil.data.tokens import histories, mask_token, pad_token, tokens_of
+from unveil.data.slots import histories, mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.evaluation.scorer import Scorer, at_rest
 from unveil.models.base import Backbone

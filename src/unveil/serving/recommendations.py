@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.tokens import histories as asked
-from unveil.data.tokens import tokens_of
+from unveil.data.slots import histories as asked
+from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY

@@ -42,7 +42,7 @@ from typing import Any, ClassVar
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from unveil.locking import alone_in
+from unveil.files import alone_in
 from unveil.report.page import Block, KeyFigure, Table
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine, OnProgress

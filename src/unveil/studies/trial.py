@@ -13,13 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unveil.cores import threads
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
-from unveil.estimators.base import estimator
-from unveil.estimators.clips import CLIP, share_of
-from unveil.estimators.learning import blocks, events, weights_of
+from unveil.estimators.base import blocks, estimator, events, weights_of
+from unveil.estimators.inverse import CLIP, share_of
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import rank_metrics
@@ -28,6 +26,7 @@ from unveil.evaluation.scorer import Scorer
 from unveil.evaluation.truth import judges
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.baselines import Popularity, Random
+from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs.workers import OnProgress

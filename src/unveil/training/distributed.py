@@ -26,7 +26,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from unveil.errors import UnveilError
-from unveil.signals import deaf
+from unveil.processes import deaf
 from unveil.training.device import pick_device
 from unveil.training.process_group import SOLO, Group, Team, WorkerLostError
 from unveil.wording import cause_of_death

@@ -3,17 +3,16 @@
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from unveil.data.batches import ClozeTask
+from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
-from unveil.data.next_item import NextItemTask
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Explaining, estimator
 from unveil.estimators.build import build as build_estimator
 from unveil.estimators.build import parts as parts_of_estimator
-from unveil.estimators.diagnosis import weight_diagnostics
-from unveil.estimators.ideal import Truth
+from unveil.estimators.inverse import weight_diagnostics
+from unveil.estimators.naive import Truth
 from unveil.evaluation.candidates import FULL
 from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.base import Backbone, TaskName, backbone

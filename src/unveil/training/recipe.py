@@ -12,7 +12,7 @@ from pydantic import Field
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.build import refuse_options as refuse_estimator
-from unveil.estimators.clips import settled
+from unveil.estimators.inverse import settled
 from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES

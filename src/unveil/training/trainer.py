@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unveil.cores import threads
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator
 from unveil.models.base import Backbone
+from unveil.processes import threads
 from unveil.training.checkpoint import (
     Best,
     Checkpoint,

@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.fetch.server import Served, Server, serving
-from unveil.data.fetch.checks import well_formed
-from unveil.data.fetch.download import Patience, Silent, Source, download
-from unveil.data.fetch.part import Part
+from unveil.data.fetch.download import Part, Patience, Silent, Source, download, well_formed
 from unveil.errors import UnveilError
 
 BODY = random.Random(7).randbytes(400_000)

@@ -8,9 +8,10 @@ import pytest
 
 from tests.data.fetch.archives import tar_of, zip_of
 from tests.data.fetch.server import Served, Server
-from unveil.data.fetch import Dataset, Patience, catalogue, dataset, fetch, fetched, located, source_of
-from unveil.data.fetch.checks import well_formed
-from unveil.data.sources.registry import known_formats
+from unveil.data.fetch import catalogue, fetch, fetched, located, source_of
+from unveil.data.fetch.catalogue import Dataset, dataset
+from unveil.data.fetch.download import Patience, well_formed
+from unveil.data.readers.registry import known_formats
 from unveil.errors import UnveilError
 
 QUICK = Patience(timeout=5, tries=2, pause=0.0)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from unveil.data.fetch.places import data_home, refuse_repository
+from unveil.data.fetch import data_home, refuse_repository
 from unveil.errors import UnveilError
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from unveil.data.filters import Filters
+from unveil.data.filters import Filters, LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
-from unveil.data.packed import MANIFEST, PackedLog, pack
+from unveil.data.packed import PackedLog, pack
+from unveil.data.packed.folder import MANIFEST
 from unveil.errors import UnveilError
 
 FRAME = pl.DataFrame(

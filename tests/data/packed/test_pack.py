@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from tests.data.packed.parquet import any_frame, cuts_of, scratch, write_parts
 from unveil.data import mapped, sequences
-from unveil.data.batches import ClozeTask
+from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.describe import describe
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
-from unveil.data.next_item import NextItemTask
-from unveil.data.packed import PackedLog, pack, parts, ranges
+from unveil.data.packed import PackedLog, histories, pack, parts
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, leave_one_out
 from unveil.errors import UnveilError
@@ -38,7 +37,7 @@ def _small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mapped, "BLOCK", 8)
         patch.setattr(parts, "SLICE", 5)
-        patch.setattr(ranges, "RANGE", 4)
+        patch.setattr(histories, "RANGE", 4)
         patch.setattr(sequences, "BLOCK", 4)
         yield
 

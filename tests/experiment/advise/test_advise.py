@@ -11,8 +11,8 @@ import pytest
 
 from tests.pages import faults
 from tests.simulation.rated import rated
-from unveil.data.log_source import LogSource
-from unveil.data.sinks import write as write_log
+from unveil.data.filters import LogSource
+from unveil.data.writers import write as write_log
 from unveil.errors import UnveilError
 from unveil.experiment.advise.basis import by_ratings
 from unveil.experiment.advise.candidates import Candidates

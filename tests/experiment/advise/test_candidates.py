@@ -7,7 +7,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
-from unveil.estimators.itps import ITPS
+from unveil.estimators.inverse import ITPS
 from unveil.experiment.advise.candidates import candidates, from_a_log, probe, weights
 from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tests.simulation.rated import rated
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
-from unveil.data.sinks import write as write_log
+from unveil.data.writers import write as write_log
 from unveil.errors import UnveilError
 from unveil.experiment.advise.plan import AdvicePlan
 from unveil.experiment.advise.run import advise

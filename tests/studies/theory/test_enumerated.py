@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from tests.estimators.toys import random_world
-from unveil.data.slots import Slots
-from unveil.data.tokens import mask_token
+from unveil.data.slots import Slots, mask_token
 from unveil.estimators.base import Need, Signal, cloze_risk
-from unveil.estimators.ideal import Ideal
+from unveil.estimators.naive import Ideal
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.known import KnownTemporal

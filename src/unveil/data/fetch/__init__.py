@@ -1,33 +1,57 @@
 """Fetching public data sets: terms accepted, resumed, checked, unpacked safely, and from then on known by name."""
 
 import json
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from unveil.data.fetch.archive import USUAL_EXPANSION, unpack
-from unveil.data.fetch.catalogue import CATALOGUE, Dataset, dataset
-from unveil.data.fetch.checks import check_room, digest, well_formed
-from unveil.data.fetch.download import Patience, Silent, Source, Watcher, download
-from unveil.data.fetch.part import Part
-from unveil.data.fetch.places import data_home, refuse_repository
+from unveil.data.fetch.catalogue import CATALOGUE, Dataset
+from unveil.data.fetch.download import (
+    Part,
+    Patience,
+    Silent,
+    Source,
+    Watcher,
+    check_room,
+    digest,
+    download,
+    well_formed,
+)
 from unveil.errors import UnveilError
 from unveil.files import atomic_folder
 
-__all__ = [
-    "Dataset",
-    "Patience",
-    "Source",
-    "Watcher",
-    "catalogue",
-    "data_home",
-    "dataset",
-    "fetch",
-    "fetched",
-    "located",
-    "source_of",
-]
+
+def data_home() -> Path:
+    """`UNVEIL_DATA`, or the folder `unveil` in the place this platform keeps a user's data."""
+    if chosen := os.environ.get("UNVEIL_DATA"):
+        return Path(chosen).expanduser().absolute()
+    return _user_data() / "unveil"
+
+
+def _user_data() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    stated = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return stated if stated.is_absolute() else Path.home() / ".local" / "share"
+
+
+def refuse_repository(place: Path) -> None:
+    """Data under licence must not end up in a commit."""
+    whole = place.resolve()
+    for folder in (whole, *whole.parents):
+        if (folder / ".git").exists():
+            raise UnveilError(
+                f"data are not fetched into a source repository, and {folder} is a git working tree",
+                where=place,
+                hint="Choose another place with --to DIR or the environment variable UNVEIL_DATA.",
+            )
+
 
 MARKER = "fetched.json"
 

@@ -1,7 +1,78 @@
-"""Logs larger than memory: Parquet files packed once, then used like any other log with its pages on the disk."""
+"""Logs larger than memory: Parquet files packed once into a folder, which is then used like any other log."""
 
-from unveil.data.packed.folder import MANIFEST
-from unveil.data.packed.log import PackedLog
-from unveil.data.packed.pack import pack
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 
-__all__ = ["MANIFEST", "PackedLog", "pack"]
+from unveil.data.filters import Filters
+from unveil.data.mapped import mapped
+from unveil.data.packed.folder import (
+    HISTORIES,
+    ITEMS,
+    USERS,
+    Columns,
+    Manifest,
+    PackedLog,
+    Progress,
+    Tell,
+    hashes,
+    write_vocabulary,
+)
+from unveil.data.packed.histories import lay_out, left_out
+from unveil.data.packed.ingest import write_columns
+from unveil.data.packed.parts import Parts, clock_of
+from unveil.data.readers.columns import ReadOptions
+from unveil.files import atomic_folder, refuse_occupied
+
+__all__ = ["PackedLog", "pack"]
+
+
+def pack(
+    sources: Sequence[str | Path],
+    folder: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    time_unit: str | None = None,
+    filters: Filters | None = None,
+    overwrite: bool = False,
+    tell: Tell | None = None,
+) -> PackedLog:
+    """Pack the log in these Parquet files, folders of them or patterns, whole or not at all.
+
+    Its rows are those of the files one after the other, in the order of their paths within a folder or pattern. What
+    is packed equals what would be read into memory: ids, order, steps, and what the filters leave. Memory grows with
+    the users and items, not with the events.
+    """
+    options, filters = ReadOptions(columns=dict(columns or {}), time_unit=time_unit), filters or Filters()
+    parts = Parts.of(sources, options.columns)
+    refuse_occupied(folder, overwrite=overwrite, inputs=(part.path for part in parts.files))
+    filters.refuse_unfit(rated="rating" in parts.kinds)
+    filtered = filters != Filters()
+    progress = Progress(tell, ["judge", "ingest", *(["leave out"] if filtered else []), "lay out", "hash"])
+    clock = clock_of(parts, options.time_unit, progress)
+    with atomic_folder(folder, overwrite=overwrite) as draft:
+        log = write_columns(parts, clock, draft, progress)
+        if filtered:
+            log = left_out(log, filters, progress)
+        n_steps = lay_out(log, draft, progress)
+        _finish(log, n_steps, filters, progress)
+    progress.finish()
+    return PackedLog.open(folder)
+
+
+def _finish(log: Columns, n_steps: int, filters: Filters, progress: Progress) -> None:
+    """The ids and, last of all, the manifest."""
+    for ids, name in ((log.users, USERS), (log.items, ITEMS)):
+        write_vocabulary(ids, log.folder / name)
+    fingerprint, histories = hashes(log, progress)
+    manifest = Manifest(
+        events=len(log),
+        interactions=len(mapped(log.folder / HISTORIES["event_N"])),
+        n_steps=n_steps,
+        columns=log.roles,
+        fingerprint=fingerprint,
+        histories=histories,
+        filters=asdict(filters),
+        bytes={path.name: path.stat().st_size for path in sorted(log.folder.iterdir())},
+    )
+    manifest.write(log.folder)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-from unveil.data.log_source import LogSource
+from unveil.data.filters import LogSource
 from unveil.errors import unknown
 from unveil.experiment.advise.plan import AdvicePlan
 from unveil.experiment.advise.scenarios import EFFORTS, Effort, scenarios

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.experiment.advise.candidates import probe

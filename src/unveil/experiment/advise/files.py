@@ -17,10 +17,9 @@ from unveil.experiment.advise.words import TITLE, caution, reading
 from unveil.experiment.outcome import BASE
 from unveil.experiment.reproduce.files import as_csv
 from unveil.experiment.reproduce.reading import markdown
-from unveil.experiment.tune.winner import as_toml
 from unveil.files import versions, write_json, write_whole
 from unveil.report.page import write_page
-from unveil.runs.config import Experiment
+from unveil.runs.config import Experiment, as_toml
 from unveil.runs.progress import spell
 from unveil.settings import plain
 from unveil.studies.trial import resolved

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unveil.data.log_source import LogSource
+from unveil.data.filters import LogSource
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.advise.candidates import Candidates, candidates, from_a_log

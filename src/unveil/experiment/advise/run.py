@@ -22,7 +22,7 @@ from unveil.experiment.advise.source import (
 from unveil.experiment.advise.worlds import refuse_no_world, refuse_without_relevance
 from unveil.experiment.reproduce.results import Place, Results
 from unveil.experiment.reproduce.worlds import digest, place
-from unveil.locking import alone_in
+from unveil.files import alone_in
 from unveil.runs.progress import Silent, Watcher, spell
 from unveil.runs.workers import Engine
 from unveil.settings import plain

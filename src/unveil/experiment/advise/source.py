@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unveil.data.describe import gini
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.log_source import LogSource
 from unveil.errors import UnveilError
 from unveil.experiment.advise.source import read
 from unveil.experiment.advise.study import AdviceStudy

@@ -11,7 +11,7 @@ from unveil.experiment.assumptions.plan import Assumptions, Spot
 from unveil.experiment.reproduce.results import Place, Results
 from unveil.experiment.reproduce.run import UNSAID, by_the_same_names, cells_depend_on, worlds_and_cells
 from unveil.experiment.reproduce.worlds import Source, adopt, refuse_more_than_one
-from unveil.locking import alone_in
+from unveil.files import alone_in
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine
 from unveil.studies.cells import Store

@@ -70,7 +70,7 @@ def run_demo(
     output: Path, demo: Demo | None = None, *, overwrite: bool = False, watch: Announcer | None = None
 ) -> Shown:
     """Write `output`: index.html, results.json, results.csv, log.csv and the world. The same seed, the same files."""
-    from unveil.data.sinks import write
+    from unveil.data.writers import write
     from unveil.experiment.demo.files import write_results
     from unveil.experiment.demo.page import demo_page
     from unveil.report.page import write_page

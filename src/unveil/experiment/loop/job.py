@@ -10,11 +10,11 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
-from unveil.cores import threads
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.experiment.loop.plan import LoopConfig
 from unveil.files import write_whole
+from unveil.processes import threads
 from unveil.runs.workers import OnProgress
 from unveil.simulation.feedback.held import held
 from unveil.simulation.feedback.learners import RULES, Learner, Network

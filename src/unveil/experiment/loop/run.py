@@ -8,15 +8,14 @@ from typing import Any
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.sinks import write as write_log
+from unveil.data.writers import write as write_log
 from unveil.errors import UnveilError
 from unveil.experiment.loop.job import LoopJob, loop_of, taken_so_far, write_base
 from unveil.experiment.loop.logs import grown_log
 from unveil.experiment.loop.outcome import LoopOutcome
 from unveil.experiment.loop.plan import LoopPlan
 from unveil.experiment.rq4.published import recognised
-from unveil.files import refuse_occupied
-from unveil.locking import alone_in
+from unveil.files import alone_in, refuse_occupied
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine
 from unveil.simulation.world import World

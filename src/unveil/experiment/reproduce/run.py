@@ -11,7 +11,7 @@ from unveil.experiment.reproduce.question import Question
 from unveil.experiment.reproduce.results import Results
 from unveil.experiment.reproduce.study import Study
 from unveil.experiment.reproduce.worlds import Source, WorldJob, adopt, place, refuse_more_than_one
-from unveil.locking import alone_in
+from unveil.files import alone_in
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine, Job
 from unveil.settings import plain

@@ -11,7 +11,7 @@ import numpy as np
 
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
-from unveil.data.sources.convert_first import convert_first
+from unveil.data.readers import convert_first
 from unveil.errors import UnveilError
 from unveil.experiment.reproduce.study import Study
 from unveil.files import atomic_folder

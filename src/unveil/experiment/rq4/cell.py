@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from unveil.cores import threads
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.scorer import Scorer
 from unveil.experiment.outcome import BASE, STANDARD
@@ -16,6 +15,7 @@ from unveil.experiment.rq4.bench import RealBench
 from unveil.experiment.rq4.control import CONTROL, Control
 from unveil.experiment.rq4.study import RealStudy
 from unveil.models.baselines import Popularity, Random
+from unveil.processes import threads
 from unveil.propensity.weights import diagnose, inverse
 from unveil.runs.workers import OnProgress
 from unveil.studies import trial

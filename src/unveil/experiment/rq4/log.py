@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from unveil.data.fetch.places import data_home
+from unveil.data.fetch import data_home
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
-from unveil.data.sources.convert_first import convert_first
+from unveil.data.readers import convert_first
 from unveil.errors import UnveilError
 from unveil.experiment.rq4.published import recognised
 

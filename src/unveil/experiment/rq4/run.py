@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil.data.interactions import Interactions
-from unveil.data.sources.convert_first import convert_first
+from unveil.data.readers import convert_first
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
@@ -17,7 +17,7 @@ from unveil.experiment.rq4.control import CONTROL
 from unveil.experiment.rq4.published import recognised
 from unveil.experiment.rq4.results import RealResults
 from unveil.experiment.rq4.study import RealStudy
-from unveil.locking import alone_in
+from unveil.files import alone_in
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine
 from unveil.settings import plain

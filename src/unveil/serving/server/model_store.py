@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.tokens import tokens_of
+from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError, unknown
 from unveil.evaluation.metrics import NOBODY

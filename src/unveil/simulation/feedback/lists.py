@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
-from unveil.data.tokens import histories
+from unveil.data.slots import histories
 from unveil.data.vocabulary import Index
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.ranking import top_items

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from unveil.cores import threads
 from unveil.models.factorization.gradient import Epochs
 from unveil.models.factorization.recipes.base import Advance, Learnt
 from unveil.models.factorization.task import Task
+from unveil.processes import threads
 
 
 def descend(

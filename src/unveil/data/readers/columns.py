@@ -1,0 +1,181 @@
+"""Which of a file's columns plays which role, by the name given or a usual name; and the options for reading."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from unveil.data.interactions import OPTIONAL
+from unveil.data.readers.table import UNITS
+from unveil.errors import UnveilError
+
+ROLES = ("user", "item", *OPTIONAL)
+
+#: The name under which a role is written; the first choice wherever a file has it, spelt exactly so.
+CANONICAL = {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}
+
+#: Chosen for a role that the file's column of that name does not play.
+NONE = "none"
+
+#: Names by role, best first; names of one line are equally good. Compared without case, `_`, `-` and spaces.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "user": (
+        "userid",
+        "user",
+        "uid reviewerid visitorid customerid memberid profileid",
+        "sid sessionid session",
+    ),
+    "item": (
+        "itemid",
+        "item",
+        "movieid parentasin videoid productid iid trackid songid bookid articleid newsid sku",
+        "asin isbn",
+    ),
+    "time": (
+        "timestamp",
+        "time",
+        "ts timems unixreviewtime unixtime eventtime eventtimestamp createdat",
+        "datetime",
+        "date",
+    ),
+    "rating": ("rating", "overall stars score", "weight"),
+    "clicked": ("clicked", "click isclick", "label"),
+    "exposed": ("exposed", "isexposed"),
+    "propensity": ("propensity", "pscore propensityscore"),
+    "position": ("position", "rank"),
+    "randomised": ("isrand", "randomised randomized israndom"),
+    "step": ("step", "timestep"),
+}
+
+
+def assigned(names: Sequence[str], chosen: Mapping[str, str], where: object) -> dict[str, int]:
+    """The place of each role's column among `names`: as `chosen`, else by alias. What is not clear is an error."""
+    unwanted = {role for role, name in chosen.items() if name == NONE and NONE not in names} - {"user", "item"}
+    places = {role: _chosen(names, role, name, where) for role, name in chosen.items() if role not in unwanted}
+    _refuse_double_use(places, names, where)
+    free = [place for place in range(len(names)) if place not in places.values()]
+    for role in ROLES:
+        if role not in places and role not in unwanted and (found := _by_alias(names, free, role, where)) is not None:
+            places[role] = found
+    for role in ("user", "item"):
+        if role not in places:
+            raise _missing(names, role, where)
+    return {role: places[role] for role in ROLES if role in places}
+
+
+def named(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
+    """Whether these look like a header: both a user and an item column are among them."""
+    spelt = {plain(name) for name in names}
+    return all(
+        chosen[role] in names if role in chosen else any(spelt & set(rank.split()) for rank in ALIASES[role])
+        for role in ("user", "item")
+    )
+
+
+def written(role: str) -> str:
+    """The name under which a role is written to files."""
+    return CANONICAL.get(role, role)
+
+
+def _chosen(names: Sequence[str], role: str, name: str, where: object) -> int:
+    places = [place for place, other in enumerate(names) if other == name]
+    places = places or [place for place, other in enumerate(names) if other.strip() == name.strip()]
+    if not places:
+        close = get_close_matches(name, names, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise UnveilError(
+            "no such column",
+            where=where,
+            found=name,
+            expected=f"one of {_listed(names)}",
+            hint=f"{hint}Name the column with --{role}-col.",
+        )
+    _refuse_namesakes([name] * len(places), where)
+    return places[0]
+
+
+def _refuse_namesakes(names: Sequence[str], where: object) -> None:
+    """Refuse several columns of one name: no option could tell them apart."""
+    if len(names) > 1 and len(set(names)) == 1:
+        raise UnveilError(
+            "several columns have the same name", where=where, found=names[0], hint="Rename all but one of them."
+        )
+
+
+def _refuse_double_use(places: Mapping[str, int], names: Sequence[str], where: object) -> None:
+    for role, place in places.items():
+        for other, its_place in places.items():
+            if role < other and place == its_place:
+                raise UnveilError(
+                    f"one column cannot be both --{role}-col and --{other}-col", where=where, found=names[place]
+                )
+
+
+def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: object) -> int | None:
+    exact = [place for place in free if names[place] == written(role)]
+    if len(exact) == 1:
+        return exact[0]
+    for rank in ALIASES[role]:
+        found = [place for place in free if plain(names[place]) in rank.split()]
+        if len(found) > 1:
+            _refuse_namesakes([names[place] for place in found], where)
+            raise UnveilError(
+                f"several columns could be the {role}: {_listed([names[place] for place in found])}",
+                where=where,
+                hint=f"Say which with --{role}-col.",
+            )
+        if found:
+            return found[0]
+    return None
+
+
+def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
+    close = get_close_matches(written(role), [name for name in names if not known(name)], n=1, cutoff=0.5)
+    hint = f"Perhaps --{role}-col {close[0]!r}? " if close else ""
+    return UnveilError(
+        f"no {role} column among {_listed(names)}",
+        where=where,
+        expected=f"{written(role)!r} or another name that is known",
+        hint=f"{hint}Name it with --{role}-col, or the file's format with --format.",
+    )
+
+
+def known(name: str) -> bool:
+    """Whether this is a usual name of some role's column."""
+    return any(plain(name) in rank.split() for ranks in ALIASES.values() for rank in ranks)
+
+
+def item_column(names: Sequence[str]) -> int | None:
+    """The place of the ids in a table of items: a name that the log's item column may have, or `id`."""
+    first, bare, *others = ALIASES["item"]
+    spelt = [plain(name) for name in names]
+    ranks = (first, *others[:-1], "id", others[-1], bare)
+    return next((place for rank in ranks for place, name in enumerate(spelt) if name in rank.split()), None)
+
+
+def plain(name: str) -> str:
+    """The name as names are compared: without case, blanks, _ and -."""
+    return re.sub(r"[\s_-]", "", name.casefold())
+
+
+def _listed(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"{shown}, … ({len(names)} columns)" if len(names) > most else shown
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Everything a person may say about a file; what is left out is found by content."""
+
+    format: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)  # role → the file's own column
+    time_unit: str | None = None
+    encoding: str = "utf-8"
+    query: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_unit is not None and self.time_unit not in UNITS:
+            raise UnveilError("unknown time unit", found=self.time_unit, expected=f"one of {', '.join(UNITS)}")
+        for role in self.columns:
+            if role not in ROLES:
+                raise UnveilError("no such column role", found=role, expected=f"one of {', '.join(ROLES)}")

@@ -1,0 +1,215 @@
+"""The content of one file: unpacked, its text in UTF-8, with its beginning at hand to detect the format."""
+
+import codecs
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import zstandard
+
+from unveil.errors import UnveilError
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def is_packed(start: bytes) -> bool:
+    """Whether a file that starts so is packed."""
+    return start.startswith((_GZIP, _ZSTD))
+
+
+def unpacked(path: Path) -> bytes:
+    """The whole content; a file that is cut off or damaged is an error, never a shorter log."""
+    packed = path.read_bytes()
+    unpack: Callable[[bytes], bytes] = gzip.decompress if packed.startswith(_GZIP) else _from_zstd
+    try:
+        return unpack(packed)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError, MemoryError) as error:
+        raise UnveilError(
+            "the packed file is cut off or damaged",
+            where=path,
+            found=str(error) or type(error).__name__,
+            hint="Copy or download it again.",
+        ) from None
+
+
+def _from_zstd(packed: bytes) -> bytes:
+    """All frames, one after another; the library does not itself object to a last frame that is cut off."""
+    parts = []
+    while packed:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        parts.append(frame.decompress(packed))
+        if not frame.eof:
+            raise EOFError("the last frame has no end")
+        packed = frame.unused_data
+    return b"".join(parts)
+
+
+def is_utf8(encoding: str) -> bool:
+    """Whether this is a name of UTF-8, or of a part of it."""
+    try:
+        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+    except LookupError:
+        raise UnveilError("unknown encoding", found=encoding, hint="Try utf-8, latin-1 or utf-16.") from None
+
+
+def recoded(path: Path, content: bytes, encoding: str) -> bytes:
+    """The same text in UTF-8."""
+    check(path, content, encoding)
+    return content.decode(encoding).removeprefix("\ufeff").encode()
+
+
+def check(path: Path, content: bytes, encoding: str) -> None:
+    """Raise an error that names the first byte that is not text in this encoding, if there is one."""
+    try:
+        content.decode(encoding).encode()
+    except UnicodeDecodeError as error:
+        raise _wrong(path, content, error.start, encoding) from None
+    except (LookupError, UnicodeError) as error:
+        raise UnveilError(f"cannot decode: {error}", where=path, hint="Try another --encoding.") from None
+
+
+def refuse_wide(path: Path, start: bytes) -> None:
+    """Text in UTF-16 says so with its first two bytes; or, without them, has a zero for most second or first bytes."""
+    wide = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else _unmarked(start)
+    if wide is not None:
+        raise UnveilError("wrong encoding: the text is in UTF-16", where=path, hint=f"Pass --encoding {wide}.")
+
+
+def _unmarked(start: bytes) -> str | None:
+    first, second = start[::2], start[1::2]
+    for name, empty, full in (("utf-16-le", second, first), ("utf-16-be", first, second)):
+        if empty.count(0) > 0.7 * len(empty) and not full.count(0):
+            return name
+    return None
+
+
+def _wrong(path: Path, content: bytes, offset: int, encoding: str) -> UnveilError:
+    line = content.count(b"\n", 0, offset) + 1
+    other = "latin-1" if encoding == "utf-8" else "utf-8"
+    return UnveilError(
+        f"wrong encoding: byte 0x{content[offset]:02x} is not {encoding}",
+        where=f"{path}, row {line}, byte {offset}",
+        hint=f"Pass --encoding {other}, or save the file as UTF-8.",
+    )
+
+
+HEAD = 1 << 16
+
+_FOREIGN = {
+    b"PK\x03\x04": ("a zip archive", "Extract it first."),
+    b"SQLite format 3\0": ("a SQLite database", "Read it as sqlite:///PATH with --query."),
+    b"BZh": ("a bzip2 file", "Unpack it first, or pack it as .gz or .zst."),
+    b"\xfd7zXZ": ("an xz file", "Unpack it first, or pack it as .gz or .zst."),
+    b"%PDF": ("a PDF file", "Name a log."),
+}
+Body = Path | bytes
+
+
+@dataclass(frozen=True)
+class Content:
+    """One file. `raw` is the unpacked content; a plain file stays on the disk."""
+
+    path: Path
+    raw: Body
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, path: Path, encoding: str) -> "Content":
+        """Open a file, packed or not."""
+        return cls(path, unpacked(path) if is_packed(_beginning(path, 16)) else path, encoding)
+
+    @cached_property
+    def start(self) -> bytes:
+        """The first bytes, whatever they are."""
+        return _beginning(self.raw, HEAD)
+
+    @cached_property
+    def body(self) -> Body:
+        """The content as text in UTF-8; what cannot be text is refused."""
+        self._refuse_foreign()
+        if is_utf8(self.encoding):
+            return _all(self.raw).removeprefix(codecs.BOM_UTF8) if self.start.startswith(codecs.BOM_UTF8) else self.raw
+        return recoded(self.path, _all(self.raw), self.encoding)
+
+    @cached_property
+    def text_start(self) -> str:
+        """The beginning of the text."""
+        start = _beginning(self.body, HEAD)
+        try:
+            text = codecs.getincrementaldecoder("utf-8")().decode(start, len(start) < HEAD)
+        except UnicodeDecodeError:
+            self.check_encoding()
+            raise
+        if "\0" in text:
+            raise UnveilError("a binary file, not a log", where=self.path, hint="Name a text or Parquet file.")
+        if "\n" not in text and "\r" in text.rstrip("\r"):
+            hint = f"Write it anew with line feeds: tr '\\r' '\\n' < {self.path.name} > new-{self.path.name}"
+            raise UnveilError("the lines end in CR alone", where=self.path, expected="LF or CR LF", hint=hint)
+        return text
+
+    @cached_property
+    def head(self) -> list[str]:
+        """The first lines that are not blank, without their ends; only a very long line may be cut."""
+        lines = self.text_start.split("\n")
+        whole = lines[:-1] if len(self.text_start.encode()) >= HEAD - 4 and len(lines) > 1 else lines
+        filled = [line for line in (line.removesuffix("\r").replace("\r", " ") for line in whole) if line.strip()]
+        if not filled:
+            raise UnveilError("the file is empty", where=self.path, expected="a log")
+        return filled
+
+    def lines_before_rows(self, *, header: bool) -> int:
+        """How many lines come before the first row: blank ones, the header if there is one, blank ones again."""
+        above = 0
+        for line in self.text_start.split("\n"):
+            if line.strip() and not header:
+                break
+            header = header and not line.strip()
+            above += 1
+        return above
+
+    @contextmanager
+    def lines(self) -> Iterator[Iterator[str]]:
+        """All lines one by one, with their ends; what is no text is replaced."""
+        raw = io.BytesIO(self.body) if isinstance(self.body, bytes) else self.body.open("rb")
+        with io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="\n") as text:
+            yield text
+
+    def line_of(self, row: int) -> int:
+        """The line, counted from 1, that is number `row`, counted from 0, of those that are not blank."""
+        with self.lines() as lines:
+            filled = (number for number, line in enumerate(lines, start=1) if line.strip())
+            return next(islice(filled, row, None), row + 1)
+
+    def for_polars(self) -> Body:
+        """The body, for readers that would take `*` or `[` in a path for a pattern."""
+        is_pattern = isinstance(self.body, Path) and bool(set("*?[") & set(str(self.body)))
+        return _all(self.body) if is_pattern else self.body
+
+    def check_encoding(self) -> None:
+        """Raise an error that names the first byte that is not UTF-8, if there is one."""
+        check(self.path, _all(self.body), "utf-8")
+
+    def _refuse_foreign(self) -> None:
+        for magic, (kind, hint) in _FOREIGN.items():
+            if self.start.startswith(magic):
+                raise UnveilError(f"this is {kind}, not a log", where=self.path, hint=hint)
+        if is_utf8(self.encoding):
+            refuse_wide(self.path, self.start)
+
+
+def _beginning(body: Body, size: int) -> bytes:
+    if isinstance(body, bytes):
+        return body[:size]
+    with body.open("rb") as file:
+        return file.read(size)
+
+
+def _all(body: Body) -> bytes:
+    return body if isinstance(body, bytes) else body.read_bytes()

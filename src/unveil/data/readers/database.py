@@ -1,0 +1,127 @@
+"""A SQL query on a database URL, through SQLAlchemy. The database is only ever read."""
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import polars as pl
+
+from unveil.data.readers.columns import ReadOptions, assigned
+from unveil.data.readers.table import Table, counted_from
+from unveil.errors import UnveilError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+
+
+_SECONDS = 5  # to wait for a server, or for a lock
+_AT_ONCE = 50_000
+_DRIVER = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+
+
+def is_url(source: object) -> bool:
+    """Whether this names a database rather than a file."""
+    return isinstance(source, str) and re.match(r"[A-Za-z][\w+.-]*://", source) is not None
+
+
+def shown(source: str) -> str:
+    """The URL without its password."""
+    masked = re.sub(r"://([^:/?]*):.*@", r"://\1:***@", source, flags=re.DOTALL)
+    return re.sub(r"(?i)(password|passwd|pwd|secret|token)=[^&]*", r"\1=***", masked)
+
+
+def read_query(source: str, options: ReadOptions) -> Table:
+    """The rows that the query gives; columns by the names given, or known."""
+    if not options.query:
+        hint = "Pass --query 'SELECT user_id, item_id, timestamp FROM …'."
+        raise UnveilError("a database needs a query", where=shown(source), hint=hint)
+    try:
+        from sqlalchemy import make_url
+        from sqlalchemy.exc import SQLAlchemyError
+    except ModuleNotFoundError:
+        raise UnveilError("reading a database needs SQLAlchemy", hint="Run: pip install 'unveil[sql]'.") from None
+    try:
+        url = make_url(source)
+        with _engine(url).connect() as connection:
+            return _rows(connection, options, shown(source))
+    except (SQLAlchemyError, ImportError, ValueError, TypeError, OverflowError) as error:
+        raise _explained(error, source) from None
+
+
+def _engine(url: "URL") -> "Engine":
+    from sqlalchemy import NullPool, create_engine
+
+    if url.get_backend_name() == "sqlite":
+        return create_engine("sqlite://", creator=partial(_sqlite, url), poolclass=NullPool)
+    url = url.set(drivername=_DRIVER.get(url.drivername, url.drivername))
+    if url.get_backend_name() == "postgresql":
+        return create_engine(
+            url,
+            poolclass=NullPool,
+            connect_args={"connect_timeout": _SECONDS},
+            execution_options={"postgresql_readonly": True},
+        )
+    return create_engine(url, poolclass=NullPool)
+
+
+def _sqlite(url: "URL") -> sqlite3.Connection:
+    """Read-only, so that a file that is not there is not made."""
+    if not url.database or not Path(url.database).is_file():
+        raise UnveilError("no such database file", where=shown(str(url)), hint="Write sqlite:///PATH of a file.")
+    return sqlite3.connect(f"file:{quote(url.database)}?mode=ro", uri=True, timeout=_SECONDS, check_same_thread=False)
+
+
+def _rows(connection: "Connection", options: ReadOptions, source: str) -> Table:
+    streamed = connection.execution_options(stream_results=True, no_parameters=True)
+    with closing(streamed.exec_driver_sql(options.query or "")) as result:
+        if not result.returns_rows:
+            raise UnveilError("the query gives no rows", where=source, found=options.query, expected="a SELECT")
+        keys = list(result.keys())
+        places = assigned(keys, options.columns, source)
+        cells: dict[str, list[Any]] = {role: [] for role in places}
+        for part in result.partitions(_AT_ONCE):
+            for role, place in places.items():
+                cells[role].extend(row[place] for row in part)
+    frame = pl.DataFrame({role: _column(values) for role, values in cells.items()})
+    return Table(source, frame, {role: keys[place] for role, place in places.items()}, counted_from(1))
+
+
+def _column(values: Sequence[Any]) -> pl.Series:
+    """A column of one type; where a database mixes types, of text."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds <= {bool}:
+        return pl.Series(values, dtype=pl.Boolean)
+    if kinds <= {int} and all(abs(value) < 2**63 for value in values if value is not None):
+        return pl.Series(values, dtype=pl.Int64)
+    if kinds <= {int, float, Decimal}:
+        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+    if kinds <= {datetime, date}:
+        return pl.Series([None if value is None else _moment(value) for value in values], dtype=pl.Datetime("us"))
+    if bytes in kinds or memoryview in kinds:
+        return pl.Series([None if value is None else bytes(value) for value in values], dtype=pl.Binary)
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+def _moment(value: date) -> datetime:
+    """In UTC, and then without a zone."""
+    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+
+
+def _explained(error: Exception, source: str) -> UnveilError:
+    """What the database says, in one line and without the password."""
+    said = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
+    password = re.search(r"://[^:/?]*:(.*)@", source)
+    line = said[0].replace(password[1], "***") if password and password[1] else said[0]
+    return UnveilError(
+        f"cannot read from the database: {line}",
+        where=shown(source),
+        hint="Check the address, the name, the password and the query.",
+    )

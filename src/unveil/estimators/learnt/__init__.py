@@ -1,1 +1,0 @@
-"""What some estimators learn from the training part before a network does."""

@@ -1,0 +1,300 @@
+"""A number for every slot and item that is made some slots at a time: catalogues are long, and M × V numbers many.
+
+Shapes: M slots, R of them, V items.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+from torch.nn import functional as F
+
+from unveil.data.slots import Slots
+
+
+@dataclass(frozen=True, eq=False)
+class ByRows:
+    """x_MV, of which `[rows]` makes the rows that are asked for and keeps none; `[:]` makes it whole, as a tensor."""
+
+    slots: Slots
+    make: Callable[[Slots], Tensor]  # x_RV of some of the slots: each slot is judged by itself
+    device: torch.device | str | None = None  # None: where they are made
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def __getitem__(self, rows: Tensor | slice) -> Tensor:
+        made_RV = self.make(self.slots.at(rows))
+        return made_RV if self.device is None else made_RV.to(self.device)
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same numbers on a device: they are made where the slots are, and moved."""
+        return replace(self, device=device)
+
+
+#: A number for every slot and item, at hand or made when asked for.
+Wide = Tensor | ByRows
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """Two numbers for every slot and item: of the rows that are asked for both, x_2RV."""
+
+    first_MV: Wide
+    second_MV: Wide
+
+    def __getitem__(self, rows: Tensor | slice) -> Tensor:
+        return torch.stack((self.first_MV[rows], self.second_MV[rows]))
+
+
+#: How logits become a loss: (z_RV, target_R1, weight_R1, extra_RV, slope) → (loss, slope_RV). The extra is what a form
+#: needs beside the logits, a number for every item (`explained`: two). The loss is the weighted sum over the rows;
+#: where its slope ∂/∂z is asked for, it comes with it. Both may be written over z.
+Form = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool], tuple[Tensor, Tensor]]
+
+
+def cross_entropy(
+    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, offset_RV: Tensor | None, slope: bool
+) -> tuple[Tensor, Tensor]:
+    """−log softmax(z + offset)[target], of slope softmax − one-hot of the target."""
+    if offset_RV is not None:
+        z_RV += offset_RV
+    above_R1 = z_RV.gather(1, target_R1) - z_RV.amax(1, keepdim=True)
+    p_RV = torch.softmax(z_RV, 1, out=z_RV)
+    # log p[target] by way of the largest p = 1 / Σ exp(z − max z) ≥ 1/V: p[target] itself may underflow.
+    total = -(weight_R1 * (above_R1 + p_RV.amax(1, keepdim=True).log())).sum()
+    return total, p_RV.mul_(weight_R1).scatter_add_(1, target_R1, -weight_R1) if slope else p_RV
+
+
+def pairwise(
+    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, rival_RV: Tensor | None, slope: bool
+) -> tuple[Tensor, Tensor]:
+    """Σ_j a_j · softplus(z_j − z_target) over the rivals j, of slope a_j · σ(z_j − z_target), and less their sum."""
+    assert rival_RV is not None
+    a_RV = (weight_R1 * rival_RV).scatter_(1, target_R1, 0.0)
+    ahead_RV = z_RV - z_RV.gather(1, target_R1)
+    total = (a_RV * F.softplus(ahead_RV)).sum()
+    if not slope:
+        return total, z_RV
+    slope_RV = a_RV.mul_(ahead_RV.sigmoid_())
+    return total, slope_RV.scatter_add_(1, target_R1, -slope_RV.sum(1, keepdim=True))
+
+
+def soft_cross_entropy(
+    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, imputed_RV: Tensor | None, slope: bool
+) -> tuple[Tensor, Tensor]:
+    """−Σ_i a_i log softmax(z)[i] with a_i what is imputed to i and, at the target, its weight; of slope (Σ a) p − a."""
+    assert imputed_RV is not None
+    a_RV = imputed_RV.scatter_add(1, target_R1, weight_R1)
+    log_p_RV = torch.log_softmax(z_RV, 1)
+    total = -(a_RV * log_p_RV).sum()
+    return total, log_p_RV.exp_().mul_(a_RV.sum(1, keepdim=True)).sub_(a_RV) if slope else log_p_RV
+
+
+def explained(
+    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, both_2RV: Tensor | None, slope: bool
+) -> tuple[Tensor, Tensor]:
+    """−Σ_i a_i log softmax(z)[i] − w log softmax(z + offset)[target]: the offset explains the target, and not a."""
+    assert both_2RV is not None
+    imputed_RV, offset_RV = both_2RV
+    imputed, steep_RV = soft_cross_entropy(z_RV, target_R1, torch.zeros_like(weight_R1), imputed_RV, slope)
+    taken, slope_RV = cross_entropy(z_RV, target_R1, weight_R1, offset_RV, slope)
+    return imputed + taken, slope_RV.add_(steep_RV) if slope else slope_RV
+
+
+#: Rows of a chunk, and the number of logits beyond which a chunk has fewer rows.
+ROWS, LOGITS = 256, 2**24
+
+
+def chunk_rows(n_items: int) -> int:
+    """Rows a chunk: 256, fewer above 65,536 items, at least 16."""
+    return max(16, min(ROWS, LOGITS // max(n_items, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some rows of the slots, all items, and room for their logits."""
+
+    rows: slice
+    h_RD: Tensor
+    table_VD: Tensor
+    bias_V: Tensor
+    target_R: Tensor
+    weight_R: Tensor
+    extra_RV: Tensor | None  # two numbers for each item where the form takes two: 2RV
+    room: Tensor  # R · V numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Of the sum over slots."""
+
+    h_MD: Tensor
+    table_VD: Tensor
+    bias_V: Tensor
+
+    @classmethod
+    def of(cls, h_MD: Tensor, table_VD: Tensor, bias_V: Tensor) -> Self:
+        """Zero, or nothing yet where there are rows to begin with."""
+        make = torch.empty_like if len(h_MD) else torch.zeros_like
+        return cls(make(h_MD), make(table_VD), make(bias_V))
+
+    def add(self, chunk: Chunk, slope_RV: Tensor) -> None:
+        """Carry ∂/∂logits of some rows on to h, table and bias; the first rows begin the sums."""
+        torch.mm(slope_RV, chunk.table_VD, out=self.h_MD[chunk.rows])
+        if chunk.rows.start == 0:
+            torch.mm(slope_RV.T, chunk.h_RD, out=self.table_VD)
+            torch.sum(slope_RV, 0, out=self.bias_V)
+        else:
+            self.table_VD.addmm_(slope_RV.T, chunk.h_RD)
+            self.bias_V.add_(slope_RV.sum(0))
+
+
+#: The loss of a chunk; where gradients are asked for, they are added to those given.
+ChunkLoss = Callable[[Chunk, Gradients | None], Tensor]
+
+
+def fused_loss(
+    loss: ChunkLoss,
+    h_MD: Tensor,
+    table_VD: Tensor,
+    bias_V: Tensor,
+    target_M: Tensor,
+    weight_M: Tensor,
+    extra_MV: Wide | Both | None = None,
+) -> Tensor:
+    """Σ_m w_m · loss(h_m · tableᵀ + bias, target_m, extra_m).
+
+    Differentiable once, in h, table and bias; weights and extras are constants.
+    """
+    weight_M = weight_M.detach().to(h_MD.dtype)
+    learns = torch.is_grad_enabled() and any(x.requires_grad for x in (h_MD, table_VD, bias_V))
+    apply: Callable[..., Tensor] = _FusedLoss.apply if learns else _sweep
+    return apply(loss, h_MD, table_VD, bias_V, target_M, weight_M, extra_MV)
+
+
+def by_slope(form: Form) -> ChunkLoss:
+    """The loss of a chunk by a form: all its logits, their slope, and from there on to h, table and bias."""
+    return partial(_by_slope, form)
+
+
+def _by_slope(form: Form, chunk: Chunk, into: Gradients | None) -> Tensor:
+    room_RV = chunk.room.view(len(chunk.h_RD), -1)
+    z_RV = torch.addmm(chunk.bias_V, chunk.h_RD, chunk.table_VD.T, out=room_RV)
+    extra_RV = None if chunk.extra_RV is None else chunk.extra_RV.to(z_RV.dtype)
+    loss, slope_RV = form(z_RV, chunk.target_R[:, None], chunk.weight_R[:, None], extra_RV, into is not None)
+    if into is not None:
+        into.add(chunk, slope_RV)
+    return loss
+
+
+def _sweep(
+    loss: ChunkLoss,
+    h_MD: Tensor,
+    table_VD: Tensor,
+    bias_V: Tensor,
+    target_M: Tensor,
+    weight_M: Tensor,
+    extra_MV: Wide | Both | None,
+    into: Gradients | None = None,
+) -> Tensor:
+    """The sum, chunk by chunk; with `into`, its gradient as well."""
+    total, size, V = h_MD.new_zeros(()), chunk_rows(len(table_VD)), len(table_VD)
+    room = h_MD.new_empty(min(size, len(h_MD)) * V)
+    for start in range(0, len(h_MD), size):
+        rows = slice(start, start + size)
+        h_RD, extra_RV = h_MD[rows], None if extra_MV is None else extra_MV[rows]
+        chunk = Chunk(rows, h_RD, table_VD, bias_V, target_M[rows], weight_M[rows], extra_RV, room[: len(h_RD) * V])
+        total += loss(chunk, into)
+    return total
+
+
+class _FusedLoss(Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        loss: ChunkLoss,
+        h_MD: Tensor,
+        table_VD: Tensor,
+        bias_V: Tensor,
+        target_M: Tensor,
+        weight_M: Tensor,
+        extra_MV: Wide | Both | None,
+    ) -> Tensor:
+        gradients = Gradients.of(h_MD, table_VD, bias_V)
+        total = _sweep(loss, h_MD, table_VD, bias_V, target_M, weight_M, extra_MV, gradients)
+        ctx.save_for_backward(gradients.h_MD, gradients.table_VD, gradients.bias_V)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        h_MD, table_VD, bias_V = ctx.saved_tensors
+        return None, slope * h_MD, slope * table_VD, slope * bias_V, None, None, None
+
+
+#: Items of a tile: large enough for a matrix product at full speed, small enough for the cache of a core.
+TILE = 4096
+#: Within these S and what is made of it are exact to rounding in single precision; beyond, logits are to be shifted.
+LEAST, MOST = 1e-20, 1e20
+
+_shifted = by_slope(cross_entropy)
+
+
+def softmax_loss(chunk: Chunk, into: Gradients | None) -> Tensor:
+    """Σ w (−log softmax(z + offset)[target]) of a chunk."""
+    tiles = list(_tiles(chunk))
+    e_h_RD, sum_R = torch.zeros_like(chunk.h_RD), torch.zeros_like(chunk.weight_R)
+    for items, e_RW in tiles:
+        _exponentials(chunk, items, e_RW)
+        sum_R += e_RW.sum(1)
+        if into is not None:
+            e_h_RD.addmm_(e_RW, chunk.table_VD[items])
+    if not ((sum_R > LEAST) & (sum_R < MOST)).all():
+        return _shifted(chunk, into)
+    if into is not None:
+        _slopes(chunk, into, tiles, e_h_RD, chunk.weight_R / sum_R)
+    return (chunk.weight_R * (sum_R.log() - _target_logit(chunk))).sum()
+
+
+def _tiles(chunk: Chunk) -> Iterator[tuple[slice, Tensor]]:
+    """Items by the tile, and room for their exponentials that lies together; other devices take all items at once."""
+    R, V = len(chunk.h_RD), len(chunk.table_VD)
+    size = TILE if chunk.h_RD.device.type == "cpu" else V
+    for start in range(0, V, size):
+        stop = min(start + size, V)
+        yield slice(start, stop), chunk.room[R * start : R * stop].view(R, stop - start)
+
+
+def _exponentials(chunk: Chunk, items: slice, e_RW: Tensor) -> None:
+    torch.addmm(chunk.bias_V[items], chunk.h_RD, chunk.table_VD[items].T, out=e_RW)
+    if chunk.extra_RV is not None:
+        e_RW += chunk.extra_RV[:, items]
+    e_RW.exp_()
+
+
+def _target_logit(chunk: Chunk) -> Tensor:
+    z_R = (chunk.h_RD * chunk.table_VD[chunk.target_R]).sum(1) + chunk.bias_V[chunk.target_R]
+    if chunk.extra_RV is None:
+        return z_R
+    return z_R + chunk.extra_RV.gather(1, chunk.target_R[:, None])[:, 0]
+
+
+def _slopes(chunk: Chunk, into: Gradients, tiles: list[tuple[slice, Tensor]], e_h_RD: Tensor, scale_R: Tensor) -> None:
+    weight_R1, first = chunk.weight_R[:, None], chunk.rows.start == 0
+    torch.mul(e_h_RD, scale_R[:, None], out=into.h_MD[chunk.rows])
+    into.h_MD[chunk.rows] -= weight_R1 * chunk.table_VD[chunk.target_R]
+    scaled_RD = chunk.h_RD * scale_R[:, None]
+    for items, e_RW in tiles:
+        if first:
+            torch.mm(e_RW.T, scaled_RD, out=into.table_VD[items])
+            torch.mv(e_RW.T, scale_R, out=into.bias_V[items])
+        else:
+            into.table_VD[items].addmm_(e_RW.T, scaled_RD)
+            into.bias_V[items].addmv_(e_RW.T, scale_R)
+    into.table_VD.index_add_(0, chunk.target_R, weight_R1 * chunk.h_RD, alpha=-1)
+    into.bias_V.index_add_(0, chunk.target_R, chunk.weight_R, alpha=-1)

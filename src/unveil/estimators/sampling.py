@@ -1,0 +1,135 @@
+"""Some items in the place of all: drawn once for a batch, each with a known chance, and a softmax over them.
+
+Shapes: M slots, D width, V items, K items drawn.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import Slots
+from unveil.errors import refuse_unless
+from unveil.propensity.base import OF_EVENTS, PropensityModel
+
+#: Keeps what is drawn here apart from all else that is drawn by the lot of a batch.
+_STREAM = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """K items that stand for all. `offset_MK` is what training adds to their logits, −log π_j included; one row if
+    it is alike at all slots. `own_M` is what it adds to the targets', which are always there: no π for them.
+    """
+
+    item_K: Tensor
+    offset_MK: Tensor
+    own_M: Tensor
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same sample on a device."""
+        return type(self)(self.item_K.to(device), self.offset_MK.to(device), self.own_M.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """Draws about K of the V items without replacement; item j is among them with probability π_j > 0.
+
+    1/π_j then makes up for those that are not, without bias (D. Horvitz and D. Thompson, 1952): the mean of
+    Σ_{j drawn} x_j / π_j is Σ_j x_j. With K = V nothing is left to chance.
+    """
+
+    chance_V: NDArray[np.float64]
+
+    @classmethod
+    def by_count(cls, count_V: NDArray[Any], negatives: int, power: float) -> Self:
+        """π_j ∝ (count_j + 1)^power where that is below 1; certain where it is not."""
+        share_V, certain_V = (count_V + 1.0) ** power, np.zeros(len(count_V), bool)
+        while True:
+            left = max(min(negatives, len(count_V)) - int(certain_V.sum()), 0)
+            chance_V = np.where(certain_V, 1.0, share_V * (left / max(share_V[~certain_V].sum(), 1e-300)))
+            if not (over_V := (chance_V >= 1) & ~certain_V).any():
+                return cls(chance_V)
+            certain_V |= over_V
+
+    def draw(self, lot: tuple[int, ...]) -> NDArray[np.int64]:
+        """The items of a lot: a comb of step 1 and random place laid over the chances, the items in random order."""
+        rng = np.random.default_rng([*lot, _STREAM])
+        order_V = rng.permutation(len(self.chance_V))
+        tooth_V = np.floor(np.cumsum(self.chance_V[order_V]) + rng.random())
+        hit_V = (np.diff(tooth_V, prepend=0.0) > 0) | (self.chance_V[order_V] >= 1)
+        return np.sort(order_V[hit_V])
+
+
+def sampled_loss(
+    h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, target_M: Tensor, weight_M: Tensor, sample: Sample
+) -> Tensor:
+    """−Σ_m w_m log (e^z_t / Ẑ_m) with Ẑ_m = e^z_t + Σ_{j drawn, j ≠ t} e^(z_j − log π_j), and z = f + offset.
+
+    E[Ẑ] = Z: the target is there for sure and the others stand for each other. So the loss and its slope tend to those
+    of the softmax over all items as more are drawn, and are theirs when all are.
+    """
+    K = sample.item_K
+    z_MK = torch.addmm(bias_V.index_select(0, K), h_MD, F.embedding(K, table_VD).T) + sample.offset_MK.to(h_MD.dtype)
+    z_MK = z_MK.masked_fill(target_M[:, None] == K, -torch.inf)
+    own_M = (h_MD * F.embedding(target_M, table_VD)).sum(1) + bias_V.index_select(0, target_M)
+    z_MK1 = torch.cat([(own_M + sample.own_M.to(h_MD.dtype))[:, None], z_MK], 1)
+    first_M = torch.zeros_like(target_M)
+    return (weight_M.detach().to(h_MD.dtype) * F.cross_entropy(z_MK1, first_M, reduction="none")).sum()
+
+
+#: Pairs of slot and item whose θ is asked for at once; and how many items there may be for each one that is drawn
+#: before it takes longer to ask for all than for pairs.
+_PAIRS, _FEW = 1 << 18, 8
+
+
+@dataclass(frozen=True, eq=False)
+class OverSample:
+    """`negatives` items a batch, all slots sharing them, item j with a chance ∝ (training events of j + 1)^power.
+
+    Which ones depends on the lot of the batch, (seed, epoch, nth), and on nothing else: a run that is resumed, or
+    divided over processes, sees the same.
+    """
+
+    negatives: int = 256
+    power: float = 0.75
+
+    name: ClassVar[str]
+    sampler: Sampler = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        refuse_unless(self.negatives >= 1, f"{self.name}.negatives", self.negatives, "at least 1")
+        refuse_unless(0 <= self.power <= 1, f"{self.name}.power", self.power, "between 0 and 1")
+
+    def fit(self, train: Sequences) -> Self:
+        """Count."""
+        object.__setattr__(self, "sampler", Sampler.by_count(train.count_V, self.negatives, self.power))
+        return self
+
+    def drawn(self, slots: Slots) -> tuple[Tensor, Tensor]:
+        """item_K of the slots' batch, and log π_K."""
+        item_K = self.sampler.draw(slots.lot)
+        log_chance_K = np.log(self.sampler.chance_V[item_K]).astype(np.float32)
+        return torch.from_numpy(item_K).to(slots.item_M.device), torch.from_numpy(log_chance_K).to(slots.item_M.device)
+
+
+def theta_of_some(propensity: PropensityModel, slots: Slots, item_K: Tensor, n_items: int) -> Tensor:
+    """θ_MK of some items at the slots; pair by pair where all items would be far more than these."""
+    if n_items <= _FEW * len(item_K) or propensity.source in OF_EVENTS:  # they know of the taken item alone
+        return propensity.of_all(slots)[:, item_K]
+    rows = max(1, _PAIRS // len(item_K))
+    parts = [_pairs(slots.part(at, at + rows), item_K) for at in range(0, max(len(slots), 1), rows)]
+    return torch.cat([propensity(pairs_P).reshape(-1, len(item_K)) for pairs_P in parts])
+
+
+def _pairs(slots: Slots, item_K: Tensor) -> Slots:
+    """Each slot with each of the items."""
+    M, K = len(slots), len(item_K)
+    user_P, step_P = (index_M.repeat_interleave(K) for index_M in (slots.user_M, slots.step_M))
+    event_P = None if slots.event_M is None else slots.event_M.repeat_interleave(K)
+    return replace(slots, user_M=user_P, item_M=item_K.repeat(M), step_M=step_P, event_M=event_P)

@@ -1,1 +1,0 @@
-"""Tuning: a space of settings, trials with replicates that any number of processes share, and what came of them."""

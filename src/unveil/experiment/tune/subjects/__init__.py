@@ -1,1 +1,0 @@
-"""What can be tuned: a training, or one of the factorisations behind a world."""

@@ -1,0 +1,52 @@
+"""Processes: how many threads a stretch of work may use, and the signals that stop a command."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from types import FrameType
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Run with that many threads, and give torch its own number back afterwards.
+
+    One is best where a piece of work takes a fraction of a millisecond: threads that wait for one another, on cores
+    that others use too, made such work a hundred times slower.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def deaf() -> Iterator[None]:
+    """What is started inside never hears a Ctrl-C, not even while it begins: the one who starts it decides."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # the first process would start it, and that ends the silence
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Inside, SIGTERM raises KeyboardInterrupt, as SIGINT does."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+"""Tuning: which settings do best on the validation cases."""
