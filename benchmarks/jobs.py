@@ -25,7 +25,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.evaluation.evaluator import Evaluator
-from unveil.evaluation.scorer import Scorer
+from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import Popularity
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.serving.export import on_onnx

@@ -55,7 +55,7 @@ WEIGH = """
 import json, sys
 from pathlib import Path
 from unveil import Interactions, Sequences, temporal_split
-from unveil.evaluation.candidates import Candidates
+from unveil.evaluation.protocols import Candidates
 from unveil.serving.folder import write
 from unveil.serving.recommender import Recommender
 from unveil.training.fit import prepare

@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 from unveil import Interactions, Recommender, World, describe
 from unveil.audit import audit
 from unveil.data.writers import write
-from unveil.evaluation.compare import compare
+from unveil.evaluation.result import compare
 from unveil.runs.config import Experiment
 from unveil.runs.dial import measured
 from unveil.runs.train import run

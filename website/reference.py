@@ -55,10 +55,10 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.simulation.choice.base.ChoiceModel",
     ),
     "Judging": (
-        "unveil.evaluation.scorer.Scorer",
+        "unveil.evaluation.ranking.Scorer",
         "unveil.evaluation.evaluator.Evaluator",
         "unveil.evaluation.result.Evaluation",
-        "unveil.evaluation.compare.compare",
+        "unveil.evaluation.result.compare",
     ),
     "What goes wrong": ("unveil.errors.UnveilError", "unveil.errors.UnveilWarning"),
 }

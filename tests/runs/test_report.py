@@ -12,7 +12,7 @@ from tests.pages import faults
 from tests.run_folders import ITEMS, USERS, experiment_on, write_log
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation
-from unveil.evaluation.stats import paired
+from unveil.evaluation.statistics import paired
 from unveil.runs.finished import read_runs
 from unveil.runs.report import Asked, Report, report, shared_C
 from unveil.runs.report_page import at_novelty, write_report, write_run_page

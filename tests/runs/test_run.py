@@ -13,8 +13,7 @@ from safetensors.torch import load_file
 from tests.run_folders import Finished, content, experiment_on, write_log
 from unveil.data.writers import write
 from unveil.errors import UnveilError
-from unveil.evaluation.compare import compare
-from unveil.evaluation.result import Evaluation
+from unveil.evaluation.result import Evaluation, compare
 from unveil.runs import folder as run_folder
 from unveil.runs.train import evaluate, run
 from unveil.serving.recommender import Recommender

@@ -11,7 +11,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import UnveilError
-from unveil.evaluation.validation import ValidationEvaluator
+from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.models.baselines import Constant, Random
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.data.vocabulary import Index
-from unveil.evaluation.candidates import Candidates, usual_negatives
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NDCG, Recall
-from unveil.evaluation.stats import bootstrap
+from unveil.evaluation.protocols import Candidates, usual_negatives
+from unveil.evaluation.statistics import bootstrap
 from unveil.models.baselines import Popularity
 
 K = 10

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unveil.data.indexing import counted
 from unveil.data.sequences import Offsets, Sequences, offsets
-from unveil.evaluation.stats import holm
+from unveil.evaluation.statistics import holm
 
 Floats = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ def compare(
 ) -> None:
     """Compare runs on the same cases: means, and which differences are more than chance."""
     from unveil.cli.results import print_comparison
-    from unveil.evaluation.compare import compare as compared
     from unveil.evaluation.result import Evaluation
+    from unveil.evaluation.result import compare as compared
     from unveil.files import write_whole
     from unveil.runs.finished import short_names
     from unveil.runs.report import Judgements

@@ -11,8 +11,7 @@ from unveil.wording import quantity
 if TYPE_CHECKING:
     import polars as pl
 
-    from unveil.evaluation.compare import Comparison
-    from unveil.evaluation.result import Evaluation
+    from unveil.evaluation.result import Comparison, Evaluation
     from unveil.runs.train import Run
 
 #: The order in which metrics are read; others follow as they come.

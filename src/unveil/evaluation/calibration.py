@@ -15,8 +15,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import histories
 from unveil.data.splits import EvalCases
 from unveil.evaluation.evaluator import CELLS
-from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
-from unveil.evaluation.seen import seen_cells
+from unveil.evaluation.protocols import seen_cells
+from unveil.evaluation.ranking import Scorer, at_rest, checked_scores
 
 Floats = NDArray[np.float64]
 

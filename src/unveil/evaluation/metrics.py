@@ -64,6 +64,11 @@ def metric(name: str) -> Metric:
     return METRICS[name]()
 
 
+def higher_is_better(name: str) -> bool:
+    """The direction of a metric; one that is not in the registry is taken to be better when higher."""
+    return metric(name).higher_is_better if name in set(METRICS) else True
+
+
 def rank_metrics() -> list[RankMetric]:
     """Every metric of the rank of the target, by name."""
     return [found for name in METRICS if isinstance(found := metric(name), RankMetric)]

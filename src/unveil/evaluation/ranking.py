@@ -1,4 +1,4 @@
-"""From scores to ranks and lists. One rule for ties, everywhere.
+"""Scorers, and from their scores to ranks and lists. One rule for ties, everywhere.
 
 **Ties go against the target**: its rank is 1 plus the number of candidates that score at least as high. A scorer that
 gives all items the same score puts every target last, so it scores 0 and not, by luck of the order, something.
@@ -7,11 +7,55 @@ In a recommended list, where there is no target, equal scores stand in the order
 Shapes: B cases, N candidates, V items, K places. `barred` names cells of scores_BV as (row, item) pairs.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
+
+
+class Scorer(Protocol):
+    """Histories in, a score for every item out; the higher the score, the nearer to the top.
+
+    `token_BL` is right-aligned, its last column is MASK: the step that is asked about.
+    """
+
+    def scores(self, token_BL: Tensor) -> Tensor:
+        """scores_BV of all items at the next step."""
+        ...
+
+
+@contextmanager
+def at_rest(scorer: Scorer) -> Iterator[None]:
+    """No gradients and, in a network, no dropout while scores are asked for; the mode is restored afterwards."""
+    training = isinstance(scorer, nn.Module) and scorer.training
+    if isinstance(scorer, nn.Module):
+        scorer.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        if isinstance(scorer, nn.Module):
+            scorer.train(training)
+
+
+def checked_scores(scorer: Scorer, token_BL: Tensor, n_items: int) -> Tensor:
+    """The scores of a batch, refused where they cannot be ranked."""
+    scores_BV = scorer.scores(token_BL)
+    name = type(scorer).__name__
+    if scores_BV.shape != (len(token_BL), n_items):
+        expected = f"{(len(token_BL), n_items)}: a score for each history and item"
+        raise UnveilError("scores of the wrong shape", where=name, found=tuple(scores_BV.shape), expected=expected)
+    if bool(torch.isnan(scores_BV.amax())):
+        hint = "The model has most likely diverged: lower the learning rate, or clip the weights of the estimator."
+        raise UnveilError("some scores are not numbers and cannot be ranked", where=name, found="NaN", hint=hint)
+    return scores_BV
+
 
 Cells = tuple[Tensor, Tensor]
 

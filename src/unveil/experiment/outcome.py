@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unveil.evaluation.result import column, per_user
-from unveil.evaluation.stats import Paired, holm, paired
+from unveil.evaluation.statistics import Paired, holm, paired
 from unveil.studies.results import BASE as BASE
 from unveil.studies.results import BOUND as BOUND
 from unveil.studies.results import STANDARD as STANDARD

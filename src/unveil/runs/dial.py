@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from unveil.evaluation.candidates import Candidates
 from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.protocols import Candidates
 from unveil.evaluation.result import Evaluation
 from unveil.models.baselines import LessPopular
 from unveil.report.page import (

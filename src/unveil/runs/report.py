@@ -14,11 +14,10 @@ from unveil.data.titles import named_items
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.evaluation.calibration import Calibration, calibration
-from unveil.evaluation.compare import Comparison, compare
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.result import Evaluation, per_user
-from unveil.evaluation.seen import seen_cells
-from unveil.evaluation.stats import bootstrap
+from unveil.evaluation.protocols import seen_cells
+from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
+from unveil.evaluation.statistics import bootstrap
 from unveil.runs import dial
 from unveil.runs.finished import Judged, differing, read_runs
 from unveil.runs.folder import read_split

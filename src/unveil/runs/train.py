@@ -11,10 +11,9 @@ from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
-from unveil.evaluation.candidates import USUAL, Candidates, usual_negatives
-from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
-from unveil.evaluation.validation import ValidationEvaluator
 from unveil.files import alone_in, explained, refuse_busy, versions, write_json, write_whole
 from unveil.runs.announce import Tell, tell_data, tell_training
 from unveil.runs.card import audited, model_card

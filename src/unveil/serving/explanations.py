@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.slots import tokens_of
-from unveil.evaluation.scorer import Scorer, at_rest
+from unveil.evaluation.ranking import Scorer, at_rest
 from unveil.serving.exposure import Exposed, exposed
 from unveil.serving.recommender import Recommender
 

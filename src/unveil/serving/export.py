@@ -15,7 +15,7 @@ import torch
 
 from unveil.data.slots import histories
 from unveil.errors import UnveilError
-from unveil.evaluation.scorer import at_rest
+from unveil.evaluation.ranking import at_rest
 from unveil.files import atomic_file, refuse_existing, write_whole
 from unveil.models.base import Backbone
 from unveil.models.causal import Causal, begun

@@ -13,7 +13,7 @@ from unveil import __version__
 from unveil.data.sequences import Sequences
 from unveil.data.slots import histories, mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
-from unveil.evaluation.scorer import Scorer, at_rest
+from unveil.evaluation.ranking import Scorer, at_rest
 from unveil.models.base import Backbone
 from unveil.serving.onnx_graphs import IR_VERSION, OPSET, Graph, Value, bert4rec, gru4rec, onnx, onnxruntime, sasrec
 from unveil.settings import plain

@@ -22,9 +22,8 @@ from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.ranking import top_items
-from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
-from unveil.evaluation.seen import Cells, no_cells, seen_cells
+from unveil.evaluation.protocols import Cells, no_cells, seen_cells
+from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.models.baselines import log_share
 from unveil.serving.exposure import ExposureTable
 from unveil.wording import quantity

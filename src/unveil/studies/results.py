@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.evaluation.stats import Paired, holm, paired, ratio_interval
+from unveil.evaluation.statistics import Paired, holm, paired, ratio_interval
 
 Floats = NDArray[np.float64]
 Units = Literal["worlds", "replicates", "users"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Cell, Column, Figure, Table
 from unveil.report.plots import Line, Scale, lines

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal
-from unveil.evaluation.stats import paired
+from unveil.evaluation.statistics import paired
 from unveil.simulation.choice import CHOICES, choice_model
 from unveil.simulation.generate import draw
 from unveil.simulation.world import World

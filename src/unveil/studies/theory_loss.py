@@ -13,7 +13,7 @@ from torch import Tensor
 from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal, cloze_risk, estimator
 from unveil.estimators.build import build
-from unveil.evaluation.stats import paired
+from unveil.evaluation.statistics import paired
 from unveil.models.base import Output
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.runs.workers import OnProgress

@@ -18,19 +18,17 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import blocks, estimator, events, weights_of
 from unveil.estimators.inverse import CLIP, share_of
-from unveil.evaluation.candidates import FULL
-from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.ground_truth import favourites_of, judges, true_cases
 from unveil.evaluation.metrics import rank_metrics
+from unveil.evaluation.protocols import FULL
+from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, parts
-from unveil.evaluation.scorer import Scorer
-from unveil.evaluation.truth import judges
-from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.baselines import Popularity, Random
 from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs.workers import OnProgress
-from unveil.simulation.truth import favourites_of, true_cases
 from unveil.simulation.world import World
 from unveil.studies.arms import Variant
 from unveil.studies.results import BASELINES, STANDARD, TRUE

@@ -13,8 +13,8 @@ from unveil.estimators.build import build as build_estimator
 from unveil.estimators.build import parts as parts_of_estimator
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Truth
-from unveil.evaluation.candidates import FULL
-from unveil.evaluation.validation import ValidationEvaluator
+from unveil.evaluation.evaluator import ValidationEvaluator
+from unveil.evaluation.protocols import FULL
 from unveil.models.base import Backbone, TaskName, backbone
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build as build_propensity

@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp
 
 from tests.experiment.reproduce.small import made_up, tiny_study, tiny_world
 from tests.pages import faults
-from unveil.evaluation.stats import ratio_interval
+from unveil.evaluation.statistics import ratio_interval
 from unveil.experiment.beyond.page import sections
 from unveil.experiment.beyond.question import Beyond
 from unveil.experiment.beyond.shares import everywhere, levels, published, shares

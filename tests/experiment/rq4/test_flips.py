@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unveil.evaluation.stats import paired
+from unveil.evaluation.statistics import paired
 from unveil.experiment.outcome import STANDARD
 from unveil.experiment.reproduce.results import Figure
 from unveil.experiment.reproduce.words import against_base

@@ -19,12 +19,12 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.estimators.ever import EverRated
-from unveil.evaluation.validation import ValidationEvaluator
+from unveil.evaluation.evaluator import ValidationEvaluator
+from unveil.evaluation.ground_truth import favourites_of
 from unveil.propensity.positions import Position
 from unveil.runs.config import Experiment
 from unveil.runs.tune.objective import Objective, training_rows
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
 from unveil.training.fit import prepare
 from unveil.training.progress import Silent

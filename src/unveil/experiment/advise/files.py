@@ -9,7 +9,7 @@ from typing import Any
 
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.experiment.advise.gains import mean_over_strata
 from unveil.experiment.advise.judged import BESIDE, HEADLINE, Advice
 from unveil.experiment.advise.page import page, sheets

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.evaluation.stats import Paired, holm, paired
+from unveil.evaluation.statistics import Paired, holm, paired
 from unveil.experiment.outcome import BASE
 
 Floats = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.experiment.assumptions.axes import Axis, Level
 from unveil.experiment.assumptions.run import Survey
 from unveil.experiment.outcome import BASE, BOUND, Estimate

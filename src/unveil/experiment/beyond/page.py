@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unveil.evaluation.candidates import FULL
+from unveil.evaluation.protocols import FULL
 from unveil.experiment.beyond.shares import Share, published, shares
 from unveil.experiment.beyond.words import (
     AIM,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unveil.evaluation.stats import Paired, holm, ratio_interval
+from unveil.evaluation.statistics import Paired, holm, ratio_interval
 from unveil.experiment.outcome import BASE, BOUND, TRUE, Estimate
 from unveil.experiment.reproduce.published import METRICS as PUBLISHED
 from unveil.experiment.reproduce.published import TABLES

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from unveil.estimators.base import estimator
-from unveil.evaluation.candidates import FULL
+from unveil.evaluation.protocols import FULL
 from unveil.experiment.beyond.shares import METRICS, Share, everywhere, levels, published, shares
 from unveil.experiment.outcome import BASE, BOUND, TRUE
 from unveil.experiment.reproduce.results import Figure, Results

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from unveil.data.describe import Description, describe
 from unveil.data.interactions import Interactions
+from unveil.evaluation.ground_truth import favourites_of
 from unveil.simulation.generate import Progress
-from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
 
 SEVERITIES = (1.0, 2.0, 3.0, 4.0)

@@ -1,6 +1,6 @@
 """What the demo's figures say, in words that are chosen by the figures. Nothing here is true beforehand."""
 
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.experiment.outcome import BASE, BOUND, STANDARD, TRUE, Outcome
 from unveil.report.names import listed, named, share
 

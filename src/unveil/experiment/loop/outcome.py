@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.evaluation.stats import Paired, holm, paired
+from unveil.evaluation.statistics import Paired, holm, paired
 from unveil.experiment.loop.figures import FIGURES
 from unveil.experiment.outcome import Estimate
 from unveil.simulation.feedback.figures import Record

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.experiment.outcome import BOUND, STANDARD, TRUE
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure, Results

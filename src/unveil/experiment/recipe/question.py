@@ -4,7 +4,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.recipe.gains import METRICS, Gain, by_popularity, gains
 from unveil.experiment.reproduce.question import Sheet

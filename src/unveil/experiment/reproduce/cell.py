@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from unveil.evaluation.ground_truth import favourites_of
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce.study import RECORDED, Study
 from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.runs.workers import OnProgress
-from unveil.simulation.truth import favourites_of
 from unveil.simulation.world import World
 from unveil.studies import trial
 from unveil.studies.arms import Variant

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from unveil.evaluation.stats import Paired, holm
+from unveil.evaluation.statistics import Paired, holm
 from unveil.experiment.reproduce.published import METRICS
 from unveil.experiment.reproduce.results import Figure, Results
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from unveil.evaluation.metrics import rank_metrics
 from unveil.evaluation.result import parts
-from unveil.evaluation.stats import Paired, paired, ratio_interval
+from unveil.evaluation.statistics import Paired, paired, ratio_interval
 from unveil.experiment.outcome import BASE, BOUND, Estimate
 from unveil.studies.results import BASELINES
 

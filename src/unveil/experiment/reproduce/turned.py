@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unveil.evaluation.stats import holm
+from unveil.evaluation.statistics import holm
 from unveil.experiment.outcome import STANDARD, TRUE
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure, Results

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unveil.evaluation.stats import Paired, holm
+from unveil.evaluation.statistics import Paired, holm
 from unveil.experiment.outcome import BASE, BOUND, TRUE, Estimate
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure, Results

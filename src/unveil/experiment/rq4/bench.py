@@ -10,9 +10,8 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import UnveilError
-from unveil.evaluation.candidates import most_negatives
-from unveil.evaluation.evaluator import Evaluator
-from unveil.evaluation.validation import ValidationEvaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.protocols import most_negatives
 from unveil.experiment.rq4.log import LogChoice
 from unveil.experiment.rq4.study import RealStudy
 from unveil.studies.trial import VALIDATION_BATCH

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from unveil.evaluation.evaluator import Evaluator
-from unveil.evaluation.scorer import Scorer
+from unveil.evaluation.ranking import Scorer
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.rq4.bench import RealBench
 from unveil.experiment.rq4.control import CONTROL, Control

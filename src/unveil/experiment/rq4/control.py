@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 
-from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
-from unveil.evaluation.scorer import Scorer
-from unveil.evaluation.validation import ValidationEvaluator
 from unveil.models.baselines import LessPopular
 from unveil.studies import trial
 

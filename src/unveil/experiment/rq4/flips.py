@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unveil.evaluation.stats import Paired, holm
+from unveil.evaluation.statistics import Paired, holm
 from unveil.experiment.outcome import BASE, STANDARD
 from unveil.experiment.reproduce.ranking import ALPHA
 from unveil.experiment.reproduce.results import Figure

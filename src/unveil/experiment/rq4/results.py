@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from unveil.evaluation.stats import bootstrap
+from unveil.evaluation.statistics import bootstrap
 from unveil.experiment.outcome import Estimate
 from unveil.experiment.reproduce.results import Figure, Place, Results
 

@@ -15,7 +15,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
-from unveil.evaluation.validation import ValidationEvaluator
+from unveil.evaluation.evaluator import ValidationEvaluator
+from unveil.evaluation.ground_truth import true_cases
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.impressions import training_impressions
 from unveil.registry import Registry
@@ -25,7 +26,6 @@ from unveil.runs.folder import identity
 from unveil.runs.train import origin_of, world_of
 from unveil.runs.tune.claims import Replicate
 from unveil.runs.tune.subject import Told, Words
-from unveil.simulation.truth import true_cases
 from unveil.simulation.world import World
 from unveil.training.checkpoint import Best, Epoch
 from unveil.training.fit import Ready, prepare, reads_log, validation_of

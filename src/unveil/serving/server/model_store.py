@@ -19,8 +19,8 @@ from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError, unknown
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.scorer import at_rest
-from unveil.evaluation.seen import no_cells
+from unveil.evaluation.protocols import no_cells
+from unveil.evaluation.ranking import at_rest
 from unveil.serving.attributes import Attributes
 from unveil.serving.explanations import effects
 from unveil.serving.export import network_of, servable

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
-from unveil.evaluation.scorer import Scorer
+from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import Popularity, Random
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.world import World

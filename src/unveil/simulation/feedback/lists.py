@@ -14,9 +14,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import histories
 from unveil.data.vocabulary import Index
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.ranking import top_items
-from unveil.evaluation.scorer import Scorer, at_rest, checked_scores
-from unveil.evaluation.seen import seen_cells
+from unveil.evaluation.protocols import seen_cells
+from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 
 #: Users, and scores, held at once: 16 MiB of scores.
 ROWS, CELLS = 256, 2**22

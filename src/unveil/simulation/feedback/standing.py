@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.seen import seen_cells
+from unveil.evaluation.protocols import seen_cells
 from unveil.simulation.world import World
 
 #: Relevances held at once: 32 MiB.

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp, ttest_rel
 
-from unveil.evaluation import stats
-from unveil.evaluation.stats import Test, bootstrap, holm, paired, ratio_interval
+from unveil.evaluation import statistics
+from unveil.evaluation.statistics import Test, bootstrap, holm, paired, ratio_interval
 
 TESTS: list[Test] = ["t", "randomisation", "wilcoxon"]
 
@@ -109,7 +109,7 @@ def test_bootstrap_agrees_with_the_normal_interval_of_many_users() -> None:
 
 
 def test_bootstrap_takes_whole_users_in_bounded_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats, "CELLS", 7 * 40)
+    monkeypatch.setattr(statistics, "CELLS", 7 * 40)
     value_U = np.random.default_rng(5).random(40)
     low_M, high_M = bootstrap(np.stack([value_U, 2 * value_U], axis=1), np.random.default_rng(0), resamples=50)
     assert (low_M[1], high_M[1]) == pytest.approx((2 * low_M[0], 2 * high_M[0]))
