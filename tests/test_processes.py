@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from tests.simulation.rated import rated
-from unveil.models.factorization.gradient import Epochs
-from unveil.models.factorization.recipes.paper import Paper
+from unveil.models.tensor_factorization.recipes import Epochs, Paper
 from unveil.processes import threads
 from unveil.simulation.fit import Fit
 from unveil.simulation.fitting.observed import observed

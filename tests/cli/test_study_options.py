@@ -8,7 +8,7 @@ from tests.cli.conftest import Command
 from unveil.cli.beyond import BeyondOptions
 from unveil.cli.reproduce import ALONG
 from unveil.cli.study_options import StudyOptions
-from unveil.models.factorization.recipes import RECIPES
+from unveil.models.tensor_factorization.recipes import RECIPES
 from website.commands import commands
 
 

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.slots import mask_token, pad_token
-from unveil.models.base import BACKBONES, Backbone, backbone
-from unveil.models.causal import begun
+from unveil.models.base import BACKBONES, Backbone, backbone, begun
 
 V, L = 9, 6
 PAD, MASK = pad_token(V), mask_token(V)

@@ -8,8 +8,7 @@ from tests.contracts.test_backbones import MASK, PAD, V, network, rows
 from tests.data.ragged import sequences_of
 from unveil.data.batches import NextItemTask
 from unveil.data.slots import histories
-from unveil.models.base import BACKBONES, backbone
-from unveil.models.causal import begun
+from unveil.models.base import BACKBONES, backbone, begun
 
 CAUSAL = [name for name in BACKBONES if backbone(name).task == "next-item"]
 

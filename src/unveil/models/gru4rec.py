@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unveil.data.slots import n_tokens, pad_token
-from unveil.models.base import NetworkConfig, Where, register
-from unveil.models.causal import Causal
+from unveil.models.base import Causal, NetworkConfig, Where, register
 from unveil.models.dropout import dropout
 
 

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from unveil.data.slots import n_tokens, pad_token
-from unveil.models.base import Where, register
+from unveil.models.base import Causal, Where, register
 from unveil.models.bert4rec import Block, TransformerConfig
-from unveil.models.causal import Causal
 from unveil.models.dropout import dropout
 
 

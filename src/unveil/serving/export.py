@@ -17,8 +17,7 @@ from unveil.data.slots import histories
 from unveil.errors import UnveilError
 from unveil.evaluation.ranking import at_rest
 from unveil.files import atomic_file, refuse_existing, write_whole
-from unveil.models.base import Backbone
-from unveil.models.causal import Causal, begun
+from unveil.models.base import Backbone, Causal, begun
 from unveil.serving.recommender import ROWS, Recommender
 from unveil.serving.streaming import write_frames
 

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.models.factorization.recipes import RECIPES, Recipe
-from unveil.models.factorization.task import Task
-from unveil.models.factorization.tuples import Tuples
+from unveil.models.tensor_factorization.recipes import RECIPES, Recipe
+from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.propensity.factors import Factors
 from unveil.simulation.fitting.judge import BIASES, judged
 from unveil.simulation.fitting.observed import observed

@@ -17,7 +17,7 @@ import numpy as np
 
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.models.factorization.recipes import RECIPES
+from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.factors import Factors
 from unveil.simulation.fit import Fit, Progress, counted, first_steps
 from unveil.simulation.fitting.judge import BIASES, judged

@@ -16,11 +16,8 @@ from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
 from unveil.data.writers import write
 from unveil.errors import UnveilError
-from unveil.models.factorization.negatives import Negatives
-from unveil.models.factorization.recipes import RECIPES
-from unveil.models.factorization.scores import auc, mse
-from unveil.models.factorization.task import Task
-from unveil.models.factorization.tuples import Parts, Tuples
+from unveil.models.tensor_factorization.recipes import RECIPES
+from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, auc, mse
 from unveil.runs.tune.factorisation import KEPT, Factorisation, Part, part_of
 from unveil.runs.tune.search import Where, tune
 from unveil.runs.tune.space import Space

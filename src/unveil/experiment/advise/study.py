@@ -8,7 +8,7 @@ import numpy as np
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
 from unveil.experiment.advise.scenarios import Scenario
-from unveil.models.factorization.recipes import RECIPES
+from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.implicit import refuse_no_share
 from unveil.studies.arms import (

@@ -7,7 +7,7 @@ import numpy as np
 
 from unveil.errors import refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
-from unveil.models.factorization.recipes import RECIPES
+from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
 from unveil.simulation.choice.base import CHOICES
 from unveil.studies.arms import (

@@ -16,8 +16,7 @@ import numpy as np
 from unveil.data.filters import LogSource
 from unveil.errors import UnveilError
 from unveil.files import explained, write_json
-from unveil.models.factorization.task import Task
-from unveil.models.factorization.tuples import Tuples
+from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.runs.announce import Tell
 from unveil.runs.folder import read_json
 from unveil.runs.tune.claims import Replicate

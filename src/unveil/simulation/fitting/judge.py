@@ -4,10 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
-from unveil.models.factorization.gibbs import Gibbs, sample
-from unveil.models.factorization.recipes import Learnt, Recipe
-from unveil.models.factorization.recipes.base import Advance
-from unveil.models.factorization.task import Task
+from unveil.models.tensor_factorization.gibbs import Gibbs, sample
+from unveil.models.tensor_factorization.recipes import Advance, Learnt, Recipe
+from unveil.models.tensor_factorization.task import Task
 from unveil.propensity.factors import Factors
 from unveil.simulation.fitting.report import Score, TaskReport
 

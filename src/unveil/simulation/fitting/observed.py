@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
-from unveil.models.factorization.tuples import Tuples
+from unveil.models.tensor_factorization.task import Tuples
 
 _WITHOUT = (
     "Use a log with ratings, or name their column with --rating-col (`unveil world fit` takes it, `unveil reproduce "

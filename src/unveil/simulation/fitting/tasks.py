@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unveil.models.factorization.negatives import Negatives, Where
-from unveil.models.factorization.task import Task
-from unveil.models.factorization.tuples import Parts, Tuples, split
+from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, Where, split
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.models.factorization.tuples import Tuples
+from unveil.models.tensor_factorization.task import Tuples
 
 Values = NDArray[np.float64]
 

@@ -1,1 +1,0 @@
-"""Tensor factorisation: a number for every (user, item, step) learnt from those that were observed. No backbone."""

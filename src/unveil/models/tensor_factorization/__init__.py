@@ -1,0 +1,1 @@
+"""Tensor factorisation: a number for every (user, item, step), learnt from those that were observed. Not a network."""

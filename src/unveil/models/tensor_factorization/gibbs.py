@@ -1,0 +1,298 @@
+"""Gaussian conditionals: what the tuples of a row say about it, and draws given that. Shapes: R rows of one side,
+N tuples, B tuples of one block, D columns.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky_banded
+from scipy.linalg.lapack import dtbtrs
+
+from unveil.models.tensor_factorization.task import Index, Likelihood, Tuples
+from unveil.propensity.factors import Factors
+
+Values = NDArray[np.float64]
+
+_BLOCK = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Σ_n ω_n x_n x_nᵀ and Σ_n ω_n y_n x_n over the tuples of each row: the log likelihood is −½ fᵀAf + bᵀf."""
+
+    precision_RDD: Values
+    pull_RD: Values
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """The tuples sorted by one side; what they say of its rows is summed without ever holding N × D numbers."""
+
+    order_N: Index
+    offset_R1: Index
+    others: tuple[Index, Index]  # the two other indices, sorted alike
+
+    @classmethod
+    def of(cls, tuples: Tuples, side: int) -> Self:
+        """Sort by side 0, 1 or 2: user, item or step."""
+        order_N = np.argsort(tuples.sides[side], kind="stable")
+        counts_R = np.bincount(tuples.sides[side], minlength=tuples.shape[side])
+        one, two = (tuples.sides[other][order_N] for other in range(3) if other != side)
+        return cls(order_N, np.concatenate([[0], np.cumsum(counts_R)]), (one, two))
+
+    def evidence(self, tables: tuple[Values, Values], value_N: Values, precision_N: Values) -> Evidence:
+        """What observations of ψ with these precisions say about each row, the other two sides' tables given.
+
+        ψ = Σ_k f_k g_k h_k + f_D + g_D + h_D: the last column of a table is its bias, so that the row f is seen
+        through x = (g ∘ h, 1) after g_D + h_D has been taken off.
+        """
+        D, R = tables[0].shape[1], len(self.offset_R1) - 1
+        both_RDE = np.zeros((R, D, D + 1))  # the precision, and beside it the pull
+        for first, last in self._blocks():
+            rows = slice(self.offset_R1[first], self.offset_R1[last])
+            x_BE = self._seen(tables, rows, value_N)
+            weighed_BD = x_BE[:, :-1] * precision_N[self.order_N[rows], None]
+            for row, at in enumerate(self._within(first, last), first):
+                np.matmul(weighed_BD[at].T, x_BE[at], out=both_RDE[row])
+        return Evidence(both_RDE[..., :-1], both_RDE[..., -1])
+
+    def _seen(self, tables: tuple[Values, Values], rows: slice, value_N: Values) -> Values:
+        """(x, y) of a block: through what the row is seen, and what is seen."""
+        one_BD, two_BD = (table[index[rows]] for table, index in zip(tables, self.others, strict=True))
+        x_BE = np.empty((len(one_BD), one_BD.shape[1] + 1))
+        np.multiply(one_BD, two_BD, out=x_BE[:, :-1])
+        x_BE[:, -2] = 1
+        x_BE[:, -1] = value_N[self.order_N[rows]] - one_BD[:, -1] - two_BD[:, -1]
+        return x_BE
+
+    def _within(self, first: int, last: int) -> Iterator[slice]:
+        """Where the tuples of each row lie in a block."""
+        edges = (self.offset_R1[first : last + 1] - self.offset_R1[first]).tolist()
+        yield from map(slice, edges[:-1], edges[1:])
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Runs of whole rows of about so many tuples."""
+        total = int(self.offset_R1[-1])
+        edges = np.searchsorted(self.offset_R1, np.arange(0, total + _BLOCK, _BLOCK)).clip(max=len(self.offset_R1) - 1)
+        edges = np.unique(np.append(edges, [0, len(self.offset_R1) - 1]))
+        yield from zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+
+
+def normal(precision_RDD: Values, pull_RD: Values, rng: np.random.Generator) -> Values:
+    """f_r ~ N(A_r⁻¹ b_r, A_r⁻¹) for every row, by A = L Lᵀ."""
+    root_RDD = np.linalg.cholesky(precision_RDD)
+    half_RD = np.linalg.solve(root_RDD, pull_RD[..., None])[..., 0] + rng.standard_normal(pull_RD.shape)
+    return np.asarray(np.linalg.solve(np.swapaxes(root_RDD, -1, -2), half_RD[..., None])[..., 0], np.float64)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """x_t = ρ x_{t−1} + √(1 − ρ²) ε_t, of variance one; its precision over the steps has three diagonals."""
+
+    steps: int
+    persistence: float
+
+    @property
+    def diagonal_T(self) -> Values:
+        """(1, 1 + ρ², …, 1 + ρ², 1) / (1 − ρ²); 1 where there is a single step."""
+        if self.steps == 1:
+            return np.ones(1)
+        inner_T = np.full(self.steps, 1 + self.persistence**2)
+        inner_T[[0, -1]] = 1
+        return np.asarray(inner_T / (1 - self.persistence**2))
+
+    @property
+    def beside(self) -> float:
+        """−ρ / (1 − ρ²), between neighbours."""
+        return -self.persistence / (1 - self.persistence**2)
+
+    def applied(self, x_TD: Values) -> Values:
+        """The precision times x."""
+        product_TD = self.diagonal_T[:, None] * x_TD
+        product_TD[1:] += self.beside * x_TD[:-1]
+        product_TD[:-1] += self.beside * x_TD[1:]
+        return np.asarray(product_TD)
+
+    def roughness(self, x_TD: Values) -> Values:
+        """xᵀ (precision) x of each column: how unlikely the chain finds it."""
+        return np.asarray((x_TD * self.applied(x_TD)).sum(0))
+
+    def draw(self, evidence: Evidence, scale_D: Values, middle_D: Values, rng: np.random.Generator) -> Values:
+        """All steps at once, from the prior N(middle, (scale × precision)⁻¹) and the evidence.
+
+        The joint precision is a band: blocks of D along the diagonal and, at distance D, the chain between neighbours.
+        So is its root: A = L Lᵀ, L y = b, Lᵀ x = y + ε.
+        """
+        T, D = evidence.pull_RD.shape
+        pull_TD = evidence.pull_RD + self.applied(np.tile(middle_D, (T, 1))) * scale_D
+        root = cholesky_banded(self._band(evidence.precision_RDD, scale_D), lower=True, check_finite=False)
+        half_N, _ = dtbtrs(root, pull_TD.reshape(-1, 1), uplo="L")
+        drawn_N, _ = dtbtrs(root, half_N + rng.standard_normal((T * D, 1)), uplo="L", trans="T")
+        return np.asarray(drawn_N).reshape(T, D)
+
+    def _band(self, precision_TDD: Values, scale_D: Values) -> Values:
+        """The joint precision by diagonals, the main one first, each flat over (step, column)."""
+        T, D, _ = precision_TDD.shape
+        band = np.zeros((D + 1, T, D))
+        for below in range(D):
+            band[below, :, : D - below] = precision_TDD.diagonal(-below, 1, 2)
+        band[0] += self.diagonal_T[:, None] * scale_D
+        band[D, :-1] = self.beside * scale_D
+        return band.reshape(D + 1, T * D)
+
+
+class Prior(Protocol):
+    """Draws a side's rows given the evidence of the tuples, its own parameters first."""
+
+    def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
+        """New rows, given the present ones (for the parameters) and the evidence (for the rows)."""
+
+
+@dataclass(frozen=True)
+class NormalWishart:
+    """Rows are alike: f_r ~ N(μ, Λ⁻¹), Λ ~ Wishart(I, D), μ ~ N(0, (β Λ)⁻¹).
+
+    How far rows spread, and in which directions together, is learnt: nothing has to be tuned. Salakhutdinov and Mnih
+    (2008) give the conditionals.
+    """
+
+    beta: float = 1.0
+
+    def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
+        """μ, Λ | rows, then every row | μ, Λ, tuples."""
+        mean_D, precision_DD = self.parameters(table_RD, rng)
+        return normal(evidence.precision_RDD + precision_DD, evidence.pull_RD + precision_DD @ mean_D, rng)
+
+    def parameters(self, table_RD: Values, rng: np.random.Generator) -> tuple[Values, Values]:
+        """Λ ~ Wishart((I + Σ (f_r − f̄)(f_r − f̄)ᵀ + Rβ/(R+β) f̄f̄ᵀ)⁻¹, D + R), μ ~ N(R f̄/(R+β), ((R+β)Λ)⁻¹)."""
+        R, D = table_RD.shape
+        mean_D = table_RD.mean(0)
+        apart_RD = table_RD - mean_D
+        shrink = R * self.beta / (R + self.beta)
+        scatter_DD = np.eye(D) + apart_RD.T @ apart_RD + shrink * np.outer(mean_D, mean_D)
+        precision_DD = wishart(np.linalg.inv(scatter_DD), D + R, rng)
+        weight_DD = (R + self.beta) * precision_DD
+        return normal(weight_DD[None], (weight_DD @ mean_D * R / (R + self.beta))[None], rng)[0], precision_DD
+
+
+@dataclass(frozen=True)
+class SlowSteps:
+    """Steps differ little from step to step: each column is a stationary chain about 1, the bias about 0.
+
+    W_tk = 1 + sway_k · x_t, with x of variance one and correlation persistence^|t − t'|; 1/sway² ~ Gamma with mean
+    1/sway² and `firmness` as its shape, so that the tuples decide how far a factor comes and goes.
+    """
+
+    persistence: float = 0.95
+    sway: float = 0.3
+    firmness: float = 1.0
+
+    def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
+        """1/sway_k² | steps, then all steps together | sway, tuples."""
+        chain = Chain(len(table_RD), self.persistence)
+        middle_D = np.append(np.ones(table_RD.shape[1] - 1), 0.0)
+        rough_D = chain.roughness(table_RD - middle_D)
+        shape, rate_D = self.firmness + len(table_RD) / 2, self.firmness * self.sway**2 + rough_D / 2
+        return chain.draw(evidence, rng.gamma(shape, 1 / rate_D), middle_D, rng)
+
+
+def wishart(scale_DD: Values, freedom: int, rng: np.random.Generator) -> Values:
+    """A draw with mean freedom × scale, by Bartlett's decomposition."""
+    D = len(scale_DD)
+    lower_DD = np.tril(rng.standard_normal((D, D)), -1)
+    lower_DD[np.diag_indices(D)] = np.sqrt(rng.chisquare(freedom - np.arange(D)))
+    half_DD = np.linalg.cholesky(scale_DD) @ lower_DD
+    drawn_DD: Values = half_DD @ half_DD.T
+    return drawn_DD
+
+
+Tables = tuple[Values, Values, Values]
+
+_PREDICTED = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """One draw of all factors."""
+
+    centre: float
+    tables: Tables
+
+    def logits(self, tuples: Tuples) -> Values:
+        """ψ of these tuples, block by block."""
+        starts = range(0, len(tuples), _PREDICTED)
+        return np.concatenate([np.zeros(0), *(self._block(tuples, at) for at in starts)])
+
+    def _block(self, tuples: Tuples, at: int) -> Values:
+        rows = [table[index[at : at + _PREDICTED]] for table, index in zip(self.tables, tuples.sides, strict=True)]
+        product_B = np.einsum("bk,bk,bk->b", *(row[:, :-1] for row in rows))
+        return np.asarray(self.centre + product_B + sum(row[:, -1] for row in rows))
+
+    def factors(self) -> Factors:
+        """The same logits as plain factors: the centre and each bias are columns whose other sides are one."""
+        P_UD, Q_VD, W_TD = self.tables
+        centre = Factors.constant(len(P_UD), len(Q_VD), len(W_TD), self.centre)
+        product = Factors.of(P_UD[:, :-1], Q_VD[:, :-1], W_TD[:, :-1])
+        return centre.plus(product).biased(P_UD[:, -1], Q_VD[:, -1], W_TD[:, -1])
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """How the sampler runs. With `width` 0 it fits biases alone."""
+
+    width: int = 15
+    sweeps: int = 100
+    burn_in: int = 40  # first sweeps, whose draws still remember the start
+    rows: NormalWishart = field(default_factory=NormalWishart)
+    steps: SlowSteps = field(default_factory=SlowSteps)
+
+    def draws(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Iterator[Draw]:
+        """The draw after each sweep; those of the burn-in too."""
+        grouped = [Grouped.of(train, side) for side in range(3)]
+        priors: list[Prior] = [self.rows, self.rows, self.steps]
+        draw = self._start(train, likelihood, rng)
+        for _ in range(self.sweeps):
+            value_N, precision_N = likelihood.gaussian(train.value_N, draw.logits(train), rng)
+            tables = list(draw.tables)
+            for side, (group, prior) in enumerate(zip(grouped, priors, strict=True)):
+                one, two = (tables[other] for other in range(3) if other != side)
+                evidence = group.evidence((one, two), value_N - draw.centre, precision_N)
+                tables[side] = prior.draw(tables[side], evidence, rng)
+            draw = Draw(draw.centre, (tables[0], tables[1], tables[2]))
+            yield draw
+
+    def _start(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Draw:
+        """Small factors for users and items, steps that do nothing yet, no biases."""
+        users, items, steps = (np.zeros((size, self.width + 1)) for size in train.shape)
+        users[:, :-1] = 0.3 * rng.standard_normal((len(users), self.width))
+        items[:, :-1] = 0.3 * rng.standard_normal((len(items), self.width))
+        steps[:, :-1] = 1
+        return Draw(likelihood.centre(train.value_N), (users, items, steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """The last draw, and the posterior mean of what was asked for."""
+
+    draw: Draw
+    mean: tuple[Values, ...]
+
+
+def sample(
+    gibbs: Gibbs,
+    train: Tuples,
+    likelihood: Likelihood,
+    asked: Sequence[Tuples],
+    rng: np.random.Generator,
+    advance: Callable[[int], None] = lambda tuples: None,
+) -> Sampled:
+    """Run the sampler; average the predictions of the `asked` tuples over the draws after the burn-in."""
+    total: list[Values] = [np.zeros(len(part)) for part in asked]
+    for sweep, draw in enumerate(gibbs.draws(train, likelihood, rng)):
+        if sweep >= gibbs.burn_in:
+            total = [sum_N + likelihood.predicted(draw.logits(part)) for sum_N, part in zip(total, asked, strict=True)]
+        advance(len(train))
+    return Sampled(draw, tuple(sum_N / (gibbs.sweeps - gibbs.burn_in) for sum_N in total))

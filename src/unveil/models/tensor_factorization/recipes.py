@@ -1,0 +1,326 @@
+"""Tensor factorisation by gradient descent: ψ_sit = Σ_k P_sk Q_ik W_tk, minibatches and Adam, as in the paper.
+
+Every factor is learnt: the gradient of one side is the slope of the loss times the other two. Shapes: R rows of a side,
+K columns, N tuples, B tuples of a batch.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.errors import UnveilError
+from unveil.models.tensor_factorization.gibbs import Gibbs, SlowSteps, sample
+from unveil.models.tensor_factorization.task import Task, Tuples, Where
+from unveil.processes import threads
+from unveil.propensity.factors import Factors
+from unveil.registry import Registry
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The table of users, items or steps: where it is, where it is drawn to, and which of its columns are learnt."""
+
+    table_RK: Tensor
+    rest_K: Tensor
+    learnt_K: Tensor
+
+    @classmethod
+    def of(
+        cls, table_RK: Values, rest_K: NDArray[Any] | None = None, learnt_K: NDArray[np.bool_] | None = None
+    ) -> "Side":
+        """A table that starts here; drawn to 0, and all of it learnt, unless told otherwise."""
+        width = table_RK.shape[1]
+        rest_K = np.zeros(width) if rest_K is None else rest_K
+        learnt_K = np.ones(width, bool) if learnt_K is None else learnt_K
+        table, rest, learnt = (torch.tensor(array, dtype=torch.float32) for array in (table_RK, rest_K, learnt_K))
+        return cls(table, rest, learnt)
+
+
+Sides = tuple[Side, Side, Side]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How factors are learnt by gradient descent.
+
+    The loss is the mean over tuples of (ψ − y)², or of the cross-entropy of σ(ψ) if `logistic`, plus
+    (penalty / 2N) · ‖table − rest‖² over all three tables.
+    """
+
+    logistic: bool
+    batch: int = 256
+    lr: float = 1e-3
+    penalty: float = 0.0
+
+    def epochs(self, sides: Sides, size: int) -> "Epochs":
+        """Start; `size` is the number of tuples in an epoch."""
+        return Epochs(self, sides, self.penalty / size)
+
+    def slope(self, logit_B: Tensor, value_B: Tensor) -> Tensor:
+        """The derivative of a tuple's loss by its ψ."""
+        return torch.sigmoid(logit_B) - value_B if self.logistic else 2 * (logit_B - value_B)
+
+
+class Epochs:
+    """The state of a descent: the tables, and what Adam remembers of their gradients."""
+
+    def __init__(self, descent: Descent, sides: Sides, decay: float) -> None:
+        self.descent, self.sides, self.decay = descent, sides, decay
+        for side in sides:
+            side.table_RK.grad = torch.zeros_like(side.table_RK)
+        self.adam = torch.optim.Adam([side.table_RK for side in sides], lr=descent.lr, fused=True)
+
+    def epoch(self, tuples: Tuples, rng: np.random.Generator) -> None:
+        """One pass over the tuples in random order."""
+        for index, value_B in _batches(tuples, self.descent.batch, rng):
+            self.gradient(index, value_B)
+            self.adam.step()
+
+    def gradient(self, index: list[Tensor], value_B: Tensor) -> None:
+        """∂L/∂P_s = Σ slope_n · Q_i ∘ W_t over the batch's tuples of s, divided by B; and so for Q and W."""
+        rows = [side.table_RK[index_B] for side, index_B in zip(self.sides, index, strict=True)]
+        product_BK = rows[0] * rows[1]
+        slope_B1 = self.descent.slope((product_BK * rows[2]).sum(1), value_B)[:, None] / len(value_B)
+        others = [rows[1] * rows[2], rows[0] * rows[2], product_BK]
+        for side, index_B, other_BK in zip(self.sides, index, others, strict=True):
+            grad_RK = side.table_RK.grad
+            assert grad_RK is not None
+            grad_RK.zero_()
+            if self.decay:
+                torch.sub(side.table_RK, side.rest_K, out=grad_RK).mul_(self.decay)
+            grad_RK.index_add_(0, index_B, other_BK.mul_(slope_B1)).mul_(side.learnt_K)
+
+    def factors(self) -> Factors:
+        """The tables as they are now."""
+        return Factors.of(*(side.table_RK.numpy().copy() for side in self.sides))
+
+
+def _batches(tuples: Tuples, size: int, rng: np.random.Generator) -> Iterator[tuple[list[Tensor], Tensor]]:
+    order = rng.permutation(len(tuples))
+    index = [torch.from_numpy(side_N[order]) for side_N in tuples.sides]
+    value_N = torch.from_numpy(tuples.value_N[order].astype(np.float32))
+    for at in range(0, len(order), size):
+        yield [side_N[at : at + size] for side_N in index], value_N[at : at + size]
+
+
+#: Told how many tuples were gone through since last time.
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """Factors, and the best prediction the recipe has of the validation and test tuples.
+
+    The two are the same where a recipe learns one set of factors; a sampler predicts by the mean of many.
+    """
+
+    factors: Factors
+    valid_N: NDArray[np.float64]
+    test_N: NDArray[np.float64]
+
+    @classmethod
+    def by(cls, factors: Factors, task: Task) -> Self:
+        """Predict by the factors themselves."""
+        valid_N, test_N = (factors.logits_of(*part.sides).astype(np.float64) for part in task.parts[1:])
+        return cls(factors, task.likelihood.predicted(valid_N), task.likelihood.predicted(test_N))
+
+
+class Recipe(Protocol):
+    """Learns the factors of a task."""
+
+    name: ClassVar[str]
+    where: ClassVar[Where]  # it takes its negatives from
+
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+        """Learn from the training part; choose, if anything, by the validation part."""
+
+    def work(self, task: Task) -> int:
+        """Tuples that will be gone through."""
+
+
+RECIPES: Registry[Recipe] = Registry(
+    "recipe", package="unveil.models.tensor_factorization.recipes", group="unveil.factorisations"
+)
+register = RECIPES.register
+
+
+def within(recipe: Recipe, option: str, least: float, most: float = inf) -> None:
+    """Refuse an option that is out of its range."""
+    value = getattr(recipe, option)
+    if not least <= value <= most:
+        raise UnveilError(
+            "an option of the recipe is out of range",
+            where=f"{recipe.name}.{option}",
+            found=value,
+            expected=f"{least:g} to {most:g}" if most < inf else f"at least {least:g}",
+        )
+
+
+def descend(
+    state: Epochs, task: Task, epochs: int, rng: np.random.Generator, advance: Advance, *, keep_best: bool
+) -> Learnt:
+    """Go through all epochs; keep the last, or the one that predicts the validation part best."""
+    kept: tuple[float, Learnt] | None = None
+    for _ in range(epochs):
+        train = task.epoch(rng)
+        with threads(1):
+            state.epoch(train, rng)
+        advance(len(train))
+        if keep_best:
+            learnt = Learnt.by(state.factors(), task)
+            loss = task.loss(learnt.valid_N, task.parts.valid)
+            kept = min(kept or (loss, learnt), (loss, learnt), key=lambda each: each[0])
+    return kept[1] if kept is not None else Learnt.by(state.factors(), task)
+
+
+@register
+@dataclass(frozen=True)
+class Paper:
+    """Adam on minibatches, with the sizes of the paper's code and all three factors learnt.
+
+    The paper does not say where the factors start. From numbers about zero, the usual choice, a product of three is
+    never found (validation MSE 25 on ml-100k); ours start about the cube root at which their product is the mean.
+    """
+
+    name: ClassVar[str] = "paper"
+    where: ClassVar[Where] = "anywhere"
+
+    width: int = 50
+    batch: int = 256
+    epochs: int = 100
+    lr: float = 1e-3
+    spread: float = 0.3  # of the factors at the start, as a share of their size
+    keep_best: bool = False  # the epoch of the best validation instead of the last
+
+    def __post_init__(self) -> None:
+        for option, least in (("width", 1), ("batch", 1), ("epochs", 1), ("lr", 1e-9), ("spread", 0)):
+            within(self, option, least)
+
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+        """All epochs."""
+        descent = Descent(task.metric == "AUC", self.batch, self.lr)
+        state = descent.epochs(self._start(task, rng), task.size)
+        return descend(state, task, self.epochs, rng, advance, keep_best=self.keep_best)
+
+    def work(self, task: Task) -> int:
+        """A pass over all tuples each epoch."""
+        return self.epochs * task.size
+
+    def _start(self, task: Task, rng: np.random.Generator) -> Sides:
+        """Σ_k P Q W is the mean at the start, and its sign is that of the users."""
+        centre = task.likelihood.centre(task.epoch(rng).value_N)
+        size = (abs(centre) / self.width) ** (1 / 3)
+        users, items, steps = (
+            size * (1 + self.spread * rng.standard_normal((rows, self.width))) for rows in task.parts.train.shape
+        )
+        return Side.of(users * np.sign(centre)), Side.of(items), Side.of(steps)
+
+
+_BIASES = 4  # columns for the centre, and the biases of users, items and steps
+
+
+@register
+@dataclass(frozen=True)
+class Regularised:
+    """The maximum a posteriori under P, Q ~ N(0, 1/λ), W ~ N(1, 1/λ), stopped where the validation part likes it best.
+
+    The penalty shrinks whatever the tuples do not insist on, and that is most of what is personal: see ADR 5.
+    """
+
+    name: ClassVar[str] = "regularised"
+    where: ClassVar[Where] = "slots"
+
+    width: int = 10
+    batch: int = 256
+    epochs: int = 40
+    lr: float = 5e-3
+    penalty: float = 20.0
+
+    def __post_init__(self) -> None:
+        for option, least in (("width", 1), ("batch", 1), ("epochs", 1), ("lr", 1e-9), ("penalty", 0)):
+            within(self, option, least)
+
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+        """All epochs; the best on the validation part is kept."""
+        descent = Descent(task.metric == "AUC", self.batch, self.lr, self.penalty)
+        state = descent.epochs(self._start(task, rng), task.size)
+        return descend(state, task, self.epochs, rng, advance, keep_best=True)
+
+    def work(self, task: Task) -> int:
+        """A pass over all tuples each epoch."""
+        return self.epochs * task.size
+
+    def _start(self, task: Task, rng: np.random.Generator) -> Sides:
+        """Small tastes, steps that do nothing yet, no biases, and a fixed centre."""
+        users, items, steps = (self._table(rows, bias, rng) for bias, rows in enumerate(task.parts.train.shape, 1))
+        users[:, self.width] = task.likelihood.centre(task.epoch(rng).value_N)
+        steps[:, : self.width] = 1
+        return (
+            Side.of(users, None, self._learnt(1)),
+            Side.of(items, None, self._learnt(2)),
+            Side.of(steps, self._factors_K, self._learnt(3)),
+        )
+
+    def _table(self, rows: int, bias: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Ones, but for the factors and the side's own bias: a bias is a factor whose other sides are one."""
+        table_RK = np.ones((rows, self.width + _BIASES))
+        table_RK[:, : self.width] = 0.1 * rng.standard_normal((rows, self.width))
+        table_RK[:, self.width + bias] = 0
+        return table_RK
+
+    def _learnt(self, bias: int) -> NDArray[np.bool_]:
+        learnt_K = self._factors_K
+        learnt_K[self.width + bias] = True
+        return learnt_K
+
+    @property
+    def _factors_K(self) -> NDArray[np.bool_]:
+        """Which columns are factors."""
+        return np.asarray(np.arange(self.width + _BIASES) < self.width)
+
+
+@register
+@dataclass(frozen=True)
+class Posterior:
+    """The factors are a draw, the prediction is the mean over draws.
+
+    A mean is the best guess of each rating, and shrinks what is not known of a user's taste to nothing; a draw keeps
+    tastes as far apart as the ratings say that they are.
+    """
+
+    name: ClassVar[str] = "posterior"
+    where: ClassVar[Where] = "slots"
+
+    width: int = 15
+    sweeps: int = 100
+    burn_in: int = 40
+    persistence: float = 0.95  # correlation of a factor's weight from one step to the next
+    sway: float = 0.3  # how far a factor's weight is thought to come and go along the steps
+
+    def __post_init__(self) -> None:
+        for option, least in (("width", 1), ("sweeps", 1), ("sway", 1e-6)):
+            within(self, option, least)
+        within(self, "burn_in", 0, self.sweeps - 1)
+        within(self, "persistence", 0, 0.999)
+
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+        """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""
+        gibbs = Gibbs(self.width, self.sweeps, self.burn_in, steps=SlowSteps(self.persistence, self.sway))
+        try:
+            sampled = sample(gibbs, task.epoch(rng), task.likelihood, task.parts[1:], rng, advance)
+        except (np.linalg.LinAlgError, ArithmeticError):
+            hint = "Options nearer to the usual may help, or ratings of a usual size."
+            raise UnveilError(f"the factors of {task.name} grew without bound", hint=hint) from None
+        return Learnt(sampled.draw.factors(), *sampled.mean)
+
+    def work(self, task: Task) -> int:
+        """A pass over all tuples each sweep."""
+        return self.sweeps * task.size
