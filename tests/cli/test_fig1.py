@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Command
-from tests.experiment.fig1.test_fig1 import TITLES, trilogy_log
+from tests.studies.test_fig1 import TITLES, trilogy_log
 
 
 @pytest.fixture(scope="module")

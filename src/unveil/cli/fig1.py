@@ -1,16 +1,13 @@
-"""`unveil reproduce fig1 LOG --titles FILE`: when in their histories users take an item, and whether that is chance."""
+"""`unveil reproduce fig1 LOG --titles FILE`: when users interact with an item, and whether that is chance."""
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from unveil.cli.log_options import LogOptions, takes_log
 from unveil.cli.title_options import TitleIds, Titles
-
-if TYPE_CHECKING:
-    from unveil.experiment.fig1.run import Fig1
 
 
 @takes_log
@@ -35,27 +32,20 @@ def fig1(
     seed: Annotated[int, typer.Option(min=0, help="Seed of these draws.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
 ) -> None:
-    """Figure 1: are items taken at times of their own? Boxplots of some, and a test of all."""
+    """Figure 1: do items have a typical place in histories? Box plots of some, and a test of all."""
+    from rich.console import Console
+
     from unveil.data.titles import named_items
-    from unveil.experiment.fig1.files import write
-    from unveil.experiment.fig1.run import fig1 as found_in
     from unveil.files import atomic_folder, refuse_occupied
+    from unveil.studies.fig1 import fig1 as compute
+    from unveil.studies.fig1_report import write
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
     log = options.source().load()
-    found = found_in(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
+    found = compute(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
     with atomic_folder(output, overwrite=overwrite) as draft:
-        write(found, draft, ["unveil", *sys.argv[1:]])
-    _print(found, output)
-
-
-def _print(found: "Fig1", output: Path) -> None:
-    from rich.console import Console
-
-    from unveil.experiment.fig1.words import caution, reading
-
+        paragraphs = write(found, draft, ["unveil", *sys.argv[1:]])
     console = Console()
-    for paragraph in (*reading(found), caution(found)):
-        console.print(paragraph, highlight=False)
-        console.print()
+    for paragraph in paragraphs:
+        console.print(f"{paragraph}\n", highlight=False)
     console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)

@@ -12,11 +12,8 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.titles import named_items
 from unveil.errors import UnveilError
-from unveil.experiment.fig1.files import write
-from unveil.experiment.fig1.page import samples
-from unveil.experiment.fig1.pairs import pair
-from unveil.experiment.fig1.run import Fig1, fig1
-from unveil.experiment.fig1.words import reading
+from unveil.studies.fig1 import Fig1, fig1, pair
+from unveil.studies.fig1_report import findings, samples, write
 
 ITEMS = 40
 
@@ -82,21 +79,20 @@ def test_which_of_two_is_taken_first() -> None:
     assert pair(sequences, 2, 2).share is None
 
 
-def test_the_reading_follows_the_figures(found: Fig1) -> None:
-    said = " ".join(reading(found))
+def test_the_findings_follow_the_figures(found: Fig1) -> None:
+    said = " ".join(findings(found))
     assert f"Of {ITEMS} items with at least 10 events, {found.order.certain} (" in said
-    assert "Earliest come Godfather, The (1972)" in said
-    assert "latest come Godfather: Part III" in said
-    assert "100% of" in said
-    assert "Popular items come neither early nor late" in said
-    assert "took “Godfather: Part II, The (1974)” after “Godfather, The (1972)” (p below 0.001" in said
+    assert "Earliest: Godfather, The (1972)" in said
+    assert "Latest: Godfather: Part III" in said
+    assert "neither early nor late" in said
+    assert "“Godfather: Part II, The (1974)” after “Godfather, The (1972)” (sign test, p < 0.001" in said
     fair = fig1(log_of(drawn(6, 200, ITEMS, np.ones(ITEMS), (15, 35)), ITEMS), TITLES, draws=5)
-    calm = " ".join(reading(fair))
-    assert "0 (0%) are taken at times" in calm
+    calm = " ".join(findings(fair))
+    assert "10 events, 0 (0%) " in calm
     assert "Earliest" not in calm
-    assert "No two events of a user share a moment" in calm
+    assert "No two events of a user share a timestamp" in calm
     again = fig1(log_of([[n % 5 for n in range(20)]] * 20, 5), TITLES[:5])
-    assert "Users come back to items" in " ".join(reading(again))
+    assert "does not apply" in " ".join(findings(again))
 
 
 def test_the_files(found: Fig1, tmp_path: Path) -> None:
@@ -114,7 +110,7 @@ def test_the_files(found: Fig1, tmp_path: Path) -> None:
     page = (tmp_path / "index.html").read_text()
     assert page.count("<svg") == 2 * 2 + 1
     assert faults(page) == []
-    assert told["reading"][0] in (tmp_path / "README.md").read_text()
+    assert told["findings"][0] in (tmp_path / "README.md").read_text()
 
 
 def test_rare_items_are_told_and_not_tested() -> None:
@@ -144,4 +140,4 @@ def test_a_real_log(shared_data: Path) -> None:
     assert found.order.certain == 372
     assert found.tied == pytest.approx(0.758, abs=0.001)
     assert found.by_popularity < -0.2
-    assert "Popular items come early" in " ".join(reading(found))
+    assert "Popular items come early" in " ".join(findings(found))

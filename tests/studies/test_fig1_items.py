@@ -3,7 +3,7 @@ import pytest
 
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
-from unveil.experiment.fig1.pick import MOST, Group, extremes, groups_of
+from unveil.studies.fig1 import MOST, Group, extremes, groups_of
 
 TITLES = [
     "Godfather, The (1972)",
@@ -55,5 +55,5 @@ def test_items_that_were_not_tested_are_neither_early_nor_late() -> None:
 
 @pytest.mark.parametrize("asked", ["5", ","])
 def test_items_that_nobody_took_cannot_be_drawn(asked: str) -> None:
-    with pytest.raises(UnveilError, match="--items: nobody took any of these items: found"):
+    with pytest.raises(UnveilError, match="--items: nobody interacted with any of these items: found"):
         groups_of(asked, ITEMS, TITLES, np.array([9, 8, 7, 6, 0]))
