@@ -13,7 +13,7 @@ import torch
 
 from tests.cli.conftest import Command
 from tests.run_folders import TINY, options, write_log
-from unveil.cli.log_options import LogOptions
+from unveil.cli.options import LogOptions
 from unveil.cli.rq5 import whose
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.answers import command_of, print_answer, until_stopped
-from unveil.cli.grouped import takes
+from unveil.cli.options import takes
 from unveil.cli.study_options import CHOICES, StudyOptions, named_in, numbers_in
+from unveil.cli.terminal import command_of, print_answer, until_stopped
 
 if TYPE_CHECKING:
     from unveil.experiment.assumptions.plan import Assumptions

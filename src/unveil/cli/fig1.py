@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.log_options import LogOptions, takes_log
-from unveil.cli.title_options import TitleIds, Titles
+from unveil.cli.options import LogOptions, TitleIds, Titles, takes_log
 
 
 @takes_log

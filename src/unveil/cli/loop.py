@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.answers import command_of, wide_enough
-from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
-from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.options import Address, EngineName, EngineOption, Jobs, LogOptions, takes_log
+from unveil.cli.terminal import command_of, wide_enough
 
 if TYPE_CHECKING:
     from unveil.experiment.loop.plan import LoopPlan

@@ -10,30 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from unveil import __version__
-from unveil.cli import (
-    advise,
-    audit,
-    compare,
-    data_convert,
-    data_describe,
-    data_fetch,
-    data_pack,
-    demo,
-    evaluate,
-    export,
-    loop,
-    propensity,
-    recommend,
-    report,
-    reproduce,
-    serve,
-    theory,
-    train,
-    tune,
-    world_describe,
-    world_draw,
-    world_fit,
-)
+from unveil.cli import advise, data, demo, evaluate, loop, propensity, recommend, reproduce, serve, train, tune, world
 from unveil.errors import UnveilError
 
 
@@ -57,32 +34,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-data = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no_args_is_help=True)
-world = typer.Typer(help="Worlds whose relevance and exposure are known.", no_args_is_help=True)
-app.add_typer(data, name="data")
-app.add_typer(world, name="world")
+app.add_typer(data.app, name="data")
+app.add_typer(world.app, name="world")
 app.add_typer(propensity.app, name="propensity")
 app.add_typer(reproduce.app, name="reproduce")
 
-data.command("describe")(data_describe.describe)
-data.command("fetch")(data_fetch.fetch)
-data.command("convert")(data_convert.convert)
-data.command("pack")(data_pack.pack)
-world.command("fit")(world_fit.fit)
-world.command("draw")(world_draw.draw)
-world.command("describe")(world_describe.describe)
-app.command("audit")(audit.audit)
+app.command("audit")(advise.audit)
 app.command("advise")(advise.advise)
 app.command("train")(train.train)
 app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
+app.command("compare")(evaluate.compare)
+app.command("report")(evaluate.report)
 app.command("recommend")(recommend.recommend)
-app.command("export")(export.export)
+app.command("export")(recommend.export)
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
-app.command("theory")(theory.theory)
+app.command("theory")(demo.theory)
 app.command("loop")(loop.loop)
 
 

@@ -1,4 +1,4 @@
-"""`unveil propensity fit|describe|score|positions`: exposure learnt from impressions, estimates against the truth."""
+"""`unveil propensity score LOG --world WORLD`: estimated propensities against the truth of a world."""
 
 import sys
 from pathlib import Path
@@ -6,13 +6,72 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.log_options import LogOptions, takes_log
-from unveil.cli.propensity_positions import positions
-from unveil.cli.propensity_score import score
+from unveil.cli.options import LogOptions, takes_log
 
 if TYPE_CHECKING:
     from unveil.propensity.time_of_day_fit import ExposureFit
     from unveil.report.page import Table as PageTable
+
+
+@takes_log
+def score(
+    *,
+    options: LogOptions,
+    world: Annotated[Path, typer.Option(help="Folder of the world that the log was drawn from.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the scores.")],
+    propensity: Annotated[
+        list[str] | None,
+        typer.Option(help="Which to score; repeat for more. By default all that the log is enough for."),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PROPENSITY:NAME=VALUE", help="An option of one, e.g. damped-static:exponent=1"),
+    ] = None,
+    slots: Annotated[int, typer.Option(min=1, help="Training events, drawn at random, to score at.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of that draw.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
+) -> None:
+    """Score every propensity that can be estimated from a log by what is true in the world it was drawn from."""
+    from unveil.files import refuse_occupied
+    from unveil.runs.propensity_scores import reading, score_all, table, write
+    from unveil.simulation.world import World
+
+    refuse_occupied(output, overwrite=overwrite, inputs=[options.log, world])
+    truth, log = World.load(world), options.source().load()
+
+    def tell(name: str) -> None:
+        typer.echo(f"fitting {name}", err=True)
+
+    found = score_all(truth, log, propensity or (), assignments or (), slots=slots, seed=seed, tell=tell)
+    about = write(found, log, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
+    print_table(table(about["scores"]), reading(about))
+    typer.echo(f"open {output / 'index.html'}")
+
+
+@takes_log
+def positions(
+    *,
+    options: LogOptions,
+    deepest: Annotated[
+        int, typer.Option(min=0, help="Count all positions from this one on as one; 0: each is its own.")
+    ] = 0,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of the impressions, for the intervals.")] = 400,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of these draws.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Tell how often each position is looked at, apart from what is placed there, by items shown at several."""
+    from dataclasses import asdict
+
+    from unveil.runs.positions import looked_at, reading, table
+
+    found = looked_at(options.source().load(), deepest=deepest, draws=draws, seed=seed)
+    if json:
+        import json as as_json
+
+        typer.echo(as_json.dumps(asdict(found), indent=1))
+    else:
+        print_table(table(found), reading(found))
+
 
 app = typer.Typer(
     help="Propensities: learnt from what was shown, taken or not; scored against the truth of a world.",
@@ -40,7 +99,7 @@ def fit(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
 ) -> None:
     """Learn how likely each item was to be shown to whom and when; judge it on the last days beside popularity."""
-    from unveil.cli.progress import bar
+    from unveil.cli.terminal import bar
     from unveil.files import refuse_occupied
     from unveil.propensity.time_of_day_fit import fit as fitted_to
     from unveil.runs.exposure_fit import write

@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.answers import command_of, print_answer, until_stopped
 from unveil.cli.assumptions import assumptions
 from unveil.cli.beyond import BeyondOptions
 from unveil.cli.fig1 import fig1
-from unveil.cli.grouped import takes
+from unveil.cli.options import takes
 from unveil.cli.recipe import RecipeOptions
 from unveil.cli.rq4 import rq4
 from unveil.cli.rq5 import rq5
 from unveil.cli.study_options import StudyOptions
+from unveil.cli.terminal import command_of, print_answer, until_stopped
 
 app = typer.Typer(
     help="The research questions of the paper, run again and set beside it; and three beyond it.", no_args_is_help=True

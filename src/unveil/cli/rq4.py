@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.answers import command_of, print_answer, until_stopped
-from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
+from unveil.cli.options import Address, EngineName, EngineOption, Jobs
+from unveil.cli.terminal import command_of, print_answer, until_stopped
 
 
 def rq4(

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
-from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.options import Address, EngineName, EngineOption, Jobs, LogOptions, takes_log
 
 
 @takes_log

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.engine_options import Address, EngineName, EngineOption, Jobs
+from unveil.cli.options import Address, EngineName, EngineOption, Jobs
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:

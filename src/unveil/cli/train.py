@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.engine_options import Address, EngineName, EngineOption
-from unveil.cli.grouped import takes_also
-from unveil.cli.log_options import LogOptions, takes_log
-from unveil.cli.training_options import TrainingOptions
+from unveil.cli.options import Address, EngineName, EngineOption, LogOptions, TrainingOptions, takes_also, takes_log
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -53,7 +50,7 @@ def train(
 
 
 def _write_page(run: Path) -> None:
-    from unveil.cli.pages import write_where_possible
+    from unveil.cli.terminal import write_where_possible
     from unveil.runs.report_page import write_run_page
 
     write_where_possible(lambda: write_run_page(run, ["unveil", *sys.argv[1:]]))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.engine_options import PANEL, Address, EngineName, EngineOption
-from unveil.cli.log_options import LogOptions, takes_log
+from unveil.cli.options import PANEL, Address, EngineName, EngineOption, LogOptions, takes_log
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:

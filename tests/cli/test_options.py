@@ -1,13 +1,13 @@
-"""Options written once and taken as one parameter: each has its place on the command line, and none is lost."""
-
 import inspect
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.testing import CliRunner
 
-from unveil.cli.grouped import takes, takes_also
+from unveil.cli.options import takes, takes_also
+from unveil.data.readers.columns import ROLES
+from website.commands import commands
 
 
 @dataclass(frozen=True)
@@ -38,3 +38,21 @@ def test_each_group_is_handed_over_as_one() -> None:
     given = "a.csv --output b --set x=1 --set y=2 --jobs 3"
     told = (Whence("a.csv"), "b", How(None, ["x=1", "y=2"]), 3)
     assert CliRunner().invoke(app, given, catch_exceptions=False).output == f"{told}\n"
+
+
+def _columns(command: Any) -> dict[str, str]:
+    """role → what is said of the option that names its column."""
+    return {each.name.removesuffix("_col"): each.help for each in command.params if each.name.endswith("_col")}
+
+
+def test_every_column_says_what_is_in_it() -> None:
+    told = _columns(commands()["train"])
+    assert set(told) == set(ROLES)
+    assert len(set(told.values())) == len(ROLES)
+    assert all("'none' to ignore it" in said for role, said in told.items() if role not in ("user", "item"))
+
+
+def test_histories_have_the_same_words() -> None:
+    told = _columns(commands()["recommend"])
+    assert set(told) == {"user", "item", "time"}
+    assert told.items() <= _columns(commands()["train"]).items()

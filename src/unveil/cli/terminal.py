@@ -1,18 +1,58 @@
-"""What all questions of the paper share on the command line: running a grid, and printing what came out."""
+"""What commands share when they print: progress bars, pages, tables, and the end by a signal."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from unveil.cli.engine_options import OF_NO_CONSEQUENCE
+from unveil.cli.options import OF_NO_CONSEQUENCE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from unveil.experiment.reproduce.question import Sheet
+
+
+MISSING = "no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'"
+
+
+def write_where_possible(write: Callable[[], Path], *, aside: bool = False) -> None:
+    """Write the page and say where it is, or say what is missing; `aside`, on standard error."""
+    from unveil.report.page import can_be_written
+
+    typer.echo(f"open {write()}" if can_be_written() else MISSING, err=aside)
+
+
+#: Work that is done sooner needs no bar.
+_PATIENCE_SECONDS = 0.7
+
+
+@contextmanager
+def bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function of (done, in all) that keeps a bar on standard error; the bar goes when the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    task = progress.add_task(label, total=None)
+    begun = time.monotonic()
+
+    def advance(done: int, total: int) -> None:
+        late = time.monotonic() - begun > _PATIENCE_SECONDS
+        if late and progress.console.is_terminal and not progress.live.is_started:
+            progress.start()
+        progress.update(task, completed=done, total=total)
+
+    try:
+        yield advance
+    finally:
+        if progress.live.is_started:
+            progress.stop()
+
 
 #: Columns of a table that goes to a file, where nothing has to be cut off.
 _WIDE = 160
