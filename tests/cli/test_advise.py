@@ -12,7 +12,7 @@ from unveil.cli.main import app
 from unveil.cli.study_options import named_in, numbers_in
 from unveil.data.writers import write
 from unveil.errors import UnveilError
-from unveil.simulation.choice.base import CHOICES
+from unveil.simulation.choice import CHOICES
 from website.commands import commands
 
 RUN = CliRunner()

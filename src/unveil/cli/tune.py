@@ -173,7 +173,7 @@ def _factorisation(
     """By LOG, or what a config in its place says of a log, and what else a world is fitted with."""
     from unveil.runs.tune.factorisation import Factorisation
     from unveil.settings import parsed
-    from unveil.simulation.fitting.config import fit_of
+    from unveil.simulation.fit import fit_of
 
     changes = dict(map(parsed, assignments)) | ({} if seed is None else {"seed": seed})
     fit = fit_of([config] if config else [], changes)

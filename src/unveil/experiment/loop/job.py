@@ -16,12 +16,9 @@ from unveil.experiment.loop.plan import LoopConfig
 from unveil.files import write_whole
 from unveil.processes import threads
 from unveil.runs.workers import OnProgress
-from unveil.simulation.feedback.held import held
 from unveil.simulation.feedback.learners import RULES, Learner, Network
-from unveil.simulation.feedback.loop import Loop, State
+from unveil.simulation.feedback.loop import Loop, Retraining, State, held, load, save
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.retraining import Retraining
-from unveil.simulation.feedback.storage import load, save
 from unveil.simulation.world import World
 from unveil.training.checkpoint import Best, Epoch, sweep_drafts
 from unveil.training.progress import Plan

@@ -5,7 +5,7 @@ import numpy as np
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
-from unveil.simulation.feedback.growth import grown
+from unveil.simulation.feedback.loop import grown
 
 _DAY = 86_400_000_000
 

@@ -5,7 +5,7 @@ from unveil.experiment.loop.run import Looped
 from unveil.report.names import named
 from unveil.report.page import Block, Code, Column, Table, Text
 from unveil.settings import plain
-from unveil.simulation.feedback.retraining import Retraining
+from unveil.simulation.feedback.loop import Retraining
 from unveil.training.recipe import AUTO, Recipe
 from unveil.wording import quantity
 

@@ -9,8 +9,8 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.experiment.tuned import tuned
 from unveil.settings import parsed, plain
 from unveil.simulation.feedback.learners import RULES, Network
+from unveil.simulation.feedback.loop import Retraining
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.retraining import Retraining
 from unveil.training.recipe import Recipe, network_in
 
 #: One thread a model: then figures do not depend on how many models are trained side by side.
