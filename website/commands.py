@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 
@@ -82,8 +81,8 @@ def _option(option: Any) -> str:
 def _kind(option: Any) -> str:
     """What an option takes, in one word: its choices where it has some."""
     kind = option.type_descriptor.annotation
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return "|".join(str(each.value) for each in kind)
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
     return _LETTER.get(kind, "TEXT")
 
 
@@ -95,5 +94,5 @@ def _default(parameter: Any) -> str:
         return ""
     if value is True:
         return "yes"
-    shown = f"{value:,}" if type(value) is int else str(value.value if isinstance(value, Enum) else value)
+    shown = f"{value:,}" if type(value) is int else str(value)
     return f"`{re.sub(r'^$', '–', shown)}`"

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.testing import CliRunner
 
-from unveil.cli.options import takes, takes_also
+from unveil.cli.options import takes_options
 from unveil.data.readers.columns import ROLES
 from website.commands import commands
 
@@ -22,14 +22,13 @@ class How:
     changes: Annotated[list[str] | None, typer.Option("--set")] = None
 
 
-@takes(Whence)
-@takes_also("how", How)
+@takes_options
 def command(*, options: Whence, output: Annotated[str, typer.Option()], how: How, jobs: int = 1) -> None:
     typer.echo((options, output, how, jobs))
 
 
-def test_a_group_stands_where_its_parameter_stood_and_the_other_around_all() -> None:
-    assert list(inspect.signature(command).parameters) == ["log", "output", "model", "changes", "jobs", "format"]
+def test_what_is_required_stands_in_its_place_and_the_rest_of_a_group_at_the_end() -> None:
+    assert list(inspect.signature(command).parameters) == ["log", "output", "jobs", "format", "model", "changes"]
 
 
 def test_each_group_is_handed_over_as_one() -> None:

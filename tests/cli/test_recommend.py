@@ -149,7 +149,7 @@ def test_histories_with_columns_of_other_names(unveil: Command, finished: Finish
     (tmp_path / "neu.csv").write_text("kunde,artikel\nnew,001\nnew,002\n")
     asked = ["recommend", finished.folder, "-k", 1, "--as", "csv", "--user-col", "kunde", "--item-col", "artikel"]
     assert unveil(*asked, "--histories", tmp_path / "neu.csv").out.splitlines()[1].startswith("new,")
-    assert "it was said how to read histories, and none are given" in unveil(*asked).failure()
+    assert "options to read histories without histories" in unveil(*asked).failure()
 
 
 def test_exclusions_that_nobody_knows_are_named(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineName, EngineOption, Jobs, LogOptions, TitleIds, Titles, takes_log
+from unveil.cli.options import Address, EngineOption, Jobs, LogOptions, TitleIds, Titles, takes_options
 from unveil.cli.study_options import CHOICES, FITS, named_in, numbers_in
 from unveil.cli.terminal import command_of, print_answer, until_stopped
 from unveil.experiment.advise.scenarios import EFFORTS
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from unveil.audit.advice import Audit
 
 
-@takes_log
+@takes_options
 def audit(
     *,
     options: LogOptions,
@@ -80,7 +80,7 @@ def _shown(value: object, nothing: str) -> str:
     return ", ".join(f"{each:g}" if isinstance(each, float) else each or nothing for each in value) or nothing
 
 
-@takes_log
+@takes_options
 def advise(
     *,
     options: LogOptions,
@@ -171,7 +171,7 @@ def advise(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     jobs: Jobs = None,
-    engine: EngineOption = EngineName.processes,
+    engine: EngineOption = "processes",
     address: Address = None,
 ) -> None:
     """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import takes
+from unveil.cli.options import takes_options
 from unveil.cli.study_options import CHOICES, StudyOptions, named_in, numbers_in
 from unveil.cli.terminal import command_of, print_answer, until_stopped
 
@@ -67,7 +67,7 @@ class AssumptionOptions(StudyOptions):
         )
 
 
-@takes(AssumptionOptions)
+@takes_options
 def assumptions(*, options: AssumptionOptions) -> None:
     """Which estimator survives when exposure follows relevance, propensities are wrong, choice is by chance?"""
     from unveil.experiment.assumptions.files import write

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import LogOptions, takes_log
+from unveil.cli.options import LogOptions, takes_options
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ app = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no
 
 
 @app.command("describe")
-@takes_log
+@takes_options
 def describe(
     *,
     options: LogOptions,
@@ -190,7 +190,7 @@ def _watching(name: str) -> Iterator[_Bar]:
 
 
 @app.command("convert")
-@takes_log
+@takes_options
 def convert(
     *,
     options: LogOptions,
@@ -213,7 +213,7 @@ def convert(
 
 
 @app.command("pack")
-@takes_log
+@takes_options
 def pack(
     *,
     options: LogOptions,

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.options import LogOptions, TitleIds, Titles, takes_log
+from unveil.cli.options import LogOptions, TitleIds, Titles, takes_options
 
 
-@takes_log
+@takes_options
 def fig1(
     *,
     options: LogOptions,

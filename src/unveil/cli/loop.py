@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineName, EngineOption, Jobs, LogOptions, takes_log
+from unveil.cli.options import Address, EngineOption, Jobs, LogOptions, takes_options
 from unveil.cli.terminal import command_of, wide_enough
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE = 3
 
 
-@takes_log
+@takes_options
 def loop(
     *,
     options: LogOptions,
@@ -50,7 +50,7 @@ def loop(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     jobs: Jobs = None,
-    engine: EngineOption = EngineName.processes,
+    engine: EngineOption = "processes",
     address: Address = None,
     keep_logs: Annotated[
         bool, typer.Option("--keep-logs", help="Also write the log after the last round, for each model.")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.options import LogOptions, takes_log
+from unveil.cli.options import LogOptions, takes_options
 
 if TYPE_CHECKING:
     from unveil.propensity.time_of_day_fit import ExposureFit
     from unveil.report.page import Table as PageTable
 
 
-@takes_log
+@takes_options
 def score(
     *,
     options: LogOptions,
@@ -48,7 +48,7 @@ def score(
     typer.echo(f"open {output / 'index.html'}")
 
 
-@takes_log
+@takes_options
 def positions(
     *,
     options: LogOptions,
@@ -83,7 +83,7 @@ app.command("positions")(positions)
 
 
 @app.command("fit")
-@takes_log
+@takes_options
 def fit(
     *,
     options: LogOptions,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import HistoryOptions, takes_histories
+from unveil.cli.options import HistoryOptions, takes_options
 from unveil.errors import UnveilError
 from unveil.wording import quantity, some
 
@@ -37,7 +37,7 @@ class Fallback(StrEnum):
 Ids = Annotated[Path | None, typer.Option(help="File with one item id a line.", rich_help_panel=_ITEMS)]
 
 
-@takes_histories
+@takes_options
 def recommend(
     *,
     options: HistoryOptions,

@@ -8,7 +8,7 @@ import typer
 from unveil.cli.assumptions import assumptions
 from unveil.cli.beyond import BeyondOptions
 from unveil.cli.fig1 import fig1
-from unveil.cli.options import takes
+from unveil.cli.options import takes_options
 from unveil.cli.recipe import RecipeOptions
 from unveil.cli.rq4 import rq4
 from unveil.cli.rq5 import rq5
@@ -29,28 +29,28 @@ ALONG = (1.0, 2.0, 3.0, 4.0)
 
 
 @app.command("rq1")
-@takes(StudyOptions)
+@takes_options
 def rq1(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     """How well does each estimator capture the true relevance? A run that was stopped goes on with the same command."""
     _run("rq1", options, (severity,))
 
 
 @app.command("rq2")
-@takes(StudyOptions)
+@takes_options
 def rq2(*, options: StudyOptions, severity: Severities = None) -> None:
     """How robust is each estimator to increasing exposure bias?"""
     _run("rq2", options, tuple(severity or ALONG))
 
 
 @app.command("rq3")
-@takes(StudyOptions)
+@takes_options
 def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     """How much does it matter to evaluate on true relevance? The trainings are those of rq1: --from takes them over."""
     _run("rq3", options, (severity,))
 
 
 @app.command("beyond")
-@takes(BeyondOptions)
+@takes_options
 def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
     """How near does each estimator of this package, the paper's and others, come to a loss that knows the truth?
 
@@ -64,7 +64,7 @@ def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
 
 
 @app.command("recipe")
-@takes(RecipeOptions)
+@takes_options
 def recipe(*, options: RecipeOptions, severity: Severities = None) -> None:
     """Does what the paper's recipe for real data (popularity^−exponent, popular negatives) reports as a gain hold?"""
     _run("recipe", options, tuple(severity or ALONG))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineName, EngineOption, Jobs
+from unveil.cli.options import Address, EngineOption, Jobs
 from unveil.cli.terminal import command_of, print_answer, until_stopped
 
 
@@ -43,7 +43,7 @@ def rq4(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     jobs: Jobs = None,
-    engine: EngineOption = EngineName.processes,
+    engine: EngineOption = "processes",
     address: Address = None,
 ) -> None:
     """How well does each estimator rank real interactions? A run that was stopped goes on with the same command."""

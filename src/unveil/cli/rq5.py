@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineName, EngineOption, Jobs, LogOptions, takes_log
+from unveil.cli.options import Address, EngineOption, Jobs, LogOptions, takes_options
 
 
-@takes_log
+@takes_options
 def rq5(
     *,
     options: LogOptions,
@@ -32,7 +32,7 @@ def rq5(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     jobs: Jobs = None,
-    engine: EngineOption = EngineName.processes,
+    engine: EngineOption = "processes",
     address: Address = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a loop that was stopped; also with more rounds.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineName, EngineOption, Jobs
+from unveil.cli.options import Address, EngineOption, Jobs
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class StudyOptions:
         ),
     ] = "naive,ips,itps,ideal"
     jobs: Jobs = None
-    engine: EngineOption = EngineName.processes
+    engine: EngineOption = "processes"
     address: Address = None
     take_from: Annotated[
         Path | None,

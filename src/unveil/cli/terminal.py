@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from unveil.cli.options import OF_NO_CONSEQUENCE
+from unveil.cli.options import WORKER_OPTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,8 +74,8 @@ def until_stopped(output: Path) -> Iterator[None]:
 def command_of(words: list[str]) -> list[str]:
     """The command that gives these files again; who does the work is no part of it."""
     pairs = zip(["", *words], words, strict=False)
-    kept = [word for before, word in pairs if before not in OF_NO_CONSEQUENCE and word not in OF_NO_CONSEQUENCE]
-    joined = tuple(f"{option}=" for option in OF_NO_CONSEQUENCE)
+    kept = [word for before, word in pairs if before not in WORKER_OPTIONS and word not in WORKER_OPTIONS]
+    joined = tuple(f"{option}=" for option in WORKER_OPTIONS)
     return ["unveil", *(word for word in kept if not word.startswith(joined))]
 
 

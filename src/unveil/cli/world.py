@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.options import LogOptions, takes_log
+from unveil.cli.options import LogOptions, takes_options
 from unveil.cli.study_options import CHOICES
 from unveil.errors import UnveilError
 
@@ -21,7 +21,7 @@ app = typer.Typer(help="Worlds whose relevance and exposure are known.", no_args
 
 
 @app.command("fit")
-@takes_log
+@takes_options
 def fit(
     *,
     options: LogOptions,
