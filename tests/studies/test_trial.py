@@ -6,47 +6,61 @@ import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
 
-from tests.experiment.demo.small import SPEC, recipe
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.studies.trial import Trial, TrialContext, run_trial
+from unveil.studies.trial import Arm, TrialContext
 from unveil.training.recipe import Recipe
+
+SPEC = WorldSpec(users=40, items=30, steps=12, shortest=5, severity=1.5)
+SMALL = {"model.width": 8, "model.length": 10, "task.batch_size": 16, "training.epochs": 4, "training.patience": None}
+ALL = ("random", "popularity", "naive", "ips", "itps")
+
+
+def recipe() -> Recipe:
+    return Recipe.preset("quick").changed({**SMALL, "training.device": "cpu", "training.threads": 1})
 
 
 @cache
-def trial(*estimators: str) -> Trial:
+def context() -> TrialContext:
     world = World.builtin(SPEC)
-    return run_trial(world, world.log(np.random.default_rng(0)), recipe(), estimators, negatives=5)
+    return TrialContext.of(world, world.log(np.random.default_rng(0)), recipe(), negatives=5)
 
 
-def test_baselines_come_first_and_only_losses_are_fitted() -> None:
-    arms = trial("naive", "ips", "itps").arms
-    assert [arm.name for arm in arms] == ["random", "popularity", "naive", "ips", "itps"]
-    assert [arm.fitted is not None for arm in arms] == [False, False, True, True, True]
-    assert [arm.weights is not None for arm in arms] == [False, False, False, True, True]
+@cache
+def arm(name: str) -> Arm:
+    return context().arm(name, recipe())
+
+
+def test_only_losses_are_fitted_and_only_some_weighted() -> None:
+    arms = [arm(name) for name in ALL]
+    assert [each.fitted is not None for each in arms] == [False, False, True, True, True]
+    assert [each.weights is not None for each in arms] == [False, False, False, True, True]
 
 
 def test_all_arms_answer_the_same_questions() -> None:
-    arms = trial("naive", "ips", "itps").arms
-    assert len({arm.truth.fingerprint for arm in arms}) == 1
-    assert len({arm.standard.fingerprint for arm in arms}) == 1
+    arms = [arm(name) for name in ALL]
+    assert len({each.truth.fingerprint for each in arms}) == 1
+    assert len({each.standard.fingerprint for each in arms}) == 1
     assert arms[0].truth.fingerprint != arms[0].standard.fingerprint
 
 
 def test_an_arm_does_not_depend_on_those_before_it() -> None:
-    alone, last = trial("itps").arm("itps"), trial("naive", "ips", "itps").arm("itps")
+    world = World.builtin(SPEC)
+    other = TrialContext.of(world, world.log(np.random.default_rng(0)), recipe(), negatives=5)
+    arm("naive")
+    alone, last = other.arm("itps", recipe()), arm("itps")
     assert_frame_equal(alone.truth.frame, last.truth.frame)
     assert_frame_equal(alone.standard.frame, last.standard.frame)
 
 
 def test_losses_lead_to_different_models() -> None:
-    naive, itps = (trial("naive", "ips", "itps").arm(name).truth.frame for name in ("naive", "itps"))
+    naive, itps = (arm(name).truth.frame for name in ("naive", "itps"))
     assert not naive.equals(itps)
 
 
 def test_targets_are_the_favourite_and_the_last_item_taken() -> None:
-    world, found = World.builtin(SPEC), trial("itps")
-    truth, standard = found.arm("itps").truth.frame, found.arm("itps").standard.frame
+    world, found = World.builtin(SPEC), context()
+    truth, standard = arm("itps").truth.frame, arm("itps").standard.frame
     for row in truth.iter_rows(named=True):
         gamma_V = world.relevance(np.array([row["user"]]), np.array([row["step"]]))[0]
         assert row["item"] == gamma_V.argmax()
@@ -60,19 +74,18 @@ def test_targets_are_the_favourite_and_the_last_item_taken() -> None:
 
 
 def test_the_weights_are_the_inverse_of_the_worlds_own_propensities() -> None:
-    world, found = World.builtin(SPEC), trial("naive", "ips", "itps")
-    train = found.split.train
+    world, train = World.builtin(SPEC), context().split.train
     kept = train.recent(recipe().model.length)
     theta = world.exposure_of(kept.user_N, kept.item_N, kept.step_N)
-    weights = found.arm("itps").weights
+    weights = arm("itps").weights
     assert weights is not None
     np.testing.assert_allclose(np.sort(weights.weight_N), np.sort(1 / theta), rtol=1e-5)
     assert weights.diagnostics.slots == len(theta)
 
 
 def test_favourites_that_nobody_took_are_counted() -> None:
-    found = trial("itps")
-    target = found.arm("itps").truth.frame["item"].to_numpy()
+    found = context()
+    target = arm("itps").truth.frame["item"].to_numpy()
     assert found.unlearnable == np.mean(~np.isin(target, found.split.train.item_N))
 
 

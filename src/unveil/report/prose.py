@@ -11,8 +11,8 @@ a page, where
     > A remark.                       a remark that stands apart; `> Warning: …` asks for attention
         a command                     four spaces: code
     {{ show("means", "The caption") }}      a table or figure of the study by its name, with its caption; of a figure
-                                  also `title`, of a table `foot`, what its marks mean; with `beside=true` a figure
-                                  stands beside the one before it
+                                  also `title` and `alt`, of a table `foot`, what its marks mean; with `beside=true` a
+                                  figure stands beside the one before it
     Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted.
     | name | value |              What users named may hold bars: such tables are made in Python and shown by name.
     |---|---:|
@@ -162,12 +162,13 @@ class Prose:
         """A block as sections of a page; what stands before the first heading has the title that is given."""
         shown: list[Block] = []
 
-        def show(name: str, caption: str = "", title: str = "", foot: str = "", *, beside: bool = False) -> str:
+        def show(name: str, caption: str = "", *, beside: bool = False, **words: str) -> str:
+            blocks = _shown(parts[name], caption, **words)
             if beside:
-                shown[-1] = _side_by_side(shown[-1], *_shown(parts[name], caption, title, foot))
+                shown[-1] = _side_by_side(shown[-1], *blocks)
                 return ""
             first = len(shown)
-            shown.extend(_shown(parts[name], caption, title, foot))
+            shown.extend(blocks)
             return "".join(f"\n\n{_MARK}{place}\n\n" for place in range(first, len(shown)))
 
         found: list[tuple[str, list[Block]]] = [(title, [])]
@@ -217,12 +218,14 @@ def _block(part: str, shown: Sequence[Block]) -> Block:
     return Text(text)
 
 
-def _shown(part: Block | Sequence[Block], caption: str, title: str, foot: str) -> list[Block]:
+def _shown(part: Block | Sequence[Block], caption: str, title: str = "", foot: str = "", alt: str = "") -> list[Block]:
     """A part of the page, or several, with the words that the template gives it."""
     if isinstance(part, Table):
         return [replace(part, caption=caption or part.caption, foot=foot or part.foot)]
     if isinstance(part, Figure):
-        return [replace(part, caption=caption or part.caption, title=title or part.title)]
+        return [
+            replace(part, caption=caption or part.caption, title=title or part.title, alt=alt or part.alt),
+        ]
     return list(part) if isinstance(part, Sequence) else [part]
 
 

@@ -7,7 +7,7 @@ masked: they differ in the loss alone.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from unveil.simulation.world import World
 from unveil.studies.arms import Variant
 from unveil.studies.results import BASELINES, STANDARD, TRUE
 from unveil.training.checkpoint import Best, Epoch
-from unveil.training.fit import prepare, propensity_of, validation_of
+from unveil.training.fit import Ready, prepare, propensity_of, validation_of
 from unveil.training.progress import Plan, Watcher
 from unveil.training.recipe import Recipe
 from unveil.training.trainer import Fitted
@@ -44,13 +44,6 @@ TOP = 10
 PLACES = (5, 10)
 #: Cases validated at a time: few enough for the activations of a small network to stay in the processor's cache.
 VALIDATION_BATCH = 64
-
-
-class Announcer(Watcher, Protocol):
-    """A watcher of several trainings, informed which one comes next."""
-
-    def next(self, name: str) -> None:
-        """The training of this arm begins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,19 +63,6 @@ class Arm:
     standard: Evaluation
     fitted: Fitted | None = None  # None: nothing was trained
     weights: Weights | None = None  # None: not weighted by a propensity
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """The arms of one trial, and what they were evaluated on."""
-
-    split: Split
-    unlearnable: float  # share of the test cases whose most relevant item has no training event
-    arms: Sequence[Arm]
-
-    def arm(self, name: str) -> Arm:
-        """The arm of that name."""
-        return next(arm for arm in self.arms if arm.name == name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,34 +173,19 @@ class TrialContext:
                 return self.evaluation.evaluate(name, Popularity.fit(self.split.train))
             return self._trained(name, recipe, watch)
 
-    def _trained(self, name: str, recipe: Recipe, watch: Watcher | None) -> Arm:
+    def prepared(self, name: str, recipe: Recipe) -> Ready:
+        """An estimator with its network, task and weights, before it is trained."""
         named = recipe.changed({"estimator.name": name})
         propensity = self.propensity(named)
-        ready = prepare(self.split.train, named, log=self.log, world=self.world, propensity=propensity)
+        return prepare(self.split.train, named, log=self.log, world=self.world, propensity=propensity)
+
+    def _trained(self, name: str, recipe: Recipe, watch: Watcher | None) -> Arm:
+        ready = self.prepared(name, recipe)
         fitted = ready.fit(self.evaluation.validation, watch=watch)
         weights = None
         if ready.weights is not None:
             weights = Weights(ready.weights, weights_of(ready.estimator, ready.task.slots).numpy())
         return replace(self.evaluation.evaluate(name, ready.model), fitted=fitted, weights=weights)
-
-
-def run_trial(
-    world: World,
-    log: Interactions,
-    recipe: Recipe,
-    estimators: Sequence[str],
-    *,
-    negatives: int = 100,
-    watch: Announcer | None = None,
-) -> Trial:
-    """Train and evaluate every estimator, and two baselines without training. The log is the world's own."""
-    context = TrialContext.of(world, log, recipe, negatives=negatives)
-    arms = [context.arm(name, recipe) for name in BASELINES]
-    for name in estimators:
-        if watch is not None:
-            watch.next(name)
-        arms.append(context.arm(name, recipe, watch))
-    return Trial(context.split, context.unlearnable, arms)
 
 
 def clipped(recipe: Recipe, context: TrialContext) -> Recipe:
@@ -253,7 +218,11 @@ def quantile(propensity: PropensityModel, train: Sequences, share: float) -> flo
 def record(context: TrialContext, name: str, recipe: Recipe, on_progress: OnProgress) -> dict[str, Any]:
     """Train and evaluate an arm, and give what a cell keeps of it and of its log."""
     trained = name if name in BASELINES else Variant.of(name).estimator
-    arm = context.arm(trained, clipped(recipe, context), TrainingShare(on_progress))
+    return arm_record(context, context.arm(trained, clipped(recipe, context), TrainingShare(on_progress)))
+
+
+def arm_record(context: TrialContext, arm: Arm) -> dict[str, Any]:
+    """What a cell keeps of an arm."""
     return {
         "log": log_record(context),
         "ranks": {TRUE: ranks(arm.truth), STANDARD: ranks(arm.standard)},
@@ -307,7 +276,10 @@ def training_record(fitted: Fitted) -> dict[str, Any]:
 
 
 def rank_rows(cell: Mapping[str, Any], *, by_user: bool) -> Iterator[dict[str, Any]]:
-    """The measures of a cell that keeps ranks and list metrics: of every user, or their means."""
+    """The measures of a cell that keeps ranks and list metrics: of every user, or their means.
+
+    A list metric is a mean over users, or a list with the value of each.
+    """
     for evaluation, protocols in cell["ranks"].items():
         for protocol, rank_C in protocols.items():
             for metric, k in product(rank_metrics(), PLACES):
@@ -318,7 +290,9 @@ def rank_rows(cell: Mapping[str, Any], *, by_user: bool) -> Iterator[dict[str, A
     first = next(iter(cell["ranks"]))
     for name, value in cell["lists"].items():
         protocol, metric_name, k = parts(name)
-        yield {"evaluation": first, "protocol": protocol, "metric": metric_name, "k": k, "value": float(value)}
+        row = {"evaluation": first, "protocol": protocol, "metric": metric_name, "k": k}
+        values = enumerate(value) if by_user and isinstance(value, list) else [(None, float(np.mean(value)))]
+        yield from ({**row, "user": user, "value": each} for user, each in values)
 
 
 class TrainingShare:

@@ -1,0 +1,1 @@
+"""The feedback loop as an experiment: several models, several replicates, one page."""

@@ -1,0 +1,283 @@
+"""The demo: a built-in world, the log drawn from it, and what several losses learn from that log."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from unveil.data.writers import write as write_log
+from unveil.estimators.base import weights_of
+from unveil.evaluation.result import column, parts, per_user
+from unveil.propensity.weights import WeightDiagnostics
+from unveil.report import charts, plots
+from unveil.report.names import COLOURS, named
+from unveil.report.page import Cell as TableCell
+from unveil.report.page import Column, Figure, KeyFigure, Table, count, number
+from unveil.report.prose import estimate, p_value
+from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.world import World
+from unveil.studies.arms import changes_of
+from unveil.studies.demo_log import WorldLog, at_severities, log_facts, log_figures, log_tables
+from unveil.studies.engine import Answer, Cell, Context, Study, Work
+from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results
+from unveil.studies.tables import estimate_cell, share_cell, test_cell
+from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
+from unveil.training.recipe import Recipe
+
+#: What conclusions are drawn from: the rank of the most relevant item among all items.
+HEADLINE = Measure(TRUE, "full", "NDCG", 10)
+RECALL = Measure(TRUE, "full", "Recall", 10)
+HELD_OUT = Measure(STANDARD, "full", "NDCG", 10)
+RELEVANCE = Measure(TRUE, "truth", "Relevance", 10)
+#: Where the training differs from the preset `quick`: all losses train equally long, and the same figures everywhere.
+CHANGES: Mapping[str, Any] = {"training.patience": None, "training.device": "cpu", "training.threads": 1}
+
+
+class Demo(Study):
+    """Replicate r repeats everything random, the world included, with the seed + r."""
+
+    name: ClassVar[str] = "demo"
+    title: ClassVar[str] = "What a log shows, what it hides, and what can be learnt from it"
+    template: ClassVar[str] = "demo.md.j2"
+
+    #: Of the severities tried (1, 1.5, 2), 1.5 is the most severe that leaves 1/θ an effective sample above 10%.
+    spec: WorldSpec = WorldSpec(users=1000, severity=1.5)
+    epochs: int = 80
+    negatives: int = 100  # drawn uniformly, and again by popularity
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of all trainings, as NAME=VALUE
+    replicates: int = 1
+    estimators: tuple[str, ...] = (BASE, "ips", "itps", "corrected", BOUND)
+
+    def cells(self) -> Iterable[Cell]:
+        """Whole replicates first."""
+        for replicate in range(self.replicates):
+            for arm in (*BASELINES, *self.estimators):
+                at = {"replicate": replicate, "estimator": arm}
+                yield Cell(f"r{replicate}-{arm}", at, 0.05 if arm in BASELINES else 1.0)
+
+    def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
+        """Beside the cells, the log and the world of the first replicate are written."""
+        own = world_log(self, 0)
+        write_log(own.log, work.folder / "log.csv")
+        own.world.save(work.folder / "world", overwrite=True)
+        yield "models", list(self.cells())
+
+    def recipe(self, replicate: int) -> Recipe:
+        """How each arm of a replicate is trained."""
+        own = {"training.epochs": self.epochs, **changes_of("", self.changes), "training.seed": self.seed + replicate}
+        return Recipe.preset("quick").changed({**CHANGES, **own})
+
+    def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Train and evaluate an arm; metrics of the recommendations are kept by user."""
+        replicate = cell.at["replicate"]
+        trial = trial_context(self, replicate)
+        arm = trial.arm(cell.at["estimator"], self.recipe(replicate), TrainingShare(context.on_progress))
+        record, users = arm_record(trial, arm), per_user(arm.truth.frame)
+        columns = {name: column(*parts(name)) for name in record["lists"]}
+        by_user = {name: users[own].to_list() for name, own in columns.items() if own in users.columns}
+        return {**record, "lists": record["lists"] | by_user}
+
+    def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+        """Of every user where there is one replicate."""
+        return rank_rows(record, by_user=self.replicates == 1)
+
+    def findings(self, answer: Answer) -> Mapping[str, Any]:
+        """Shares of the gap, tests against the baseline loss, and the weights."""
+        results = answer.results
+        gaps = {arm: results.gap_closed(arm, HEADLINE) for arm in results.trained}
+        return {
+            "headline": HEADLINE._asdict(),
+            "gap_closed": {arm: gap and gap.mean for arm, gap in gaps.items()},
+            "less_naive": {arm: asdict(test) for arm, test in results.against(HEADLINE).items()},
+            "weights": weights_by_arm(answer),
+        }
+
+    def facts(self, answer: Answer) -> Mapping[str, Any]:
+        """The log, and what the sentences are chosen by."""
+        results, trial = answer.results, trial_context(self, 0)
+        arms = [arm for arm in results.trained if arm != BOUND]
+        return {
+            **log_facts(world_log(self, 0)),
+            "HEADLINE": HEADLINE,
+            "RELEVANCE": RELEVANCE,
+            "tests": results.against(HEADLINE),
+            "gaps": {arm: results.gap_closed(arm, HEADLINE) for arm in results.trained},
+            "orders": {m.evaluation: results.order(m) for m in (HEADLINE, HELD_OUT)},
+            "best": {m.evaluation: max(arms, key=lambda arm: results.mean(arm, m)) for m in (HEADLINE, HELD_OUT)},
+            "relevance_order": results.order(RELEVANCE),
+            "sampled": results.protocol("uniform"),
+            "recipe": self.recipe(0),
+            "training_events": len(trial.split.train),
+            "unlearnable": trial.unlearnable,
+            "median_weights": {arm: float(np.median(weights)) for arm, weights in self._event_weights(answer).items()},
+            "warnings": {arm: WeightDiagnostics(**each).warnings() for arm, each in weights_by_arm(answer).items()},
+        }
+
+    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
+        """The log, and the headline of every trained arm."""
+        own, results = world_log(self, 0), answer.results
+        sizes = f"interactions of {own.figures.users:,} users with {own.figures.items:,} items"
+        ends = {BASE: " (baseline loss)", BOUND: " (knows the ground truth)"}
+        return [
+            KeyFigure(f"{own.figures.interactions:,}", sizes),
+            KeyFigure(f"{own.hits:.1%}", "of them are with the user’s most relevant item"),
+            *(
+                KeyFigure(f"{results.mean(arm, HEADLINE):.3f}", f"{HEADLINE.name} of {named(arm)}{ends.get(arm, '')}")
+                for arm in results.trained
+            ),
+        ]
+
+    def tables(self, answer: Answer) -> Mapping[str, Table]:
+        """Results, training, world and log."""
+        own = world_log(self, 0)
+        weights = {named(arm): weight_cells(WeightDiagnostics(**each)) for arm, each in weights_by_arm(answer).items()}
+        return {
+            "summary": summary_table(answer.results),
+            "results": results_table(answer.results),
+            "against": against_table(answer.results),
+            "weights": Table("", [Column("loss"), *WEIGHT_COLUMNS], [[n, *row] for n, row in weights.items()], False),
+            **log_tables(own, at_severities(own.world, self.seed)),
+        }
+
+    def figures(self, answer: Answer) -> Mapping[str, Figure]:
+        """Means with intervals, weights, training curves and the log."""
+        results = answer.results
+        sampled = Measure(TRUE, results.protocol("uniform"), "NDCG", 10)
+        both = [HEADLINE, HELD_OUT]
+        arms = {arm: answer.where(estimator=arm) for arm in results.trained}
+        weights = {named(arm): weight_N for arm, weight_N in self._event_weights(answer).items()}
+        colours = [COLOURS[arm] for arm in self._event_weights(answer)]
+        drawing = plots.distributions(weights, "weight 1/θ, logarithmic", "weights", colours=colours)
+        return {
+            "true": means_figure(results, HEADLINE, both),
+            "held_out": means_figure(results, HELD_OUT, both),
+            "sampled": means_figure(results, sampled, [sampled]),
+            "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
+            "weights_figure": Figure("", drawing, ""),
+            "learning": learning_figure(arms),
+            **log_figures(world_log(self, 0)),
+        }
+
+    def _event_weights(self, answer: Answer) -> dict[str, Any]:
+        """The weight of every training event of the first replicate, by arm."""
+        trial, recipe = trial_context(self, 0), self.recipe(0)
+        ready = {arm: trial.prepared(arm, recipe) for arm in weights_by_arm(answer)}
+        return {arm: weights_of(each.estimator, each.task.slots).numpy() for arm, each in ready.items()}
+
+
+@lru_cache(maxsize=1)
+def world_log(study: Demo, replicate: int) -> WorldLog:
+    """The world and the log of a replicate."""
+    seed = study.seed + replicate
+    return WorldLog.draw(World.builtin(study.spec, seed), seed)
+
+
+@lru_cache(maxsize=1)
+def trial_context(study: Demo, replicate: int) -> TrialContext:
+    """What the arms of a replicate share."""
+    own = world_log(study, replicate)
+    return TrialContext.of(own.world, own.log, study.recipe(replicate), negatives=study.negatives)
+
+
+def weights_by_arm(answer: Answer) -> dict[str, Any]:
+    """The diagnostics of the weights in the first replicate."""
+    every = {arm: answer.records[f"r0-{arm}"]["weights"] for arm in answer.results.trained}
+    return {arm: weights for arm, weights in every.items() if weights is not None}
+
+
+def _gap(results: Results, arm: str) -> Any:
+    """The share of the gap that a candidate closes."""
+    return results.gap_closed(arm, HEADLINE) if arm in results.candidates else None
+
+
+def summary_table(results: Results) -> Table:
+    """For the terminal: an interval for the headline alone."""
+    columns = [
+        Column("loss"),
+        Column(HEADLINE.name, True),
+        Column(RECALL.name, True),
+        Column("held-out", True),
+        Column("mean γ", True),
+        Column("gap closed", True),
+    ]
+    rows: list[list[TableCell | str]] = [
+        [
+            named(arm),
+            estimate_cell(results.estimate(arm, HEADLINE)),
+            *(number(results.mean(arm, measure), 3) for measure in (RECALL, HELD_OUT, RELEVANCE)),
+            share_cell(_gap(results, arm)),
+        ]
+        for arm in results.arms
+    ]
+    return Table("", columns, rows)
+
+
+def results_table(results: Results) -> Table:
+    """A row for each arm, with intervals."""
+    sampled = Measure(TRUE, results.protocol("uniform"), "NDCG", 10)
+    measures = {
+        HEADLINE: "most relevant item, among all items",
+        RECALL: "most relevant item, among all items",
+        sampled: f"most relevant item, among {sampled.protocol.partition('-')[2]} sampled items",
+        HELD_OUT: "held-out interaction, among all items",
+        RELEVANCE: "mean γ of the top 10",
+    }
+    columns = [Column("loss"), *(Column(measure.name, True, about) for measure, about in measures.items())]
+    rows: list[list[TableCell | str]] = [
+        [named(arm), *(estimate_cell(results.estimate(arm, m)) for m in measures)] for arm in results.arms
+    ]
+    return Table("", columns, rows)
+
+
+def against_table(results: Results) -> Table:
+    """Paired differences from the baseline loss."""
+    columns = [
+        Column("loss"),
+        Column("difference", True, "mean, 95% interval"),
+        Column("p", True, "paired t-test, Holm’s correction"),
+        Column("gap closed", True, "from naive to ideal"),
+    ]
+    rows: list[list[TableCell | str]] = [
+        [named(arm), test_cell(test), TableCell(p_value(test.p), test.p), share_cell(_gap(results, arm))]
+        for arm, test in results.against(HEADLINE).items()
+    ]
+    return Table("", columns, rows, sortable=False)
+
+
+def learning_figure(arms: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    """Validation along the epochs, averaged over replicates."""
+    runs = {arm: [dict(record["training"]["validation"]) for record in records] for arm, records in arms.items()}
+    epochs = list(next(iter(runs.values()))[0])
+    value = {named(arm): np.array([np.mean([run[e] for run in every]) for e in epochs]) for arm, every in runs.items()}
+    drawing = charts.curves(
+        np.array(epochs), value, [COLOURS.get(arm) for arm in arms], "validation NDCG@10", "learning"
+    )
+    rows = [[count(e), *(number(curve[i], 3) for curve in value.values())] for i, e in enumerate(epochs)]
+    columns = [Column("epoch", True), *(Column(name, True) for name in value)]
+    return Figure("", drawing, "", data=Table("Validation NDCG@10 by epoch", columns, rows, sortable=False))
+
+
+def means_figure(results: Results, measure: Measure, axis: Sequence[Measure], label: str = "") -> Figure:
+    """Every arm with its interval, best first; figures of the same `axis` have the same scale."""
+    arms = sorted(results.arms, key=lambda arm: -results.mean(arm, measure))
+    found = {arm: results.estimate(arm, measure) for arm in arms}
+    dots = [
+        charts.Dot(
+            named(arm),
+            each.mean,
+            each.mean if each.low is None else each.low,
+            each.mean if each.high is None else each.high,
+            COLOURS.get(arm),
+            f"{named(arm)}: {estimate(each)}",
+        )
+        for arm, each in found.items()
+    ]
+    every = [results.estimate(arm, m) for arm in arms for m in axis]
+    highest = max(each.mean if each.high is None else each.high for each in every)
+    slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}"
+    drawing = charts.intervals(dots, label or measure.name, highest, slug)
+    return Figure("", drawing, f"Best first: {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in dots)}.")

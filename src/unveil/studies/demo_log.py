@@ -1,0 +1,239 @@
+"""The log of the demo beside the ground truth of its world. Shapes: N events, V items, U users, T steps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.describe import Description, describe, rows
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.evaluation.ground_truth import favourites_of
+from unveil.report import plots
+from unveil.report.page import Cell, Column, Figure, Table, count, number, percent
+from unveil.simulation.world import World
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SEVERITIES = (1.0, 2.0, 3.0, 4.0)
+_TOP_ITEMS = 15
+_RANKED_ITEMS = 50
+_SEASONAL_ITEMS = 5
+_BLOCK = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class WorldLog:
+    """A log that was drawn from a world, and what only the world knows about it.
+
+    The most relevant item of an event is the one of highest γ for the event's user at the event's step.
+    """
+
+    world: World
+    log: Interactions
+    figures: Description
+    relevant_V: Ints  # at how many events each item was the most relevant one
+    chosen_V: Ints  # how many events each item has
+    hits: float  # share of the events whose item is the most relevant one
+    lost: float  # mean over events of γ of the most relevant item − γ of the chosen one
+    relevant_theta_N: NDArray[np.float32]  # θ of the most relevant item of each event
+
+    @classmethod
+    def of(cls, world: World, log: Interactions) -> "WorldLog":
+        """Find the most relevant item of every event."""
+        assert log.step is not None
+        best_N = favourites_of(world, log.user, log.step)
+        gamma_best_N = world.relevance_of(log.user, best_N, log.step)
+        gamma_chosen_N = world.relevance_of(log.user, log.item, log.step)
+        return cls(
+            world=world,
+            log=log,
+            figures=describe(log),
+            relevant_V=np.bincount(best_N, minlength=world.n_items),
+            chosen_V=np.bincount(log.item, minlength=world.n_items),
+            hits=float((best_N == log.item).mean()),
+            lost=float((gamma_best_N - gamma_chosen_N).mean()),
+            relevant_theta_N=world.exposure_of(log.user, best_N, log.step),
+        )
+
+    @classmethod
+    def draw(cls, world: World, seed: int) -> "WorldLog":
+        """One log of a world."""
+        return cls.of(world, world.log(np.random.default_rng(seed)))
+
+    @property
+    def theta_N(self) -> Floats:
+        """θ of the chosen item of each event."""
+        assert self.log.propensity is not None
+        return self.log.propensity
+
+    @property
+    def effective_share(self) -> float:
+        """(Σ w)² / (N Σ w²) with w = 1/θ: the share of the events that weighting leaves."""
+        weight_N = 1 / self.theta_N
+        return float(weight_N.sum() ** 2 / (weight_N**2).sum() / len(weight_N))
+
+    @cached_property
+    def item_means(self) -> tuple[Floats, Floats]:
+        """Mean γ and mean θ of each item, over the user and the step of every event."""
+        world, log = self.world, self.log
+        assert log.step is not None
+        gamma_V, theta_V = np.zeros(world.n_items), np.zeros(world.n_items)
+        for start in range(0, len(log), _BLOCK):
+            user_B, step_B = log.user[start : start + _BLOCK], log.step[start : start + _BLOCK]
+            gamma_V += world.relevance(user_B, step_B).sum(0, dtype=np.float64)
+            theta_V += world.exposure(user_B, step_B).sum(0, dtype=np.float64)
+        return gamma_V / len(log), theta_V / len(log)
+
+    @cached_property
+    def seasons(self) -> dict[str, Floats]:
+        """Mean θ over all users along the steps, of the items of highest mean exposure."""
+        world, user_U = self.world, np.arange(self.world.n_users)
+
+        def mean(item: int, step: int) -> float:
+            return float(world.exposure_of(user_U, np.full_like(user_U, item), np.full_like(user_U, step)).mean())
+
+        most = np.argsort(-self.item_means[1], kind="stable")[:_SEASONAL_ITEMS]
+        return {world.items[int(v)]: np.array([mean(v, t) for t in range(world.n_steps)]) for v in most}
+
+    @property
+    def length_U(self) -> Ints:
+        """Events of each user who has any."""
+        length_U = Sequences.of(self.log).length_U
+        return length_U[length_U > 0]
+
+
+def at_severities(world: World, seed: int) -> list[WorldLog]:
+    """Logs of the world with milder and more severe exposure, its own among them, from the same random numbers."""
+    return [WorldLog.draw(world.with_severity(p), seed) for p in sorted({*SEVERITIES, world.severity})]
+
+
+def rank_correlation(one_V: Ints, two_V: Ints) -> float:
+    """Spearman's ρ: the correlation of ranks, equal counts sharing their mean rank."""
+    return float(np.corrcoef(_mean_ranks(one_V), _mean_ranks(two_V))[0, 1])
+
+
+def _mean_ranks(value_V: Ints) -> Floats:
+    _, place_V, size = np.unique(value_V, return_inverse=True, return_counts=True)
+    return (np.cumsum(size) - (size - 1) / 2)[place_V]
+
+
+def log_facts(own: WorldLog) -> dict[str, Any]:
+    """The figures that the captions name."""
+    gamma_V, theta_V = own.item_means
+    return {
+        "log": own.figures,
+        "hits": own.hits,
+        "lost": own.lost,
+        "most_chosen": int(own.chosen_V.max()),
+        "history": {"least": own.length_U.min(), "most": own.length_U.max(), "median": float(np.median(own.length_U))},
+        "relevant_items": int((own.relevant_V > 0).sum()),
+        "rank_correlation": rank_correlation(own.chosen_V, own.relevant_V),
+        "median_theta": {"chosen": float(np.median(own.theta_N)), "relevant": float(np.median(own.relevant_theta_N))},
+        "correlation": float(np.corrcoef(np.log(theta_V), gamma_V)[0, 1]),
+        "seasonal": list(own.seasons),
+        "world": own.world.describe(),
+        "fingerprint": own.log.fingerprint(),
+    }
+
+
+def log_figures(own: WorldLog) -> Mapping[str, Figure]:
+    """The plots of the log; their words are in the template."""
+    names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
+    counts = {"chosen": own.chosen_V, "most relevant": own.relevant_V}
+    exposures: dict[str, NDArray[Any]] = {"chosen": own.theta_N, "most relevant": own.relevant_theta_N}
+    titles = [
+        f"{name}: exposure {theta:.3f}, relevance {gamma:.2f}, {n:,} interactions"
+        for name, theta, gamma, n in zip(names, theta_V, gamma_V, own.chosen_V, strict=True)
+    ]
+    axes = "mean exposure θ, logarithmic", "mean relevance γ"
+    return {
+        "popularity": _plot(plots.popularity(own.chosen_V, names), _most_chosen(own.chosen_V, names)),
+        "lengths": _plot(plots.lengths(own.length_U), _histogram(own.length_U)),
+        "lorenz": _plot(plots.lorenz(counts)),
+        "exposures": _plot(plots.distributions(exposures, "exposure θ, logarithmic")),
+        "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
+        "seasons": _plot(plots.over_steps(own.seasons, "mean exposure θ", "seasons"), _by_step(own.seasons)),
+    }
+
+
+def _plot(drawing: Any, data: Table | None = None) -> Figure:
+    return Figure("", drawing, "", data=data)
+
+
+def _most_chosen(chosen_V: Ints, names: Sequence[str]) -> Table:
+    order = np.argsort(-chosen_V, kind="stable")[:_RANKED_ITEMS]
+    body = [[names[v], count(rank), count(chosen_V[v])] for rank, v in enumerate(order, 1)]
+    columns = [Column("item"), Column("rank", True), Column("interactions", True)]
+    return Table(f"The {_RANKED_ITEMS} items with the most interactions", columns, body)
+
+
+def _histogram(length_U: Ints) -> Table:
+    edges = plots.length_bins(length_U)
+    users, _ = np.histogram(length_U, edges)
+    body = [[count(a), count(b - 1), count(n)] for a, b, n in zip(edges[:-1], edges[1:], users, strict=True)]
+    columns = [Column("from", True), Column("to", True), Column("users", True)]
+    return Table("Users by the length of their history", columns, body, sortable=False)
+
+
+def _by_step(curves: Mapping[str, Floats]) -> Table:
+    steps = range(len(next(iter(curves.values()))))
+    body = [[count(t), *(number(curve[t], 3) for curve in curves.values())] for t in steps]
+    return Table("Mean exposure by step", [Column("step", True), *(Column(n, True) for n in curves)], body, False)
+
+
+def log_tables(own: WorldLog, severities: Sequence[WorldLog]) -> Mapping[str, Table]:
+    """The log as `unveil data describe` shows it, its items, and logs of other severities."""
+    described = [row for row in rows(own.figures) if row[1] != "not recorded"]
+    return {
+        "description": Table("", [Column("figure"), Column("value", True)], described, sortable=False),
+        "top_items": _items_table(own),
+        "severities": _severities_table(severities, own.world.severity),
+    }
+
+
+def _items_table(own: WorldLog) -> Table:
+    names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
+    top = np.argsort(-np.maximum(own.chosen_V, own.relevant_V), kind="stable")[:_TOP_ITEMS]
+    top = top[np.argsort(-own.chosen_V[top], kind="stable")]
+    columns = [
+        Column("item"),
+        Column("chosen", True, "interactions"),
+        Column("most relevant", True, "interactions"),
+        Column("exposure", True, "mean θ"),
+        Column("relevance", True, "mean γ"),
+    ]
+    counts = ([count(own.chosen_V[v]), count(own.relevant_V[v])] for v in top)
+    means = ([number(theta_V[v], 3), number(gamma_V[v])] for v in top)
+    return Table("", columns, [[names[v], *n, *m] for v, n, m in zip(top, counts, means, strict=True)])
+
+
+def _severities_table(logs: Sequence[WorldLog], own: float) -> Table:
+    columns = [
+        Column("severity p"),
+        Column("shown", True, "items a step, mean"),
+        Column("interactions", True),
+        Column("items", True, "with an interaction"),
+        Column("Gini", True, "of interactions over items"),
+        Column("most relevant chosen", True, "of interactions"),
+        Column("relevance lost", True, "mean over interactions"),
+        Column("effective sample", True, "of interactions, weighted by 1/θ"),
+    ]
+    body: list[list[Cell | str]] = [
+        [
+            Cell(f"{each.world.severity:g}{' (this log)' if each.world.severity == own else ''}", each.world.severity),
+            number(each.world.describe().exposed_per_slot, 1),
+            count(each.figures.interactions),
+            count(each.figures.items),
+            number(each.figures.skew.gini),
+            percent(each.hits),
+            number(each.lost),
+            percent(each.effective_share),
+        ]
+        for each in logs
+    ]
+    return Table("", columns, body)
