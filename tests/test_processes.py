@@ -7,8 +7,7 @@ import torch
 from tests.simulation.rated import rated
 from unveil.models.tensor_factorization.recipes import Epochs, Paper
 from unveil.processes import threads
-from unveil.simulation.fit import Fit
-from unveil.simulation.fitting.observed import observed
+from unveil.simulation.fit import Fit, observed
 
 
 @pytest.mark.parametrize(("asked", "given"), [(1, 1), (2, 2), (None, 3)])

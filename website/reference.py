@@ -52,7 +52,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.evaluation.metrics.CatalogueMetric",
         "unveil.evaluation.metrics.TruthMetric",
         "unveil.data.readers.registry.TextFormat",
-        "unveil.simulation.choice.base.ChoiceModel",
+        "unveil.simulation.choice.ChoiceModel",
     ),
     "Judging": (
         "unveil.evaluation.ranking.Scorer",

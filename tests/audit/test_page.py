@@ -41,8 +41,11 @@ def test_the_page_is_one_file_that_says_everything(folder: Path, found: Audit) -
     assert found.verdict in html.replace("&#39;", "'")
     for each in found.advice:
         assert each.title in html.replace("&#39;", "'")
-    for word in ("Lorenz curve", "Snags", "Recurring transitions", "Taken by position", "prefers-color-scheme: dark"):
-        assert word in html
+    assert html.count("<section") == 8
+    assert html.count("<table") > 8
+    assert found.order is not None
+    for figure in (f"{found.order.recurring:,}", f"{found.concentration.gini:.3f}", f"{found.log.lengths.longest:,}"):
+        assert f">{figure}</td>" in html
     assert html.count("<title>") > 100  # hover values
     assert "hush" not in html
     assert "<title & 1>" not in html  # titles are escaped
@@ -83,11 +86,11 @@ def test_shares_of_items_say_of_which_items(found: Audit) -> None:
     motion = found.histories
     assert motion is not None
     assert 0 < motion.rejecting.items < found.log.items
-    labels = [figure.label for figure in key_figures(found) if "moves" in figure.label]
-    assert labels
-    assert all("items with ten events or more" in label for label in labels)
+    labels = [figure.label for figure in key_figures(found) if "popularity along" in figure.label]
+    assert len(labels) == 2
+    assert all("items with ten interactions or more" in label for label in labels)
     if motion.rejecting.holm:
-        assert f"of {motion.rejecting.items} tested items with the step" in found.verdict
+        assert f"of {motion.rejecting.items} tested items" in found.verdict
 
 
 def test_movers_of_one_title_are_all_drawn(found: Audit) -> None:

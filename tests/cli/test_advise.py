@@ -12,7 +12,7 @@ from unveil.cli.main import app
 from unveil.cli.study_options import named_in, numbers_in
 from unveil.data.writers import write
 from unveil.errors import UnveilError
-from unveil.simulation.choice.base import CHOICES
+from unveil.simulation.choice import CHOICES
 from website.commands import commands
 
 RUN = CliRunner()
@@ -31,8 +31,8 @@ def test_a_verdict_five_figures_and_a_page(csv: Path, tmp_path: Path) -> None:
     asked = ["audit", str(csv), "-o", str(page), "--min-item", "2", "--titles", str(titles)]
     done = RUN.invoke(app, asked, catch_exceptions=False)
     assert done.exit_code == 0
-    assert "This log says what users took" in " ".join(done.output.split())
-    assert "Warning Only popularity can stand in for exposure" in " ".join(done.output.split())
+    assert "of 60 users with 59 items" in " ".join(done.output.split())
+    assert "Warning Only popularity" in " ".join(done.output.split())
     assert f"open {page}" in done.output
     assert json.loads(page.with_suffix(".json").read_text())["log"]["users"] == 60
     assert "log.csv: " in page.read_text()

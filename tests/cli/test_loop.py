@@ -17,9 +17,8 @@ from unveil.cli.options import LogOptions
 from unveil.cli.rq5 import whose
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
-from unveil.experiment.loop.plan import LoopConfig, LoopPlan
-from unveil.experiment.loop.run import run_loop
 from unveil.runs.workers import Inline
+from unveil.studies.loop import LoopConfig, LoopPlan, run_loop
 from unveil.training.checkpoint import Checkpoint
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))

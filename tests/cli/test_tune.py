@@ -12,7 +12,7 @@ from tests.run_folders import write_log
 from tests.runs.tune.studies import command, space, write_space
 from tests.simulation.rated import rated
 from unveil.data.writers import write
-from unveil.simulation.fitting.config import as_toml, fit_of
+from unveil.simulation.fit import as_toml, fit_of
 
 
 @pytest.fixture(scope="module")

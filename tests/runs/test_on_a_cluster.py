@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from tests.clusters import lose_one, two_machines
-from tests.experiment.loop.conftest import plan_of
 from tests.experiment.reproduce.small import tiny_plan, tiny_world
 from tests.run_folders import experiment_on, small_log, write_log
 from tests.runs.tune.studies import PACE, quickest, space
-from unveil.experiment.loop.run import run_loop
+from tests.studies.loop.conftest import plan_of
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.run import answer
@@ -20,6 +19,7 @@ from unveil.runs.tune.objective import Training
 from unveil.runs.tune.search import Crew, Where, tune
 from unveil.runs.tune.subject import Plan
 from unveil.runs.workers import Begun, Done, Event, Inline, Job
+from unveil.studies.loop import run_loop
 from unveil.training.checkpoint import Best, Epoch
 from unveil.training.process_group import WorkerLostError
 from unveil.training.progress import Plan as Ahead

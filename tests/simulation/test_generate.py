@@ -1,5 +1,6 @@
 """The draw against exact enumeration over all outcomes of O and R, on a world of 2 users, 3 items and 2 steps."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,10 +9,11 @@ from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import Vocabulary
+from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, Factors
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES, choice_model
-from unveil.simulation.generate import draw, whole_tiles
+from unveil.simulation.generate import Impressions, draw, rate_that_leaves, whole_tiles
 from unveil.simulation.world import World
 
 USERS, ITEMS, STEPS = 2, 3, 2
@@ -153,3 +155,151 @@ def test_severities_share_their_luck() -> None:
         gamma.append(table)
     assert (gamma[0] >= gamma[1] - 1e-6).all()
     assert (gamma[0] > gamma[1] + 0.01).any()
+
+
+WORLD = World.builtin(WorldSpec(users=120, items=40, steps=30), seed=2)
+
+
+def drawn(rate: float | None = None, *, noise: float | None = 0.5) -> Interactions:
+    return WORLD.log(np.random.default_rng(4), ratings_noise=noise, impressions=rate)
+
+
+@pytest.mark.parametrize("rate", [0.05, 1.0])
+def test_what_is_taken_is_the_same_log(rate: float) -> None:
+    recorded = drawn(rate)
+    assert recorded.clicked is not None
+    assert not recorded.clicked.all()
+    assert replace(recorded.interacted(), clicked=None) == drawn()
+
+
+def test_what_was_left_has_a_step_and_a_propensity_and_no_rating() -> None:
+    left = drawn(0.3).skipped()
+    assert left.step is not None
+    assert left.propensity is not None
+    assert left.rating is not None
+    np.testing.assert_allclose(left.propensity, WORLD.exposure_of(left.user, left.item, left.step))
+    assert np.isnan(left.rating).all()
+    assert drawn(0.3, noise=None).rating is None
+
+
+def test_at_a_slot_an_item_stands_once() -> None:
+    log = drawn(1.0)
+    assert log.step is not None
+    slots = np.stack([log.user, log.step, log.item])
+    assert np.unique(slots, axis=1).shape == slots.shape
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
+def test_each_exposure_is_recorded_at_the_rate(rate: float) -> None:
+    user_S, step_S = WORLD.slots()
+    theta_SV = WORLD.exposure(user_S, step_S).astype(np.float64)
+    log = drawn(rate)
+    expected = rate * (theta_SV.sum() - len(log.interacted()))
+    # The exposures of a draw scatter as well: θ(1 − θ) each, and what is kept of them binomially.
+    deviation = np.sqrt((rate * theta_SV * (1 - rate * theta_SV)).sum())
+    assert len(log.skipped()) == pytest.approx(expected, abs=4 * deviation)
+
+
+def test_every_item_is_recorded_as_often_as_it_is_exposed() -> None:
+    log = drawn(0.5)
+    user_S, step_S = WORLD.slots()
+    theta_V = WORLD.exposure(user_S, step_S).astype(np.float64).sum(0)
+    left_V = np.bincount(log.skipped().item, minlength=WORLD.n_items)
+    taken_V = np.bincount(log.interacted().item, minlength=WORLD.n_items)
+    assert np.abs(left_V - 0.5 * (theta_V - taken_V)).max() < 5 * np.sqrt(theta_V.max())
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, 1.5, float("nan")])
+def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(UnveilError, match="impressions: out of range"):
+        Impressions(rate)
+
+
+@pytest.mark.parametrize("left", [0.5, 2.0])
+def test_a_log_keeps_as_many_as_are_asked_for(left: float) -> None:
+    taken = drawn()
+    rate = rate_that_leaves(WORLD, len(taken), left)
+    assert 0 < rate < 1
+    log = drawn(rate)
+    found, scatter = len(log.skipped()) / len(taken), np.sqrt(left / len(taken))
+    # Exposures scatter too: their own deviation is that of the test above, less than five of counts by themselves.
+    assert found == pytest.approx(left, abs=5 * scatter)
+
+
+def test_no_more_can_be_kept_than_was_shown() -> None:
+    assert rate_that_leaves(WORLD, 10, 1e9) == 1
+    nobody = replace(WORLD, severity=60.0)
+    assert rate_that_leaves(nobody, 1, 1.0) == 1, "next to nothing is shown"
+
+
+RATED = World.builtin(WorldSpec(users=150, items=40, steps=30), seed=2)
+
+
+def rated_log(noise: float | None = None, *, stars: bool = False, world: World = RATED) -> Interactions:
+    return world.log(np.random.default_rng(4), ratings_noise=noise, stars=stars)
+
+
+def ratings(log: Interactions) -> np.ndarray:
+    assert log.rating is not None
+    return log.rating.astype(np.float64)
+
+
+def liked(log: Interactions) -> np.ndarray:
+    assert log.step is not None
+    return RATED.relevance_logits.logits_of(log.user, log.item, log.step)
+
+
+@pytest.mark.parametrize(("noise", "stars"), [(0.0, False), (1.0, False), (3.0, True)])
+def test_all_else_of_the_draw_is_as_without_ratings(noise: float, stars: bool) -> None:
+    rated = rated_log(noise, stars=stars)
+    assert rated.rating is not None
+    assert replace(rated, rating=None) == rated_log()
+
+
+def test_without_noise_a_rating_is_the_relevance_logit() -> None:
+    log = rated_log(0.0)
+    np.testing.assert_allclose(ratings(log), liked(log), rtol=1e-6)
+
+
+def test_the_error_has_the_stated_size_and_knows_nothing_of_relevance() -> None:
+    log = rated_log(0.7)
+    once = np.unique(log.user.astype(np.int64) * 40 + log.item, return_index=True)[1]
+    error = (ratings(log) - liked(log))[once]
+    n = len(error)
+    assert n > 500
+    assert error.mean() == pytest.approx(0, abs=4 * 0.7 / np.sqrt(n))
+    assert error.std() == pytest.approx(0.7, rel=4 / np.sqrt(2 * n))
+    assert abs(np.corrcoef(error, liked(log)[once])[0, 1]) < 4 / np.sqrt(n)
+
+
+def test_an_opinion_stays_when_the_item_is_taken_again() -> None:
+    log = rated_log(0.7)
+    error = ratings(log) - liked(log)
+    _, first, nth = np.unique(log.user.astype(np.int64) * 40 + log.item, return_index=True, return_inverse=True)
+    assert len(first) < len(error), "some are taken again"
+    np.testing.assert_allclose(error, error[first][nth], atol=1e-5)
+
+
+def test_the_noise_is_the_same_luck_at_any_size() -> None:
+    one, two = (ratings(rated_log(noise)) - liked(rated_log()) for noise in (1.0, 2.0))
+    np.testing.assert_allclose(two, 2 * one, atol=1e-5)
+
+
+def test_stars_are_the_nearest_of_five() -> None:
+    fine, stars = ratings(rated_log(1.0)), ratings(rated_log(1.0, stars=True))
+    assert set(np.unique(stars)) <= {1, 2, 3, 4, 5}
+    inside = (fine > 1) & (fine < 5)
+    assert (np.abs(stars - fine)[inside] <= 0.5).all()
+    assert (stars[fine >= 5] == 5).all()
+    assert (stars[fine <= 1] == 1).all()
+
+
+def test_a_centre_that_the_fit_took_away_is_given_back() -> None:
+    centred = replace(RATED, origin={"kind": "fitted", "settings": {"centre": 3.5}})
+    np.testing.assert_allclose(ratings(rated_log(0.0, world=centred)), liked(rated_log()) + 3.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("noise", [-0.1, float("nan"), float("inf")])
+def test_an_error_that_is_no_size_is_refused(noise: float) -> None:
+    with pytest.raises(UnveilError, match="ratings_noise: out of range"):
+        rated_log(noise)

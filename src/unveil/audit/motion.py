@@ -110,6 +110,8 @@ def _drawn(sequences: Sequences, rate_N: Floats, rng: np.random.Generator) -> ND
 MOST_EVENTS = 5_000_000
 #: Orders drawn by static propensities: so many events in all, between one order and fifty.
 _DRAWN_EVENTS, _MOST_DRAWS = 10_000_000, 50
+#: Share of the tested items below which a static propensity is good enough.
+FEW = 0.05
 #: Items whose share is followed from period to period.
 MOVERS = 4
 
@@ -155,6 +157,11 @@ class Motion:
     def rejecting(self) -> Tested:
         """The test that answers whether a static propensity is enough."""
         return self.static if self.static is not None else self.random_order
+
+    @property
+    def mostly_still(self) -> bool:
+        """Whether so few items reject a static propensity that one is good enough."""
+        return self.rejecting.share < FEW
 
 
 def along_histories(takes: Sequences, rng: np.random.Generator) -> Motion | None:

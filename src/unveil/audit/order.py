@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.audit.timing import moments, some_users
+from unveil.audit.timing import ALPHA, moments, some_users
 from unveil.data.sequences import Sequences
 
 
@@ -38,6 +38,8 @@ class Walk:
 
 
 SHUFFLES = 99
+#: So many times the recurring transitions of shuffled histories are more than a trace of order.
+STRONG = 1.5
 #: Neighbouring events that trade places where only near order is shuffled.
 NEAR = 10
 _MOST_EVENTS = 250_000
@@ -54,6 +56,11 @@ class Against:
     expected: float  # mean of R over the shuffles
     z: float  # how many standard deviations of the shuffles the log lies above their mean; 0 where they all agree
     p: float
+
+    @property
+    def significant(self) -> bool:
+        """At the usual level."""
+        return self.p <= ALPHA
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,11 @@ class Order:
         if self.whole.expected:
             return self.recurring / self.whole.expected
         return float("inf") if self.recurring else 1.0
+
+    @property
+    def strong(self) -> bool:
+        """Whether there is more than a trace of order."""
+        return self.ratio >= STRONG
 
 
 def order(takes: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLES) -> Order | None:

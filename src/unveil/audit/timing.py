@@ -1,9 +1,9 @@
-"""Whether items have a time of their own in users' histories: a test of each item against random order.
+"""Does an item occur at a particular time in user histories? A test of each item against random order.
 
-Under a static propensity it does not matter when an event happens: given what a user took, every order is equally
-likely (as long as taking an item once does not bar it, see `depletion`). An item's events then stand at random places
-of their users' histories, and this null needs no model: its means and variances are those of drawing places from each
-history, without replacement.
+Under a static propensity the time of an interaction does not matter: given the items of a user, every order is equally
+likely (as long as items may be repeated; see `motion` for the other case). The positions of an item in its users'
+histories are then random, and this null hypothesis needs no model: mean and variance are those of drawing positions
+from each history without replacement.
 
 Shapes: N events, U users, V items, J = 2 components.
 """
@@ -27,10 +27,9 @@ _TINY = 1e-12
 
 
 def positions(sequences: Sequences, *, tied: bool = False) -> Floats:
-    """u_N = (place + ½) / n: where in its user's history of n events each event stands, between 0 and 1.
+    """u_N = (place + ½) / n: the position of each event in its user's history of n events, between 0 and 1.
 
-    With `tied`, events of a user at the same moment share the mean of their places: the order within a moment is the
-    file's, and says nothing of the user.
+    With `tied`, events of a user at the same time share the mean of their positions: their order is only the file's.
     """
     length_N = np.repeat(sequences.length_U, sequences.length_U)
     place_N: NDArray[Any] = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U)
@@ -40,7 +39,7 @@ def positions(sequences: Sequences, *, tied: bool = False) -> Floats:
 
 
 def tied_share(sequences: Sequences) -> float | None:
-    """The share of events that share their moment with another of the same user; None where there is no clock."""
+    """Share of the events with the same user and time as another; None without timestamps."""
     if sequences.time_N is None:
         return None
     _, moment_N, size = moments(sequences)
@@ -48,7 +47,7 @@ def tied_share(sequences: Sequences) -> float | None:
 
 
 def moments(sequences: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Runs of events of one user at one time: where each begins, the run of each event, and the runs' sizes."""
+    """Runs of events of one user at one time: their starts, the run of each event, and their sizes."""
     user_N, time_N = sequences.user_N, sequences.time_N
     assert time_N is not None
     new_N = np.ones(len(sequences), bool)
@@ -64,7 +63,7 @@ def _shared(sequences: Sequences, place_N: NDArray[Any]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Timing:
-    """Every item's mean place and spread against random order. Values of items below `LEAST` events are there too."""
+    """Mean and spread of each item's positions, against random order; also of items below `LEAST` events."""
 
     count_V: NDArray[np.int64]
     mean_V: Floats  # of u over the item's events
@@ -101,7 +100,7 @@ def timing(sequences: Sequences, u_N: Floats) -> Timing:
 
     S_i = Σ over its events of (φ₁, φ₂), φ₁ = u − ½ and φ₂ = (u − ½)², each less its mean over the user's history.
     Under random order S_i has mean 0 and variance V_i = Σ over users of m (n − m) / (n − 1) · C_u, where the user
-    took the item m times among n events and C_u is the covariance of φ over that history. Sᵀ V⁻¹ S is χ² with two
+    has the item m times among n events and C_u is the covariance of φ over that history. Sᵀ V⁻¹ S is χ² with two
     degrees of freedom: one for when, one for how concentrated (Neyman's smooth test of order two).
     """
     phi_NJ = _centred(sequences, u_N)

@@ -44,10 +44,10 @@ def _print(found: "Audit", output: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unveil.audit.page import beside, key_figures, size
+    from unveil.audit.page import beside, key_figures, summary
 
     console = Console()
-    console.print(f"{size(found)} {found.verdict}", highlight=False)
+    console.print(summary(found), highlight=False)
     console.print()
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(justify="right", no_wrap=True)

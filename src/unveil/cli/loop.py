@@ -1,4 +1,4 @@
-"""`unveil loop LOG -o DIR`: models trained, round after round, on what users took of what they recommended."""
+"""`unveil loop LOG -o DIR`: models retrained, round after round, on what users chose from their recommendations."""
 
 import sys
 from pathlib import Path
@@ -10,10 +10,10 @@ from unveil.cli.options import Address, EngineOption, Jobs, LogOptions, takes_op
 from unveil.cli.terminal import command_of, wide_enough
 
 if TYPE_CHECKING:
-    from unveil.experiment.loop.plan import LoopPlan
-    from unveil.experiment.loop.run import Looped
     from unveil.runs.workers import Engine
     from unveil.simulation.world import World
+    from unveil.studies.loop import LoopPlan
+    from unveil.studies.loop_report import LoopReport
 
 #: Models whose first and last figures fit beside each other in eighty columns.
 _SIDE_BY_SIDE = 3
@@ -27,7 +27,7 @@ def loop(
     estimators: Annotated[
         str,
         typer.Option("--estimators", "-e", help="Models, with commas between; also the rules popularity and random."),
-    ] = "naive,ips,itps",
+    ] = "naive,popularity,random",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of feedback; one training more, before the first.")] = 10,
     k: Annotated[int, typer.Option("-k", min=1, help="Items recommended to every user in a round.")] = 10,
     response: Annotated[
@@ -59,9 +59,9 @@ def loop(
         bool, typer.Option("--resume", help="Go on with a loop that was stopped; also with more rounds.")
     ] = False,
 ) -> None:
-    """Close the circle: recommend, let users respond, train on what they took; and see what becomes of the lists."""
-    from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+    """Simulate a feedback loop: recommend, let users respond, retrain on their choices; and measure what happens."""
     from unveil.runs.workers import engine as engine_of
+    from unveil.studies.loop import LoopConfig, LoopPlan
 
     config = LoopConfig(rounds, k, {"name": response}, retrain, replicates, seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [])
@@ -85,22 +85,22 @@ def run_and_print(
     resume: bool = False,
 ) -> None:
     """Loop, write and print; a loop that is interrupted says how to go on."""
-    from unveil.experiment.loop.files import write
-    from unveil.experiment.loop.run import run_loop
     from unveil.processes import sigterm_interrupts
     from unveil.runs.progress import job_watcher
+    from unveil.studies.loop import run_loop
+    from unveil.studies.loop_report import write
 
     watch = job_watcher(steps=plan.loop.rounds + 1)
     try:
         with sigterm_interrupts():
             log, truth = options.source().load(), _world(world)
             looped = run_loop(plan, log, output, engine, world=truth, resume=resume, keep_logs=keep_logs, watch=watch)
-            write(looped, output, command_of([word for word in sys.argv[1:] if word != "--resume"]))
+            report = write(looped, output, command_of([word for word in sys.argv[1:] if word != "--resume"]))
     except KeyboardInterrupt as stop:
         told = f"{str(stop) or 'stopped'} in {output}; the rounds that are over are kept"
         typer.echo(f"unveil: {told}. Go on with the same command and --resume.", err=True)
         raise typer.Exit(130) from None
-    _print(looped, output)
+    _print(report, output)
 
 
 def _world(where: str | None) -> "World | None":
@@ -111,25 +111,23 @@ def _world(where: str | None) -> "World | None":
     return World.builtin() if where == "builtin" else World.load(Path(where))
 
 
-def _print(looped: "Looped", output: Path) -> None:
+def _print(report: "LoopReport", output: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from unveil.experiment.loop.page import table
-    from unveil.experiment.loop.words import caution, reading
     from unveil.report.page import Cell
 
-    shown, console = table(looped), Console()
+    shown, console = report.table(), Console()
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, column in enumerate(shown.columns):
         grid.add_column(column.title, justify="right" if place else "left", no_wrap=True)
-    narrow = len(looped.outcome.models) > _SIDE_BY_SIDE
+    narrow = len(report.outcome.models) > _SIDE_BY_SIDE
     for row in shown.rows:
         cells = [cell.text if isinstance(cell, Cell) else cell for cell in row]
         grid.add_row(*(cell.split("→")[-1].strip() if narrow else cell for cell in cells))
-    console.print(f"Round {looped.outcome.rounds}" if narrow else shown.caption, highlight=False)
+    console.print(f"Round {report.outcome.rounds}" if narrow else shown.caption, highlight=False)
     wide_enough(console).print(grid)
-    for paragraph in (*reading(looped.plan, looped.outcome), caution(looped.plan, looped.outcome)):
+    for paragraph in report.paragraphs:
         console.print()
         console.print(paragraph, highlight=False)
     console.print()

@@ -40,8 +40,8 @@ def rq5(
 ) -> None:
     """Does ITPS keep recommendations novel along a feedback loop? Users take any of their ten items at random."""
     from unveil.cli.loop import models_of, run_and_print
-    from unveil.experiment.loop.plan import LoopConfig, LoopPlan
     from unveil.runs.workers import engine as engine_of
+    from unveil.studies.loop import LoopConfig, LoopPlan
 
     config = LoopConfig(rounds, retrain=retrain, replicates=replicates, seed=seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [], tuned_for or whose(options))
@@ -50,9 +50,9 @@ def rq5(
 
 def whose(options: LogOptions) -> str:
     """The data set of the paper that the log is by its name or by its size; else the first one."""
-    from unveil.experiment.rq4.published import recognised
-    from unveil.experiment.tuned import TUNED
+    from unveil.studies.paper import paper, recognised
 
-    if options.log in TUNED:
+    if options.log in paper()["real"]["data"]:
         return options.log
-    return recognised(options.source().load()) or "ml-1m"
+    log = options.source().load()
+    return recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m"

@@ -111,7 +111,7 @@ def _factorisation(
     """Of the log, or of the one that a config in its place names; --config and --set say how a world is fitted."""
     from unveil.runs.tune.factorisation import Factorisation
     from unveil.settings import parsed
-    from unveil.simulation.fitting.config import fit_of
+    from unveil.simulation.fit import fit_of
 
     for name in ("model", "estimator", "world", "device", "preset", "truth"):
         if truth if name == "truth" else getattr(training, name):

@@ -64,8 +64,7 @@ def fit(
     from unveil.cli.terminal import bar, write_where_possible
     from unveil.files import refuse_occupied
     from unveil.runs.world_page import write_world_page
-    from unveil.simulation.fit import fit_world
-    from unveil.simulation.fitting.config import fit_of
+    from unveil.simulation.fit import fit_of, fit_world
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log, *(config or [])])
     named = {
@@ -159,8 +158,7 @@ def draw(
     from unveil.data.writers import write
     from unveil.files import refuse_existing, refuse_occupied
     from unveil.simulation.choice import choice_model
-    from unveil.simulation.impressions import Impressions
-    from unveil.simulation.ratings import Ratings
+    from unveil.simulation.generate import Impressions, Ratings
     from unveil.simulation.world import World
     from unveil.wording import quantity
 

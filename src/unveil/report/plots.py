@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
+from unveil.report.page import Figure as PlotFigure
+from unveil.report.page import Table
 from unveil.report.svg import COLOURS, INK, MUTED, STYLE, Drawing, themed
 
 if TYPE_CHECKING:
@@ -301,6 +303,17 @@ def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Sc
         _scaled(on.axes, scale)
         _end_labels(on.axes, drawn)
         return on.drawing(slug)
+
+
+def line_figure(
+    drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Scale | None = None, data: Table | None = None
+) -> PlotFigure:
+    """Lines as a figure without a title; those who cannot see it are told up to five points of each line."""
+    told = []
+    for name, line in drawn.items():
+        some = [line.told[round(at)] for at in np.linspace(0, len(line.told) - 1, min(5, len(line.told)))]
+        told.append(f"{name}: {', '.join(some)}".removeprefix(": "))
+    return PlotFigure("", lines(drawn, axes, slug, scale), f"{axes[1]} against {axes[0]}. {'; '.join(told)}", data=data)
 
 
 def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> NDArray[np.float64]:

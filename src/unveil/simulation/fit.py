@@ -1,25 +1,209 @@
 """A world fitted to a log: relevance from its ratings, exposure from what was and was not interacted with.
 
-The paper's section 5.1, steps 1 to 4: γ = σ(r̂ − centre) and θ = σ(ψ)^p, both from factors. Shapes: U users.
+The paper's section 5.1, steps 1 to 4: γ = σ(r̂ − centre) and θ = σ(ψ)^p, both from factors.
+
+Shapes: N tuples, U users, V items, T steps, K factors.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
-from unveil.models.tensor_factorization.recipes import RECIPES, Recipe
-from unveil.models.tensor_factorization.task import Task, Tuples
+from unveil.models.tensor_factorization.gibbs import Gibbs, sample
+from unveil.models.tensor_factorization.recipes import RECIPES, Advance, Learnt, Recipe
+from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, Where, split
 from unveil.propensity.factors import Factors
-from unveil.simulation.fitting.judge import BIASES, judged
-from unveil.simulation.fitting.observed import observed
-from unveil.simulation.fitting.report import FitReport
-from unveil.simulation.fitting.tasks import Sampling, tasks_of, untested
+from unveil.settings import changed, flattened, read_toml, toml_value
 from unveil.simulation.world import World
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric on tuples that were not learnt from."""
+
+    valid: float
+    test: float
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """Of one task: the metric, and who reached what."""
+
+    metric: str
+    tuples: int  # learnt from
+    mean: Score  # the same value for every tuple
+    bias_only: Score  # user, item and step each add their own
+    recipe: Score  # the recipe's prediction
+    world: Score  # the factors that the world is made of
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What a world was fitted to, how, and how well."""
+
+    recipe: str
+    settings: dict[str, Any]
+    relevance: TaskReport
+    exposure: TaskReport
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+_WITHOUT = (
+    "Use a log with ratings, or name their column with --rating-col (`unveil world fit` takes it, `unveil reproduce "
+    "--data` that world). The built-in world and `unveil demo` need none."
+)
+
+
+def observed(log: Interactions, steps: int) -> Tuples:
+    """Each user's last `steps` events with their ratings, aligned at the end: step T − 1 is the most recent."""
+    _refuse_unrated(log)
+    assert log.rating is not None
+    taken, event_N = _last(log, steps)
+    rating_N = log.rating[event_N].astype(np.float64)
+    _refuse_unusable(rating_N)
+    return replace(taken, value_N=rating_N)
+
+
+def taken(log: Interactions, steps: int) -> Tuples:
+    """The same events of any log, each with the value 1: all that is known of a log without ratings."""
+    return _last(log, steps)[0]
+
+
+def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
+    """Each user's last `steps` events, and their rows of the log."""
+    histories = Sequences.of(log)
+    _refuse_too_short(histories, steps)
+    first = histories.n_steps - steps
+    late_N = histories.step_N >= first
+    found = Tuples(
+        user_N=histories.user_N[late_N].astype(np.int64),
+        item_N=histories.item_N[late_N].astype(np.int64),
+        step_N=histories.step_N[late_N].astype(np.int64) - first,
+        value_N=np.ones(int(late_N.sum())),
+        shape=(histories.n_users, histories.n_items, steps),
+    )
+    return found, np.asarray(histories.event_N[late_N], np.int64)
+
+
+def _refuse_unrated(log: Interactions) -> None:
+    if log.rating is None:
+        raise UnveilError(
+            "the log has no ratings, and without them relevance cannot be told from exposure",
+            expected="a rating for every event",
+            hint=_WITHOUT,
+        )
+
+
+def _refuse_too_short(histories: Sequences, steps: int) -> None:
+    if not len(histories):
+        raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
+    if not 0 < steps <= histories.n_steps:
+        raise UnveilError(
+            "no history is as long as the steps asked for",
+            found=steps,
+            expected=f"1 to {histories.n_steps} steps, the longest history",
+            hint=f"Pass --steps {histories.n_steps} or fewer.",
+        )
+
+
+def _refuse_unusable(rating_N: NDArray[np.float64]) -> None:
+    if missing := int((~np.isfinite(rating_N)).sum()):
+        raise UnveilError(
+            f"{missing:,} of {len(rating_N):,} events have no rating, or one that is not a number",
+            expected="a rating for every event",
+            hint="Leave out the events without one.",
+        )
+    if rating_N.min() == rating_N.max():
+        raise UnveilError(
+            "all ratings are the same, and say nothing about relevance",
+            found=float(rating_N[0]),
+            expected="ratings that differ",
+            hint=_WITHOUT,
+        )
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the negatives of exposure are drawn."""
+
+    each: int = 3
+    where: Where = "slots"
+    redraw: bool = True
+
+
+def tasks_of(tuples: Tuples, sampling: Sampling, rng: np.random.Generator) -> tuple[Task, Task]:
+    """Relevance and exposure; both have the same tuples in training, validation and test."""
+    for_split, for_negatives = rng.spawn(2)
+    return _both(tuples, split(tuples, for_split), sampling, for_negatives)
+
+
+def untested(tuples: Tuples, rng: np.random.Generator) -> Tuples:
+    """All but the test part of what `tasks_of` makes with the same generator."""
+    for_split, _ = rng.spawn(2)
+    train, valid, _ = split(tuples, for_split)
+    return train.and_also(valid)
+
+
+def tuning_tasks(tuples: Tuples, sampling: Sampling, rng: np.random.Generator) -> tuple[Task, Task]:
+    """The same two tasks of tuples that have no test part any more: a ninth, a tenth of all, is for validation."""
+    for_split, for_negatives = rng.spawn(2)
+    shuffled = for_split.permutation(len(tuples))
+    train, valid = (tuples.where(np.sort(rows)) for rows in np.split(shuffled, [-(len(tuples) // 9)]))
+    return _both(tuples, Parts(train, valid, tuples.where(shuffled[:0])), sampling, for_negatives)
+
+
+def _both(known: Tuples, parts: Parts, sampling: Sampling, rng: np.random.Generator) -> tuple[Task, Task]:
+    """No negative is a known tuple."""
+    negatives = Negatives(known, sampling.each, sampling.where)
+    return Task.of_ratings(parts), Task.of_exposure(parts, negatives, rng, redraw=sampling.redraw)
+
+
+Values = NDArray[np.float64]
+
+#: The bias-only model: the posterior mean of b_s + c_i + a_t, with spreads that are learnt.
+BIASES = Gibbs(width=0, sweeps=24, burn_in=8)
+
+
+def judged(recipe: Recipe, task: Task, rng: np.random.Generator, advance: Advance) -> tuple[Factors, TaskReport]:
+    """Learn a task, and the same tuples without factors."""
+    for_recipe, for_biases = rng.spawn(2)
+    learnt = recipe.learn(task, for_recipe, advance)
+    _refuse_diverged(learnt, task)
+    train = task.epoch(for_biases)
+    asked = (task.parts.valid, task.parts.test)
+    biases = sample(BIASES, train, task.likelihood, asked, for_biases, advance)
+    by_world = Learnt.by(learnt.factors, task)
+    report = TaskReport(
+        metric=task.metric,
+        tuples=len(train),
+        mean=_score(task, *(np.full(len(part), train.value_N.mean()) for part in asked)),
+        bias_only=_score(task, *biases.mean),
+        recipe=_score(task, learnt.valid_N, learnt.test_N),
+        world=_score(task, by_world.valid_N, by_world.test_N),
+    )
+    return learnt.factors, report
+
+
+def _score(task: Task, valid_N: Values, test_N: Values) -> Score:
+    return Score(task.score(valid_N, task.parts.valid), task.score(test_N, task.parts.test))
+
+
+def _refuse_diverged(learnt: Learnt, task: Task) -> None:
+    if not all(np.isfinite(table).all() for table in vars(learnt.factors).values()):
+        raise UnveilError(
+            f"the fit of {task.name} diverged: its factors are not all numbers", hint="Lower the recipe's lr."
+        )
+
 
 Progress = Callable[[int, int], None]
 
@@ -127,3 +311,94 @@ def first_steps(tuples: Tuples, real_lengths: bool) -> NDArray[np.int32]:
     first_U = np.full(users, steps - 1, np.int32)
     np.minimum.at(first_U, tuples.user_N, tuples.step_N.astype(np.int32))
     return first_U
+
+
+_PARTS = ("relevance", "exposure")
+#: Settings that both parts of a world share, and that decide which tuples are for test and how parts are learnt.
+_SHARED = ("recipe", "steps", "seed", "negatives", "redraw")
+#: Settings of the world that the parts are put together to.
+_WHOLE = ("centre", "real_lengths", "severity")
+
+
+def fit_of(configs: Sequence[Path], changes: Mapping[str, Any]) -> Fit:
+    """What the files say, one part of a world in each or all in one; then what was asked for by hand."""
+    fit, said = Fit(), dict[str, tuple[Any, Path]]()
+    for path in configs:
+        for name, value in flattened(read_toml(path, "config")).items():
+            if name in _PARTS and value == {}:
+                continue  # a part of which nothing is said takes nothing back
+            fit = changed(fit, {name: value}, where=path)
+            if name in said and said[name][0] != value:
+                first, before = said[name]
+                found, hint = f"{first} in {before}", "Tune both parts alike, or keep one of the files."
+                raise UnveilError(f"two configs differ in {name}", where=path, found=value, expected=found, hint=hint)
+            said[name] = value, path
+    return changed(fit, changes)
+
+
+def shared(fit: Fit) -> dict[str, Any]:
+    """What a fit says beside its parts; of the whole only what is not usual."""
+    unusual = [name for name in _WHOLE if getattr(fit, name) != getattr(Fit(), name)]
+    return {name: getattr(fit, name) for name in (*_SHARED, *unusual)}
+
+
+def as_toml(fit: Fit, parts: Sequence[str], head: str) -> str:
+    """Some parts of a fit with every option of the recipe, none left to defaults."""
+    lines = [f"# {line}" if line else "#" for line in head.splitlines()]
+    lines += [f"{name} = {toml_value(value)}" for name, value in shared(fit).items()]
+    for part, recipe in zip(_PARTS, fit.recipes(), strict=True):
+        if part in parts:
+            lines += ["", f"[{part}]", *(f"{name} = {toml_value(value)}" for name, value in vars(recipe).items())]
+    return "\n".join(lines) + "\n"
+
+
+def implicit_worlds(
+    log: Interactions, fit: Fit, liked: Sequence[float], progress: Progress | None = None
+) -> list[World]:
+    """Worlds behind a log without ratings: which part of its interactions is taste is not in it, and is declared.
+
+    One model of the interactions, logit ψ_sit from factors, is fitted to the events and drawn negatives, and split:
+
+        relevance_si = d_si + liked · b_i        exposure_sit = ψ_sit − relevance_si
+
+    b_i is how much likelier item i is chosen than others, on average over users and steps, and d_si what is left of a
+    user's mean over the steps after the means of the user and of the item: what is personal and steady. The
+    declaration is `liked`, the share of an item's popularity that comes of its being liked: 0, all of it is exposure;
+    1, none is. That what is personal is taste, and what changes along the steps is exposure, is assumed with it.
+    """
+    for share in liked:
+        refuse_no_share(share)
+    tuples, recipe = taken(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
+    (_, task), (rng, _) = fit.tasks(tuples), fit.learning()
+    advance = counted(recipe.work(task) + BIASES.sweeps * task.size, progress)
+    psi, report = judged(recipe, task, rng, advance)
+    start_U = first_steps(tuples, fit.real_lengths)
+    fitted = {"recipe": fit.recipe, "metric": report.metric, "test": report.recipe.test}
+    about = {"kind": "implicit", "log": log.fingerprint()[:16], "taken": fitted}
+    return [
+        World(
+            relevance_logits=(taste := relevance(psi, share)),
+            exposure_logits=psi.plus(taste, -1.0),
+            users=log.users,
+            items=log.items,
+            start_U=start_U,
+            severity=fit.severity,
+            origin={**about, "liked": share},
+        )
+        for share in liked
+    ]
+
+
+def relevance(psi: Factors, liked: float) -> Factors:
+    """d_si + liked · b_i, the same at all steps."""
+    P_UK, Q_VK, W_TK = (table.astype(np.float64) for table in (psi.P_UK, psi.Q_VK, psi.W_TK))
+    W_K, P_K, Q_K = W_TK.mean(0), P_UK.mean(0), Q_VK.mean(0)
+    personal = Factors.of((P_UK - P_K) * W_K, Q_VK - Q_K, np.ones_like(W_TK))
+    return personal.biased(item_V=liked * ((Q_VK - Q_K) @ (P_K * W_K)))
+
+
+def refuse_no_share(share: float, where: str = "liked") -> None:
+    """Before any work is done: a declared share is one."""
+    if not 0 <= share <= 1:
+        expected = "a share between 0 and 1 of popularity that is liking"
+        raise UnveilError("out of range", where=where, found=share, expected=expected)

@@ -1,23 +1,94 @@
-"""Drawing a log from a world, block by block: Y = C · O · R.
+"""Drawing a log from a world, block by block: Y = C · O · R; with ratings and impressions where asked for.
 
-Shapes: S slots (all the user-step pairs of a world), B slots of one block, V items, N events, T of them taken, U users.
+Shapes: S slots (all the user-step pairs of a world), B slots of one block, V items, N events, T interactions, U users.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, sigmoid
 from unveil.simulation.choice import ChoiceModel, choice_model
-from unveil.simulation.impressions import Impressions
-from unveil.simulation.ratings import Ratings
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
+
+
+#: Slots that stand for all where exposure is summed.
+_SLOTS = 4096
+
+
+@dataclass(frozen=True)
+class Impressions:
+    """Of all that is exposed and not taken, each is recorded with probability `rate`: logs of impressions are large."""
+
+    rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise UnveilError("out of range", where="impressions", found=self.rate, expected="above 0, at most 1")
+
+    def recorded(
+        self, exposed_BV: NDArray[np.bool_], taken_B: NDArray[np.integer[Any]], rng: np.random.Generator
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Slots and items of what is recorded, by slot; `taken_B` is the item that was taken, −1 for none."""
+        kept_BV = exposed_BV & (rng.random(exposed_BV.shape, np.float32) < self.rate)
+        some_B = np.flatnonzero(taken_B >= 0)
+        kept_BV[some_B, taken_B[some_B]] = False
+        slot_N, item_N = np.nonzero(kept_BV)
+        return slot_N, item_N
+
+
+def rate_that_leaves(world: "World", events: int, left: float) -> float:
+    """The rate at which `left` impressions are recorded for each of the events of a log of this world, at most 1.
+
+    Σ θ over all slots and items, less what is taken, is what there is to record; some slots stand for all.
+    """
+    user_S, step_S = world.slots()
+    some = np.unique(np.linspace(0, len(user_S) - 1, min(_SLOTS, len(user_S))).astype(np.int64))
+    shown = float(world.exposure(user_S[some], step_S[some]).sum(dtype=np.float64)) * len(user_S) / len(some)
+    return min(1.0, left * events / max(shown - events, 1.0))
+
+
+#: The scale of the logs that worlds are fitted to.
+LEAST, MOST = 1, 5
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """r = relevance logit + centre + noise · ε_si, with ε standard normal; as `stars`, rounded to 1 … 5.
+
+    The error is of the user and the item: it stays what it is when the item is taken again, as an opinion does.
+
+    The logit of a world that was fitted to ratings is the rating it foretells, less the centre of the fit: what is
+    rated here is on the scale of that log. Where most of what is taken lies above 5, stars say little.
+    """
+
+    noise: float = 1.0
+    stars: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.noise < float("inf"):
+            raise UnveilError("out of range", where="ratings_noise", found=self.noise, expected="0 or more")
+
+    def of(self, world: "World", events: "Events", rng: np.random.Generator) -> NDArray[np.float32]:
+        """A rating for every event, from a stream of its own."""
+        logit_N = world.relevance_logits.logits_of(events.user_N, events.item_N, events.step_N).astype(np.float64)
+        pair_P, nth_N = np.unique(events.user_N.astype(np.int64) * world.n_items + events.item_N, return_inverse=True)
+        rating_N = logit_N + _centre(world) + self.noise * rng.standard_normal(len(pair_P))[nth_N]
+        if self.stars:
+            rating_N = np.clip(np.round(rating_N), LEAST, MOST)
+        return rating_N.astype(np.float32)
+
+
+def _centre(world: "World") -> float:
+    return float(world.origin.get("settings", {}).get("centre", 0.0))
+
 
 Progress = Callable[[int, int], None]  # slots done, slots in all
 

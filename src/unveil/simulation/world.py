@@ -3,20 +3,24 @@
 Shapes: U users, V items, T steps, S slots, B slots asked for, M (user, item, step) triples.
 """
 
+import json
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+from safetensors.numpy import save as as_bytes
 
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.vocabulary import UNKNOWN, Vocabulary
 from unveil.errors import UnveilError
+from unveil.files import atomic_folder
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
-from unveil.simulation.generate import Progress, draw_log
-from unveil.simulation.impressions import Impressions
-from unveil.simulation.ratings import Ratings
+from unveil.simulation.generate import Impressions, Progress, Ratings, draw_log
 
 if TYPE_CHECKING:
     from unveil.simulation.builtin import WorldSpec
@@ -170,8 +174,6 @@ class World:
 
         The mean of θ stays what it is at the world's own severity: set that first.
         """
-        from unveil.simulation.foresight import foreseen
-
         return foreseen(self, strength)
 
     def aligned_with(self, log: Interactions) -> "World":
@@ -179,8 +181,6 @@ class World:
 
         With `log.compact()` these are the users and items that occur in the log: the observed catalogue.
         """
-        from unveil.simulation.alignment import aligned
-
         return aligned(self, log)
 
     def describe(self) -> "WorldDescription":
@@ -191,13 +191,241 @@ class World:
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the world as a folder: factors in safetensors, the rest in JSON."""
-        from unveil.simulation.storage import save
-
         save(self, folder, overwrite=overwrite)
 
     @classmethod
     def load(cls, folder: Path | str) -> "World":
         """Read a world folder."""
-        from unveil.simulation.storage import load
-
         return load(Path(folder))
+
+
+#: Events whose propensities are looked at: enough to tell worlds of the same size apart.
+_SOME = 1000
+
+
+def aligned(world: "World", log: Interactions) -> "World":
+    """The world of the log's users and items only, in the log's own dense indices; another world's log is refused."""
+    user_U, item_V = world.users.index(log.users.ids), world.items.index(log.items.ids)
+    for name, index, ids in (("user", user_U, log.users.ids), ("item", item_V, log.items.ids)):
+        if (index == UNKNOWN).any():
+            raise _does_not_fit(f"its {name} {ids[int(index.argmin())]!r} is not in the world")
+    _refuse_other_steps(world, log)
+    _refuse_other_exposure(world, log, user_U, item_V)
+    return replace(
+        world,
+        relevance_logits=world.relevance_logits.of_only(user_U, item_V),
+        exposure_logits=world.exposure_logits.of_only(user_U, item_V),
+        users=log.users,
+        items=log.items,
+        start_U=world.start_U[user_U],
+    )
+
+
+def _refuse_other_steps(world: "World", log: Interactions) -> None:
+    if log.step is None:
+        raise _does_not_fit("it does not say at which step of the world its events were")
+    if len(log) and int(log.step.max()) >= world.n_steps:
+        raise _does_not_fit(f"it has a step {int(log.step.max())}, and the world's last is {world.n_steps - 1}")
+
+
+def _refuse_other_exposure(world: "World", log: Interactions, user_U: Indices, item_V: Indices) -> None:
+    """A log drawn from a world carries its propensities."""
+    if log.propensity is None or log.step is None:
+        return
+    some = slice(0, _SOME)
+    logged_M = log.propensity[some]
+    theta_M = world.exposure_of(user_U[log.user[some]], item_V[log.item[some]], log.step[some]).astype(np.float64)
+    if np.allclose(theta_M, logged_M, rtol=1e-3, atol=1e-9):
+        return
+    ratio = _ratio_of_severities(theta_M, logged_M)
+    if ratio is None:
+        raise _does_not_fit("its propensities are not the exposure of this world")
+    raise _does_not_fit(f"it was drawn at severity {world.severity * ratio:.4g}, and the world has {world.severity:g}")
+
+
+def _ratio_of_severities(theta_M: NDArray[np.float64], logged_M: NDArray[np.float64]) -> float | None:
+    """What the severity is to be multiplied by to give the logged propensities, if anything is: log θ ∝ p."""
+    inside_M = (np.minimum(theta_M, logged_M) > 1e-30) & (np.maximum(theta_M, logged_M) < 1 - 1e-6)
+    if not inside_M.any():
+        return None
+    ratio = float(np.median(np.log(logged_M[inside_M]) / np.log(theta_M[inside_M])))
+    return ratio if np.allclose(theta_M**ratio, logged_M, rtol=1e-2, atol=1e-9) else None
+
+
+def _does_not_fit(why: str) -> UnveilError:
+    hint = "Name the world that the log was drawn from; `unveil world draw` keeps it with --save-world DIR."
+    return UnveilError(f"the log does not fit the world: {why}", hint=hint)
+
+
+Matrix = NDArray[np.float64]
+
+#: Slots looked at, evenly spread, to keep the mean exposure; and halvings of an interval of a few logits.
+_SAMPLE, _HALVINGS = 512, 30
+
+
+def foreseen(world: "World", strength: float) -> "World":
+    """Exposure logit + strength · z + c, where z is the standardised relevance logit and c keeps the mean exposure.
+
+    z has mean 0 and variance 1 over all slots and items, so that `strength` counts logits per standard deviation of
+    the relevance logit. Spread alone would raise or lower the mean of θ = σ(logit)^p; the constant c takes that back,
+    at the world's own severity p, over evenly spread slots. Below 0, what is relevant is shown less.
+    """
+    if not np.isfinite(strength):
+        raise UnveilError("the foresight is out of range", found=strength, expected="a number")
+    if strength == 0:
+        return world
+    mean, deviation = logit_moments(world)
+    if deviation < 1e-6 * max(1.0, abs(mean)):
+        raise UnveilError("exposure cannot follow relevance: all items are equally relevant in this world")
+    scale = strength / deviation
+    moved = world.exposure_logits.plus(world.relevance_logits, scale)
+    constant = _same_mean(world, moved)
+    origin = {**world.origin, "foresight": world.origin.get("foresight", 0.0) + strength}
+    return replace(world, exposure_logits=_plus_constant(moved, constant), origin=origin)
+
+
+def logit_moments(world: "World") -> tuple[float, float]:
+    """Mean and standard deviation of the relevance logit over all slots and items, from the factors alone.
+
+    With a = P_s ∘ W_t, the logit is Σ_k a_k Q_ik: its moments are those of a over slots times those of Q over items.
+    """
+    Q_VK = world.relevance_logits.Q_VK.astype(np.float64)
+    first_K, second_KK = _slot_moments(world)
+    mean = float(first_K @ Q_VK.mean(0))
+    square = float((second_KK * (Q_VK.T @ Q_VK / len(Q_VK))).sum())
+    return mean, float(np.sqrt(max(square - mean**2, 0.0)))
+
+
+def _slot_moments(world: "World") -> tuple[NDArray[np.float64], Matrix]:
+    """E[a] and E[a aᵀ] over the slots: users who join at the same step share their steps, so they go together."""
+    P_UK, W_TK = (table.astype(np.float64) for table in (world.relevance_logits.P_UK, world.relevance_logits.W_TK))
+    first_K, second_KK = np.zeros(P_UK.shape[1]), np.zeros((P_UK.shape[1], P_UK.shape[1]))
+    for start in np.unique(world.start_U):
+        P_BK, W_BK = P_UK[world.start_U == start], W_TK[start:]
+        first_K += P_BK.sum(0) * W_BK.sum(0)
+        second_KK += (P_BK.T @ P_BK) * (W_BK.T @ W_BK)
+    slots = float((world.n_steps - world.start_U.astype(np.int64)).sum())
+    return first_K / slots, second_KK / slots
+
+
+def _same_mean(world: "World", moved: Factors) -> float:
+    """The constant that brings the mean of θ back to what it was, by halving: θ rises with it."""
+    user_S, step_S = world.slots()
+    spread = np.linspace(0, len(user_S) - 1, min(_SAMPLE, len(user_S))).astype(np.int64)
+    user_B, step_B = user_S[spread], step_S[spread]
+    wanted = _mean(world.exposure(user_B, step_B))
+    logit_BV = moved.logits(user_B, step_B)
+    low = high = 0.0
+    while _mean(world.exposure_from(logit_BV + np.float32(low))) > wanted:
+        low = 2 * low - 1
+    while _mean(world.exposure_from(logit_BV + np.float32(high))) < wanted:
+        high = 2 * high + 1
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        below = _mean(world.exposure_from(logit_BV + np.float32(middle))) < wanted
+        low, high = (middle, high) if below else (low, middle)
+    return (low + high) / 2
+
+
+def _mean(theta_BV: Floats) -> float:
+    return float(theta_BV.mean(dtype=np.float64))
+
+
+def _plus_constant(factors: Factors, constant: float) -> Factors:
+    return factors.plus(Factors.constant(*factors.shape, constant))
+
+
+_FORMAT = "unveil world 1"
+_ABOUT, _IDS, _FACTORS = "world.json", "ids.json", "factors.safetensors"
+_HINT = "Name a folder that unveil wrote as a world, or draw the world again."
+
+
+def save(world: World, folder: Path, *, overwrite: bool = False) -> None:
+    """Write the world whole or not at all."""
+    ids = {"users": world.users.ids.to_list(), "items": world.items.ids.to_list()}
+    parts = {_IDS: json.dumps(ids).encode(), _FACTORS: as_bytes(_tables(world))}
+    about = {
+        "format": _FORMAT,
+        "severity": world.severity,
+        "origin": world.origin,
+        "parts": {name: sha256(part).hexdigest() for name, part in parts.items()},
+    }
+    with atomic_folder(folder, overwrite=overwrite) as draft:
+        (draft / _ABOUT).write_text(json.dumps(about, indent=2) + "\n")
+        for name, part in parts.items():
+            (draft / name).write_bytes(part)
+
+
+def load(folder: Path) -> World:
+    """Read a world folder; anything else is refused with the reason."""
+    if not (folder / _ABOUT).is_file():
+        raise UnveilError("not a world", where=folder, expected=f"a folder with a {_ABOUT}", hint=_HINT)
+    about = _json(folder / _ABOUT)
+    if about.get("format") != _FORMAT:
+        expected = f"the format {_FORMAT!r}"
+        found = about.get("format")
+        raise UnveilError("not a world this version can read", where=folder / _ABOUT, found=found, expected=expected)
+    ids, tables = _json(folder / _IDS), _read_tables(folder / _FACTORS)
+    _refuse_changed(folder, about)
+    try:
+        return World(
+            relevance_logits=_factors(tables, "relevance"),
+            exposure_logits=_factors(tables, "exposure"),
+            users=Vocabulary(ids["users"]),
+            items=Vocabulary(ids["items"]),
+            start_U=tables["start_U"],
+            severity=float(about["severity"]),
+            origin=_origin(about["origin"]),
+        )
+    except UnveilError as error:
+        where = folder / _ABOUT
+        raise UnveilError(error.problem, where=where, found=error.found, expected=error.expected, hint=_HINT) from error
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+        raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
+
+
+def _refuse_changed(folder: Path, about: dict[str, Any]) -> None:
+    parts = about.get("parts")
+    for name in (_IDS, _FACTORS):
+        digest = sha256((folder / name).read_bytes()).hexdigest()
+        if not isinstance(parts, dict) or parts.get(name) != digest:
+            raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
+
+
+def _origin(found: Any) -> dict[str, Any]:
+    origin = dict(found)
+    if not isinstance(origin.get("foresight", 0.0), int | float):
+        raise ValueError("its foresight is not a number")
+    return origin
+
+
+def _tables(world: World) -> dict[str, NDArray[Any]]:
+    sides = {"relevance": world.relevance_logits, "exposure": world.exposure_logits}
+    factors = {
+        f"{name}.{side}": getattr(table, side) for name, table in sides.items() for side in ("P_UK", "Q_VK", "W_TK")
+    }
+    return {**factors, "start_U": world.start_U}
+
+
+def _factors(tables: dict[str, NDArray[Any]], name: str) -> Factors:
+    return Factors.of(tables[f"{name}.P_UK"], tables[f"{name}.Q_VK"], tables[f"{name}.W_TK"])
+
+
+def _read_tables(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        tables: dict[str, NDArray[Any]] = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise UnveilError(f"the factors of the world cannot be read ({error})", where=path, hint=_HINT) from error
+    if not all(np.isfinite(table).all() for table in tables.values()):
+        raise UnveilError("the factors of the world are not all numbers", where=path, hint=_HINT)
+    return tables
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnveilError(f"a part of the world cannot be read ({error})", where=path, hint=_HINT) from error
+    if not isinstance(content, dict):
+        raise UnveilError("a part of the world is not as written", where=path, expected="a JSON object", hint=_HINT)
+    return content

@@ -23,8 +23,7 @@ from unveil.runs.tune.search import Where, tune
 from unveil.runs.tune.space import Space
 from unveil.runs.tune.subject import Plan, Study
 from unveil.runs.tune.worker import Silent
-from unveil.simulation.fit import Fit, fit_world
-from unveil.simulation.fitting.observed import observed
+from unveil.simulation.fit import Fit, fit_world, observed
 
 LOG = rated(users=30, items=20, longest=10)
 SHORT = {"epochs": 3, "width": 2}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unveil.simulation.feedback.lists import Lists
+from unveil.simulation.feedback.figures import Lists
 from unveil.simulation.feedback.responses import Offer
 
 

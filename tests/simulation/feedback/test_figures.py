@@ -1,25 +1,38 @@
+"""Where items stand among all that a user has not met: the ends by hand, the rest by counting one by one."""
+
 from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from tests.data.ragged import sequences_of
 from tests.simulation.feedback.small import random_histories
+from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.evaluation.metrics import NOBODY
+from unveil.models.baselines import Popularity, Random
+from unveil.simulation.builtin import WorldSpec
+from unveil.simulation.feedback import figures
+from unveil.simulation.feedback import figures as module
 from unveil.simulation.feedback.figures import (
     FirstLog,
+    Lists,
     counts,
     effective_number,
     individual,
     of_lists,
     of_taken,
     overlap,
+    recommended,
+    standing,
 )
-from unveil.simulation.feedback.lists import Lists
+from unveil.simulation.feedback.loop import held
+from unveil.simulation.world import World
 
 
 def lists_of(top_UK: Sequence[Sequence[int]]) -> Lists:
@@ -108,3 +121,70 @@ def test_the_effective_number_of_items() -> None:
     assert effective_number(np.array([9, 0])) == pytest.approx(1)
     assert effective_number(np.array([99, 1])) < 1.1
     assert counts(sequences_of([[0, 1], [1]], 3)).tolist() == [1, 2, 0]
+
+
+class Ascending:
+    """Item i scores i."""
+
+    def scores(self, token_BL: Tensor) -> Tensor:
+        return torch.arange(5.0).expand(len(token_BL), -1)
+
+
+def test_nothing_that_was_seen_however_long_ago() -> None:
+    sequences = sequences_of([[4, 0, 1], [2], []], 5)
+    found = recommended(Ascending(), sequences, length=2, k=2)
+    assert found.top_UK.tolist() == [[3, 2], [4, 3], [4, 3]]
+    assert found.score_UK.tolist() == [[3, 2], [4, 3], [4, 3]]
+
+
+def test_a_list_is_shorter_where_too_few_items_are_left() -> None:
+    found = recommended(Ascending(), sequences_of([[4, 0, 1], [0, 1, 2, 3, 4]], 5), length=3, k=4)
+    assert found.top_UK.tolist() == [[3, 2, NOBODY, NOBODY], [NOBODY] * 4]
+    assert found.score_UK[1].tolist() == [0, 0, 0, 0]
+    assert found.filled_UK.sum(1).tolist() == [2, 0]
+
+
+def test_users_by_themselves_get_the_same() -> None:
+    sequences = sequences_of(random_histories(1, users=40), 30)
+    for scorer in (Random(30, seed=3), Popularity.fit(sequences)):
+        together = recommended(scorer, sequences, 5, 6)
+        rows, figures.ROWS = figures.ROWS, 1
+        try:
+            alone = recommended(scorer, sequences, 5, 6)
+        finally:
+            figures.ROWS = rows
+        assert np.array_equal(together.top_UK, alone.top_UK)
+        for user in range(40):
+            assert not set(together.top_UK[user]) & set(sequences.history(user))
+
+
+WORLD = World.builtin(WorldSpec(users=30, items=25, steps=12), seed=1)
+BASE = Sequences.of(WORLD.log(np.random.default_rng(2)))
+TRUTH = held(WORLD, BASE.n_steps + 1)
+
+
+def unmet(user: int) -> list[int]:
+    """Worst first."""
+    met = set(BASE.item_N[BASE.user_N == user].tolist())
+    gamma_V = TRUTH.relevance(np.array([user]), np.array([BASE.n_steps]))[0]
+    return sorted(set(range(BASE.n_items)) - met, key=lambda item: gamma_V[item])
+
+
+def test_the_best_unmet_item_stands_at_1_and_the_worst_at_0() -> None:
+    ends_U2 = np.array([[unmet(user)[-1], unmet(user)[0]] for user in range(BASE.n_users)], np.int32)
+    np.testing.assert_array_equal(standing(TRUTH, ends_U2, BASE), np.tile([1.0, 0.0], (BASE.n_users, 1)))
+
+
+@pytest.mark.parametrize("cells", [1, 2 * 25, 2**22])
+def test_it_is_the_place_among_the_unmet(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CELLS", cells)
+    rng = np.random.default_rng(0)
+    item_UK = np.array([rng.choice(unmet(user), 3, replace=False) for user in range(BASE.n_users)], np.int32)
+    item_UK[4, 1:] = NOBODY
+    found_UK = standing(TRUTH, item_UK, BASE)
+    for (user, place), item in np.ndenumerate(item_UK):
+        if item == NOBODY:
+            assert np.isnan(found_UK[user, place])
+        else:
+            order = unmet(user)
+            assert found_UK[user, place] == pytest.approx(order.index(int(item)) / (len(order) - 1))

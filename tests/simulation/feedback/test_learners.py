@@ -12,13 +12,9 @@ from tests.run_folders import TINY
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.feedback.growth import grown
-from unveil.simulation.feedback.held import held
 from unveil.simulation.feedback.learners import Network
-from unveil.simulation.feedback.loop import Loop, State
+from unveil.simulation.feedback.loop import Loop, Retraining, State, grown, held, load, save
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.retraining import Retraining
-from unveil.simulation.feedback.storage import load, save
 from unveil.simulation.world import World
 from unveil.training.recipe import Recipe
 

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.data.ragged import sequences_of
 from tests.simulation.feedback.small import random_histories
@@ -13,13 +16,10 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Random
-from unveil.simulation.feedback.growth import grown
+from unveil.simulation.feedback.figures import recommended
 from unveil.simulation.feedback.learners import AtRandom, Learner, Learnt, MostPopular, Weights
-from unveil.simulation.feedback.lists import recommended
-from unveil.simulation.feedback.loop import Loop, State
+from unveil.simulation.feedback.loop import Loop, Retraining, State, grown, load, save
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.retraining import Retraining
-from unveil.simulation.feedback.storage import load, save
 
 ITEMS = 30
 
@@ -152,3 +152,41 @@ def test_a_loop_that_was_saved_goes_on_to_what_it_would_have_been(
     assert resumed.records == whole[-1].records
     assert np.array_equal(resumed.taken_RU, whole[-1].taken_RU)
     assert np.array_equal(resumed.lists.top_UK, whole[-1].lists.top_UK)
+
+
+def events(sequences: Sequences) -> list[list[tuple[int, int]]]:
+    ends = sequences.offset_U1
+    return [
+        list(zip(sequences.item_N[a:b].tolist(), sequences.step_N[a:b].tolist(), strict=True))
+        for a, b in pairwise(ends)
+    ]
+
+
+def test_each_user_grows_by_what_they_took_at_the_steps_of_the_rounds() -> None:
+    base = sequences_of([[0, 1, 2], [3]], 9)
+    taken_RU = np.array([[5, 6], [NOBODY, 7]], np.int32)
+    after = grown(base, taken_RU)
+    assert base.n_steps == 3
+    assert after.n_steps == 5
+    assert events(after) == [[(0, 0), (1, 1), (2, 2), (5, 3)], [(3, 2), (6, 3), (7, 4)]]
+    assert len(set(after.event_N.tolist())) == len(after)
+
+
+def test_without_feedback_nothing_changes() -> None:
+    base = sequences_of([[0, 1, 2], [3], []], 9)
+    after = grown(base, np.zeros((0, 3), np.int32))
+    assert events(after) == events(base)
+    assert after.n_steps == base.n_steps
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), rounds=st.integers(0, 5))
+def test_it_is_the_same_user_by_user(seed: int, rounds: int) -> None:
+    rng = np.random.default_rng(seed)
+    base = sequences_of(random_histories(seed), 30)
+    taken_RU = rng.integers(NOBODY, 30, (rounds, base.n_users)).astype(np.int32)
+    expected = [
+        history + [(int(item), base.n_steps + r) for r, item in enumerate(taken_RU[:, user]) if item != NOBODY]
+        for user, history in enumerate(events(base))
+    ]
+    assert events(grown(base, taken_RU)) == expected

@@ -20,7 +20,7 @@ from unveil.experiment.advise.study import AdviceStudy, by_impressions, with_rat
 from unveil.experiment.reproduce.cell import judged
 from unveil.experiment.reproduce.worlds import place, ratings_noise
 from unveil.runs.workers import OnProgress
-from unveil.simulation.impressions import rate_that_leaves
+from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
 from unveil.studies.arms import seconds_of
 from unveil.studies.trial import TrialContext

@@ -14,7 +14,7 @@ from unveil.experiment.advise.scenarios import Scenario
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.advise.worlds import WorldsOfDraw
 from unveil.experiment.outcome import BASE, BOUND
-from unveil.simulation.choice.base import CHOICES
+from unveil.simulation.choice import CHOICES
 from unveil.studies.arms import check_changes, check_distinct, family
 
 

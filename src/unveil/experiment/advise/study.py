@@ -10,7 +10,7 @@ from unveil.estimators.base import estimator
 from unveil.experiment.advise.scenarios import Scenario
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
-from unveil.simulation.implicit import refuse_no_share
+from unveil.simulation.fit import refuse_no_share
 from unveil.studies.arms import (
     TRUE_THETA,
     Variant,

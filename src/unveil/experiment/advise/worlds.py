@@ -12,8 +12,7 @@ from unveil.experiment.advise.source import read
 from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.reproduce.worlds import BUILTIN, place
 from unveil.runs.workers import OnProgress
-from unveil.simulation.fit import Fit, fit_world
-from unveil.simulation.implicit import implicit_worlds
+from unveil.simulation.fit import Fit, fit_world, implicit_worlds
 from unveil.simulation.world import World
 
 _HINT = (

@@ -9,7 +9,7 @@ from unveil.errors import refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
-from unveil.simulation.choice.base import CHOICES
+from unveil.simulation.choice import CHOICES
 from unveil.studies.arms import (
     NOISY,
     TRUE_THETA,

@@ -17,7 +17,7 @@ from unveil.experiment.reproduce.study import Study
 from unveil.files import atomic_folder
 from unveil.runs.workers import OnProgress
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.fitting.observed import observed
+from unveil.simulation.fit import observed
 from unveil.simulation.world import World
 
 BUILTIN = "builtin"

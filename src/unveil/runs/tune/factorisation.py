@@ -23,10 +23,7 @@ from unveil.runs.tune.claims import Replicate
 from unveil.runs.tune.space import Choice, Space
 from unveil.runs.tune.subject import Told, Words
 from unveil.settings import changed
-from unveil.simulation.fit import Fit, counted
-from unveil.simulation.fitting.config import as_toml, shared
-from unveil.simulation.fitting.observed import observed
-from unveil.simulation.fitting.tasks import tuning_tasks
+from unveil.simulation.fit import Fit, as_toml, counted, observed, shared, tuning_tasks
 
 Part = Literal["relevance", "exposure"]
 PARTS: tuple[Part, ...] = ("relevance", "exposure")

@@ -1,4 +1,4 @@
-"""The figures of a round: what is recommended, what was taken, and what that made of the log.
+"""The figures of a round: what is recommended, what was chosen, and what that made of the log.
 
 Shapes: U users, B users of a batch, K places, V items, N events.
 """
@@ -8,13 +8,90 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
 from unveil.data.sequences import Sequences
+from unveil.data.slots import histories
 from unveil.data.vocabulary import Index
 from unveil.evaluation.metrics import NOBODY, CatalogueMetric, ListMetric, metric
-from unveil.simulation.feedback.lists import Lists
+from unveil.evaluation.protocols import seen_cells
+from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
+from unveil.simulation.world import World
+
+#: Users, and scores, held at once: 16 MiB of scores.
+ROWS, CELLS = 256, 2**22
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """K places for every user, best first; `NOBODY`, with a score of 0, where a user has nothing unseen left."""
+
+    top_UK: Index
+    score_UK: Floats
+
+    @property
+    def filled_UK(self) -> NDArray[np.bool_]:
+        """Which places hold an item."""
+        return np.asarray(self.top_UK != NOBODY)
+
+
+def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Lists:
+    """The k best items for every user, nothing that is in the user's history. A list is shorter where too few are left.
+
+    `length` is the number of tokens that the scorer is shown: the most recent of the history, then MASK.
+    """
+    top_UK = np.full((sequences.n_users, k), NOBODY, np.int32)
+    score_UK = np.zeros((sequences.n_users, k), np.float32)
+    with at_rest(scorer):
+        for user_B in _batches(sequences, length):
+            seen_B = sequences.length_U[user_B]
+            scores_BV = checked_scores(scorer, histories(sequences, user_B, seen_B, length), sequences.n_items).cpu()
+            row_N, item_N = (torch.from_numpy(part) for part in seen_cells(sequences, user_B, seen_B))
+            top_BK = top_items(scores_BV, k, (row_N, item_N))
+            top_UK[user_B] = top_BK.numpy()
+            score_UK[user_B] = scores_BV.gather(1, top_BK.clamp_min(0)).masked_fill(top_BK == NOBODY, 0.0).numpy()
+    return Lists(top_UK, score_UK)
+
+
+def _batches(sequences: Sequences, length: int) -> Iterator[NDArray[np.int64]]:
+    """Users with histories of similar length together: rows are as wide as the longest of a batch."""
+    order_U = np.argsort(np.minimum(sequences.length_U, length), kind="stable")
+    size = max(1, min(ROWS, CELLS // sequences.n_items))
+    return (order_U[start : start + size] for start in range(0, len(order_U), size))
+
+
+#: Relevances held at once: 32 MiB.
+STANDING_CELLS = 2**22
+
+
+def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.float64]:
+    """Σ_j [γ_j < γ_i] / (n − 1) over the n items j that a user has not met: 1 the best of them, ½ by chance.
+
+    At the step after the last of `sequences`; NaN in empty places, 1 where i is the only item left.
+    """
+    size = max(1, STANDING_CELLS // sequences.n_items)
+    parts = [
+        _standing(world, np.arange(start, min(start + size, len(item_UK))), item_UK, sequences)
+        for start in range(0, len(item_UK), size)
+    ]
+    return np.concatenate(parts)
+
+
+def _standing(world: World, user_B: NDArray[np.int64], item_UK: Index, sequences: Sequences) -> NDArray[np.float64]:
+    gamma_BV = world.relevance_logits.logits(user_B, np.full(len(user_B), sequences.n_steps))
+    item_BK = item_UK[user_B]
+    own_BK = np.take_along_axis(gamma_BV, np.maximum(item_BK, 0), axis=1)
+    row_N, met_N = seen_cells(sequences, user_B, sequences.length_U[user_B])
+    gamma_BV[row_N, met_N] = np.inf
+    left_B = np.isfinite(gamma_BV).sum(1)
+    below_BK = np.stack([(gamma_BV < own_B[:, None]).sum(1) for own_B in own_BK.T], axis=1)
+    share_BK = np.where(left_B[:, None] > 1, below_BK / np.maximum(left_B - 1, 1)[:, None], 1.0)
+    return np.where(item_BK == NOBODY, np.nan, share_BK)
+
 
 #: Users whose lists are looked at for individual diversity: all, or this many spread evenly over the vocabulary.
 MOST_USERS = 10_000

@@ -1,27 +1,111 @@
-"""The feedback loop: train, recommend, let users respond, and train on what they took.
+"""The feedback loop: train, recommend, let users respond, and train on what they chose.
 
-Shapes: R rounds of feedback, U users, K places, V items.
+Shapes: R rounds of feedback, U users, K places, V items, N events, T steps, K factors.
 """
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
-from unveil.simulation.feedback.figures import FirstLog, Record, counts, of_lists, of_taken
-from unveil.simulation.feedback.growth import grown
+from unveil.propensity.factors import Factors
+from unveil.simulation.feedback.figures import (
+    FirstLog,
+    Lists,
+    Record,
+    counts,
+    of_lists,
+    of_taken,
+    recommended,
+    standing,
+)
 from unveil.simulation.feedback.learners import Learner, Learnt
-from unveil.simulation.feedback.lists import Lists, recommended
 from unveil.simulation.feedback.responses import Offer, Response, taken
-from unveil.simulation.feedback.retraining import Retraining
-from unveil.simulation.feedback.standing import standing
 from unveil.simulation.world import World
+from unveil.training.checkpoint import Checkpoint
+
+
+def grown(base: Sequences, taken_RU: Index) -> Sequences:
+    """The histories after R rounds: in round r = 1, 2, … user u took `taken_RU[r − 1, u]`, or nothing (`NOBODY`).
+
+    Round r is step T − 1 + r for everybody: one step further, whether or not a user took something. Events of the
+    first log keep their steps. There is no clock in the loop, only this order.
+    """
+    round_M, user_M = np.nonzero(taken_RU != NOBODY)
+    first_row = int(base.event_N.max(initial=-1)) + 1
+    user_N = np.concatenate([base.user_N, user_M])
+    order_N = np.argsort(user_N, kind="stable")  # the first log, then round by round
+    columns = (
+        (base.item_N, taken_RU[round_M, user_M]),
+        (base.step_N, base.n_steps + round_M),
+        (base.event_N, first_row + np.arange(len(user_M))),
+    )
+    item_N, step_N, event_N = (np.concatenate(parts)[order_N].astype(np.int32) for parts in columns)
+    offset_U1 = base.offset_U1 + np.concatenate([[0], np.cumsum((taken_RU != NOBODY).sum(0))])
+    return replace(
+        base,
+        item_N=item_N,
+        step_N=step_N,
+        event_N=event_N,
+        clock=None,
+        offset_U1=offset_U1,
+        n_steps=base.n_steps + len(taken_RU),
+    )
+
+
+def held(world: World, steps: int) -> World:
+    """The same world with at least that many steps; those beyond T − 1 are like T − 1.
+
+    A world says nothing about what comes after it. Of the ways to go on, standing still adds no taste of its own.
+    """
+    missing = max(0, steps - world.n_steps)
+    return replace(
+        world,
+        relevance_logits=_longer(world.relevance_logits, missing),
+        exposure_logits=_longer(world.exposure_logits, missing),
+    )
+
+
+def _longer(factors: Factors, steps: int) -> Factors:
+    return replace(factors, W_TK=np.concatenate([factors.W_TK, np.repeat(factors.W_TK[-1:], steps, axis=0)]))
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """Every `every` rounds: from scratch (the paper's), or `warm` from the weights at hand, for `epochs` if given."""
+
+    every: int = 1
+    warm: bool = False
+    epochs: int | None = None  # of a warm start; None: as many as from scratch
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`scratch`, `warm`, `warm:EPOCHS` or `every:ROUNDS`."""
+        found = re.fullmatch(r"scratch|(warm)(?::([1-9]\d*))?|every:([1-9]\d*)", text)
+        if found is None:
+            expected = "scratch, warm, warm:EPOCHS or every:ROUNDS"
+            raise UnveilError("no such way to retrain", where="retrain", found=text, expected=expected)
+        warm, epochs, every = found.groups()
+        return cls(int(every or 1), warm is not None, int(epochs) if epochs else None)
+
+    def due(self, round: int) -> bool:
+        """Whether the model is trained in this round; it always is in round 0."""
+        return round % self.every == 0
+
+    def last_due(self, round: int) -> int:
+        """The last round up to this one in which the model was trained."""
+        return round - round % self.every
+
 
 _TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
 
@@ -152,3 +236,21 @@ def _mean(value_UK: NDArray[np.float64] | None, item_UK: Index) -> float | None:
     if value_UK is None or not (item_UK != NOBODY).any():
         return None
     return float(value_UK[item_UK != NOBODY].mean())
+
+
+def save(state: State, path: Path) -> None:
+    """What users took so far, the lists they have now, the weights behind them, and the records of all rounds."""
+    arrays = {"taken": state.taken_RU, "top": state.lists.top_UK, "score": state.lists.score_UK}
+    tensors = {f"loop/{name}": torch.from_numpy(array) for name, array in arrays.items()}
+    tensors |= {f"weights/{name}": tensor for name, tensor in state.learnt.weights.items()}
+    Checkpoint(tensors, {"records": list(state.records)}).save(path)
+
+
+def load(path: Path, loop: Loop, learner: Learner) -> State:
+    """The state as it was saved; a rule is learnt again from the log of the round in which it last was."""
+    checkpoint = Checkpoint.load(path)
+    arrays = {name: tensor.numpy() for name, tensor in checkpoint.part("loop").items()}
+    records = tuple(checkpoint.state["records"])
+    trained_on = grown(loop.base, arrays["taken"][: loop.retraining.last_due(len(records) - 1)])
+    learnt = learner.recall(checkpoint.part("weights"), trained_on)
+    return State(arrays["taken"], Lists(arrays["top"], arrays["score"]), learnt, records)

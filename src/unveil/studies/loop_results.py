@@ -3,23 +3,59 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from unveil.evaluation.statistics import Paired, holm, paired
-from unveil.experiment.loop.figures import FIGURES
-from unveil.experiment.outcome import Estimate
 from unveil.simulation.feedback.figures import Record
+from unveil.studies.results import Estimate
+
+#: The figure that conclusions are drawn from.
+HEADLINE = "efd"
+
+Group = Literal["novelty", "diversity", "log", "truth", "training"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure as it is called, `{k}` standing for the places of a list; its explanation is in the template."""
+
+    title: str
+    group: Group
+    digits: int = 3
+
+
+FIGURES: Mapping[str, Shown] = {
+    "efd": Shown("EFD@{k}", "novelty"),
+    "efd_first": Shown("EFD@{k} by the first log", "novelty"),
+    "arp": Shown("ARP@{k}", "novelty", 1),
+    "gini": Shown("Gini@{k}", "diversity"),
+    "coverage": Shown("Coverage@{k}", "diversity"),
+    "collective": Shown("Collective diversity", "diversity", 1),
+    "individual": Shown("Individual diversity", "diversity"),
+    "overlap": Shown("Overlap", "diversity"),
+    "log_gini": Shown("Gini of the log", "log", 4),
+    "taken_efd": Shown("Novelty of the chosen items", "log"),
+    "taken": Shown("Users who chose an item", "log"),
+    "relevance": Shown("Relevance of the recommendations", "truth"),
+    "taken_relevance": Shown("Relevance of the chosen items", "truth"),
+    "standing": Shown("Rank of the recommendations", "truth"),
+    "taken_standing": Shown("Rank of the chosen items", "truth"),
+    "short": Shown("Short lists", "log"),
+    "events": Shown("Events", "log", 0),
+    "loss": Shown("Loss", "training"),
+    "ess": Shown("Effective sample", "training"),
+}
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class LoopOutcome:
-    """records[model][replicate][round]. A figure that there is not is None: nothing is taken in round 0."""
+    """records[model][replicate][round]. A figure that there is not is None: no item is chosen in round 0."""
 
     records: Mapping[str, Sequence[Sequence[Record]]]
     rounds: int
@@ -44,7 +80,7 @@ class LoopOutcome:
         return [model for model in self.models if any(self._value(model, key, r) for r in range(self.rounds + 1))]
 
     def rounds_of(self, key: str) -> list[int]:
-        """The rounds in which they all have it: nothing is taken in round 0, and training may be rarer."""
+        """The rounds in which they all have it: no item is chosen in round 0, and training may be rarer."""
         every, models = range(self.rounds + 1), self.models_of(key)
         return [round for round in every if all(self._value(model, key, round) for model in models)]
 
@@ -77,6 +113,11 @@ class LoopOutcome:
             model: Paired(each.difference, each.low, each.high, each.effect, p, each.n)
             for model, each, p in zip(others, found, corrected, strict=True)
         }
+
+    def above(self, one: str, other: str) -> int:
+        """In how many rounds the mean EFD of one model is higher than another's."""
+        every = range(self.rounds + 1)
+        return sum(self.estimate(one, HEADLINE, r).mean > self.estimate(other, HEADLINE, r).mean for r in every)
 
     def table(self) -> pl.DataFrame:
         """A row for each replicate, model and round."""

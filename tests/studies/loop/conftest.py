@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.run_folders import TINY, options, small_log
-from unveil.experiment.loop.plan import LoopConfig, LoopPlan
-from unveil.experiment.loop.run import Looped, run_loop
 from unveil.runs.workers import Inline
+from unveil.studies.loop import LoopConfig, Looped, LoopPlan, run_loop
 
 ROUNDS, REPLICATES = 3, 2
 SETTINGS = [word for word in options({**TINY, "training.epochs": 2}) if word != "--set"]

@@ -1,8 +1,8 @@
 import pytest
 
-from tests.experiment.loop.conftest import plan_of
+from tests.studies.loop.conftest import plan_of
 from unveil.errors import UnveilError
-from unveil.experiment.loop.plan import LoopConfig, LoopPlan
+from unveil.studies.loop import LoopConfig, LoopPlan
 
 
 def test_settings_of_all_models_of_one_and_of_the_response() -> None:

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from unveil.experiment.loop.outcome import LoopOutcome
-from unveil.experiment.loop.plan import LoopConfig, LoopPlan
-from unveil.experiment.loop.words import caution, reading
+from unveil.studies.loop import LoopConfig, LoopPlan
+from unveil.studies.loop_report import caution, findings
+from unveil.studies.loop_results import LoopOutcome
 
 PLAN = LoopPlan.of(LoopConfig(rounds=1), ["naive", "itps"])
 ONE = LoopPlan.of(LoopConfig(rounds=1), ["naive"])
@@ -29,37 +29,37 @@ def outcome(*loops: tuple[str, list[float], float], replicates: int = 1, spread:
 
 
 def test_who_is_more_novel_and_that_one_replicate_proves_nothing() -> None:
-    said = " ".join(reading(PLAN, outcome(("naive", [9.0, 8.0], 0.0), ("itps", [8.5, 8.4], 0.0))))
+    said = " ".join(findings(PLAN, outcome(("naive", [9.0, 8.0], 0.0), ("itps", [8.5, 8.4], 0.0))))
     assert "most novel first, is naive 9.000, ITPS 8.500; after 1 round of feedback it is ITPS 8.400, naive 8.0" in said
-    assert "cannot be told" in said
+    assert "One replicate" in said
     assert "novelty falls for every model: naive −1.000 bits (−1.000), ITPS −0.100 bits" in said
-    assert "the lists themselves move that way" in said
-    assert "overlap between the lists of two users rises for every model" in said
+    assert "themselves move that way" in said
+    assert "of two users rises for every model" in said
     assert "True relevance" not in said
     assert "no intervals" in caution(PLAN, outcome(("naive", [9.0, 8.0], 0.0)))
 
 
 def test_a_yardstick_that_moves_is_told() -> None:
-    said = " ".join(reading(PLAN, outcome(("naive", [9.0, 8.0], 2.0), ("itps", [8.5, 8.6], 0.0))))
+    said = " ".join(findings(PLAN, outcome(("naive", [9.0, 8.0], 2.0), ("itps", [8.5, 8.6], 0.0))))
     assert "rises for some models and falls for others" in said
-    assert "some of the change is the yardstick's" in said
+    assert "part of the change is in the measure" in said
 
 
 def test_differences_are_tested_over_replicates() -> None:
     made = outcome(("naive", [9.0, 8.0], 0.0), ("itps", [8.5, 9.4], 0.0), replicates=3, spread=0.01)
-    said = " ".join(reading(PLAN, made))
-    assert "ITPS is more novel than naive (+1.400 bits, p below 0.001)" in said
+    said = " ".join(findings(PLAN, made))
+    assert "ITPS is more novel than naive (+1.400 bits, p < 0.001)" in said
     assert "3 replicates" in caution(PLAN, made)
     assert "ITPS is less novel than naive" in " ".join(
-        reading(PLAN, outcome(("naive", [9.0, 9.0], 0.0), ("itps", [8.5, 8.4], 0.0), replicates=3, spread=0.01))
+        findings(PLAN, outcome(("naive", [9.0, 9.0], 0.0), ("itps", [8.5, 8.4], 0.0), replicates=3, spread=0.01))
     )
 
 
 def test_one_model_alone() -> None:
-    said = " ".join(reading(ONE, outcome(("naive", [9.0, 8.0], 0.0))))
+    said = " ".join(findings(ONE, outcome(("naive", [9.0, 8.0], 0.0))))
     assert said.startswith("Before any feedback EFD@10 is 9.000; after 1 round of feedback it is 8.000.")
-    assert "20.0% of the items are recommended to anybody" in said
-    assert "Popularity stands in" not in caution(ONE, outcome(("naive", [9.0, 8.0], 0.0)))
+    assert "20.0% of the items are recommended to someone" in said
+    assert "in place of exposure" not in caution(ONE, outcome(("naive", [9.0, 8.0], 0.0)))
 
 
 def test_the_papers_claim_is_set_beside_its_settings_only() -> None:
@@ -67,13 +67,13 @@ def test_the_papers_claim_is_set_beside_its_settings_only() -> None:
     settings = LoopPlan.of(LoopConfig(rounds=1), three, "paper", [], "ml-1m")
     plan = replace(settings, data="ml-1m")
     made = outcome(("naive", [9.0, 8.0], 0.0), ("ips", [9.1, 7.0], 0.0), ("itps", [9.5, 9.0], 0.0))
-    said = " ".join(reading(plan, made))
+    said = " ".join(findings(plan, made))
     assert "On ml-1m the paper says: IPS and ITPS are about equally novel" in said
     assert "Here IPS is above naive in 1, ITPS is above naive in 2, ITPS is above IPS in 2 of 2 rounds" in said
-    other = " ".join(reading(settings, made))
+    other = " ".join(findings(settings, made))
     assert "the paper says" not in other
     assert "The paper has no loop on a log of this size" in other
-    assert "the paper says" not in " ".join(reading(LoopPlan.of(LoopConfig(rounds=1), three), made))
+    assert "the paper says" not in " ".join(findings(LoopPlan.of(LoopConfig(rounds=1), three), made))
 
 
 def test_a_model_whose_users_took_nothing_has_no_figure_and_spoils_none() -> None:
@@ -83,6 +83,6 @@ def test_a_model_whose_users_took_nothing_has_no_figure_and_spoils_none() -> Non
 
     made = LoopOutcome({"naive": [loop(0.25)], "itps": [loop(None)]}, rounds=2)
     plan = LoopPlan.of(LoopConfig(rounds=2), ["naive", "itps"])
-    said = " ".join(reading(plan, made))
-    assert "highest last value first: naive 0.250 → 0.250. Of what" in said
+    said = " ".join(findings(plan, made))
+    assert "highest last value first: naive 0.250 → 0.250. Of the" in said
     assert "nan" not in said

@@ -6,16 +6,15 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from tests.experiment.loop.conftest import REPLICATES, ROUNDS, Place, plan_of
 from tests.pages import faults
 from tests.run_folders import small_log
+from tests.studies.loop.conftest import REPLICATES, ROUNDS, Place, plan_of
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
-from unveil.experiment.loop.files import write
-from unveil.experiment.loop.job import state_path
-from unveil.experiment.loop.run import run_loop
 from unveil.runs.workers import Inline
+from unveil.studies.loop import run_loop, state_path
+from unveil.studies.loop_report import write
 
 
 def test_a_row_for_each_replicate_model_and_round(looped: Place) -> None:
@@ -114,5 +113,5 @@ def test_the_files(looped: Place, tmp_path: Path) -> None:
     assert "my log.csv" in page
     assert faults(page) == []
     readme = (tmp_path / "README.md").read_text()
-    assert all(paragraph in readme for paragraph in told["reading"])
+    assert all(paragraph in readme for paragraph in told["findings"])
     assert len(pl.read_csv(tmp_path / "loop.csv")) == REPLICATES * 3 * (ROUNDS + 1)

@@ -1,1 +1,0 @@
-"""The feedback loop as an experiment: several models, several replicates, one page."""

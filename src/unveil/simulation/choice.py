@@ -1,0 +1,130 @@
+"""How a user chooses: choice models, found by name. Shapes: B slots, V items.
+
+A model sees the true relevance γ and what is exposed, and picks one item a slot. Whether the pick becomes an
+interaction is not its affair: that needs exposure and relevance too (Y = C · O · R).
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.propensity.factors import Floats, sigmoid
+from unveil.registry import Registry
+
+Mask = NDArray[np.bool_]
+
+#: What is picked where there is nothing to pick from.
+NOTHING = -1
+
+
+class ChoiceModel(Protocol):
+    """C_sit: which item the user takes, given the logits of γ, what is exposed, and one uniform number a slot."""
+
+    name: ClassVar[str]
+
+    def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The picked item of each slot, `NOTHING` where there is none to pick from."""
+        ...
+
+    def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
+        """P(C_sit = 1 | O_st), every item of each slot; a row of zeros where there is none to pick from."""
+        ...
+
+
+CHOICES: Registry[ChoiceModel] = Registry("choice model", package="unveil.simulation.choice", group="unveil.choices")
+register = CHOICES.register
+
+
+def told(name: str) -> str:
+    """What such users do, in words: "take the best of what they see"; its name where a model does not say."""
+    return str(getattr(CHOICES[name], "about", f"choose by {name}"))
+
+
+def choice_model(name: str) -> ChoiceModel:
+    """The choice model of that name; an unknown name suggests the nearest."""
+    return CHOICES[name]()
+
+
+class Rational:
+    """Takes the item of highest γ; the first in the catalogue where several are equal."""
+
+    among_exposed: ClassVar[bool]
+
+    def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[Any]) -> NDArray[np.int64]:
+        """Argmax of γ over what the user looks at; nothing is left to chance."""
+        if not self.among_exposed:
+            return np.asarray(logit_BV.argmax(1))
+        item_B = np.where(exposed_BV, logit_BV, -np.inf).argmax(1)
+        return np.where(exposed_BV[np.arange(len(item_B)), item_B], item_B, NOTHING)
+
+    def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
+        """One for the pick."""
+        item_B = self(logit_BV, exposed_BV, np.empty(0))
+        return np.asarray(np.arange(logit_BV.shape[1]) == item_B[:, None], dtype=np.float64)
+
+
+@register
+@dataclass(frozen=True)
+class RationalExposed(Rational):
+    """The best of what is exposed: the paper's experiment."""
+
+    name: ClassVar[str] = "rational_exposed"
+    about: ClassVar[str] = "take the best of what they see"
+    among_exposed: ClassVar[bool] = True
+
+
+@register
+@dataclass(frozen=True)
+class RationalAll(Rational):
+    """The best of all, exposed or not: the paper's theory, where the choice ignores exposure."""
+
+    name: ClassVar[str] = "rational_all"
+    about: ClassVar[str] = "take the best of all there is, as if they saw everything"
+    among_exposed: ClassVar[bool] = False
+
+
+class Categorical:
+    """Takes item i with probability γ_i / Σ_j γ_j, over all items or over the exposed ones."""
+
+    among_exposed: ClassVar[bool]
+
+    def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The item at which the running sum of γ passes the uniform number's share of the total."""
+        mass_BV = np.cumsum(self._weight(logit_BV, exposed_BV), axis=1)
+        total_B = mass_BV[:, -1]
+        # Rounding must not carry the share up to the whole: beyond it there is no item.
+        share_B = np.minimum(uniform_B * total_B, np.nextafter(total_B, 0))
+        item_B = (mass_BV <= share_B[:, None]).sum(1)
+        return np.where(total_B > 0, item_B, NOTHING)
+
+    def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
+        """γ_i / Σ_j γ_j."""
+        weight_BV = self._weight(logit_BV, exposed_BV)
+        total_B1 = weight_BV.sum(1, keepdims=True)
+        return np.asarray(np.divide(weight_BV, total_B1, out=np.zeros_like(weight_BV), where=total_B1 > 0))
+
+    def _weight(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
+        gamma_BV = sigmoid(logit_BV).astype(np.float64)
+        return gamma_BV * exposed_BV if self.among_exposed else gamma_BV
+
+
+@register
+@dataclass(frozen=True)
+class CategoricalExposed(Categorical):
+    """By chance among what is exposed."""
+
+    name: ClassVar[str] = "categorical_exposed"
+    about: ClassVar[str] = "take by chance among what they see, likelier what they like"
+    among_exposed: ClassVar[bool] = True
+
+
+@register
+@dataclass(frozen=True)
+class CategoricalAll(Categorical):
+    """By chance among all items, exposed or not."""
+
+    name: ClassVar[str] = "categorical_all"
+    about: ClassVar[str] = "take by chance among all there is, likelier what they like"
+    among_exposed: ClassVar[bool] = False

@@ -1,0 +1,223 @@
+"""How users respond to a list: response models, found by name. Shapes: U users, K places, V items."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.vocabulary import Index
+from unveil.errors import UnveilError
+from unveil.evaluation.metrics import NOBODY
+from unveil.registry import Registry
+from unveil.simulation.choice import choice_model
+from unveil.simulation.feedback.figures import Lists
+
+Probabilities = NDArray[np.float64]
+
+_ROUNDING = 1e-9
+
+#: What a response model looks at beside the lists.
+Need = Literal["nothing", "world"]
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What every user is shown in one round, and what may sway them."""
+
+    lists: Lists
+    count_V: NDArray[Any]  # how often each item was taken so far
+    gamma_UK: NDArray[Any] | None = None  # the true relevance of the listed items, in a world
+
+    @property
+    def relevance_UK(self) -> NDArray[np.float64]:
+        """γ of the listed items, 0 in empty places."""
+        if self.gamma_UK is None:
+            raise UnveilError("this response needs a world", hint="Name the world the log was drawn from (--world).")
+        return np.where(self.lists.filled_UK, self.gamma_UK, 0.0)
+
+
+class Response(Protocol):
+    """p_UK: how likely each user is to take the item in each place. What is missing to 1 is to take nothing."""
+
+    name: ClassVar[str]
+    needs: ClassVar[Need]
+
+    def __call__(self, offer: Offer) -> Probabilities:
+        """A row a user; 0 in empty places, at most 1 in all."""
+        ...
+
+
+RESPONSES: Registry[Response] = Registry(
+    "response", package="unveil.simulation.feedback.responses", group="unveil.responses"
+)
+register = RESPONSES.register
+
+
+def response_model(choice: Mapping[str, Any]) -> Response:
+    """The response model of `name`, with its options beside the name."""
+    options = dict(choice)
+    return RESPONSES.build(str(options.pop("name")), options)
+
+
+def taken(offer: Offer, response: Response, uniform_U: NDArray[np.float64]) -> Index:
+    """What each user takes: the item at which the running sum of p passes the user's number, else `NOBODY`.
+
+    The number is the user's luck in a round. Models that are compared share it: then a difference between them is
+    owed to their lists.
+    """
+    mass_UK = np.cumsum(response(offer), axis=1)
+    total_U1 = mass_UK[:, -1:]
+    # Rounding must not let a user go who takes something for sure.
+    mass_UK = np.divide(mass_UK, total_U1, out=mass_UK, where=np.abs(total_U1 - 1) < _ROUNDING)
+    place_U = (mass_UK <= uniform_U[:, None]).sum(1)
+    there_U = place_U < mass_UK.shape[1]
+    at_U = np.where(there_U, place_U, 0)
+    item_U = offer.lists.top_UK[np.arange(len(at_U)), at_U]
+    return np.where(there_U, item_U, NOBODY).astype(np.int32)
+
+
+def shares(weight_UK: NDArray[Any], filled_UK: NDArray[np.bool_]) -> Probabilities:
+    """Weights of the filled places as shares of each user's sum; zeros for a user with an empty list."""
+    weight_UK = np.where(filled_UK, weight_UK, 0.0)
+    total_U1 = weight_UK.sum(1, keepdims=True)
+    return np.asarray(np.divide(weight_UK, total_U1, out=np.zeros_like(weight_UK), where=total_U1 > 0))
+
+
+@register
+@dataclass(frozen=True)
+class Uniform:
+    """p_k = 1 / (places filled): the feedback loop of the paper (section 5.2, RQ5)."""
+
+    name: ClassVar[str] = "uniform"
+    needs: ClassVar[Need] = "nothing"
+
+    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+        return shares(np.ones(offer.lists.top_UK.shape), offer.lists.filled_UK)
+
+
+@register
+@dataclass(frozen=True)
+class Logarithmic:
+    """p_k ∝ 1 / log2(1 + k), k = 1 at the top: attention that fades as the discount of NDCG does."""
+
+    name: ClassVar[str] = "position"
+    needs: ClassVar[Need] = "nothing"
+
+    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+        place_K = np.arange(1, offer.lists.top_UK.shape[1] + 1)
+        return shares(1 / np.log2(1 + place_K), offer.lists.filled_UK)
+
+
+@register
+@dataclass(frozen=True)
+class Geometric:
+    """p_k ∝ patience^(k − 1): at each place the user goes on to the next with probability `patience`."""
+
+    patience: float = 0.7
+
+    name: ClassVar[str] = "geometric"
+    needs: ClassVar[Need] = "nothing"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.patience <= 1:
+            expected = "above 0, at most 1"
+            raise UnveilError("out of range", where="response.patience", found=self.patience, expected=expected)
+
+    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+        place_K = np.arange(offer.lists.top_UK.shape[1])
+        return shares(self.patience**place_K, offer.lists.filled_UK)
+
+
+@register
+@dataclass(frozen=True)
+class Popular:
+    """p_k ∝ (count + 1)^strength, counted in the log so far: 0 is uniform, 1 follows the crowd, more exaggerates it."""
+
+    strength: float = 1.0
+
+    name: ClassVar[str] = "popular"
+    needs: ClassVar[Need] = "nothing"
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.strength):
+            raise UnveilError("out of range", where="response.strength", found=self.strength, expected="a number")
+
+    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+        log_UK = self.strength * np.log1p(offer.count_V)[offer.lists.top_UK]
+        highest_U1 = np.where(offer.lists.filled_UK, log_UK, -np.inf).max(1, keepdims=True)
+        return shares(np.exp(np.minimum(log_UK - highest_U1, 0.0)), offer.lists.filled_UK)
+
+
+@dataclass(frozen=True)
+class MultinomialLogit:
+    """p_k = exp(u_k / temperature) / Σ_j exp(u_j / temperature)."""
+
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < float("inf"):
+            raise UnveilError("out of range", where="response.temperature", found=self.temperature, expected="above 0")
+
+    def among(self, utility_UK: NDArray[np.float64], filled_UK: NDArray[np.bool_]) -> Probabilities:
+        """The shares of the filled places."""
+        open_UK = np.where(filled_UK, utility_UK / self.temperature, -np.inf)
+        highest_U1 = open_UK.max(1, keepdims=True)
+        return shares(np.exp(open_UK - np.where(np.isfinite(highest_U1), highest_U1, 0.0)), filled_UK)
+
+
+@register
+@dataclass(frozen=True)
+class ByScore(MultinomialLogit):
+    """Utilities are the model's own scores: the user who agrees with the recommender, whichever it is."""
+
+    name: ClassVar[str] = "logit"
+    needs: ClassVar[Need] = "nothing"
+
+    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+        return self.among(offer.lists.score_UK.astype(np.float64), offer.lists.filled_UK)
+
+
+@register
+@dataclass(frozen=True)
+class ByRelevance(MultinomialLogit):
+    """Utilities are the logits of the true relevance γ, and to take nothing has utility 0.
+
+    With one item in the list and temperature 1 it is taken with probability γ.
+    """
+
+    name: ClassVar[str] = "logit-relevance"
+    needs: ClassVar[Need] = "world"
+
+    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+        gamma_UK = np.clip(offer.relevance_UK, 1e-12, 1 - 1e-12)
+        logit_UK = np.log(gamma_UK) - np.log1p(-gamma_UK)
+        with_nothing = [(0, 0), (0, 1)]
+        utility_UK1 = np.pad(logit_UK, with_nothing)
+        filled_UK1 = np.pad(offer.lists.filled_UK, with_nothing, constant_values=True)
+        return self.among(utility_UK1, filled_UK1)[:, :-1]
+
+
+@register
+@dataclass(frozen=True)
+class Relevant:
+    """p_k = P(k is chosen from the list) · γ_k, as the worlds' logs are drawn: Y = C · O · R with the list exposed.
+
+    `choice` is a choice model of the worlds: with rational_exposed the user looks at the most relevant item of the
+    list, takes it with probability γ, and else nothing.
+    """
+
+    choice: str = "rational_exposed"
+
+    name: ClassVar[str] = "relevant"
+    needs: ClassVar[Need] = "world"
+
+    def __post_init__(self) -> None:
+        choice_model(self.choice)
+
+    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+        gamma_UK = np.clip(offer.relevance_UK, 1e-12, 1 - 1e-12)
+        logit_UK = (np.log(gamma_UK) - np.log1p(-gamma_UK)).astype(np.float32)
+        chosen_UK = choice_model(self.choice).probability(logit_UK, offer.lists.filled_UK)
+        return np.where(offer.lists.filled_UK, chosen_UK * offer.relevance_UK, 0.0)

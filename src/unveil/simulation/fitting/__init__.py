@@ -1,1 +1,0 @@
-"""From a log to a world: what is observed, what is learnt, and how well."""
