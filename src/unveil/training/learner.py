@@ -5,11 +5,11 @@ Shapes: B batch, L length, D width, M masked slots, V items.
 
 import ctypes
 import math
-import time
+import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from mmap import PAGESIZE
 from pathlib import Path
 from typing import Protocol
@@ -54,120 +54,93 @@ def _decay(config: TrainerConfig, epochs_done: float) -> float:
 EPSILON = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
 class AdamW:
     """m ← β₁m + (1 − β₁)g,  v ← β₂v + (1 − β₂)g²,  p ← (1 − ηλ)p − η · m̂ / (√v̂ + ε).
 
-    Matrices decay (λ); biases and norms never do. `state` holds m, v and the count of steps of each parameter that has
-    had a gradient, under the names torch gives them. Decoupled decay: Loshchilov and Hutter, ICLR 2019.
+    By torch's own kernel; its class `torch.optim.AdamW` would load a compiler first (ADR 17). Matrices decay (λ);
+    biases and norms never do. `state` holds m, v and the number of steps of each parameter that has had a gradient,
+    under the names torch gives them. Decoupled decay: Loshchilov and Hutter, ICLR 2019.
     """
 
-    parameters: Sequence[Tensor]
-    betas: tuple[float, float] = (0.9, 0.999)
-    weight_decay: float = 0.0
-    state: defaultdict[Tensor, dict[str, Tensor]] = field(default_factory=lambda: defaultdict(dict))
+    def __init__(
+        self, parameters: Iterable[Tensor], betas: tuple[float, float] = (0.9, 0.999), weight_decay: float = 0.0
+    ) -> None:
+        self.parameters, self.betas, self.weight_decay = list(parameters), betas, weight_decay
+        self.state: defaultdict[Tensor, dict[str, Tensor]] = defaultdict(dict)
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
+    @torch.no_grad()
     def step(self, lr: float) -> None:
         """One step at the rate η, with the gradients there are."""
-        moved = [parameter for parameter in self.parameters if parameter.grad is not None]
-        self._step([parameter for parameter in moved if parameter.ndim > 1], lr, self.weight_decay)
-        self._step([parameter for parameter in moved if parameter.ndim <= 1], lr, 0.0)
+        for matrices, decay in ((True, self.weight_decay), (False, 0.0)):
+            moved = [each for each in self.parameters if each.grad is not None and (each.ndim > 1) is matrices]
+            if not moved:
+                continue
+            mean, square, count = map(list, zip(*map(self._state, moved), strict=True))
+            torch._foreach_add_(count, 1)
+            torch._fused_adamw_(
+                moved,
+                [each.grad for each in moved if each.grad is not None],
+                mean,
+                square,
+                [],
+                count,
+                lr=lr,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                weight_decay=decay,
+                eps=EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
 
-    @torch.no_grad()
-    def _step(self, parameters: list[Tensor], lr: float, decay: float) -> None:
-        if not parameters:
-            return
-        for parameter in parameters:
-            self.state[parameter] = self.state[parameter] or _fresh(parameter)
-        mean, square, count = (self._all(parameters, name) for name in ("exp_avg", "exp_avg_sq", "step"))
-        torch._foreach_add_(count, 1)
-        torch._fused_adamw_(
-            parameters,
-            [parameter.grad for parameter in parameters if parameter.grad is not None],
-            mean,
-            square,
-            [],
-            count,
-            lr=lr,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
-            weight_decay=decay,
-            eps=EPSILON,
-            amsgrad=False,
-            maximize=False,
-        )
-
-    def _all(self, parameters: Iterable[Tensor], name: str) -> list[Tensor]:
-        return [self.state[parameter][name] for parameter in parameters]
+    def _state(self, parameter: Tensor) -> tuple[Tensor, ...]:
+        if not self.state[parameter]:
+            zeros = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            self.state[parameter] = {**zeros, "step": torch.zeros((), device=parameter.device)}
+        return tuple(self.state[parameter][name] for name in ("exp_avg", "exp_avg_sq", "step"))
 
 
-def _fresh(parameter: Tensor) -> dict[str, Tensor]:
-    return {
-        "exp_avg": torch.zeros_like(parameter),
-        "exp_avg_sq": torch.zeros_like(parameter),
-        "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
-    }
-
-
-#: Bytes that may come together. What is given back has to be had again, a second or two for a gigabyte: not too often.
+#: Bytes of freed memory that may come together. What is given back has to be had again, a second or two for a gigabyte.
 SPARE = 2**30
-#: Seconds between two looks.
-EVERY = 1.0
-_OWN = Path("/proc/self/statm")
+_LOOK = 16  # batches
 
 
 def resident() -> int:
     """Bytes of this process that are in memory; 0 where the system does not tell."""
     try:
-        return int(_OWN.read_text().split()[1]) * PAGESIZE
-    except (OSError, IndexError, ValueError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * PAGESIZE
+    except OSError:
         return 0
 
 
-@dataclass
-class Tidying:
-    """Asked after every step, it gives memory back when more than `SPARE` has come on top of what a step needs."""
-
-    measure: Callable[[], int] = resident
-    clock: Callable[[], float] = time.monotonic
-    looked: float = field(default=float("-inf"), init=False)
-    needed: int | None = field(default=None, init=False)
-
-    def after_step(self) -> bool:
-        """Whether it did."""
-        now = self.clock()
-        if now - self.looked < EVERY:
-            return False
-        self.looked, held = now, self.measure()
-        if self.needed is None or held < self.needed:
-            self.needed = held
-        if held <= self.needed + SPARE:
-            return False
-        give_back()
-        self.needed = None  # what the next step has touched again
-        return True
-
-
-def give_back() -> bool:
-    """Whether there was anything to give; an allocator other than glibc's is left to itself."""
-    trim = _trim()
+def malloc_trim() -> bool:
+    """Give freed memory back to the system, where the allocator is glibc's; whether there was any."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     return trim is not None and bool(trim(0))
 
 
-@cache
-def _trim() -> Callable[[int], int] | None:
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # not glibc; TypeError: Windows
-        return None
-    trim.argtypes, trim.restype = [ctypes.c_size_t], ctypes.c_int
-    found: Callable[[int], int] = trim
-    return found
+@dataclass
+class HeapTrim:
+    """Trims the heap once `SPARE` bytes have come on top of the least that was held after a step.
+
+    Batches of unequal lengths leave holes between pieces in use, which glibc keeps: gigabytes over hundreds of batches.
+    """
+
+    measure: Callable[[], int] = resident
+    least: float = math.inf
+
+    def __call__(self) -> None:
+        """Look, and trim if need be; then what the next step has touched again is the least."""
+        held = self.measure()
+        self.least = min(self.least, held)
+        if held > self.least + SPARE:
+            malloc_trim()
+            self.least = math.inf
 
 
 class Task(Protocol):
@@ -214,16 +187,12 @@ class Learner:
     device: torch.device
     mean_weight: float = 1.0  # of the estimator's weights over all slots
     team: Team = SOLO
+    trim_heap: HeapTrim = field(default_factory=HeapTrim)
 
     @cached_property
     def optimiser(self) -> AdamW:
         """What moves the parameters; without decay it is Adam."""
         return AdamW(list(self.model.parameters()), self.config.betas, self.config.weight_decay)
-
-    @cached_property
-    def tidying(self) -> Tidying:
-        """Of the memory that batches leave behind."""
-        return Tidying()
 
     def epoch(self, number: int, watch: Watcher) -> Tally:
         """One pass over the task."""
@@ -242,7 +211,8 @@ class Learner:
             tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
             if len(batch.slots):
                 self.step(batch, tally, number)
-            self.tidying.after_step()
+            if nth % _LOOK == 0:
+                self.trim_heap()
             yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
