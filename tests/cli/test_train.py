@@ -28,7 +28,7 @@ def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
     assert f"the run is in {tmp_path / 'run'}" in done.out
     assert (tmp_path / "run" / "metrics.json").read_bytes() == (finished.folder / "metrics.json").read_bytes()
     assert f"open {tmp_path / 'run' / 'index.html'}" in done.out
-    assert "run: what the run gave" in (tmp_path / "run" / "index.html").read_text()
+    assert "Results of the run run" in (tmp_path / "run" / "index.html").read_text()
     assert (tmp_path / "run" / "figures" / "validation.png").is_file()
 
 

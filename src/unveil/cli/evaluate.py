@@ -21,6 +21,7 @@ def evaluate(
     """Rank every held-out event again: full ranking, uniform and popularity-drawn negatives side by side."""
     from unveil.cli.results import print_evaluation
     from unveil.cli.terminal import write_where_possible
+    from unveil.runs.finished import read_runs
     from unveil.runs.report_page import write_run_page
     from unveil.runs.train import evaluate as judge
 
@@ -30,7 +31,7 @@ def evaluate(
     else:
         print_evaluation(evaluation)
     if page:
-        write_where_possible(lambda: write_run_page(run, ["unveil", *sys.argv[1:]]), aside=json)
+        write_where_possible(lambda: write_run_page(read_runs([run])[0], ["unveil", *sys.argv[1:]]), aside=json)
 
 
 def compare(
@@ -50,8 +51,8 @@ def compare(
     from unveil.evaluation.result import compare as compared
     from unveil.files import write_whole
     from unveil.runs.finished import short_names
-    from unveil.runs.report import Judgements
-    from unveil.runs.report_page import TARGETS, write_comparison
+    from unveil.runs.report import ComparedRuns
+    from unveil.runs.report_page import targets_caution, write_comparison
 
     if output is not None:
         _refuse_unfit(output, overwrite=overwrite)
@@ -61,9 +62,9 @@ def compare(
     if output is not None and output.suffix == ".csv":
         write_whole(output, comparison.tests.write_csv())
     elif output is not None:
-        write_comparison(Judgements(judged, comparison), output, ["unveil", *sys.argv[1:]])
+        write_comparison(ComparedRuns(judged, comparison), output, ["unveil", *sys.argv[1:]])
     print_comparison(comparison)
-    typer.echo(TARGETS)
+    typer.echo(targets_caution())
     if output is not None and output.suffix != ".csv":
         typer.echo(f"open {output}")
 
@@ -101,15 +102,16 @@ def report(
     """
     from unveil.cli.terminal import bar
     from unveil.files import atomic_folder, refuse_occupied
-    from unveil.runs.report import Asked
+    from unveil.runs.finished import read_runs
+    from unveil.runs.report import ReportOptions
     from unveil.runs.report import report as compared
     from unveil.runs.report_page import write_report
 
     refuse_occupied(output, overwrite=overwrite, inputs=runs)
     named = [user.strip() for user in (users or "").split(",") if user.strip()]
-    asked = Asked(titles, title_ids, named, dial, alpha)
-    with bar("asking the models") as progress:
-        found = compared(runs, asked, progress)
+    options = ReportOptions(titles, title_ids, named, dial, alpha)
+    with bar("evaluating the models") as progress:
+        found = compared(read_runs(runs), options, progress)
     with atomic_folder(output, overwrite=overwrite) as draft:
         write_report(found, draft, ["unveil", *sys.argv[1:]])
     _print(found, output)
@@ -118,10 +120,10 @@ def report(
 def _print(found: "Report", output: Path) -> None:
     from rich.console import Console
 
-    from unveil.runs.report_page import caution, reading
+    from unveil.runs.report_page import findings
 
     console = Console()
-    for paragraph in (*reading(found), caution(found)):
+    for paragraph in findings(found):
         console.print(paragraph, highlight=False)
         console.print()
     console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)

@@ -36,6 +36,7 @@ def train(
     """
     from unveil.cli.results import print_run
     from unveil.cli.terminal import write_where_possible
+    from unveil.runs.finished import FinishedRun
     from unveil.runs.folder import is_finished
     from unveil.runs.report_page import write_run_page
 
@@ -45,7 +46,7 @@ def train(
     if finished is not None:
         print_run(finished)
         if page and not was_finished:
-            write_where_possible(lambda: write_run_page(output, ["unveil", *sys.argv[1:]]))
+            write_where_possible(lambda: write_run_page(FinishedRun.of(finished), ["unveil", *sys.argv[1:]]))
 
 
 def _starter(workers: int, engine: str, address: str | None) -> "Start":

@@ -1,10 +1,10 @@
-"""Who gains: accuracy by how popular the wanted item was, and by how long the history is. Shapes: C cases, V items."""
+"""A report of finished runs: results by group, examples, calibration, novelty. Shapes: C cases, V items, K places."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,12 +19,14 @@ from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
 from unveil.runs import dial
-from unveil.runs.finished import Judged, differing, read_runs
-from unveil.runs.folder import read_split
+from unveil.runs.finished import FinishedRun, differing
 from unveil.serving.folder import read_dial
 from unveil.serving.recommender import Recommender
 
-#: What is looked at, slice by slice.
+Progress = Callable[[int, int], None]
+#: The protocol of list metrics.
+LISTS = "lists"
+#: What is compared, group by group.
 COLUMN = "full:NDCG@10"
 _THIRDS = ("least", "middle", "most")
 
@@ -39,14 +41,14 @@ class Slice:
     estimates: tuple[tuple[float, float, float], ...]
 
 
-def slices(runs: Sequence[Judged], count_V: NDArray[np.int64]) -> list[Slice]:
+def slices(runs: Sequence[FinishedRun], count_V: NDArray[np.int64]) -> list[Slice]:
     """Thirds of the cases by the training count of the target, and by the length of the history."""
     frame = runs[0].evaluation.frame
     told = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
     return [each for of, value in told.items() for each in _thirds(runs, of, np.asarray(value)) if len(each.estimates)]
 
 
-def _thirds(runs: Sequence[Judged], of: str, value_C: NDArray[np.int64]) -> list[Slice]:
+def _thirds(runs: Sequence[FinishedRun], of: str, value_C: NDArray[np.int64]) -> list[Slice]:
     """Cases of one value stay together, so that thirds may be unequal; slices that would be empty are left out."""
     edges = np.quantile(value_C, [1 / 3, 2 / 3], method="inverted_cdf")
     third_C = np.searchsorted(edges, value_C, side="left")
@@ -59,7 +61,7 @@ def _thirds(runs: Sequence[Judged], of: str, value_C: NDArray[np.int64]) -> list
     return found
 
 
-def _estimate(run: Judged, in_C: NDArray[np.bool_]) -> tuple[float, float, float]:
+def _estimate(run: FinishedRun, in_C: NDArray[np.bool_]) -> tuple[float, float, float]:
     value_U1 = per_user(run.evaluation.frame.filter(pl.Series(in_C))).select(COLUMN).to_numpy()
     low, high = bootstrap(value_U1, np.random.default_rng(0), resamples=500)
     return float(value_U1.mean()), float(low[0]), float(high[0])
@@ -73,7 +75,7 @@ _LOOKED_AT = 20_000
 
 @dataclass(frozen=True)
 class Example:
-    """One case: who, why it is shown, what came before, what was taken, and what each run would have listed."""
+    """One case: the user, why it is shown, the history, the target, and the recommendations of each run."""
 
     user: str
     why: str
@@ -85,17 +87,17 @@ class Example:
     lists: tuple[tuple[int, ...], ...]
 
 
-def examples(runs: Sequence[Judged], recommender: Recommender, users: Sequence[str] = ()) -> list[Example]:
+def examples(runs: Sequence[FinishedRun], recommender: Recommender, users: Sequence[str] = ()) -> list[Example]:
     """The users that were named; else three, by how much the lists of the runs differ, or how well the one run does."""
     frame = runs[0].evaluation.frame
     if users:
-        picked = {_case_of(user, recommender, frame["user"].to_numpy()): "asked for" for user in users}
+        picked = {_case_of(user, recommender, frame["user"].to_numpy()): "requested" for user in users}
     else:
         picked = _picked(runs, recommender)
     return [_example(runs, recommender, case, why) for case, why in picked.items()]
 
 
-def shared_C(runs: Sequence[Judged]) -> NDArray[np.float64]:
+def shared_C(runs: Sequence[FinishedRun]) -> NDArray[np.float64]:
     """How much of two runs' lists is the same: |A ∩ B| / K for each case, mean over pairs of runs."""
     lists = [_lists(run) for run in runs]
     pairs = [_overlap(one_CK, other_CK) for one_CK, other_CK in combinations(lists, 2)]
@@ -111,20 +113,20 @@ def _overlap(one_CK: NDArray[np.int32], other_CK: NDArray[np.int32]) -> NDArray[
     return share_C
 
 
-def _picked(runs: Sequence[Judged], recommender: Recommender) -> dict[int, str]:
+def _picked(runs: Sequence[FinishedRun], recommender: Recommender) -> dict[int, str]:
     """Three cases whose target may be listed, where there are any; of a large log, out of some that are drawn."""
     if len(runs) > 1:
         value_C = shared_C(runs)
-        why = ("the lists differ most", "the lists differ as they do on average", "the lists differ least")
+        why = ("the lists differ most", "the lists differ as in the median case", "the lists differ least")
     else:
         value_C = -runs[0].evaluation.frame["full:rank"].to_numpy().astype(float)
-        why = ("the item was missed by most", "the item was found as usual", "the item was found best")
+        why = ("the target is ranked worst", "the target is ranked as in the median case", "the target is ranked best")
     drawn = np.random.default_rng(0).permutation(len(value_C))[:_LOOKED_AT]
     listed = drawn[~_barred(runs[0], recommender, drawn)]
     return dict(zip(_spread(value_C, listed if len(listed) else drawn), why, strict=True))
 
 
-def _barred(run: Judged, recommender: Recommender, cases: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _barred(run: FinishedRun, recommender: Recommender, cases: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of these cases ask for an item that can stand in no list, since it was met before."""
     barred = np.zeros(len(cases), np.bool_)
     if run.experiment.evaluation.exclude_seen:
@@ -143,15 +145,15 @@ def _spread(value_C: NDArray[np.float64], among: NDArray[np.int64]) -> list[int]
 def _case_of(user: str, recommender: Recommender, user_C: NDArray[np.int32]) -> int:
     index = int(recommender.users.index([user])[0])
     if index == UNKNOWN:
-        hint = "Give users as they are written in the log, with commas between."
+        hint = "Write users as in the log, separated by commas."
         raise UnveilError("no such user in the log", where="--users", found=user, hint=hint)
     cases = np.flatnonzero(user_C == index)
     if not len(cases):
-        raise UnveilError("nothing of this user was held out, so there is no list", where="--users", found=user)
+        raise UnveilError("nothing of this user was held out", where="--users", found=user)
     return int(cases[-1])
 
 
-def _example(runs: Sequence[Judged], recommender: Recommender, case: int, why: str) -> Example:
+def _example(runs: Sequence[FinishedRun], recommender: Recommender, case: int, why: str) -> Example:
     row = runs[0].evaluation.frame.row(case, named=True)
     history = recommender.sequences.history(int(row["user"]))[: row["seen"]].tolist()
     return Example(
@@ -166,79 +168,77 @@ def _example(runs: Sequence[Judged], recommender: Recommender, case: int, why: s
     )
 
 
-def _lists(run: Judged) -> NDArray[np.int32]:
+def _lists(run: FinishedRun) -> NDArray[np.int32]:
     """top_CK."""
     return np.asarray(run.evaluation.frame["top"].to_numpy(), np.int32)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Of one run, on its test cases; no dial where it was not asked for."""
+    """Of one run, on its test cases; no dial where it was not requested."""
 
     calibration: Calibration
     dial: Sequence[dial.Point]
 
 
-def measured(run: Judged, *, with_dial: bool) -> Measured:
-    """Ask the model again. A dial that was measured before is read from the run's folder."""
-    recommender = Recommender.load(run.folder)
-    split = read_split(run.folder, recommender.sequences)
-    found = calibration(
-        recommender.model,
-        split.test,
-        split.whole,
-        recommender.length,
-        exclude_seen=run.experiment.evaluation.exclude_seen,
-    )
-    return Measured(found, (_kept(run) or dial.measured(run.folder)) if with_dial else ())
-
-
-def _kept(run: Judged) -> list[dial.Point]:
-    """What `unveil recommend --dial` has left, where it holds all that is drawn."""
-    points = read_dial(run.folder)
-    return points if all(set(point) >= dial.FIGURES for point in points) else []
-
-
-class Side(Protocol):
-    """Names, an evaluation for each, and the tests between them; None: one alone."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """What the runs are called."""
-
-    @property
-    def evaluations(self) -> Sequence[Evaluation]:
-        """How each was judged."""
-
-    @property
-    def comparison(self) -> Comparison | None:
-        """The tests between them."""
+def measured(run: FinishedRun, *, with_dial: bool) -> Measured:
+    """Evaluate the model once more. A dial that was measured before is read from the run's folder."""
+    recommender, split = run.model()
+    exclude_seen = run.experiment.evaluation.exclude_seen
+    found = calibration(recommender.model, split.test, split.whole, recommender.length, exclude_seen=exclude_seen)
+    points = read_dial(run.folder) if with_dial else []
+    if with_dial and not (points and all(set(point) >= dial.FIGURES for point in points)):
+        points = dial.measured(run.folder)
+    return Measured(found, points)
 
 
 @dataclass(frozen=True, eq=False)
-class Judgements:
-    """Evaluations that were compared, and nothing else."""
+class ComparedRuns:
+    """Evaluations on the same cases by the name of the run, and the tests between them; None: one run alone."""
 
-    judged: Mapping[str, Evaluation]
-    comparison: Comparison
+    evaluations: Mapping[str, Evaluation]
+    comparison: Comparison | None
 
     @property
     def names(self) -> list[str]:
         """What the runs are called."""
-        return list(self.judged)
+        return list(self.evaluations)
 
     @property
-    def evaluations(self) -> list[Evaluation]:
-        """How each was judged."""
-        return list(self.judged.values())
+    def protocols(self) -> list[str]:
+        """Full ranking first; list metrics have no target and are apart."""
+        found = next(iter(self.evaluations.values())).summary["protocol"].unique(maintain_order=True).to_list()
+        return [name for name in found if name != LISTS]
+
+    def row(self, run: str, protocol: str, name: str) -> dict[str, Any]:
+        """One row of a run's summary, by a label such as NDCG@10."""
+        metric, _, k = name.partition("@")
+        wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == int(k or 0))
+        return self.evaluations[run].summary.filter(wanted).row(0, named=True)
+
+    def order(self, protocol: str) -> list[str]:
+        """The runs, best NDCG@10 first."""
+        return sorted(self.names, key=lambda name: -self.row(name, protocol, "NDCG@10")["mean"])
 
 
-Progress = Callable[[int, int], None]
+@dataclass(frozen=True, eq=False)
+class Report(ComparedRuns):
+    """Runs that were evaluated on the same cases."""
+
+    runs: Sequence[FinishedRun]
+    measured: Mapping[str, Measured]
+    slices: Sequence[Slice]
+    differing: Mapping[str, Sequence[Any]]
+    examples: Sequence[Example]
+    shared: float | None  # of the recommendations of two runs, mean over cases and pairs
+    titles: Sequence[str]
+    ids: Sequence[str]
+    count_V: NDArray[np.int64]  # training interactions of each item
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is wanted: titles for the items, whose lists, whether to measure the dial, and the level of the tests."""
+class ReportOptions:
+    """Titles of items, users whose recommendations are shown, whether to measure the dial, level of the tests."""
 
     titles: Path | None = None
     title_ids: Path | None = None
@@ -247,55 +247,31 @@ class Asked:
     alpha: float = 0.05
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
-    """Runs that were judged on the same cases, side by side."""
-
-    runs: Sequence[Judged]
-    comparison: Comparison | None  # None: one run alone
-    measured: Mapping[str, Measured]
-    slices: Sequence[Slice]
-    differing: Mapping[str, Sequence[Any]]
-    examples: Sequence[Example]
-    shared: float | None  # how much of two runs' lists is the same, mean over cases and pairs
-    titles: Sequence[str]
-    ids: Sequence[str]
-    count_V: NDArray[np.int64]  # training events of each item
-
-    @property
-    def names(self) -> list[str]:
-        """What the runs are called."""
-        return [run.name for run in self.runs]
-
-    @property
-    def evaluations(self) -> list[Evaluation]:
-        """How each was judged."""
-        return [run.evaluation for run in self.runs]
-
-
-def report(folders: Sequence[Path], asked: Asked | None = None, progress: Progress | None = None) -> Report:
-    """Read the runs, refuse what cannot be compared, and ask the models what their files do not tell."""
-    asked = asked or Asked()
-    runs = read_runs(folders)
-    recommender = Recommender.load(runs[0].folder)
-    titles = named_items(recommender.items, asked.titles, asked.title_ids)
-    shown = examples(runs, recommender, asked.users)
-    count_V = read_split(runs[0].folder, recommender.sequences).train.count_V
+def report(
+    runs: Sequence[FinishedRun], options: ReportOptions | None = None, progress: Progress | None = None
+) -> Report:
+    """Compare the runs, and evaluate their models where their files do not say enough."""
+    options = options or ReportOptions()
+    recommender, split = runs[0].model()
+    titles = named_items(recommender.items, options.titles, options.title_ids)
+    shown = examples(runs, recommender, options.users)
     found = {}
     for done, run in enumerate(runs, 1):
-        found[run.name] = measured(run, with_dial=asked.dial)
+        found[run.name] = measured(run, with_dial=options.dial)
         if progress is not None:
             progress(done, len(runs))
     several = len(runs) > 1
+    evaluations = {run.name: run.evaluation for run in runs}
     return Report(
+        evaluations,
+        compare(evaluations, alpha=options.alpha) if several else None,
         runs,
-        compare({run.name: run.evaluation for run in runs}, alpha=asked.alpha) if several else None,
         found,
-        slices(runs, count_V),
+        slices(runs, split.train.count_V),
         differing(runs),
         shown,
         float(shared_C(runs).mean()) if several else None,
         titles,
         recommender.items.ids.to_list(),
-        count_V,
+        split.train.count_V,
     )

@@ -1,11 +1,12 @@
 """One run, from a log to an evaluated and usable recommender in a folder; resumable at every epoch."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
@@ -77,6 +78,8 @@ class Run:
     fitted: Fitted
     recommender: Recommender
     evaluation: Evaluation
+    about: Mapping[str, Any]  # what about.json holds
+    split: Split
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +118,16 @@ def run(
         if team.told(is_finished(folder)):
             tell("finished   nothing is left to do: this is what the run gave")
             return _as_it_is(folder, experiment)
-        _begin(folder, parts, team)
+        about = _begin(folder, parts, team)
         keep = Keep(folder, resume=resume, identity={"log": parts.fingerprint})
         fitted = ready.fit(parts.validation, keep=keep, watch=watch, team=team)
         evaluation = parts.evaluator.evaluate(ready.model)
         log, whole = parts.log, parts.split.whole
         exposure = exposure_table(ready.propensity, whole, parts.split.train)
         recommender = Recommender(ready.model, log.items, log.users, whole, experiment.model.length, exposure)
-        _finish(folder, experiment, recommender, parts.evaluator, evaluation, fitted)
-    return Run(folder, experiment, fitted, recommender, evaluation)
+        finished = Run(folder, experiment, fitted, recommender, evaluation, about, parts.split)
+        _finish(finished, parts.evaluator)
+    return finished
 
 
 def follow(experiment: Experiment, team: Team) -> None:
@@ -179,8 +183,9 @@ def _place(folder: Path, *, resume: bool) -> Iterator[None]:
 
 def _as_it_is(folder: Path, experiment: Experiment) -> Run:
     """A finished run, read and not done again."""
-    fitted = fitted_in(folder, experiment.training)
-    return Run(folder, experiment, fitted, Recommender.load(folder), Evaluation.read(folder))
+    fitted, recommender = fitted_in(folder, experiment.training), Recommender.load(folder)
+    split = read_split(folder, recommender.sequences)
+    return Run(folder, experiment, fitted, recommender, Evaluation.read(folder), read_json(folder / ABOUT), split)
 
 
 def world_of(experiment: Experiment, log: Interactions) -> World | None:
@@ -213,7 +218,7 @@ def _evaluator(experiment: Experiment, split: Split) -> Evaluator:
     )
 
 
-def _begin(folder: Path, parts: _Parts, team: Team) -> None:
+def _begin(folder: Path, parts: _Parts, team: Team) -> dict[str, Any]:
     ready = parts.ready
     about = {
         "versions": versions(),
@@ -231,18 +236,12 @@ def _begin(folder: Path, parts: _Parts, team: Team) -> None:
     write_config(folder, parts.experiment)
     write_json(folder / ABOUT, about)
     write_split(folder, parts.split)
+    return about
 
 
-def _finish(
-    folder: Path,
-    experiment: Experiment,
-    recommender: Recommender,
-    evaluator: Evaluator,
-    evaluation: Evaluation,
-    fitted: Fitted,
-) -> None:
+def _finish(run: Run, evaluator: Evaluator) -> None:
     """The recommender comes last: a folder that has one is a finished run."""
-    evaluator.candidates.save(folder / NEGATIVES)
-    evaluation.write(folder)
-    write_whole(folder / CARD, model_card(experiment, read_json(folder / ABOUT), evaluation, fitted))
-    model_folder.write(recommender, folder)
+    evaluator.candidates.save(run.folder / NEGATIVES)
+    run.evaluation.write(run.folder)
+    write_whole(run.folder / CARD, model_card(run.experiment, run.about, run.evaluation, run.fitted))
+    model_folder.write(run.recommender, run.folder)
