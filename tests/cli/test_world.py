@@ -134,7 +134,7 @@ def test_with_the_world_as_it_was_saved_the_message_says_what_to_do(
 ) -> None:
     log = tmp_path / "log.csv"
     done = unveil("world", "draw", saved, "-o", log, "--severity", 3)
-    assert done.out.splitlines()[-1] == "that world is not saved: to train on its truth, draw with --save-world DIR"
+    assert done.out.splitlines()[-1] == "its world is not saved: to train on true relevance, draw with --save-world DIR"
     told = unveil("train", log, "-o", tmp_path / "run", "-e", "itps", "--world", saved, *TRAINING).failure()
     assert "it was drawn at severity 3, and the world has 1.5" in told
     assert "--save-world DIR" in told
@@ -180,7 +180,10 @@ def test_options_change_the_log_as_they_say(unveil: Command, saved: Path, tmp_pa
         (["--severity", "-1"], "the severity is out of range"),
         (["--severity", "nan"], "the severity is out of range: found nan"),
         (["--foresight", "inf"], "the foresight is out of range: found inf"),
-        (["--severity", "2000"], "nothing was taken in World(builtin: 40 users, 30 items, 15 steps, severity 2000)"),
+        (
+            ["--severity", "2000"],
+            "there are no interactions in World(builtin: 40 users, 30 items, 15 steps, severity 2000)",
+        ),
         (["--choice", "rational_exposd"], "Did you mean 'rational_exposed'?"),
         (["--save-world", "."], "not empty"),
     ],

@@ -3,18 +3,18 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import LogOptions, takes_options
+from unveil.cli.options import AsJson, LogFile, LogOptions, Overwrite, option, takes_options
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from unveil.data.describe import Description
     from unveil.data.fetch.catalogue import Dataset
     from unveil.data.fetch.download import Source
 
@@ -27,9 +27,11 @@ app = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no
 def describe(
     *,
     options: LogOptions,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Describe a log as it is and, where filters are asked for, what they leave."""
+    """Describe a log: counts, lengths, sparsity, time span, ties, repeats, popularity; before and after filters."""
+    from unveil.cli.results import print_table
+    from unveil.data.describe import TIE_RULE, rows
     from unveil.data.describe import describe as figures
     from unveil.data.filters import Filters
 
@@ -39,57 +41,35 @@ def describe(
     if source.filters != Filters():
         described["after filters"] = figures(source.filters(log))
     if json:
-        _print_json(described)
-    else:
-        _print_table(options.log, described)
+        from dataclasses import asdict
+        from json import dumps
 
-
-def _print_json(described: "dict[str, Description]") -> None:
-    import json
-    from dataclasses import asdict
-
-    typer.echo(json.dumps({name: asdict(figures) for name, figures in described.items()}, indent=2))
-
-
-def _print_table(title: str, described: "dict[str, Description]") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from unveil.data.describe import TIE_RULE, rows
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("")
-    for name in described:
-        table.add_column(name, justify="right")
-    for label, *cells in zip(*_columns([rows(figures) for figures in described.values()]), strict=True):
-        table.add_row(label, *cells)
-    console = Console()
-    console.print(table)
-    if any(figures.ties is not None and figures.ties.events for figures in described.values()):
-        console.print(f"Ties: {TIE_RULE}.", style="dim")
-
-
-def _columns(described: list[list[tuple[str, str]]]) -> list[list[str]]:
-    """The labels once, then one column of values for each description."""
-    return [[label for label, _ in described[0]], *([value for _, value in pairs] for pairs in described)]
+        typer.echo(dumps({name: asdict(each) for name, each in described.items()}, indent=2))
+        return
+    labels = [label for label, _ in rows(described["as it is"])]
+    columns = ([value for _, value in rows(each)] for each in described.values())
+    print_table([options.log, *described], [list(row) for row in zip(labels, *columns, strict=True)])
+    if any(each.ties is not None and each.ties.events for each in described.values()):
+        typer.echo(f"Ties: {TIE_RULE}.")
 
 
 @app.command("fetch")
 def fetch(
     name: Annotated[str | None, typer.Argument(help="The data set, e.g. ml-1m; see --list.")] = None,
-    everything: Annotated[bool, typer.Option("--list", help="Show what can be fetched and what is here.")] = False,
-    accept_terms: Annotated[bool, typer.Option("--accept-terms", help="Accept the terms of use; do not ask.")] = False,
-    to: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to put it, instead of UNVEIL_DATA.")] = None,
-    url: Annotated[str | None, typer.Option(help="Another source of the same file: a mirror, or file:///….")] = None,
-    checksum: Annotated[str | None, typer.Option(help="md5:… or sha256:… of a file packed otherwise.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Fetch again what is here already.")] = False,
-    skip_certificate: Annotated[
-        bool, typer.Option("--skip-certificate", help="Accept any TLS certificate; the checksum still has to match.")
-    ] = False,
-    retries: Annotated[int, typer.Option(min=1, help="Tries in a row without progress before giving up.")] = 5,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the server.")] = 30.0,
+    everything: Annotated[bool, option("Show which data sets can be fetched and which are here.", "--list")] = False,
+    accept_terms: Annotated[bool, option("Accept the terms of use; do not ask.", "--accept-terms")] = False,
+    to: Annotated[Path | None, option("Folder to put it in, instead of UNVEIL_DATA.", metavar="DIR")] = None,
+    url: Annotated[str | None, option("Another source of the same file: a mirror, or file:///….")] = None,
+    checksum: Annotated[str | None, option("md5:… or sha256:… of a file that is packed differently.")] = None,
+    force: Annotated[bool, option("Fetch again what is here already.", "--force")] = False,
+    skip_certificate: Annotated[bool, option("Accept any TLS certificate.", "--skip-certificate")] = False,
+    retries: Annotated[int, option("Tries in a row without progress before giving up.", min=1)] = 5,
+    timeout: Annotated[float, option("Seconds to wait for the server.", min=0.1)] = 30.0,
 ) -> None:
-    """Fetch a public data set; from then on its name stands for its log in every command."""
+    """Download a public data set; from then on every command accepts its name as LOG.
+
+    Source, size and terms of use are shown first. The checksum has to match, whatever the certificate.
+    """
     from unveil.data import fetch as fetching
     from unveil.data.fetch.catalogue import dataset
     from unveil.data.fetch.download import Patience
@@ -137,7 +117,7 @@ def _print_place(entry: "Dataset", path: Path, to: Path | None, state: str) -> N
 
 
 def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:
-    """Show what is about to be fetched; go on only if the user agrees to its terms."""
+    """Show source, size and terms; continue only if the user accepts the terms."""
     for label, text in (
         ("", entry.title),
         ("Source", source.url),
@@ -151,8 +131,8 @@ def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:
         return
     if not sys.stdin.isatty():
         hint = "Pass --accept-terms if you accept them."
-        raise UnveilError("there is nobody to ask whether the terms are accepted", where=entry.name, hint=hint)
-    if not typer.confirm("Do you accept these terms, and shall it be fetched?"):
+        raise UnveilError("there is no terminal to ask whether the terms are accepted", where=entry.name, hint=hint)
+    if not typer.confirm("Accept these terms and download?"):
         typer.echo("Nothing was fetched.")
         raise typer.Exit(1)
 
@@ -162,7 +142,7 @@ def _size(size: int | None) -> str:
 
 
 class _Bar:
-    """Shows the download on a terminal; elsewhere only what is worth a line."""
+    """Progress of a download: a bar on a terminal, notes elsewhere."""
 
     def __init__(self, progress: "Progress", task: "TaskID") -> None:
         self._progress, self._task = progress, task
@@ -185,7 +165,7 @@ def _watching(name: str) -> Iterator[_Bar]:
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
             yield _Bar(progress, progress.add_task(name, total=None))
     except KeyboardInterrupt:
-        typer.echo("unveil: stopped. What came is kept: run the command again to go on from there.", err=True)
+        typer.echo("unveil: stopped. The download continues when the command is run again.", err=True)
         raise typer.Exit(130) from None
 
 
@@ -194,13 +174,10 @@ def _watching(name: str) -> Iterator[_Bar]:
 def convert(
     *,
     options: LogOptions,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="File to write: .csv, .tsv, .jsonl, .parquet, .inter; also .gz, .zst."),
-    ],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    output: LogFile,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Write a log, less what the filters leave out, as user_id, item_id, timestamp and what else it has."""
+    """Write a log, after filters, with standard columns: user_id, item_id, timestamp and any others it has."""
     from unveil.data.readers.columns import written
     from unveil.data.writers import write
     from unveil.files import refuse_existing
@@ -218,55 +195,34 @@ def pack(
     *,
     options: LogOptions,
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="[LOG]...", help="More Parquet files, folders of them, or patterns.")
+        list[str] | None, typer.Argument(metavar="[LOG]...", help="More files, folders or patterns.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder to write; every command takes it as a LOG.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder that is there.")] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Read a packed LOG whole, and compare it with its hash.")
-    ] = False,
+    output: Annotated[Path | None, option("Folder to write; it can be used as LOG.", "--output", "-o")] = None,
+    overwrite: Overwrite = False,
+    check: Annotated[bool, option("Verify a packed LOG against its hash.", "--check")] = False,
 ) -> None:
-    """Pack a log in Parquet files: files, folders of them or patterns, read one after the other in the order of names.
+    """Pack a log that need not fit in memory: Parquet files, folders of them or patterns, in order of their names.
 
-    Memory grows with the users and items, not with the events; so it does when the folder is trained on.
+    Memory grows with users and items, not with events, both here and in training.
     """
+    from unveil.cli.terminal import bar
+    from unveil.data.packed import PackedLog
+    from unveil.data.packed import pack as packed
+
     if check:
-        _check(Path(options.log))
+        opened = PackedLog.open(Path(options.log))
+        with bar("checking") as advance:
+            opened.verify(advance)
+        typer.echo(f"{options.log}: {opened}; as it was packed")
         return
     if output is None:
         raise UnveilError("nowhere to write to", expected="a folder", hint="Name one with --output.")
-    _pack(options, [options.log, *(more or [])], output, overwrite=overwrite)
-
-
-def _pack(options: LogOptions, sources: list[str], output: Path, *, overwrite: bool) -> None:
-    from unveil.cli.terminal import bar
-    from unveil.data.packed import pack as packed
-
-    source = options.source()
     for name in ("format", "encoding", "query"):
         if getattr(options, name) not in (None, "parquet"):
             hint = f"Leave --{name} out; `unveil data convert` writes Parquet files."
             raise UnveilError("only Parquet files are packed", found=f"--{name} {getattr(options, name)}", hint=hint)
+    source, files = options.source(), [options.log, *(more or [])]
+    how = partial(packed, columns=source.columns, time_unit=source.time_unit, filters=source.filters)
     with bar("packing") as advance:
-        log = packed(
-            sources,
-            output,
-            columns=source.columns,
-            time_unit=source.time_unit,
-            filters=source.filters,
-            overwrite=overwrite,
-            tell=advance,
-        )
+        log = how(files, output, overwrite=overwrite, tell=advance)
     typer.echo(f"{output}: {log}; columns {', '.join(log.columns())}")
-
-
-def _check(folder: Path) -> None:
-    from unveil.cli.terminal import bar
-    from unveil.data.packed import PackedLog
-
-    log = PackedLog.open(folder)
-    with bar("checking") as advance:
-        log.verify(advance)
-    typer.echo(f"{folder}: {log}; as it was packed")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import TitleIds, Titles
+from unveil.cli.options import AsJson, Overwrite, TitleIds, Titles, option
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Folder that `unveil train` wrote.")],
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Show the run on its page, index.html, anew.")] = True,
+    json: AsJson = False,
+    page: Annotated[bool, option("Show the run on its page, index.html, anew.", "--page/--no-page")] = True,
 ) -> None:
     """Rank every held-out event again: full ranking, uniform and popularity-drawn negatives side by side."""
     from unveil.cli.results import print_evaluation
@@ -38,12 +38,10 @@ def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders that `unveil train` wrote, two or more.")],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help=".html: a page, with every pair's test as CSV beside it; .csv: these alone."
-        ),
+        option(".html: a page, with every pair's test as CSV beside it; .csv: these alone.", "--output", "-o"),
     ] = None,
-    alpha: Annotated[float, typer.Option(min=0, max=1, help="Level of significance.")] = 0.05,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    alpha: Annotated[float, option("Level of significance.", min=0, max=1)] = 0.05,
+    overwrite: Overwrite = False,
 ) -> None:
     """Compare runs on the same cases: means, and which differences are more than chance."""
     from unveil.cli.results import print_comparison
@@ -86,15 +84,15 @@ def _refuse_unfit(output: Path, *, overwrite: bool) -> None:
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders that `unveil train` wrote, one or more.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write: index.html, results.json, …")],
+    output: Annotated[Path, option("Folder to write: index.html, results.json, …", "--output", "-o")],
     titles: Titles = None,
     title_ids: TitleIds = None,
     users: Annotated[
-        str | None, typer.Option(metavar="ID,ID", help="Users whose lists are shown; if not given, three are picked.")
+        str | None, option("Users whose lists are shown; if not given, three are picked.", metavar="ID,ID")
     ] = None,
-    dial: Annotated[bool, typer.Option("--dial/--no-dial", help="Measure novelty against accuracy.")] = True,
-    alpha: Annotated[float, typer.Option(min=0, max=1, help="Level of significance.")] = 0.05,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
+    dial: Annotated[bool, option("Measure novelty against accuracy.", "--dial/--no-dial")] = True,
+    alpha: Annotated[float, option("Level of significance.", min=0, max=1)] = 0.05,
+    overwrite: Overwrite = False,
 ) -> None:
     """Compare runs on one page: metrics with intervals, tests, calibration, novelty, training, and lists by title.
 

@@ -66,6 +66,9 @@ Assignments = Annotated[
     list[str] | None, option("Change one setting, e.g. model.width=128.", "--set", metavar="NAME=VALUE")
 ]
 World = Annotated[str | None, option("World that the log was drawn from: its folder, or 'builtin'.")]
+LogFile = Annotated[
+    Path, option("File to write: .csv, .tsv, .jsonl, .parquet, .inter; also .gz, .zst.", "--output", "-o")
+]
 Titles = Annotated[Path | None, option("Item titles: movies.dat, u.item, or a CSV or TSV file of ids and titles.")]
 TitleIds = Annotated[Path | None, option("Pairs of ids, the log's and the titles', if the log was renumbered.")]
 

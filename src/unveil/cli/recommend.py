@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import HistoryOptions, takes_options
+from unveil.cli.options import HistoryOptions, Overwrite, option, takes_options
 from unveil.errors import UnveilError
 from unveil.wording import quantity, some
 
@@ -34,7 +34,7 @@ class Fallback(StrEnum):
     popularity = "popularity"
 
 
-Ids = Annotated[Path | None, typer.Option(help="File with one item id a line.", rich_help_panel=_ITEMS)]
+Ids = Annotated[Path | None, option("File with one item id a line.", panel=_ITEMS)]
 
 
 @takes_options
@@ -44,36 +44,28 @@ def recommend(
     run: Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")],
     history: Annotated[
         str | None,
-        typer.Option(
-            help="Item ids with commas between them, oldest first; in quotes where an id has one.", metavar="A,B,C"
-        ),
+        option("Item ids with commas between them, oldest first; in quotes where an id has one.", metavar="A,B,C"),
     ] = None,
-    users: Annotated[Path | None, typer.Option(help="File with one user id a line; all users where not given.")] = None,
-    k: Annotated[int, typer.Option("-k", help="Items in a list.")] = 10,
-    keep_seen: Annotated[bool, typer.Option("--keep-seen", help="List items of the history too.")] = False,
+    users: Annotated[Path | None, option("File with one user id a line; all users where not given.")] = None,
+    k: Annotated[int, option("Items in a list.", "-k")] = 10,
+    keep_seen: Annotated[bool, option("List items of the history too.", "--keep-seen")] = False,
     novelty: Annotated[
-        float, typer.Option(min=0, max=1, help="0: by likelihood … 1: by lift over popularity.", rich_help_panel=_ITEMS)
+        float, option("0: by likelihood … 1: by lift over popularity.", panel=_ITEMS, min=0, max=1)
     ] = 0.0,
     candidates: Ids = None,
     exclude: Ids = None,
-    items: Annotated[
-        Path | None, typer.Option(help="Attributes of items: CSV, TSV or Parquet.", rich_help_panel=_ITEMS)
-    ] = None,
+    items: Annotated[Path | None, option("Attributes of items: CSV, TSV or Parquet.", panel=_ITEMS)] = None,
     where: Annotated[
-        list[str] | None,
-        typer.Option(help="A condition, e.g. genre=Drama or year>=1990; all have to hold.", rich_help_panel=_ITEMS),
+        list[str] | None, option("A condition, e.g. genre=Drama or year>=1990; all have to hold.", panel=_ITEMS)
     ] = None,
-    reasons: Annotated[int, typer.Option(min=0, help="Name so many items of the history as reasons.")] = 0,
-    fallback: Annotated[Fallback, typer.Option(help="For those of whom nothing is known.")] = Fallback.none,
+    reasons: Annotated[int, option("Name so many items of the history as reasons.", min=0)] = 0,
+    fallback: Annotated[Fallback, option("For those of whom nothing is known.")] = Fallback.none,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write: .csv, .jsonl or .parquet; with --dial, the .html page."),
+        Path | None, option("File to write: .csv, .jsonl or .parquet; with --dial, the .html page.", "--output", "-o")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
-    form: Annotated[As, typer.Option("--as", help="How to print, where no file is written.")] = As.table,
-    dial: Annotated[
-        bool, typer.Option("--dial", help="Measure what the novelty dial gives and takes; list nothing.")
-    ] = False,
+    overwrite: Overwrite = False,
+    form: Annotated[As, option("How to print, where no file is written.", "--as")] = As.table,
+    dial: Annotated[bool, option("Measure what the novelty dial gives and takes; list nothing.", "--dial")] = False,
 ) -> None:
     """Recommend: user_id, item_id, score, rank; raw ids in, raw ids out. Unknown ids are reported and passed over.
 
@@ -148,22 +140,22 @@ def _measure(run: Path, output: Path | None, *, overwrite: bool) -> None:
 
 def export(
     run: Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")],
-    onnx: Annotated[bool, typer.Option("--onnx", help="The network as model.onnx, checked against torch.")] = False,
+    onnx: Annotated[bool, option("The network as model.onnx, checked against torch.", "--onnx")] = False,
     embeddings: Annotated[
-        bool, typer.Option("--embeddings", help="Vectors of items and users, with raw ids, as Parquet.")
+        bool, option("Vectors of items and users, with raw ids, as Parquet.", "--embeddings")
     ] = False,
     weights: Annotated[
-        bool, typer.Option("--weights", help="The log with the weight of each training event as a column.")
+        bool, option("The log with the weight of each training event as a column.", "--weights")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder to write to; that of the run where not given.")
+        Path | None, option("Folder to write to; that of the run where not given.", "--output", "-o")
     ] = None,
-    form: Annotated[str, typer.Option("--as", help="The log's format: parquet, csv, tsv, jsonl or inter.")] = "parquet",
+    form: Annotated[str, option("The log's format: parquet, csv, tsv, jsonl or inter.", "--as")] = "parquet",
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Weigh otherwise than the run, e.g. estimator.exponent=0.5."),
+        option("Weigh otherwise than the run, e.g. estimator.exponent=0.5.", "--set", metavar="NAME=VALUE"),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a trained model for other programs: as ONNX, as vectors, or as weights of the log.
 

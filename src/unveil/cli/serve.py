@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from unveil.cli.options import option
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -16,32 +17,27 @@ _LIMITS = "Limits"
 
 def serve(
     runs: Annotated[list[Path], typer.Argument(help="Folders of trained models; the first answers by default.")],
-    host: Annotated[str, typer.Option(help="Where to listen; only this machine can reach the default.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
-    titles: Annotated[Path | None, typer.Option(help="Titles of items: movies.dat, u.item, CSV or TSV.")] = None,
-    title_ids: Annotated[Path | None, typer.Option(help="Pairs: the log's id, the titles' id.")] = None,
-    items: Annotated[Path | None, typer.Option(help="Attributes of items, for `where`: CSV, TSV or Parquet.")] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="File with the bearer token to ask for; or set UNVEIL_TOKEN.")
-    ] = None,
+    host: Annotated[str, option("Where to listen; only this machine can reach the default.")] = "127.0.0.1",
+    port: Annotated[int, option("0: any free one.", min=0, max=65535)] = 8000,
+    titles: Annotated[Path | None, option("Titles of items: movies.dat, u.item, CSV or TSV.")] = None,
+    title_ids: Annotated[Path | None, option("Pairs: the log's id, the titles' id.")] = None,
+    items: Annotated[Path | None, option("Attributes of items, for `where`: CSV, TSV or Parquet.")] = None,
+    token_file: Annotated[Path | None, option("File with the bearer token to ask for; or set UNVEIL_TOKEN.")] = None,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="A name that the server may be called, by a proxy say, where no token is asked for."),
+        list[str] | None, option("A name that the server may be called, by a proxy say, where no token is asked for.")
     ] = None,
-    watch: Annotated[float, typer.Option(min=0, help="Seconds between looks at the folders; 0: only /reload.")] = 2.0,
-    workers: Annotated[int, typer.Option(min=1, help="Threads that score.")] = 2,
-    drain: Annotated[float, typer.Option(min=0, help="Seconds of goodbye after SIGTERM, still answering.")] = 1.0,
-    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.", rich_help_panel=_LIMITS)] = 1 << 20,
-    max_history: Annotated[int, typer.Option(min=1, help="Items of a history.", rich_help_panel=_LIMITS)] = 10_000,
-    max_k: Annotated[int, typer.Option(min=1, help="Items of a list.", rich_help_panel=_LIMITS)] = 1_000,
-    max_batch: Annotated[int, typer.Option(min=1, help="Lists of one request.", rich_help_panel=_LIMITS)] = 256,
+    watch: Annotated[float, option("Seconds between looks at the folders; 0: only /reload.", min=0)] = 2.0,
+    workers: Annotated[int, option("Threads that score.", min=1)] = 2,
+    drain: Annotated[float, option("Seconds of goodbye after SIGTERM, still answering.", min=0)] = 1.0,
+    max_body: Annotated[int, option("Bytes of a request.", panel=_LIMITS, min=1)] = 1 << 20,
+    max_history: Annotated[int, option("Items of a history.", panel=_LIMITS, min=1)] = 10_000,
+    max_k: Annotated[int, option("Items of a list.", panel=_LIMITS, min=1)] = 1_000,
+    max_batch: Annotated[int, option("Lists of one request.", panel=_LIMITS, min=1)] = 256,
     max_passes: Annotated[
-        int, typer.Option(min=1, help="Passes of the model for the reasons of a request.", rich_help_panel=_LIMITS)
+        int, option("Passes of the model for the reasons of a request.", panel=_LIMITS, min=1)
     ] = 10_000,
-    max_concurrent: Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=_LIMITS)] = 256,
-    max_seconds: Annotated[
-        float, typer.Option(min=0.01, help="Until a request has arrived.", rich_help_panel=_LIMITS)
-    ] = 10.0,
+    max_concurrent: Annotated[int, option("Requests at once.", panel=_LIMITS, min=1)] = 256,
+    max_seconds: Annotated[float, option("Until a request has arrived.", panel=_LIMITS, min=0.01)] = 10.0,
 ) -> None:
     """Serve trained models: lists as JSON, a page at /, health, metrics; a new model in a folder is taken up by itself.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unveil.experiment.reproduce.question import Sheet
+    from unveil.report.page import Table as PageTable
 
 
 MISSING = "no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'"
@@ -84,6 +85,26 @@ def wide_enough(console: "Console") -> "Console":
     from rich.console import Console
 
     return console if console.is_terminal else Console(width=_WIDE)
+
+
+def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None:
+    """A table of a page with its legend, then text; for a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from unveil.report.page import Cell
+
+    console = Console(highlight=False)
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for place, column in enumerate(table.columns):
+        grid.add_column(column.title, justify="right" if place else "left", no_wrap=True)
+    for row in table.rows:
+        grid.add_row(*(cell.text if isinstance(cell, Cell) else cell for cell in row))
+    wide_enough(console).print(grid)
+    if legend := " · ".join(f"{column.title}: {column.about}" for column in table.columns if column.about):
+        console.print(legend)
+    for paragraph in paragraphs:
+        console.print(f"\n{paragraph}")
 
 
 def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: Path) -> None:
