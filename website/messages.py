@@ -95,9 +95,17 @@ class _Said:
 
     def _assigned(self, name: ast.Name) -> str:
         """What a name was last given, in the lines above."""
-        above = [each for each in self._assignments if each.lineno < name.lineno]
-        given = [each.value for each in above if any(ast.unparse(target) == name.id for target in each.targets)]
+        above = [pair for each in self._assignments if each.lineno < name.lineno for pair in _pairs(each)]
+        given = [value for target, value in above if ast.unparse(target) == name.id]
         return self._text(given[-1]) if given and not isinstance(given[-1], ast.Name) else "…"
+
+
+def _pairs(assignment: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+    """Targets and values; `a, b = "x", "y"` gives two."""
+    (target,), value = assignment.targets[:1], assignment.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
 
 
 def _table(found: set[Message]) -> str:

@@ -51,7 +51,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.evaluation.metrics.ListMetric",
         "unveil.evaluation.metrics.CatalogueMetric",
         "unveil.evaluation.metrics.TruthMetric",
-        "unveil.data.readers.registry.TextFormat",
+        "unveil.data.readers.base.Format",
         "unveil.simulation.choice.ChoiceModel",
     ),
     "Judging": (

@@ -15,7 +15,8 @@ def test_bits_against_an_array(flags: list[bool], data: st.DataObject) -> None:
     bits.fill(lambda count: np.array([next(drawn) for _ in range(count)]))
     start = data.draw(st.integers(0, len(array) - 1))
     stop = data.draw(st.integers(start + 1, len(array)))
-    bits.change(slice(start, stop), lambda some: np.logical_not(some, out=some))
+    with bits.open(slice(start, stop)) as some:
+        some[:] = ~some
     array[start:stop] = ~array[start:stop]
     gone = np.array(sorted(data.draw(st.sets(st.integers(0, len(array) - 1)))), int)
     bits.clear(gone)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from unveil.data.interactions import Interactions
-from unveil.data.readers.columns import ROLES, written
+from unveil.data.readers.columns import ROLES, canonical
 from unveil.errors import UnveilError
 
 COLUMNS = [
@@ -43,7 +43,7 @@ COLUMNS = [
 def test_a_column_of_any_type(role: str, column: pl.Series, tmp_path: Path) -> None:
     frame = pl.DataFrame({"user_id": ["a", "b", "c"], "item_id": ["x", "y", "z"]})
     path = tmp_path / "log.parquet"
-    frame.with_columns(column.alias(written(role))).write_parquet(path)
+    frame.with_columns(column.alias(canonical(role))).write_parquet(path)
     for unit in (None, "s", "ns", "iso", "order"):
         with suppress(UnveilError):
             assert len(Interactions.read(path, time_unit=unit)) == 3

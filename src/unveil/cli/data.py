@@ -178,14 +178,14 @@ def convert(
     overwrite: Overwrite = False,
 ) -> None:
     """Write a log, after filters, with standard columns: user_id, item_id, timestamp and any others it has."""
-    from unveil.data.readers.columns import written
+    from unveil.data.readers.columns import canonical
     from unveil.data.writers import write
     from unveil.files import refuse_existing
 
     refuse_existing(output, overwrite=overwrite)
     log = options.source().load()
     write(log, output)
-    columns = ", ".join(written(role) for role in log.columns())
+    columns = ", ".join(canonical(role) for role in log.columns())
     typer.echo(f"{output}: {log}; columns {columns}")
 
 

@@ -5,7 +5,7 @@ Shapes: B rows of a batch, L columns, M slots, N events, R rows of an epoch (use
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self, cast
 
@@ -314,7 +314,8 @@ class ClozeTask(OverRows):
         for first, last in pairwise(np.unique([*edges, len(last_R)]).tolist()):
             some = slice(first, last)
             events = slice(rows.start_R[first], rows.stop_R[last - 1])
-            hidden.change(events, partial(self._complete, some, last_R[some], chosen_R[some] - events.start))
+            with hidden.open(events) as hidden_N:
+                self._complete(some, last_R[some], chosen_R[some] - events.start, hidden_N)
         return hidden
 
     def _complete(

@@ -36,13 +36,13 @@ class Filters:
 
     def _rated(self, log: Interactions) -> Interactions:
         """Without the events that are rated too low; where a log has what was left, they are left: they were shown."""
-        self.refuse_unfit(rated=log.rating is not None)
+        self.check_ratings(rated=log.rating is not None)
         if self.min_rating is None or log.rating is None:
             return log
         high = log.rating >= self.min_rating
         return log.where(high) if log.clicked is None else replace(log, clicked=log.clicked & high)
 
-    def refuse_unfit(self, *, rated: bool) -> None:
+    def check_ratings(self, *, rated: bool) -> None:
         """Ratings cannot be compared where the log has none."""
         if self.min_rating is not None and not rated:
             raise UnveilError(

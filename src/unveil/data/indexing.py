@@ -28,7 +28,9 @@ _KEY_BITS = 63
 
 def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
     """Dense indices of a column of raw ids, and the vocabulary they index into."""
-    return _of_whole_numbers(raw) or _of_text(raw)
+    code_N, codes, ids = _whole_numbers(raw) or _categories(raw)
+    place, vocabulary = in_order(codes, ids)
+    return gathered(place, code_N), vocabulary
 
 
 def side_by_side(work: Callable[[A], B], parts: Iterable[A]) -> list[B]:
@@ -70,10 +72,11 @@ def sorted_rows(user_N: Index, clock_N: NDArray[Any] | None, n_users: int) -> In
     return row_N
 
 
-def _of_whole_numbers(raw: pl.Series) -> tuple[Index, Vocabulary] | None:
-    """The same by way of a table, where all ids are plain decimal numbers: none with a leading zero, sign or blank.
+def _whole_numbers(raw: pl.Series) -> tuple[NDArray[Any], NDArray[Any], pl.Series] | None:
+    """Codes of rows, different codes and their ids, where all ids are plain decimal numbers: their own codes.
 
-    Another spelling of a number is longer than the plain one, so if the lengths add up, all are plain.
+    None has a leading zero, sign or blank: another spelling of a number is longer than the plain one, so if the lengths
+    add up, all are plain.
     """
     if raw.head(1000).cast(pl.UInt32, strict=False).null_count():
         return None
@@ -84,23 +87,23 @@ def _of_whole_numbers(raw: pl.Series) -> tuple[Index, Vocabulary] | None:
     count = counted(number_N, int(number_N.max(initial=0)) + 1)
     present = np.flatnonzero(count)
     ids = pl.Series(present).cast(pl.String)
-    if int(raw.str.len_bytes().sum()) != int((ids.str.len_bytes().to_numpy() * count[present]).sum()):
-        return None
-    return _in_order(number_N, present, ids)
+    same = int(raw.str.len_bytes().sum()) == int((ids.str.len_bytes().to_numpy() * count[present]).sum())
+    return (number_N, present, ids) if same else None
 
 
-def _of_text(raw: pl.Series) -> tuple[Index, Vocabulary]:
-    """Number the ids as they come, then renumber in the order of the vocabulary."""
+def _categories(raw: pl.Series) -> tuple[NDArray[Any], NDArray[Any], pl.Series]:
+    """The same for any ids, numbered as they come."""
     coded = raw.cast(pl.Categorical(pl.Categories.random()))
     different = coded.unique()
-    return _in_order(coded.to_physical().to_numpy(), different.to_physical().to_numpy(), different.cast(pl.String))
+    return coded.to_physical().to_numpy(), different.to_physical().to_numpy(), different.cast(pl.String)
 
 
-def _in_order(code_N: NDArray[Any], codes: NDArray[Any], ids: pl.Series) -> tuple[Index, Vocabulary]:
-    """Places in the sorted vocabulary, for rows whose ids are given by code; `ids` are those of `codes`."""
+def in_order(codes: NDArray[Any], ids: pl.Series) -> tuple[Index, Vocabulary]:
+    """The place of each code in the sorted vocabulary of `ids`, which are different; `codes` are theirs."""
+    order = ids.arg_sort().to_numpy()
     place = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
-    place[codes[ids.arg_sort().to_numpy()]] = np.arange(len(ids), dtype=np.int32)
-    return gathered(place, code_N), Vocabulary(ids)
+    place[codes[order]] = np.arange(len(ids), dtype=np.int32)
+    return place, Vocabulary.of_sorted(ids.gather(order))
 
 
 def _grouped(user_N: Index, n_users: int) -> tuple[Index, Rows]:

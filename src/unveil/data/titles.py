@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from unveil.data.readers.columns import item_column, plain
-from unveil.data.readers.content import is_packed, unpacked
+from unveil.data.readers.content import unpacked
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 
@@ -16,7 +16,17 @@ _TITLE = tuple(f"{kind}{word}" for word in ("title", "name") for kind in ("", *_
 #: What XML 1.0 has no place for.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _EXPECTED = "movies.dat (id::title), u.item (id|title) or a CSV or TSV file with an id and a title column"
-_RENAME = "Call them item_id and title in the first line of the file."
+
+
+def named_items(items: Vocabulary, titles: Path | None, title_ids: Path | None = None) -> list[str]:
+    """What to call each item: its title, or its id where there are no titles."""
+    if not len(items):
+        raise UnveilError("the log has no events", hint="Loosen the filters.")
+    if titles is not None:
+        return titles_of(items, read_titles(titles), None if title_ids is None else read_ids(title_ids))
+    if title_ids is not None:
+        raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
+    return [printable(raw) for raw in items.ids]
 
 
 def read_titles(path: Path) -> dict[str, str]:
@@ -24,7 +34,12 @@ def read_titles(path: Path) -> dict[str, str]:
     lines = [line for line in _text(path).splitlines() if line.strip()]
     if not lines:
         raise UnveilError("the file is empty", where=path, expected=_EXPECTED)
-    titles = dict(_pairs(lines, path))
+    if "::" in lines[0]:
+        titles = dict(_split(lines, "::", path))
+    elif lines[0].count("|") >= 2 and not _header(lines[0].split("|")):
+        titles = dict(_split(lines, "|", path))
+    else:
+        titles = dict(_headed(lines, path))
     if not titles:
         raise UnveilError("the file has no titles", where=path, expected=_EXPECTED)
     return titles
@@ -58,14 +73,6 @@ def printable(name: str) -> str:
     return _CONTROL.sub("�", name)
 
 
-def _pairs(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
-    if "::" in lines[0]:
-        return _split(lines, "::", path)
-    if lines[0].count("|") >= 2 and not _header(lines[0].split("|")):
-        return _split(lines, "|", path)
-    return _headed(lines, path)
-
-
 def _split(lines: Sequence[str], separator: str, path: Path) -> Iterator[tuple[str, str]]:
     for row, line in enumerate(lines, 1):
         parts = line.split(separator)
@@ -75,14 +82,12 @@ def _split(lines: Sequence[str], separator: str, path: Path) -> Iterator[tuple[s
 
 
 def _headed(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
-    separator = max("\t;|,", key=lines[0].count)
-    rows = csv.reader(lines, delimiter=separator)
+    rows = csv.reader(lines, delimiter=max("\t;|,", key=lines[0].count))
     names = next(rows)
     places = _header(names)
     if places is None:
-        raise UnveilError(
-            "no columns with ids and titles", where=path, found=", ".join(names), expected=_EXPECTED, hint=_RENAME
-        )
+        found, hint = ", ".join(names), "Call them item_id and title in the first line of the file."
+        raise UnveilError("no columns with ids and titles", where=path, found=found, expected=_EXPECTED, hint=hint)
     try:
         yield from ((row[places[0]], row[places[1]]) for row in rows if len(row) > max(places))
     except csv.Error as error:
@@ -99,22 +104,11 @@ def _header(names: Sequence[str]) -> tuple[int, int] | None:
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        content = unpacked(path) if is_packed(content[:16]) else content
+        content = unpacked(path)
+        content = path.read_bytes() if content is None else content
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
-
-
-def named_items(items: Vocabulary, titles: Path | None, title_ids: Path | None = None) -> list[str]:
-    """What to call each item: its title, or its id where there are no titles."""
-    if not len(items):
-        raise UnveilError("the log has no events", hint="Loosen the filters.")
-    if titles is None:
-        if title_ids is not None:
-            raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
-        return [printable(raw) for raw in items.ids]
-    return titles_of(items, read_titles(titles), None if title_ids is None else read_ids(title_ids))

@@ -1,7 +1,7 @@
 """Writing a log so that it reads back the same: CSV, TSV, JSON lines, RecBole .inter, Parquet; text also packed."""
 
 import gzip
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -10,12 +10,14 @@ import polars as pl
 import zstandard
 
 from unveil.data.interactions import Interactions
-from unveil.data.readers.columns import written
+from unveil.data.readers.columns import canonical
 from unveil.errors import UnveilError
 from unveil.files import atomic_file
 
 _PACKED = (".gz", ".zst")
-#: Between these moments (µs) whole seconds are read as seconds; earlier ones might be taken for dates (19700823).
+#: What can be written; and characters that an id cannot have there. Nothing can be quoted in .inter.
+_SUFFIXES = {".csv": r"\x00", ".tsv": r"\x00", ".jsonl": None, ".inter": r"[\x00\t\r\n]", ".parquet": None}
+#: Between these moments (µs) whole seconds are read as seconds; earlier ones might be read as dates (19700823).
 _SURE = (10**8 * 10**6, 10**11 * 10**6)
 #: Below 2³² seconds a double tells one µs from the next, and is turned back into it exactly.
 _EXACT = 2**32 * 10**6
@@ -31,28 +33,32 @@ def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series
     path = Path(path)
     if not len(log):
         raise UnveilError("there is nothing to write: the log has no events", where=path, hint="Loosen the filters.")
-    frame = _frame(log).with_columns(**(beside or {}))
-    write_body = _writer(path)
-    with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
-        write_body(frame, file, path)
-
-
-def _frame(log: Interactions) -> pl.DataFrame:
-    """Under the canonical names; a rating that nobody gave is an empty cell."""
     frame = log.to_frame().with_columns(*([] if log.rating is None else [pl.col("rating").fill_nan(None)]))
-    return frame.rename({role: written(role) for role in ("user", "item", *log.optional())})
+    frame = frame.rename({role: canonical(role) for role in ("user", "item", *log.optional())})
+    suffix = _suffix(path)
+    _check_ids(frame, _SUFFIXES[suffix], path)
+    with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
+        _write(frame.with_columns(**(beside or {})), suffix, file, path)
 
 
-def _writer(path: Path) -> Callable[[pl.DataFrame, IO[bytes], Path], None]:
+def _suffix(path: Path) -> str:
     suffix = path.with_suffix("").suffix if path.suffix in _PACKED else path.suffix
-    if suffix not in _WRITERS or (suffix == ".parquet" and path.suffix in _PACKED):
+    if suffix not in _SUFFIXES or (suffix == ".parquet" and path.suffix in _PACKED):
+        expected = f"one of {', '.join(_SUFFIXES)}; the text formats also with .gz or .zst"
         raise UnveilError(
-            "cannot tell the format to write from the name",
-            where=path,
-            found=path.name,
-            expected=f"one of {', '.join(_WRITERS)}; the text formats also with .gz or .zst",
+            "cannot tell the format to write from the name", where=path, found=path.name, expected=expected
         )
-    return _WRITERS[suffix]
+    return suffix
+
+
+def _check_ids(frame: pl.DataFrame, pattern: str | None, path: Path) -> None:
+    for name in ("user_id", "item_id") if pattern else ():
+        bad = frame[name].filter(frame[name].str.contains(pattern or ""))
+        if len(bad):
+            where, hint = f"{path}, column {name}", "Write a .parquet or .jsonl file."
+            raise UnveilError(
+                "an id has characters that this format cannot carry", where=where, found=bad[0], hint=hint
+            )
 
 
 @contextmanager
@@ -68,85 +74,36 @@ def _opened(draft: Path, suffix: str) -> Iterator[IO[bytes]]:
             yield plain
 
 
-def _csv(frame: pl.DataFrame, file: IO[bytes], path: Path) -> None:
-    _refuse_ids(frame, r"\x00", path)
-    _as_text(frame, path).write_csv(file)
+def _write(frame: pl.DataFrame, suffix: str, file: IO[bytes], path: Path) -> None:
+    if suffix == ".parquet":
+        moments = [pl.col("timestamp").cast(pl.Datetime("us", "UTC"))] if "timestamp" in frame.columns else []
+        frame.with_columns(moments).write_parquet(file)
+    elif suffix == ".jsonl":
+        _as_text(frame, path).write_ndjson(file)
+    elif suffix == ".inter":
+        text = _as_text(frame, path, decimals=True)
+        kinds = {name: "float" if kind.is_numeric() else "token" for name, kind in text.schema.items()}
+        file.write("\t".join(f"{name}:{kind}" for name, kind in kinds.items()).encode() + b"\n")
+        text.write_csv(file, separator="\t", include_header=False, quote_style="never")
+    else:
+        _as_text(frame, path).write_csv(file, separator="," if suffix == ".csv" else "\t")
 
 
-def _tsv(frame: pl.DataFrame, file: IO[bytes], path: Path) -> None:
-    _refuse_ids(frame, r"\x00", path)
-    _as_text(frame, path).write_csv(file, separator="\t")
+def _as_text(frame: pl.DataFrame, path: Path, *, decimals: bool = False) -> pl.DataFrame:
+    """Truths as 1 and 0. Times as seconds where these cannot be read as anything else, or as ISO 8601.
 
-
-def _jsonl(frame: pl.DataFrame, file: IO[bytes], path: Path) -> None:
-    _as_text(frame, path).write_ndjson(file)
-
-
-def _inter(frame: pl.DataFrame, file: IO[bytes], path: Path) -> None:
-    """Nothing can be quoted here, so an id with a tab or a line end cannot be written. Times are numbers: seconds."""
-    _refuse_ids(frame, r"[\x00\t\r\n]", path)
-    text = _as_text(_in_seconds(frame), path)
-    file.write(
-        "\t".join(f"{name}:{'float' if kind.is_numeric() else 'token'}" for name, kind in text.schema.items()).encode()
-    )
-    file.write(b"\n")
-    text.write_csv(file, separator="\t", include_header=False, quote_style="never")
-
-
-def _parquet(frame: pl.DataFrame, file: IO[bytes], path: Path) -> None:
-    moments = [pl.col("timestamp").cast(pl.Datetime("us", "UTC"))] if "timestamp" in frame.columns else []
-    frame.with_columns(moments).write_parquet(file)
-
-
-_WRITERS = {".csv": _csv, ".tsv": _tsv, ".jsonl": _jsonl, ".inter": _inter, ".parquet": _parquet}
-
-
-def _as_text(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Truths as 1 and 0, times as seconds or ISO 8601."""
+    `decimals`: times that are not whole seconds as seconds with six decimals, where a double can hold them.
+    """
     plain = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8))
-    in_microseconds = frame.schema.get("timestamp") == pl.Int64
-    return plain.with_columns(_times(frame["timestamp"], path)) if in_microseconds else plain
-
-
-def _in_seconds(frame: pl.DataFrame) -> pl.DataFrame:
-    """Times that are not whole seconds as seconds with six decimals, where a double can hold them."""
     if "timestamp" not in frame.columns:
-        return frame
+        return plain
     time = frame["timestamp"]
-    low, high = _span(time)
-    if _are_sure_seconds(time) or low <= -_EXACT or high >= _EXACT:
-        return frame
-    return frame.with_columns(time.cast(pl.Decimal(38, 6)) / 1_000_000)
-
-
-def _are_sure_seconds(time: pl.Series) -> bool:
-    low, high = _span(time)
-    return _SURE[0] <= low and high < _SURE[1] and not (time % 1_000_000 != 0).any()
-
-
-def _span(time: pl.Series) -> tuple[int, int]:
-    return cast(int, time.min()), cast(int, time.max())
-
-
-def _times(time: pl.Series, path: Path) -> pl.Series:
-    """Seconds where they are whole and cannot be taken for anything else; else ISO 8601."""
-    if _are_sure_seconds(time):
-        return time // 1_000_000
-    low, high = _span(time)
+    low, high = cast(int, time.min()), cast(int, time.max())
+    if _SURE[0] <= low and high < _SURE[1] and not (time % 1_000_000 != 0).any():
+        return plain.with_columns(time // 1_000_000)
+    if decimals and low > -_EXACT and high < _EXACT:
+        return plain.with_columns(time.cast(pl.Decimal(38, 6)) / 1_000_000)
     if not _ISO_YEARS[0] <= low <= high < _ISO_YEARS[1]:
-        raise UnveilError(
-            "a time outside the years 1 to 9999 has no form in text", where=path, hint="Write a .parquet file."
-        )
-    return time.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").alias(time.name)
-
-
-def _refuse_ids(frame: pl.DataFrame, pattern: str, path: Path) -> None:
-    for name in ("user_id", "item_id"):
-        bad = frame[name].filter(frame[name].str.contains(pattern))
-        if len(bad):
-            raise UnveilError(
-                "an id has characters that this format cannot carry",
-                where=f"{path}, column {name}",
-                found=bad[0],
-                hint="Write a .parquet or .jsonl file.",
-            )
+        problem, hint = "a time outside the years 1 to 9999 has no form in text", "Write a .parquet file."
+        raise UnveilError(problem, where=path, hint=hint)
+    return plain.with_columns(time.cast(pl.Datetime("us")).dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").alias(time.name))

@@ -13,6 +13,11 @@ import pytest
 import zstandard
 
 from unveil.data.interactions import Interactions
+from unveil.data.readers.base import FORMATS
+from unveil.data.readers.columns import ReadOptions
+from unveil.data.readers.content import Content
+from unveil.data.readers.delimited import Csv
+from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
 HEADER = "user_id,item_id,rating,timestamp\n"
@@ -121,7 +126,7 @@ def test_missing_column_lists_what_there_is(told: Told) -> None:
 def test_unknown_options_are_named(told: Told, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(HEADER + ROWS)
     for options, problem in (
-        ({"format": "cvs"}, "unknown format: found 'cvs'.*Did you mean csv"),
+        ({"format": "cvs"}, "unknown format: found 'cvs'.*Did you mean 'csv"),
         ({"time_unit": "days"}, "unknown time unit: found 'days', expected one of s, ms"),
         ({"columns": {"who": "user_id"}}, "no such column role: found 'who'"),
         ({"encoding": "klingon"}, "unknown encoding: found 'klingon'"),
@@ -314,33 +319,22 @@ def test_columns_of_the_wrong_type(tmp_path: Path) -> None:
             Interactions.read(path)
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A format that, while it reads, makes the file longer: as another process might."""
-    from unveil.data.readers import registry
-    from unveil.data.readers.columns import ReadOptions
-    from unveil.data.readers.content import Content
-    from unveil.data.readers.table import Table
 
-    class Growing:
+    class Growing(Csv):
         name = "growing"
-        summary = "csv that is being written"
-
-        def likeness(self, content: Content, options: ReadOptions) -> registry.Likeness:
-            return registry.Likeness.NO
 
         def read(self, content: Content, options: ReadOptions) -> Table:
             with content.path.open("a") as file:
                 file.write("u3,c,1,1000000009\n")
-            return registry.named("csv").read(content, options)
+            return super().read(content, options)
 
     path = tmp_path / "log.csv"
     path.write_text(HEADER + ROWS)
-    registry.register(Growing())
-    try:
-        with pytest.raises(UnveilError, match=r"log\.csv: the file changed while it was read\. .*run again"):
-            Interactions.read(path, "growing")
-    finally:
-        del registry._TEXT["growing"]
+    monkeypatch.setitem(FORMATS._found, "growing", Growing)
+    with pytest.raises(UnveilError, match=r"log\.csv: the file changed while it was read\. .*run again"):
+        Interactions.read(path, "growing")
 
 
 def test_lines_that_end_in_cr_alone(told: Told) -> None:

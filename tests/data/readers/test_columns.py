@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unveil.data.readers.columns import ALIASES, ROLES, assigned, named, written
+from unveil.data.readers.columns import ALIASES, ROLES, assign_roles, canonical, is_header
 from unveil.errors import UnveilError
 
 CASES = {
@@ -30,29 +30,34 @@ CASES = {
 
 @pytest.mark.parametrize("header", CASES)
 def test_names_of_the_field(header: str) -> None:
-    assert assigned(header.split(","), {}, "log") == CASES[header]
-    assert named(header.split(","), {})
+    assert assign_roles(header.split(","), {}, "log") == CASES[header]
+    assert is_header(header.split(","), {})
 
 
 def test_a_chosen_column_wins() -> None:
     names = ["user_id", "customer", "item_id", "sku", "timestamp", "seen"]
     chosen = {"user": "customer", "item": "sku", "time": "seen"}
-    assert assigned(names, chosen, "log") == {"user": 1, "item": 3, "time": 5}
+    assert assign_roles(names, chosen, "log") == {"user": 1, "item": 3, "time": 5}
 
 
 def test_a_chosen_column_plays_no_second_role() -> None:
     with pytest.raises(UnveilError, match="no item column among"):
-        assigned(["item_id", "x"], {"user": "item_id"}, "log")
+        assign_roles(["item_id", "x"], {"user": "item_id"}, "log")
     with pytest.raises(UnveilError, match="cannot be both"):
-        assigned(["a", "b"], {"user": "a", "item": "a"}, "log")
+        assign_roles(["a", "b"], {"user": "a", "item": "a"}, "log")
 
 
 def test_a_column_can_be_left_out() -> None:
     names = ["user_id", "item_id", "label", "rank"]
-    assert assigned(names, {"clicked": "none", "position": "none"}, "log") == {"user": 0, "item": 1}
-    assert assigned([*names, "none"], {"clicked": "none"}, "log") == {"user": 0, "item": 1, "clicked": 4, "position": 3}
+    assert assign_roles(names, {"clicked": "none", "position": "none"}, "log") == {"user": 0, "item": 1}
+    assert assign_roles([*names, "none"], {"clicked": "none"}, "log") == {
+        "user": 0,
+        "item": 1,
+        "clicked": 4,
+        "position": 3,
+    }
     with pytest.raises(UnveilError, match="no such column: found 'none'"):
-        assigned(names, {"user": "none"}, "log")
+        assign_roles(names, {"user": "none"}, "log")
 
 
 @pytest.mark.parametrize(
@@ -66,17 +71,19 @@ def test_a_column_can_be_left_out() -> None:
 )
 def test_two_equally_good_names_are_an_error(names: list[str], role: str) -> None:
     with pytest.raises(UnveilError, match=f"several columns could be the {role}: .*--{role}-col"):
-        assigned(names, {}, "log")
+        assign_roles(names, {}, "log")
 
 
 def test_two_columns_of_one_name_cannot_be_chosen() -> None:
     with pytest.raises(UnveilError, match="several columns have the same name"):
-        assigned(["u", "u", "item_id"], {"user": "u"}, "log")
+        assign_roles(["u", "u", "item_id"], {"user": "u"}, "log")
 
 
-@given(st.permutations([written(role) for role in ROLES]))
+@given(st.permutations([canonical(role) for role in ROLES]))
 def test_canonical_names_are_found_in_any_order(names: list[str]) -> None:
-    assert {role: names[place] for role, place in assigned(names, {}, "log").items()} == {r: written(r) for r in ROLES}
+    assert {role: names[place] for role, place in assign_roles(names, {}, "log").items()} == {
+        r: canonical(r) for r in ROLES
+    }
 
 
 def test_no_alias_belongs_to_two_roles() -> None:
@@ -95,4 +102,4 @@ def test_no_alias_belongs_to_two_roles() -> None:
 )
 def test_namesakes_are_not_told_apart(names: list[str], chosen: dict[str, str]) -> None:
     with pytest.raises(UnveilError, match=r"several columns have the same name: found '(user_id|who)'"):
-        assigned(names, chosen, "log")
+        assign_roles(names, chosen, "log")

@@ -2,23 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 
 from unveil.data.filters import Filters
 from unveil.data.mapped import mapped
-from unveil.data.packed.folder import (
-    HISTORIES,
-    ITEMS,
-    USERS,
-    Columns,
-    Manifest,
-    PackedLog,
-    Progress,
-    Tell,
-    hashes,
-    write_vocabulary,
-)
-from unveil.data.packed.histories import lay_out, left_out
+from unveil.data.packed.folder import HISTORIES, ITEMS, USERS, Columns, Manifest, PackedLog, Progress, Tell, hashes
+from unveil.data.packed.histories import filter_columns, lay_out
 from unveil.data.packed.ingest import write_columns
 from unveil.data.packed.parts import Parts, clock_of
 from unveil.data.readers.columns import ReadOptions
@@ -46,24 +36,26 @@ def pack(
     options, filters = ReadOptions(columns=dict(columns or {}), time_unit=time_unit), filters or Filters()
     parts = Parts.of(sources, options.columns)
     refuse_occupied(folder, overwrite=overwrite, inputs=(part.path for part in parts.files))
-    filters.refuse_unfit(rated="rating" in parts.kinds)
+    filters.check_ratings(rated="rating" in parts.kinds)
     filtered = filters != Filters()
     progress = Progress(tell, ["judge", "ingest", *(["leave out"] if filtered else []), "lay out", "hash"])
     clock = clock_of(parts, options.time_unit, progress)
     with atomic_folder(folder, overwrite=overwrite) as draft:
         log = write_columns(parts, clock, draft, progress)
         if filtered:
-            log = left_out(log, filters, progress)
+            log = filter_columns(log, filters, progress)
         n_steps = lay_out(log, draft, progress)
         _finish(log, n_steps, filters, progress)
-    progress.finish()
+    progress.at(1.0)
     return PackedLog.open(folder)
 
 
 def _finish(log: Columns, n_steps: int, filters: Filters, progress: Progress) -> None:
     """The ids and, last of all, the manifest."""
     for ids, name in ((log.users, USERS), (log.items, ITEMS)):
-        write_vocabulary(ids, log.folder / name)
+        content = BytesIO()
+        ids.ids.to_frame().write_ipc(content, compression="uncompressed")
+        (log.folder / name).write_bytes(content.getbuffer())
     fingerprint, histories = hashes(log, progress)
     manifest = Manifest(
         events=len(log),

@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,40 +29,8 @@ from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.files import write_whole
 
-Tell = Callable[[int, int], None]
-A = TypeVar("A")
-
-#: Share of the time that each stage takes; measured on 100 million events.
-STAGES = {"judge": 5, "ingest": 55, "leave out": 30, "lay out": 30, "hash": 10}
-_WHOLE = 1000
-
-
-class Progress:
-    """One line of progress through several stages."""
-
-    def __init__(self, tell: Tell | None, stages: Iterable[str]) -> None:
-        self._tell, self._done = tell or (lambda done, whole: None), 0.0
-        chosen = {name: STAGES[name] for name in stages}
-        self._share: Mapping[str, float] = {name: weight / sum(chosen.values()) for name, weight in chosen.items()}
-
-    def through(self, stage: str, steps: Iterable[A], total: float, size: Callable[[A], float]) -> Iterator[A]:
-        """Go through the steps of a stage, each of which is `size` of its `total`."""
-        begun, done = self._done, 0.0
-        for step in steps:
-            yield step
-            done += size(step)
-            self._at(begun + self._share[stage] * min(1.0, done / total))
-        self._at(begun + self._share[stage])
-
-    def finish(self) -> None:
-        """All is done, stages that there was no need for included."""
-        self._at(1.0)
-
-    def _at(self, done: float) -> None:
-        self._done = done
-        self._tell(min(_WHOLE, int(_WHOLE * done)), _WHOLE)
-
-
+FORMAT = "unveil packed log 1"
+MANIFEST, USERS, ITEMS = PACKED, "users.arrow", "items.arrow"
 #: The files of the histories, by their name in `Sequences`.
 HISTORIES = {
     "item_N": "history-item.npy",
@@ -73,16 +40,41 @@ HISTORIES = {
 }
 #: Type of each role's column.
 KINDS: Mapping[str, np.dtype[Any]] = {"user": np.dtype(np.int32), "item": np.dtype(np.int32), **OPTIONAL}
+#: Share of the time that each stage of packing needs; measured on 100 million events.
+STAGES = {"judge": 5, "ingest": 55, "leave out": 30, "lay out": 30, "hash": 10}
+_AGAIN = "Pack the log again, or copy the folder again from where it came."
+_CHUNK = 1 << 24
+
+A = TypeVar("A")
+Tell = Callable[[int, int], None]  # so much is done, of so much
 
 
-def column_path(folder: Path, role: str) -> Path:
-    """The file of a role's column."""
-    return folder / f"{role}.npy"
+class Progress:
+    """One line of progress through several stages, in parts of a thousand."""
+
+    def __init__(self, tell: Tell | None, stages: Iterable[str]) -> None:
+        self._tell, self._done, chosen = tell, 0.0, list(stages)
+        self._share = {name: STAGES[name] / sum(map(STAGES.__getitem__, chosen)) for name in chosen}
+
+    def through(self, stage: str, steps: Iterable[A], total: float, size: Callable[[A], float]) -> Iterator[A]:
+        """Go through the steps of a stage, each of which is `size` of its `total`."""
+        begun, done = self._done, 0.0
+        for step in steps:
+            yield step
+            done += size(step)
+            self.at(begun + self._share[stage] * min(1.0, done / total))
+        self.at(begun + self._share[stage])
+
+    def at(self, done: float) -> None:
+        """That share of the whole is done."""
+        self._done = done
+        if self._tell is not None:
+            self._tell(min(1000, int(1000 * done)), 1000)
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """A log in a folder, with its vocabularies at hand."""
+    """The columns of a log in a folder, in file order, one flat file each; its vocabularies are in memory."""
 
     folder: Path
     roles: tuple[str, ...]
@@ -90,10 +82,14 @@ class Columns:
     items: Vocabulary
 
     def __getitem__(self, role: str) -> NDArray[Any]:
-        return mapped(column_path(self.folder, role))
+        return mapped(self.path(role))
 
     def __len__(self) -> int:
         return len(self["user"])
+
+    def path(self, role: str) -> Path:
+        """The file of a role's column."""
+        return self.folder / f"{role}.npy"
 
     def blocks(self, *roles: str) -> Iterator[tuple[slice, list[NDArray[Any]]]]:
         """Which rows, and these columns of them, block by block from end to end."""
@@ -102,38 +98,13 @@ class Columns:
             yield rows, [column[rows] for column in columns]
             release(*columns)
 
-    def taken(self, *roles: str) -> Iterator[tuple[slice, NDArray[np.bool_], list[NDArray[Any]]]]:
-        """The same, with the rows that users took: all of them, or those with `clicked`."""
-        asked = [*roles, "clicked"] if "clicked" in self.roles else list(roles)
-        for rows, columns in self.blocks(*asked):
-            taken_B = columns[-1] if len(asked) > len(roles) else np.ones(rows.stop - rows.start, np.bool_)
-            yield rows, taken_B, columns[: len(roles)]
-
-
-def recoded(path: Path, place: Index) -> None:
-    """Put each code of a column file in its place, where it stands."""
-    column = mapped(path)
-    size, start, width = len(column), path.stat().st_size - column.nbytes, column.itemsize
-    with path.open("r+b") as file:
-        for rows in blocks(size):
-            block = np.fromfile(path, column.dtype, rows.stop - rows.start, offset=start + rows.start * width)
-            file.seek(start + rows.start * width)
-            file.write(place[block].data)
-
-
-def rewritten(path: Path, kind: np.dtype[Any], size: int, parts: Iterator[NDArray[Any]]) -> None:
-    """Replace a column file by these parts of it."""
-    draft = path.with_suffix(".new")
-    with column_file(draft, kind, size) as append:
-        for part in parts:
-            append(part)
-    draft.replace(path)
-
-
-FORMAT = "unveil packed log 1"
-MANIFEST, USERS, ITEMS = PACKED, "users.arrow", "items.arrow"
-AGAIN = "Pack the log again, or copy the folder again from where it came."
-_NOT_PACKED = "Name a folder that `unveil data pack` wrote."
+    def rewrite(self, role: str, size: int, parts: Iterable[NDArray[Any]]) -> None:
+        """Replace a column by these parts of it."""
+        draft = self.path(role).with_suffix(".new")
+        with column_file(draft, KINDS[role], size) as append:
+            for part in parts:
+                append(part)
+        draft.replace(self.path(role))
 
 
 @dataclass(frozen=True)
@@ -151,22 +122,26 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """The manifest of a folder; one that does not describe what is there is refused."""
+        """The manifest of a folder; one that does not describe what is there is an error."""
         path = folder / MANIFEST
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
-                raise UnveilError("not a packed log of this version", where=path, expected=repr(FORMAT), hint=AGAIN)
-            seal = content.pop("sha256", None)
-            if seal != _seal(content):
-                raise UnveilError("the manifest was changed since it was written", where=path, hint=AGAIN)
+                raise UnveilError("not a packed log of this version", where=path, expected=repr(FORMAT), hint=_AGAIN)
+            if content.pop("sha256", None) != _seal(content):
+                raise UnveilError("the manifest was changed since it was written", where=path, hint=_AGAIN)
             del content["unveil"]
             manifest = cls(**content | {"columns": tuple(content["columns"])})
         except (FileNotFoundError, NotADirectoryError):
-            raise UnveilError("not a packed log", where=folder, expected=MANIFEST, hint=_NOT_PACKED) from None
+            hint = "Name a folder that `unveil data pack` wrote."
+            raise UnveilError("not a packed log", where=folder, expected=MANIFEST, hint=hint) from None
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise UnveilError(f"not a manifest: {error}", where=path, hint=AGAIN) from None
-        manifest._refuse_other_files(folder)
+            raise UnveilError(f"not a manifest: {error}", where=path, hint=_AGAIN) from None
+        for name, size in manifest.bytes.items():
+            if not (folder / name).is_file():
+                raise UnveilError("a file of the packed log is missing", where=folder / name, hint=_AGAIN)
+            if (found := (folder / name).stat().st_size) != size:
+                raise _unlike(folder / name, f"{found} bytes", f"{size}")
         return manifest
 
     def write(self, folder: Path) -> None:
@@ -175,96 +150,38 @@ class Manifest:
         sealed = {"format": FORMAT, **content, "sha256": _seal(json.loads(json.dumps(content)))}
         write_whole(folder / MANIFEST, json.dumps(sealed, indent=1) + "\n")
 
-    def _refuse_other_files(self, folder: Path) -> None:
-        for name, size in self.bytes.items():
-            path = folder / name
-            if not path.is_file():
-                raise UnveilError("a file of the packed log is missing", where=path, hint=AGAIN)
-            if (found := path.stat().st_size) != size:
-                raise UnveilError(
-                    "not as the manifest says", where=path, found=f"{found} bytes", expected=f"{size}", hint=AGAIN
-                )
-
 
 def _seal(content: dict[str, Any]) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def write_vocabulary(ids: Vocabulary, path: Path) -> None:
-    """The ids, as they are laid out in memory."""
-    content = BytesIO()
-    ids.ids.to_frame().write_ipc(content, compression="uncompressed")
-    path.write_bytes(content.getbuffer())
-
-
-def read_vocabulary(path: Path) -> Vocabulary:
-    """What `write_vocabulary` wrote."""
-    try:
-        return Vocabulary.of_sorted(pl.read_ipc(path)["id"])
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise UnveilError(f"the ids cannot be read: {error}", where=path, hint=AGAIN) from None
-
-
-_CHUNK = 1 << 24
-
-
-def hashes(columns: Columns, progress: Progress) -> tuple[str, str]:
-    """The fingerprint of the log (see `Interactions.fingerprint`), and a hash of the histories."""
-    digests = {"log": sha256(), "histories": sha256()}
-    chunks = chain(
-        (("log", chunk) for chunk in _log(columns)),
-        (("histories", chunk) for name in HISTORIES.values() for chunk in _end_of(columns.folder / name)),
-    )
-    total = sum(path.stat().st_size for path in columns.folder.iterdir())
-    for name, chunk in progress.through("hash", chunks, total, lambda step: len(step[1])):
-        digests[name].update(chunk)
-    return digests["log"].hexdigest(), digests["histories"].hexdigest()
-
-
-def _log(columns: Columns) -> Iterator[bytes]:
-    for ids in (columns.users, columns.items):
-        yield from _joined(ids)
-    for role in columns.roles:
-        yield role.encode()
-        yield from _end_of(column_path(columns.folder, role), columns[role].nbytes)
-
-
-def _joined(ids: Vocabulary) -> Iterator[bytes]:
-    """The ids with zero bytes between them."""
-    for part in blocks(len(ids)):
-        yield (b"\0" if part.start else b"") + "\0".join(ids.ids[part]).encode()
-
-
-def _end_of(path: Path, size: int | None = None) -> Iterator[bytes]:
-    """The last `size` bytes of a file, or all of it; of a column file, its values without the header."""
-    with path.open("rb") as file:
-        if size is not None:
-            file.seek(-size, 2)
-        while chunk := file.read(_CHUNK):
-            yield chunk
+def _unlike(path: Path, found: str, expected: str) -> UnveilError:
+    return UnveilError("not as the manifest says", where=path, found=found, expected=expected, hint=_AGAIN)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedLog(Interactions):
-    """The log of a folder that `pack` wrote."""
+    """The log of a folder that `pack` wrote: its columns and histories stay on the disk until they are looked at."""
 
     folder: Path = field(kw_only=True)
     manifest: Manifest = field(kw_only=True)
 
     @classmethod
     def open(cls, folder: Path) -> "PackedLog":
-        """Take a folder at its manifest's word, and read nothing else; `verify` reads it all."""
+        """Trust the folder's manifest, and read nothing else; `verify` reads it all."""
         manifest = Manifest.read(folder)
-        columns = {role: _column(column_path(folder, role), manifest.events, KINDS[role]) for role in manifest.columns}
-        users, items = (read_vocabulary(folder / name) for name in (USERS, ITEMS))
+        columns = {role: _column(folder / f"{role}.npy", manifest.events, KINDS[role]) for role in manifest.columns}
+        users, items = (_vocabulary(folder / name) for name in (USERS, ITEMS))
         return cls(users=users, items=items, folder=folder, manifest=manifest, **columns)
 
     def histories(self) -> Sequences:
         """The histories as they were laid out, oldest first; nothing is read yet."""
-        taken, users = (self.manifest.interactions, np.dtype(np.int32)), (len(self.users) + 1, np.dtype(np.int64))
-        sizes = {name: users if name == "offset_U1" else taken for name in HISTORIES}
-        laid = {name: _column(self.folder / file, *sizes[name]) for name, file in HISTORIES.items()}
-        return Sequences(clock=self.time, n_items=len(self.items), n_steps=self.manifest.n_steps, **laid)
+        size, offsets = (self.manifest.interactions, np.dtype(np.int32)), (len(self.users) + 1, np.dtype(np.int64))
+        columns = {
+            name: _column(self.folder / file, *(offsets if name == "offset_U1" else size))
+            for name, file in HISTORIES.items()
+        }
+        return Sequences(clock=self.time, n_items=len(self.items), n_steps=self.manifest.n_steps, **columns)
 
     def order(self) -> Index:
         """Row numbers by user, then clock: those of the histories, where these hold every row."""
@@ -275,11 +192,10 @@ class PackedLog(Interactions):
         return self.manifest.fingerprint
 
     def verify(self, tell: Tell | None = None) -> None:
-        """Read everything, and refuse a folder whose content is not what was packed."""
+        """Read everything: a folder whose content is not what was packed is an error."""
         columns = Columns(self.folder, self.manifest.columns, self.users, self.items)
-        found = hashes(columns, Progress(tell, ["hash"]))
-        if found != (self.manifest.fingerprint, self.manifest.histories):
-            raise UnveilError("the content is not what was packed", where=self.folder, hint=AGAIN)
+        if hashes(columns, Progress(tell, ["hash"])) != (self.manifest.fingerprint, self.manifest.histories):
+            raise UnveilError("the content is not what was packed", where=self.folder, hint=_AGAIN)
 
 
 def _column(path: Path, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
@@ -287,8 +203,45 @@ def _column(path: Path, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
     try:
         column = mapped(path)
     except (ValueError, OSError) as error:
-        raise UnveilError(f"not a column: {error}", where=path, hint=AGAIN) from None
+        raise UnveilError(f"not a column: {error}", where=path, hint=_AGAIN) from None
     if column.dtype != kind or column.shape != (size,):
-        found, expected = f"{column.shape} of {column.dtype}", f"{(size,)} of {kind}"
-        raise UnveilError("not as the manifest says", where=path, found=found, expected=expected, hint=AGAIN)
+        raise _unlike(path, f"{column.shape} of {column.dtype}", f"{(size,)} of {kind}")
     return column
+
+
+def _vocabulary(path: Path) -> Vocabulary:
+    try:
+        return Vocabulary.of_sorted(pl.read_ipc(path)["id"])
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise UnveilError(f"the ids cannot be read: {error}", where=path, hint=_AGAIN) from None
+
+
+def hashes(columns: Columns, progress: Progress) -> tuple[str, str]:
+    """The fingerprint of the log (see `Interactions.fingerprint`), and a hash of the files of the histories."""
+    digests = {"log": sha256(), "histories": sha256()}
+    chunks = chain(
+        (("log", chunk) for chunk in _content(columns)),
+        (("histories", chunk) for name in HISTORIES.values() for chunk in _end_of(columns.folder / name)),
+    )
+    total = sum(path.stat().st_size for path in columns.folder.iterdir())
+    for name, chunk in progress.through("hash", chunks, total, lambda step: len(step[1])):
+        digests[name].update(chunk)
+    return digests["log"].hexdigest(), digests["histories"].hexdigest()
+
+
+def _content(columns: Columns) -> Iterator[bytes]:
+    for ids in (columns.users, columns.items):
+        for part in blocks(len(ids)):
+            yield (b"\0" if part.start else b"") + "\0".join(ids.ids[part]).encode()
+    for role in columns.roles:
+        yield role.encode()
+        yield from _end_of(columns.path(role), columns[role].nbytes)
+
+
+def _end_of(path: Path, size: int | None = None) -> Iterator[bytes]:
+    """The last `size` bytes of a file, or all of it; of a column file, its values without the header."""
+    with path.open("rb") as file:
+        if size is not None:
+            file.seek(-size, 2)
+        while chunk := file.read(_CHUNK):
+            yield chunk

@@ -9,24 +9,23 @@ from pathlib import Path
 import polars as pl
 
 from unveil.data.packed.folder import Progress
-from unveil.data.readers import explained, unchanged
-from unveil.data.readers.columns import assigned
-from unveil.data.readers.lines import damaged
+from unveil.data.readers import reading
+from unveil.data.readers.columns import assign_roles
+from unveil.data.readers.lines import BROKEN_PARQUET, damaged
 from unveil.data.readers.table import (
     Table,
     are_dates,
+    check_one_unit,
     counted_from,
-    judged,
     largest_of,
     number_of,
     of_iso,
-    refuse_mixed,
+    unit_of,
 )
 from unveil.errors import UnveilError
 
 #: Rows of a file held at once.
 SLICE = 1 << 20
-_BROKEN = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True)
@@ -38,19 +37,45 @@ class Part:
     names: Mapping[str, str]  # role → the file's own column
     kinds: Mapping[str, pl.DataType]
 
+    @classmethod
+    def of(cls, path: Path, columns: Mapping[str, str]) -> "Part":
+        """Look into a file."""
+        with reading(path):
+            if not path.stat().st_size:
+                raise UnveilError("the file is empty", where=path, expected="a Parquet file", hint="Leave it out.")
+            try:
+                scan = pl.scan_parquet(path, glob=False)
+                schema = scan.collect_schema()
+                rows = int(scan.select(pl.len()).collect().item())
+            except BROKEN_PARQUET as error:
+                raise damaged(path, error) from None
+        listed = list(schema)
+        names = {role: listed[place] for role, place in assign_roles(listed, columns, path).items()}
+        return cls(path, rows, names, {role: schema[name] for role, name in names.items()})
+
     def tables(self, roles: Sequence[str]) -> Iterator[Table]:
         """The columns of these roles, a slice of rows at a time."""
         names = {role: self.names[role] for role in roles}
-        with explained(self.path), unchanged(self.path):
+        with reading(self.path):
             scan = pl.scan_parquet(self.path, glob=False).select(**{role: pl.col(name) for role, name in names.items()})
             for start in range(0, self.rows, SLICE):
-                yield Table(self.path, self._slice(scan, start), names, counted_from(start + 1))
+                try:
+                    frame = scan.slice(start, SLICE).collect()
+                except BROKEN_PARQUET as error:
+                    raise damaged(self.path, error) from None
+                yield Table(self.path, frame, names, counted_from(start + 1))
 
-    def _slice(self, scan: pl.LazyFrame, start: int) -> pl.DataFrame:
-        try:
-            return scan.slice(start, SLICE).collect()
-        except _BROKEN as error:
-            raise damaged(self.path, error) from None
+    def columns(self) -> dict[str, str]:
+        """Each role's column: its name, and what its values are, whatever their width."""
+        return {role: f"{self.names[role]} ({_values(kind)})" for role, kind in self.kinds.items()}
+
+
+def _values(kind: pl.DataType) -> str:
+    if kind.is_integer():
+        return "whole numbers"
+    if kind.is_float():
+        return "numbers"
+    return "text" if kind in (pl.String, pl.Categorical, pl.Enum) else str(kind)
 
 
 @dataclass(frozen=True)
@@ -61,12 +86,12 @@ class Parts:
 
     @classmethod
     def of(cls, sources: Sequence[str | Path], columns: Mapping[str, str]) -> "Parts":
-        """Look into every file before any is read: what does not fit is told at once."""
-        files = tuple(_part(path, columns) for path in found(sources))
-        for other in files[1:]:
-            _refuse_different(files[0], other)
+        """Look into every file before any is read: what does not fit is an error at once."""
+        first, *others = files = tuple(Part.of(path, columns) for path in _found(sources))
+        for other in others:
+            _check_alike(first, other)
         if not sum(part.rows for part in files):
-            raise UnveilError("no rows", where=files[0].path, expected="at least one event", hint="Check the files.")
+            raise UnveilError("no rows", where=first.path, expected="at least one event", hint="Check the files.")
         return cls(files)
 
     def __len__(self) -> int:
@@ -83,57 +108,9 @@ class Parts:
             yield from part.tables(roles)
 
 
-def found(sources: Sequence[str | Path]) -> list[Path]:
-    """The files that are meant, those of a folder or a pattern in the order of their paths."""
-    paths = [path for source in sources for path in _meant(source)]
-    seen = set[Path]()
-    for path in paths:
-        if (real := path.resolve()) in seen:
-            raise UnveilError("named twice: its events would count double", where=path, hint="Name it once.")
-        seen.add(real)
-    return paths
-
-
-def _meant(source: str | Path) -> list[Path]:
-    path = Path(source)
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        paths = sorted(inner for inner in path.rglob("*.parquet") if not _set_aside(inner.relative_to(path)))
-        what, hint = "a folder without Parquet files", "Name a folder of .parquet files."
-    else:
-        paths = [Path(name) for name in sorted(glob.glob(str(source), recursive=True))]
-        what, hint = "no such file, and no file fits it as a pattern", "Check the path; put a pattern in quotes."
-    files = [inner for inner in paths if inner.is_file()]
-    if not files:
-        raise UnveilError(what, where=source, hint=hint)
-    return files
-
-
-def _set_aside(path: Path) -> bool:
-    """What others are still writing, or left half-written: they name such files, and folders of them, so."""
-    return any(name.startswith(("_", ".")) for name in path.parts)
-
-
-def _part(path: Path, columns: Mapping[str, str]) -> Part:
-    with explained(path):
-        if not path.stat().st_size:
-            raise UnveilError("the file is empty", where=path, expected="a Parquet file", hint="Take it out.")
-        try:
-            scan = pl.scan_parquet(path, glob=False)
-            schema = scan.collect_schema()
-            rows = int(scan.select(pl.len()).collect().item())
-        except _BROKEN as error:
-            raise damaged(path, error) from None
-    listed = list(schema)
-    names = {role: listed[place] for role, place in assigned(listed, columns, path).items()}
-    return Part(path, rows, names, {role: schema[name] for role, name in names.items()})
-
-
-def _refuse_different(first: Part, other: Part) -> None:
-    mine, theirs = _described(first), _described(other)
-    if mine != theirs:
-        role = next(role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role))
+def _check_alike(first: Part, other: Part) -> None:
+    mine, theirs = first.columns(), other.columns()
+    if role := next((role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role)), None):
         raise UnveilError(
             f"the files of one log need the same columns, and the {role} differs",
             where=other.path,
@@ -143,17 +120,36 @@ def _refuse_different(first: Part, other: Part) -> None:
         )
 
 
-def _described(part: Part) -> dict[str, str]:
-    """Each role's column in words: its name, and what its values are, whatever their width."""
-    return {role: f"{part.names[role]} ({_values(kind)})" for role, kind in part.kinds.items()}
+def _found(sources: Sequence[str | Path]) -> list[Path]:
+    """The files that are meant, those of a folder or a pattern in the order of their paths."""
+    paths = [path for source in sources for path in _files(source)]
+    seen = set[Path]()
+    for path in paths:
+        if (real := path.resolve()) in seen:
+            raise UnveilError("named twice: its events would count double", where=path, hint="Name it once.")
+        seen.add(real)
+    return paths
 
 
-def _values(kind: pl.DataType) -> str:
-    if kind.is_integer():
-        return "whole numbers"
-    if kind.is_float():
-        return "numbers"
-    return "text" if kind in (pl.String, pl.Categorical, pl.Enum) else str(kind)
+def _files(source: str | Path) -> list[Path]:
+    path = Path(source)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        paths = sorted(inner for inner in path.rglob("*.parquet") if not _is_unfinished(inner.relative_to(path)))
+        problem, hint = "a folder without Parquet files", "Name a folder of .parquet files."
+    else:
+        paths = [Path(name) for name in sorted(glob.glob(str(source), recursive=True))]
+        problem, hint = "no such file, and no file fits it as a pattern", "Check the path; put a pattern in quotes."
+    files = [inner for inner in paths if inner.is_file()]
+    if not files:
+        raise UnveilError(problem, where=source, hint=hint)
+    return files
+
+
+def _is_unfinished(path: Path) -> bool:
+    """What others are still writing, or left half-written: they name such files, and folders of them, so."""
+    return any(name.startswith(("_", ".")) for name in path.parts)
 
 
 @dataclass(frozen=True)
@@ -161,11 +157,11 @@ class Clock:
     """The unit of all times, and what else a slice cannot know of the whole column."""
 
     unit: str | None  # None: times with a type of their own, or no times at all
-    largest: float = 0.0  # magnitude by which the unit was judged; 0: it was given
+    largest: float = 0.0  # magnitude from which the unit follows; 0: it was given
     fractions: bool = False  # numbers written as text, some of them not whole: all are read as such
 
     def fit(self, table: Table) -> Table:
-        """A slice, its numbers as the whole column has them; one that has another unit is refused."""
+        """A slice, its numbers as the whole column has them; one that has another unit is an error."""
         if "time" not in table.frame.columns:
             return table
         if self.fractions:
@@ -173,12 +169,12 @@ class Clock:
             table = replace(table, frame=table.frame.with_columns(numbers.alias("time")))
         if self.largest and not table.frame["time"].null_count():
             column = table.frame["time"]
-            refuse_mixed(table, number_of(column) if column.dtype == pl.String else column, self.largest)
+            check_one_unit(table, number_of(column) if column.dtype == pl.String else column, self.largest)
         return table
 
 
 def clock_of(parts: Parts, unit: str | None, progress: Progress) -> Clock:
-    """The clock of a log: as given, or judged."""
+    """The clock of a log: as given, or found from all times."""
     kind = parts.kinds.get("time")
     if kind is None or not (kind.is_numeric() or kind == pl.String):
         return Clock(unit)
@@ -215,4 +211,4 @@ def _of_numbers(columns: Iterator[pl.Series]) -> Clock:
         dates = dates and (not len(column) or are_dates(column))
     if dates:
         return Clock("iso")
-    return Clock(judged(largest), largest if isfinite(largest) else 0.0)
+    return Clock(unit_of(largest), largest if isfinite(largest) else 0.0)

@@ -11,20 +11,15 @@ from unveil.errors import UnveilError
 
 ROLES = ("user", "item", *OPTIONAL)
 
-#: The name under which a role is written; the first choice wherever a file has it, spelt exactly so.
+#: The name under which a role is written, where it is not the role's own; the first choice wherever a file has it.
 CANONICAL = {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}
 
 #: Chosen for a role that the file's column of that name does not play.
 NONE = "none"
 
-#: Names by role, best first; names of one line are equally good. Compared without case, `_`, `-` and spaces.
+#: Names by role, best first; names of one text are equally good. Compared without case, `_`, `-` and spaces.
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "user": (
-        "userid",
-        "user",
-        "uid reviewerid visitorid customerid memberid profileid",
-        "sid sessionid session",
-    ),
+    "user": ("userid", "user", "uid reviewerid visitorid customerid memberid profileid", "sid sessionid session"),
     "item": (
         "itemid",
         "item",
@@ -48,11 +43,35 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def assigned(names: Sequence[str], chosen: Mapping[str, str], where: object) -> dict[str, int]:
+@dataclass(frozen=True)
+class ReadOptions:
+    """Everything a person may say about a file; what is left out is found by content."""
+
+    format: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)  # role → the file's own column
+    time_unit: str | None = None
+    encoding: str = "utf-8"
+    query: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.time_unit is not None and self.time_unit not in UNITS:
+            raise UnveilError("unknown time unit", found=self.time_unit, expected=f"one of {', '.join(UNITS)}")
+        for role in self.columns:
+            if role not in ROLES:
+                raise UnveilError("no such column role", found=role, expected=f"one of {', '.join(ROLES)}")
+
+
+def assign_roles(names: Sequence[str], chosen: Mapping[str, str], where: object) -> dict[str, int]:
     """The place of each role's column among `names`: as `chosen`, else by alias. What is not clear is an error."""
     unwanted = {role for role, name in chosen.items() if name == NONE and NONE not in names} - {"user", "item"}
-    places = {role: _chosen(names, role, name, where) for role, name in chosen.items() if role not in unwanted}
-    _refuse_double_use(places, names, where)
+    places: dict[str, int] = {}
+    for role, name in chosen.items():
+        if role not in unwanted:
+            place = _chosen(names, role, name, where)
+            if other := next((other for other, its_place in places.items() if its_place == place), None):
+                problem = f"one column cannot be both --{other}-col and --{role}-col"
+                raise UnveilError(problem, where=where, found=names[place])
+            places[role] = place
     free = [place for place in range(len(names)) if place not in places.values()]
     for role in ROLES:
         if role not in places and role not in unwanted and (found := _by_alias(names, free, role, where)) is not None:
@@ -63,8 +82,8 @@ def assigned(names: Sequence[str], chosen: Mapping[str, str], where: object) -> 
     return {role: places[role] for role in ROLES if role in places}
 
 
-def named(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
-    """Whether these look like a header: both a user and an item column are among them."""
+def is_header(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
+    """Whether both a user and an item column are among these names."""
     spelt = {plain(name) for name in names}
     return all(
         chosen[role] in names if role in chosen else any(spelt & set(rank.split()) for rank in ALIASES[role])
@@ -72,75 +91,12 @@ def named(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
     )
 
 
-def written(role: str) -> str:
+def canonical(role: str) -> str:
     """The name under which a role is written to files."""
     return CANONICAL.get(role, role)
 
 
-def _chosen(names: Sequence[str], role: str, name: str, where: object) -> int:
-    places = [place for place, other in enumerate(names) if other == name]
-    places = places or [place for place, other in enumerate(names) if other.strip() == name.strip()]
-    if not places:
-        close = get_close_matches(name, names, n=1)
-        hint = f"Did you mean {close[0]!r}? " if close else ""
-        raise UnveilError(
-            "no such column",
-            where=where,
-            found=name,
-            expected=f"one of {_listed(names)}",
-            hint=f"{hint}Name the column with --{role}-col.",
-        )
-    _refuse_namesakes([name] * len(places), where)
-    return places[0]
-
-
-def _refuse_namesakes(names: Sequence[str], where: object) -> None:
-    """Refuse several columns of one name: no option could tell them apart."""
-    if len(names) > 1 and len(set(names)) == 1:
-        raise UnveilError(
-            "several columns have the same name", where=where, found=names[0], hint="Rename all but one of them."
-        )
-
-
-def _refuse_double_use(places: Mapping[str, int], names: Sequence[str], where: object) -> None:
-    for role, place in places.items():
-        for other, its_place in places.items():
-            if role < other and place == its_place:
-                raise UnveilError(
-                    f"one column cannot be both --{role}-col and --{other}-col", where=where, found=names[place]
-                )
-
-
-def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: object) -> int | None:
-    exact = [place for place in free if names[place] == written(role)]
-    if len(exact) == 1:
-        return exact[0]
-    for rank in ALIASES[role]:
-        found = [place for place in free if plain(names[place]) in rank.split()]
-        if len(found) > 1:
-            _refuse_namesakes([names[place] for place in found], where)
-            raise UnveilError(
-                f"several columns could be the {role}: {_listed([names[place] for place in found])}",
-                where=where,
-                hint=f"Say which with --{role}-col.",
-            )
-        if found:
-            return found[0]
-    return None
-
-
-def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
-    close = get_close_matches(written(role), [name for name in names if not known(name)], n=1, cutoff=0.5)
-    hint = f"Perhaps --{role}-col {close[0]!r}? " if close else ""
-    return UnveilError(
-        f"no {role} column among {_listed(names)}",
-        where=where,
-        expected=f"{written(role)!r} or another name that is known",
-        hint=f"{hint}Name it with --{role}-col, or the file's format with --format.",
-    )
-
-
-def known(name: str) -> bool:
+def is_alias(name: str) -> bool:
     """Whether this is a usual name of some role's column."""
     return any(plain(name) in rank.split() for ranks in ALIASES.values() for rank in ranks)
 
@@ -158,24 +114,50 @@ def plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name.casefold())
 
 
+def _chosen(names: Sequence[str], role: str, name: str, where: object) -> int:
+    places = [place for place, other in enumerate(names) if other == name]
+    places = places or [place for place, other in enumerate(names) if other.strip() == name.strip()]
+    if not places:
+        hint = f"{_near(name, names, 'Did you mean {!r}? ')}Name the column with --{role}-col."
+        raise UnveilError("no such column", where=where, found=name, expected=f"one of {_listed(names)}", hint=hint)
+    _check_different([name] * len(places), where)
+    return places[0]
+
+
+def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: object) -> int | None:
+    exact = [place for place in free if names[place] == canonical(role)]
+    if len(exact) == 1:
+        return exact[0]
+    for rank in ALIASES[role]:
+        found = [place for place in free if plain(names[place]) in rank.split()]
+        if len(found) > 1:
+            _check_different([names[place] for place in found], where)
+            problem = f"several columns could be the {role}: {_listed([names[place] for place in found])}"
+            raise UnveilError(problem, where=where, hint=f"Say which with --{role}-col.")
+        if found:
+            return found[0]
+    return None
+
+
+def _check_different(names: Sequence[str], where: object) -> None:
+    """No option could tell several columns of one name apart."""
+    if len(names) > 1 and len(set(names)) == 1:
+        hint = "Rename all but one of them."
+        raise UnveilError("several columns have the same name", where=where, found=names[0], hint=hint)
+
+
+def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
+    strange = [name for name in names if not is_alias(name)]
+    near = _near(canonical(role), strange, f"Perhaps --{role}-col {{!r}}? ", cutoff=0.5)
+    expected = f"{canonical(role)!r} or another name that is known"
+    hint = f"{near}Name it with --{role}-col, or the file's format with --format."
+    return UnveilError(f"no {role} column among {_listed(names)}", where=where, expected=expected, hint=hint)
+
+
+def _near(name: str, names: Sequence[str], question: str, cutoff: float = 0.6) -> str:
+    return "".join(map(question.format, get_close_matches(name, names, n=1, cutoff=cutoff)))
+
+
 def _listed(names: Sequence[str], most: int = 12) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{shown}, … ({len(names)} columns)" if len(names) > most else shown
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Everything a person may say about a file; what is left out is found by content."""
-
-    format: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)  # role → the file's own column
-    time_unit: str | None = None
-    encoding: str = "utf-8"
-    query: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.time_unit is not None and self.time_unit not in UNITS:
-            raise UnveilError("unknown time unit", found=self.time_unit, expected=f"one of {', '.join(UNITS)}")
-        for role in self.columns:
-            if role not in ROLES:
-                raise UnveilError("no such column role", found=role, expected=f"one of {', '.join(ROLES)}")

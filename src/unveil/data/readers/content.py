@@ -15,93 +15,9 @@ import zstandard
 
 from unveil.errors import UnveilError
 
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-
-
-def is_packed(start: bytes) -> bool:
-    """Whether a file that starts so is packed."""
-    return start.startswith((_GZIP, _ZSTD))
-
-
-def unpacked(path: Path) -> bytes:
-    """The whole content; a file that is cut off or damaged is an error, never a shorter log."""
-    packed = path.read_bytes()
-    unpack: Callable[[bytes], bytes] = gzip.decompress if packed.startswith(_GZIP) else _from_zstd
-    try:
-        return unpack(packed)
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError, MemoryError) as error:
-        raise UnveilError(
-            "the packed file is cut off or damaged",
-            where=path,
-            found=str(error) or type(error).__name__,
-            hint="Copy or download it again.",
-        ) from None
-
-
-def _from_zstd(packed: bytes) -> bytes:
-    """All frames, one after another; the library does not itself object to a last frame that is cut off."""
-    parts = []
-    while packed:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        parts.append(frame.decompress(packed))
-        if not frame.eof:
-            raise EOFError("the last frame has no end")
-        packed = frame.unused_data
-    return b"".join(parts)
-
-
-def is_utf8(encoding: str) -> bool:
-    """Whether this is a name of UTF-8, or of a part of it."""
-    try:
-        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
-    except LookupError:
-        raise UnveilError("unknown encoding", found=encoding, hint="Try utf-8, latin-1 or utf-16.") from None
-
-
-def recoded(path: Path, content: bytes, encoding: str) -> bytes:
-    """The same text in UTF-8."""
-    check(path, content, encoding)
-    return content.decode(encoding).removeprefix("\ufeff").encode()
-
-
-def check(path: Path, content: bytes, encoding: str) -> None:
-    """Raise an error that names the first byte that is not text in this encoding, if there is one."""
-    try:
-        content.decode(encoding).encode()
-    except UnicodeDecodeError as error:
-        raise _wrong(path, content, error.start, encoding) from None
-    except (LookupError, UnicodeError) as error:
-        raise UnveilError(f"cannot decode: {error}", where=path, hint="Try another --encoding.") from None
-
-
-def refuse_wide(path: Path, start: bytes) -> None:
-    """Text in UTF-16 says so with its first two bytes; or, without them, has a zero for most second or first bytes."""
-    wide = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else _unmarked(start)
-    if wide is not None:
-        raise UnveilError("wrong encoding: the text is in UTF-16", where=path, hint=f"Pass --encoding {wide}.")
-
-
-def _unmarked(start: bytes) -> str | None:
-    first, second = start[::2], start[1::2]
-    for name, empty, full in (("utf-16-le", second, first), ("utf-16-be", first, second)):
-        if empty.count(0) > 0.7 * len(empty) and not full.count(0):
-            return name
-    return None
-
-
-def _wrong(path: Path, content: bytes, offset: int, encoding: str) -> UnveilError:
-    line = content.count(b"\n", 0, offset) + 1
-    other = "latin-1" if encoding == "utf-8" else "utf-8"
-    return UnveilError(
-        f"wrong encoding: byte 0x{content[offset]:02x} is not {encoding}",
-        where=f"{path}, row {line}, byte {offset}",
-        hint=f"Pass --encoding {other}, or save the file as UTF-8.",
-    )
-
-
 HEAD = 1 << 16
 
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _FOREIGN = {
     b"PK\x03\x04": ("a zip archive", "Extract it first."),
     b"SQLite format 3\0": ("a SQLite database", "Read it as sqlite:///PATH with --query."),
@@ -123,7 +39,8 @@ class Content:
     @classmethod
     def of(cls, path: Path, encoding: str) -> "Content":
         """Open a file, packed or not."""
-        return cls(path, unpacked(path) if is_packed(_beginning(path, 16)) else path, encoding)
+        content = unpacked(path)
+        return cls(path, path if content is None else content, encoding)
 
     @cached_property
     def start(self) -> bytes:
@@ -132,11 +49,16 @@ class Content:
 
     @cached_property
     def body(self) -> Body:
-        """The content as text in UTF-8; what cannot be text is refused."""
-        self._refuse_foreign()
-        if is_utf8(self.encoding):
-            return _all(self.raw).removeprefix(codecs.BOM_UTF8) if self.start.startswith(codecs.BOM_UTF8) else self.raw
-        return recoded(self.path, _all(self.raw), self.encoding)
+        """The content as text in UTF-8; what cannot be text is an error."""
+        for magic, (kind, hint) in _FOREIGN.items():
+            if self.start.startswith(magic):
+                raise UnveilError(f"this is {kind}, not a log", where=self.path, hint=hint)
+        if not _is_utf8(self.encoding):
+            _check_encoding(self.path, _all(self.raw), self.encoding)
+            return _all(self.raw).decode(self.encoding).removeprefix("\ufeff").encode()
+        if wide := _utf16(self.start):
+            raise UnveilError("wrong encoding: the text is in UTF-16", where=self.path, hint=f"Pass --encoding {wide}.")
+        return _all(self.raw).removeprefix(codecs.BOM_UTF8) if self.start.startswith(codecs.BOM_UTF8) else self.raw
 
     @cached_property
     def text_start(self) -> str:
@@ -166,13 +88,8 @@ class Content:
 
     def lines_before_rows(self, *, header: bool) -> int:
         """How many lines come before the first row: blank ones, the header if there is one, blank ones again."""
-        above = 0
-        for line in self.text_start.split("\n"):
-            if line.strip() and not header:
-                break
-            header = header and not line.strip()
-            above += 1
-        return above
+        filled = (number for number, line in enumerate(self.text_start.split("\n")) if line.strip())
+        return next(islice(filled, int(header), None), self.text_start.count("\n") + 1)
 
     @contextmanager
     def lines(self) -> Iterator[Iterator[str]]:
@@ -194,14 +111,32 @@ class Content:
 
     def check_encoding(self) -> None:
         """Raise an error that names the first byte that is not UTF-8, if there is one."""
-        check(self.path, _all(self.body), "utf-8")
+        _check_encoding(self.path, _all(self.body), "utf-8")
 
-    def _refuse_foreign(self) -> None:
-        for magic, (kind, hint) in _FOREIGN.items():
-            if self.start.startswith(magic):
-                raise UnveilError(f"this is {kind}, not a log", where=self.path, hint=hint)
-        if is_utf8(self.encoding):
-            refuse_wide(self.path, self.start)
+
+def unpacked(path: Path) -> bytes | None:
+    """The content of a .gz or .zst file, told by its first bytes; None where it is neither. All of it, or an error."""
+    if not _beginning(path, 16).startswith((_GZIP, _ZSTD)):
+        return None
+    packed = path.read_bytes()
+    unpack: Callable[[bytes], bytes] = gzip.decompress if packed.startswith(_GZIP) else _from_zstd
+    try:
+        return unpack(packed)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError, MemoryError) as error:
+        found, hint = str(error) or type(error).__name__, "Copy or download it again."
+        raise UnveilError("the packed file is cut off or damaged", where=path, found=found, hint=hint) from None
+
+
+def _from_zstd(packed: bytes) -> bytes:
+    """All frames, one after another; the library does not itself object to a last frame that is cut off."""
+    parts = []
+    while packed:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        parts.append(frame.decompress(packed))
+        if not frame.eof:
+            raise EOFError("the last frame has no end")
+        packed = frame.unused_data
+    return b"".join(parts)
 
 
 def _beginning(body: Body, size: int) -> bytes:
@@ -213,3 +148,34 @@ def _beginning(body: Body, size: int) -> bytes:
 
 def _all(body: Body) -> bytes:
     return body if isinstance(body, bytes) else body.read_bytes()
+
+
+def _is_utf8(encoding: str) -> bool:
+    try:
+        return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+    except LookupError:
+        raise UnveilError("unknown encoding", found=encoding, hint="Try utf-8, latin-1 or utf-16.") from None
+
+
+def _check_encoding(path: Path, content: bytes, encoding: str) -> None:
+    """Raise an error that names the first byte that is not text in this encoding, if there is one."""
+    try:
+        content.decode(encoding).encode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = f"wrong encoding: byte 0x{content[error.start]:02x} is not {encoding}"
+        hint = f"Pass --encoding {'latin-1' if encoding == 'utf-8' else 'utf-8'}, or save the file as UTF-8."
+        raise UnveilError(problem, where=f"{path}, row {line}, byte {error.start}", hint=hint) from None
+    except (LookupError, UnicodeError) as error:
+        raise UnveilError(f"cannot decode: {error}", where=path, hint="Try another --encoding.") from None
+
+
+def _utf16(start: bytes) -> str | None:
+    """Text in UTF-16 says so with its first two bytes; or, without them, has a zero for most second or first bytes."""
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    first, second = start[::2], start[1::2]
+    for name, empty, full in (("utf-16-le", second, first), ("utf-16-be", first, second)):
+        if empty.count(0) > 0.7 * len(empty) and not full.count(0):
+            return name
+    return None

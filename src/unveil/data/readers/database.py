@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from unveil.data.readers.columns import ReadOptions, assigned
+from unveil.data.readers.columns import ReadOptions, assign_roles
 from unveil.data.readers.table import Table, counted_from
 from unveil.errors import UnveilError
 
@@ -62,12 +62,8 @@ def _engine(url: "URL") -> "Engine":
         return create_engine("sqlite://", creator=partial(_sqlite, url), poolclass=NullPool)
     url = url.set(drivername=_DRIVER.get(url.drivername, url.drivername))
     if url.get_backend_name() == "postgresql":
-        return create_engine(
-            url,
-            poolclass=NullPool,
-            connect_args={"connect_timeout": _SECONDS},
-            execution_options={"postgresql_readonly": True},
-        )
+        arguments, execution = {"connect_timeout": _SECONDS}, {"postgresql_readonly": True}
+        return create_engine(url, poolclass=NullPool, connect_args=arguments, execution_options=execution)
     return create_engine(url, poolclass=NullPool)
 
 
@@ -84,7 +80,7 @@ def _rows(connection: "Connection", options: ReadOptions, source: str) -> Table:
         if not result.returns_rows:
             raise UnveilError("the query gives no rows", where=source, found=options.query, expected="a SELECT")
         keys = list(result.keys())
-        places = assigned(keys, options.columns, source)
+        places = assign_roles(keys, options.columns, source)
         cells: dict[str, list[Any]] = {role: [] for role in places}
         for part in result.partitions(_AT_ONCE):
             for role, place in places.items():
@@ -100,13 +96,15 @@ def _column(values: Sequence[Any]) -> pl.Series:
         return pl.Series(values, dtype=pl.Boolean)
     if kinds <= {int} and all(abs(value) < 2**63 for value in values if value is not None):
         return pl.Series(values, dtype=pl.Int64)
+    convert: Callable[[Any], object] = str
+    dtype: pl.DataType = pl.String()
     if kinds <= {int, float, Decimal}:
-        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
-    if kinds <= {datetime, date}:
-        return pl.Series([None if value is None else _moment(value) for value in values], dtype=pl.Datetime("us"))
-    if bytes in kinds or memoryview in kinds:
-        return pl.Series([None if value is None else bytes(value) for value in values], dtype=pl.Binary)
-    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+        convert, dtype = float, pl.Float64()
+    elif kinds <= {datetime, date}:
+        convert, dtype = _moment, pl.Datetime("us")
+    elif bytes in kinds or memoryview in kinds:
+        convert, dtype = bytes, pl.Binary()
+    return pl.Series([None if value is None else convert(value) for value in values], dtype=dtype)
 
 
 def _moment(value: date) -> datetime:
@@ -120,8 +118,5 @@ def _explained(error: Exception, source: str) -> UnveilError:
     said = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     password = re.search(r"://[^:/?]*:(.*)@", source)
     line = said[0].replace(password[1], "***") if password and password[1] else said[0]
-    return UnveilError(
-        f"cannot read from the database: {line}",
-        where=shown(source),
-        hint="Check the address, the name, the password and the query.",
-    )
+    hint = "Check the address, the name, the password and the query."
+    return UnveilError(f"cannot read from the database: {line}", where=shown(source), hint=hint)

@@ -1,7 +1,7 @@
-"""Rows of fields between delimiters: read fast where all is well, and with care where something is not.
+"""Rows of fields between delimiters, with or without a header: CSV, MovieLens, Amazon, KuaiRand, RecBole.
 
-The fast way types numbers while reading. Where that fails, or leaves a gap, everything is read again as text, so that
-an error can name the row and the value found.
+They are read fast where all is well: numbers are typed while reading. Where that fails, or leaves a gap, everything is
+read again as text, so that an error can name the row and the value found.
 """
 
 import csv
@@ -11,22 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from unveil.data.readers import columns
-from unveil.data.readers.columns import ReadOptions, assigned, known
+from unveil.data.readers.base import FORMATS, Format, Likeness
+from unveil.data.readers.columns import ReadOptions, assign_roles, is_alias, is_header
 from unveil.data.readers.content import Content
-from unveil.data.readers.registry import Likeness, register
 from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from _csv import Reader
 
-
-_TEXT_ROLES = ("user", "item")
 _SAMPLE = 100
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 
@@ -40,42 +37,200 @@ class Layout:
     header: bool = True
     quote: str | None = '"'
 
+    def reader(self, lines: Iterable[str]) -> "Reader":
+        """The fields of each row."""
+        if self.quote is None:
+            return csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_NONE)
+        return csv.reader(lines, delimiter=self.separator, quotechar=self.quote)
+
+
+class WithHeader(Format):
+    """A header line, then rows of as many fields; columns by the names given, or known."""
+
+    separator: ClassVar[str] = ","
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Told by the names in the header; an unknown header goes to the delimiter that finds most columns."""
+        names = header_of(content, self.separator)
+        if is_header(names, options.columns):
+            return Likeness.NAMES
+        widest = max(len(header_of(content, other.separator)) for other in (Csv, Tsv, Semicolon, Pipe))
+        return Likeness.PERHAPS if len(names) == widest > 1 else Likeness.NO
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        """Columns by the names given, or known."""
+        names = header_of(content, self.separator)
+        if len(names) < 2:
+            raise UnveilError(
+                "only one column found",
+                where=content.path,
+                found=content.head[0],
+                expected=f"a header with {self.separator!r} between the names",
+                hint="Check the delimiter, or name another --format.",
+            )
+        if not options.columns and any(map(_NUMBER.fullmatch, names)) and not any(map(is_alias, names)):
+            example = self.separator.join(("user_id", "item_id", "timestamp"))
+            hint = f"Put a line with the names of the columns above it, such as {example}, or name another --format."
+            problem = "the first line is a row, not a header"
+            raise UnveilError(problem, where=content.path, found=content.head[0], hint=hint)
+        return read_rows(content, Layout(self.separator, names), options)
+
+
+@FORMATS.register
+class Csv(WithHeader):
+    """comma-separated, with a header"""
+
+    name, separator = "csv", ","
+
+
+@FORMATS.register
+class Tsv(WithHeader):
+    """tab-separated, with a header"""
+
+    name, separator = "tsv", "\t"
+
+
+@FORMATS.register
+class Semicolon(WithHeader):
+    """semicolon-separated, with a header"""
+
+    name, separator = "semicolon", ";"
+
+
+@FORMATS.register
+class Pipe(WithHeader):
+    """separated by |, with a header"""
+
+    name, separator = "pipe", "|"
+
+
+@FORMATS.register
+class MovieLensCsv(WithHeader):
+    """MovieLens ratings.csv (20M, 25M, 32M)"""
+
+    name = "movielens"
+    header: ClassVar[tuple[str, ...]] = ("userId", "movieId", "rating", "timestamp")
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Told by its very header."""
+        return Likeness.CERTAIN if header_of(content, ",") == self.header else Likeness.NO
+
+
+@FORMATS.register
+class AmazonCsv(MovieLensCsv):
+    """Amazon reviews 2023, CSV (ms)"""
+
+    name = "amazon-2023"
+    header = ("user_id", "parent_asin", "rating", "timestamp")
+
+
+@FORMATS.register
+class KuaiRand(WithHeader):
+    """KuaiRand log_*.csv: exposures with clicks, ms"""
+
+    name = "kuairand"
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Told by the names in the header."""
+        marks = {"user_id", "video_id", "time_ms", "is_click"}
+        return Likeness.CERTAIN if set(header_of(content, ",")) >= marks else Likeness.NO
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        """As any other CSV, and each row marked as exposed."""
+        table = super().read(content, options)
+        if "exposed" in table.names:
+            return table
+        exposed = table.frame.with_columns(exposed=pl.lit(True))
+        return replace(table, frame=exposed, names={**table.names, "exposed": "exposed"})
+
+
+@FORMATS.register
+class Inter(Format):
+    """RecBole .inter: a header of field:type, then fields between tabs"""
+
+    name = "inter"
+    field = re.compile(r"(.+):(?:token|float|token_seq|float_seq)")
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Every field of the header has a type."""
+        return Likeness.CERTAIN if all(map(self.field.fullmatch, content.head[0].split("\t"))) else Likeness.NO
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        """Columns are called by their field names, types are not needed; nothing is ever in quotes."""
+        names = tuple(self.field.sub(r"\1", field) for field in content.head[0].split("\t"))
+        return read_rows(content, Layout("\t", names, quote=None), options)
+
+
+@FORMATS.register
+class Amazon2014(Format):
+    """Amazon ratings 2014: user,item,rating,seconds, no header
+
+    Which of 2014 and 2018 a file is shows in its ids: products have ten characters (`B0…`, or an ISBN), reviewers more.
+    Where that does not decide, the person has to: the two are never told apart by a guess.
+    """
+
+    name = "amazon-2014"
+    roles: ClassVar[tuple[str, ...]] = ("user", "item", "rating", "time")
+    product = re.compile(r"B[0-9A-Z]{9}|[0-9]{9}[0-9X]")
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Told by the shape of the rows, and by which column has nothing but product codes."""
+        rows, number = list(csv.reader(content.head)), re.compile(r"-?\d+(\.\d+)?")
+        if not all(len(row) == 4 and number.fullmatch(row[2]) and number.fullmatch(row[3]) for row in rows):
+            return Likeness.NO
+        products = [all(self.product.fullmatch(row[place]) for row in rows) for place in (0, 1)]
+        if products[0] == products[1]:
+            return Likeness.SHAPE
+        return Likeness.CERTAIN if products[self.roles.index("item")] else Likeness.NO
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        """Columns by their place."""
+        return read_rows(content, Layout(",", self.roles, header=False), options)
+
+
+@FORMATS.register
+class Amazon2018(Amazon2014):
+    """Amazon ratings 2018: item,user,rating,seconds, no header"""
+
+    name = "amazon-2018"
+    roles = ("item", "user", "rating", "time")
+
+
+@FORMATS.register
+class MovieLens100K(Format):
+    """MovieLens u.data: user, item, rating, seconds between tabs, no header"""
+
+    name = "movielens-100k"
+    delimiter: ClassVar[str] = "\t"
+
+    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
+        """Told by the shape of the rows: a rating, then a whole number at the end."""
+        between = re.escape(self.delimiter)
+        row = re.compile(rf"[^\t]+?{between}[^\t]+?{between}-?\d+(\.\d+)?{between}-?\d+\r?")
+        return Likeness.SHAPE if all(row.fullmatch(line) for line in content.head) else Likeness.NO
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        """A delimiter of two characters leaves an empty column between two columns."""
+        step, roles = len(self.delimiter), ("user", "item", "rating", "time")
+        names = tuple(role if not gap else "" for role in roles for gap in range(step))[: 3 * step + 1]
+        return read_rows(content, Layout(self.delimiter[0], names, header=False, quote=None), options)
+
+
+@FORMATS.register
+class MovieLens1M(MovieLens100K):
+    """MovieLens ratings.dat: user::item::rating::seconds, no header"""
+
+    name, delimiter = "movielens-1m", "::"
+
 
 def header_of(content: Content, separator: str) -> tuple[str, ...]:
     """The fields of the first line."""
     return tuple(next(csv.reader(content.head[:1], delimiter=separator), []))
 
 
-def read_headed(content: Content, separator: str, chosen: Mapping[str, str]) -> Table:
-    """A file with a header: its columns by the names chosen, or known."""
-    names = header_of(content, separator)
-    if len(names) < 2:
-        raise UnveilError(
-            "only one column found",
-            where=content.path,
-            found=content.head[0],
-            expected=f"a header with {separator!r} between the names",
-            hint="Check the delimiter, or name another --format.",
-        )
-    if not chosen:
-        _refuse_headless(content, separator, names)
-    return read_rows(content, Layout(separator, names), assigned(names, chosen, content.path))
-
-
-def _refuse_headless(content: Content, separator: str, names: Sequence[str]) -> None:
-    """Refuse a first line with a number in it and no name that is known: it is a row."""
-    if any(map(_NUMBER.fullmatch, names)) and not any(map(known, names)):
-        example = separator.join(("user_id", "item_id", "timestamp"))
-        raise UnveilError(
-            "the first line is a row, not a header",
-            where=content.path,
-            found=content.head[0],
-            hint=f"Put a line with the names of the columns above it, such as {example}, or name another --format.",
-        )
-
-
-def read_rows(content: Content, layout: Layout, places: Mapping[str, int]) -> Table:
-    """The columns at `places`, by role. Blank rows are passed over; too many or too few fields are an error."""
+def read_rows(content: Content, layout: Layout, options: ReadOptions) -> Table:
+    """The columns by role. Blank rows are passed over; too many or too few fields are an error."""
+    places = assign_roles(layout.names, options.columns, content.path)
     frame = _fast(content, layout, places)
     if frame is None:
         frame = _careful(content, layout)
@@ -86,55 +241,17 @@ def read_rows(content: Content, layout: Layout, places: Mapping[str, int]) -> Ta
 
 def _fast(content: Content, layout: Layout, places: Mapping[str, int]) -> pl.DataFrame | None:
     """The rows with numbers as numbers; None where that fails or leaves a gap, even in the last column."""
+    sample = list(islice(layout.reader(content.head), int(layout.header), _SAMPLE))
+    types: list[type[pl.DataType]] = [pl.String] * len(layout.names)
+    for role, place in places.items():
+        if role not in ("user", "item"):
+            types[place] = _kind([record[place] for record in sample if len(record) > place])
     try:
-        frame = _without_blanks(_frame(content, layout, _guessed(content, layout, places)))
+        frame = _frame(content, layout, types)
     except pl.exceptions.PolarsError:
         return None
     last = len(layout.names) - 1
     return None if any(frame[:, place].null_count() for place in {*places.values(), last}) else frame
-
-
-def _careful(content: Content, layout: Layout) -> pl.DataFrame:
-    """The rows as text. What cannot be read even so is explained."""
-    content.check_encoding()
-    _check_widths(content, layout)
-    try:
-        return _without_blanks(_frame(content, layout, [pl.String] * len(layout.names)))
-    except pl.exceptions.PolarsError as error:
-        raise UnveilError(
-            "the rows cannot be told apart",
-            where=content.path,
-            found=str(error).splitlines()[0],
-            hint="Look for a quote that is not closed, or name the format with --format.",
-        ) from None
-
-
-def _frame(content: Content, layout: Layout, types: Sequence[type[pl.DataType]]) -> pl.DataFrame:
-    return pl.read_csv(
-        content.body,
-        has_header=False,
-        skip_rows=content.lines_before_rows(header=layout.header),
-        separator=layout.separator,
-        quote_char=layout.quote,
-        schema={str(place): kind for place, kind in enumerate(types)},
-        glob=False,
-    )
-
-
-def _without_blanks(frame: pl.DataFrame) -> pl.DataFrame:
-    if not frame[:, 0].null_count():
-        return frame
-    return frame.filter(~pl.all_horizontal(pl.all().is_null()))
-
-
-def _guessed(content: Content, layout: Layout, places: Mapping[str, int]) -> list[type[pl.DataType]]:
-    """Ids and unused columns as text; the others as the first rows suggest."""
-    sample = list(islice(_reader(content.head, layout), int(layout.header), _SAMPLE))
-    types: list[type[pl.DataType]] = [pl.String] * len(layout.names)
-    for role, place in places.items():
-        if role not in _TEXT_ROLES:
-            types[place] = _kind([record[place] for record in sample if len(record) > place])
-    return types
 
 
 def _kind(values: Sequence[str]) -> type[pl.DataType]:
@@ -143,16 +260,36 @@ def _kind(values: Sequence[str]) -> type[pl.DataType]:
     return pl.Float64 if all(re.fullmatch(r"-?[0-9]+\.?[0-9]*", value) for value in values) else pl.String
 
 
-def _check_widths(content: Content, layout: Layout) -> None:
+def _careful(content: Content, layout: Layout) -> pl.DataFrame:
+    """The rows as text. What cannot be read even so is explained."""
+    content.check_encoding()
     width = len(layout.names)
     for line, record in _numbered(content, layout):
         if len(record) != width:
-            raise UnveilError(
-                f"a row of {len(record)} fields",
-                where=f"{content.path}, row {line}",
-                expected=f"{width}, as in the {'header' if layout.header else 'other rows'}",
-                hint="Correct the row. A field that contains the delimiter must stand in quotes.",
-            )
+            expected = f"{width}, as in the {'header' if layout.header else 'other rows'}"
+            hint = "Correct the row. A field that contains the delimiter must stand in quotes."
+            where = f"{content.path}, row {line}"
+            raise UnveilError(f"a row of {len(record)} fields", where=where, expected=expected, hint=hint)
+    try:
+        return _frame(content, layout, [pl.String] * width)
+    except pl.exceptions.PolarsError as error:
+        found = str(error).splitlines()[0]
+        hint = "Look for a quote that is not closed, or name the format with --format."
+        raise UnveilError("the rows cannot be told apart", where=content.path, found=found, hint=hint) from None
+
+
+def _frame(content: Content, layout: Layout, types: Sequence[type[pl.DataType]]) -> pl.DataFrame:
+    """All rows that are not blank."""
+    frame = pl.read_csv(
+        content.body,
+        has_header=False,
+        skip_rows=content.lines_before_rows(header=layout.header),
+        separator=layout.separator,
+        quote_char=layout.quote,
+        schema={str(place): kind for place, kind in enumerate(types)},
+        glob=False,
+    )
+    return frame.filter(~pl.all_horizontal(pl.all().is_null())) if frame[:, 0].null_count() else frame
 
 
 def _line(content: Content, layout: Layout, row: int) -> int:
@@ -163,7 +300,7 @@ def _line(content: Content, layout: Layout, row: int) -> int:
 def _numbered(content: Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Each row below the header that is not blank, with the line it begins on."""
     with content.lines() as lines, _fields_of_any_length():
-        reader = _reader((line.rstrip("\r\n").replace("\r", " ") for line in lines), layout)
+        reader = layout.reader(line.rstrip("\r\n").replace("\r", " ") for line in lines)
         line, header = 1, layout.header
         try:
             for record in reader:
@@ -183,183 +320,3 @@ def _fields_of_any_length() -> Iterator[None]:
         yield
     finally:
         csv.field_size_limit(before)
-
-
-def _reader(lines: Iterable[str], layout: Layout) -> "Reader":
-    if layout.quote is None:
-        return csv.reader(lines, delimiter=layout.separator, quoting=csv.QUOTE_NONE)
-    return csv.reader(lines, delimiter=layout.separator, quotechar=layout.quote)
-
-
-@dataclass(frozen=True)
-class WithHeader:
-    """A header line, then rows of as many fields."""
-
-    name: str
-    summary: str
-    separator: str
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the names in the header; an unknown header goes to the delimiter that finds most columns."""
-        names = header_of(content, self.separator)
-        if columns.named(names, options.columns):
-            return Likeness.NAMES
-        widest = max(len(header_of(content, other.separator)) for other in _BY_DELIMITER)
-        return Likeness.PERHAPS if len(names) == widest > 1 else Likeness.NO
-
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """Columns by the names given, or known."""
-        return read_headed(content, self.separator, options.columns)
-
-
-@dataclass(frozen=True)
-class Published:
-    """A public data set in CSV, told by its very header."""
-
-    name: str
-    summary: str
-    header: tuple[str, ...]
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by its very header."""
-        return Likeness.CERTAIN if header_of(content, ",") == self.header else Likeness.NO
-
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """As any other CSV."""
-        return read_headed(content, ",", options.columns)
-
-
-_BY_DELIMITER = (
-    WithHeader("csv", "comma-separated, with a header", ","),
-    WithHeader("tsv", "tab-separated, with a header", "\t"),
-    WithHeader("semicolon", "semicolon-separated, with a header", ";"),
-    WithHeader("pipe", "separated by |, with a header", "|"),
-)
-register(
-    *_BY_DELIMITER,
-    Published("movielens", "MovieLens ratings.csv (20M, 25M, 32M)", ("userId", "movieId", "rating", "timestamp")),
-    Published("amazon-2023", "Amazon reviews 2023, CSV (ms)", ("user_id", "parent_asin", "rating", "timestamp")),
-)
-
-
-_MARKS = {"user_id", "video_id", "time_ms", "is_click"}
-
-
-class KuaiRand:
-    """Every row is an exposure."""
-
-    name = "kuairand"
-    summary = "KuaiRand log_*.csv: exposures with clicks, ms"
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the names in the header."""
-        return Likeness.CERTAIN if set(header_of(content, ",")) >= _MARKS else Likeness.NO
-
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """As any other CSV, and each row marked as exposed."""
-        table = read_headed(content, ",", options.columns)
-        if "exposed" in table.names:
-            return table
-        exposed = table.frame.with_columns(exposed=pl.lit(True))
-        return replace(table, frame=exposed, names={**table.names, "exposed": "exposed"})
-
-
-register(KuaiRand())
-
-
-_PRODUCT = re.compile(r"B[0-9A-Z]{9}|[0-9]{9}[0-9X]")
-_PLAIN_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-
-
-@dataclass(frozen=True)
-class Amazon:
-    """Two ids, rating, seconds on each line."""
-
-    name: str
-    summary: str
-    roles: tuple[str, ...]
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the shape of the rows, and by which column has nothing but product codes."""
-        rows = list(csv.reader(content.head))
-        if not all(
-            len(row) == 4 and _PLAIN_NUMBER.fullmatch(row[2]) and _PLAIN_NUMBER.fullmatch(row[3]) for row in rows
-        ):
-            return Likeness.NO
-        products = [all(_PRODUCT.fullmatch(row[place]) for row in rows) for place in (0, 1)]
-        if products[0] == products[1]:
-            return Likeness.SHAPE
-        return Likeness.CERTAIN if products[self.roles.index("item")] else Likeness.NO
-
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """Columns by their place."""
-        layout = Layout(",", self.roles, header=False)
-        return read_rows(content, layout, assigned(self.roles, options.columns, content.path))
-
-
-register(
-    Amazon(
-        "amazon-2014", "Amazon ratings 2014: user,item,rating,seconds, no header", ("user", "item", "rating", "time")
-    ),
-    Amazon(
-        "amazon-2018", "Amazon ratings 2018: item,user,rating,seconds, no header", ("item", "user", "rating", "time")
-    ),
-)
-
-
-_ROLES = ("user", "item", "rating", "time")
-
-
-@dataclass(frozen=True)
-class MovieLens:
-    """User, item, rating and seconds on each line, between one or two delimiters."""
-
-    name: str
-    summary: str
-    delimiter: str
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the shape of the rows: a rating, then a whole number at the end."""
-        between = re.escape(self.delimiter)
-        row = re.compile(rf"[^\t]+?{between}[^\t]+?{between}-?\d+(\.\d+)?{between}-?\d+\r?")
-        return Likeness.SHAPE if all(row.fullmatch(line) for line in content.head) else Likeness.NO
-
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """A delimiter of two characters leaves an empty column between two columns."""
-        step = len(self.delimiter)
-        names = tuple(role if not gap else "" for role in _ROLES for gap in range(step))[: 3 * step + 1]
-        layout = Layout(self.delimiter[0], names, header=False, quote=None)
-        return read_rows(content, layout, assigned(names, options.columns, content.path))
-
-
-register(
-    MovieLens("movielens-100k", "MovieLens u.data: user, item, rating, seconds between tabs, no header", "\t"),
-    MovieLens("movielens-1m", "MovieLens ratings.dat: user::item::rating::seconds, no header", "::"),
-)
-
-
-_FIELD = re.compile(r"(.+):(?:token|float|token_seq|float_seq)")
-
-
-class Inter:
-    """Columns are called by their field names; types are not needed."""
-
-    name = "inter"
-    summary = "RecBole .inter: a header of field:type, then fields between tabs"
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Every field of the header has a type."""
-        return Likeness.CERTAIN if all(map(_FIELD.fullmatch, _fields(content))) else Likeness.NO
-
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """Columns by the names given, or known."""
-        names = tuple(_FIELD.sub(r"\1", field) for field in _fields(content))
-        layout = Layout("\t", names, quote=None)
-        return read_rows(content, layout, assigned(names, options.columns, content.path))
-
-
-def _fields(content: Content) -> list[str]:
-    return content.head[0].split("\t")
-
-
-register(Inter())

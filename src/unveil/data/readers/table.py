@@ -6,8 +6,27 @@ from functools import partial
 
 import polars as pl
 
-from unveil.data.interactions import Interactions
+from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
+
+#: µs in one unit; `iso` is ISO 8601 text, `order` an integer that only orders and is kept as it is.
+UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001, "iso": None, "order": None}
+#: A column whose largest magnitude is below is in the unit; above all of them, in ns.
+_LIMITS = {"s": 1e11, "ms": 1e14, "us": 1e17}
+_LIMIT = 2.0**63
+_TIME = "seconds, ms, µs or ns since 1970, or ISO 8601"
+#: ISO 8601, extended or basic: date, then if present clock, fraction, zone.
+_ISO = (
+    r"^\s*(?<date>\d{4}-\d{2}-\d{2}|\d{8})"
+    r"(?:[T ](?<hour>[01]\d|2[0-3]):?(?<minute>[0-5]\d)(?::?(?<second>[0-5]\d|60)(?:[.,](?<fraction>\d+))?)?"
+    r" ?(?:Z|z|(?<zone>[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?)?\s*$"
+)
+_TRUTH = {"1": True, "true": True, "t": True, "yes": True, "0": False, "false": False, "f": False, "no": False}
+_HINTS = {
+    "user": "Correct the row, or take it out.",
+    "item": "Correct the row, or take it out.",
+    "time": "Correct the row, say how to read the column with --time-unit, or name another with --time-col.",
+}
 
 
 def counted_from(first: int) -> Callable[[int], int]:
@@ -24,62 +43,148 @@ class Table:
     names: Mapping[str, str]
     line: Callable[[int], int]  # frame row → the line an editor shows, or the row of a source without lines
 
-    def where(self, role: str, row: int | None = None) -> str:
-        """The place to name in an error."""
-        place = "" if row is None else f", row {self.line(row)}"
-        return f"{self.source}{place}, column {self.names[role]}"
-
-    def refuse(self, role: str, bad: pl.Series, problem: str, expected: str, hint: str | None = None) -> None:
+    def check(self, role: str, bad: pl.Series, problem: str, expected: str) -> None:
         """Raise an error about the first row that is bad, if there is one."""
         row = bad.arg_max() if bad.any() else None
         if row is not None:
             value = self.frame[role][row]
             empty = value is None or value == ""
-            said = f"{problem}, the cell is empty" if empty else problem
-            found = None if empty else value
-            raise UnveilError(said, where=self.where(role, row), found=found, expected=expected, hint=hint)
+            raise UnveilError(
+                f"{problem}, the cell is empty" if empty else problem,
+                where=f"{self.source}, row {self.line(row)}, column {self.names[role]}",
+                found=None if empty else value,
+                expected=expected,
+                hint=_HINTS.get(role, f"Correct the row, or leave the column out with --{role}-col none."),
+            )
+
+    def wrong_column(self, role: str, problem: str, expected: str) -> UnveilError:
+        """The error for a column of a type that cannot be read."""
+        where, hint = f"{self.source}, column {self.names[role]}", f"Name another with --{role}-col."
+        return UnveilError(problem, where=where, found=str(self.frame[role].dtype), expected=expected, hint=hint)
 
 
-#: µs in one unit; `iso` is ISO 8601 text, `order` an integer that only orders and is kept as it is.
-UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001, "iso": None, "order": None}
+def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
+    """The frame that `Interactions.from_frame` needs."""
+    return pl.DataFrame([ids(table, "user"), ids(table, "item"), *optional(table, time_unit)])
 
-_EXPECTED = "seconds, ms, µs or ns since 1970, or ISO 8601"
-_HINT = "Correct the row, say how to read the column with --time-unit, or name another with --time-col."
-#: ISO 8601, extended or basic: date, then if present clock, fraction, zone.
-_ISO = (
-    r"^\s*(?<date>\d{4}-\d{2}-\d{2}|\d{8})"
-    r"(?:[T ](?<hour>[01]\d|2[0-3]):?(?<minute>[0-5]\d)(?::?(?<second>[0-5]\d|60)(?:[.,](?<fraction>\d+))?)?"
-    r" ?(?:Z|z|(?<zone>[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?)?\s*$"
-)
-_LIMIT = 2.0**63
-#: Below these, numbers are judged to be in the unit.
-_LIMITS = {"s": 1e11, "ms": 1e14, "us": 1e17}
+
+def optional(table: Table, time_unit: str | None) -> list[pl.Series]:
+    """All columns but the ids."""
+    readers = _READERS | {"time": lambda table, _: times(table, time_unit)}
+    return [readers[role](table, role).alias(role) for role in table.frame.columns if role in readers]
+
+
+def ids(table: Table, role: str) -> pl.Series:
+    """Ids as strings, exactly as written; whole numbers in their decimal form."""
+    column = table.frame[role]
+    check_missing_ids(table, role)
+    if column.dtype.is_float() or column.dtype.is_decimal():
+        number = column.cast(pl.Float64)
+        odd = ~number.is_finite() | (number % 1 != 0) | (number.abs() >= 2**53)
+        table.check(role, odd, "not an id", "text or a whole number")
+        column = number.cast(pl.Int64)
+    elif not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum)):
+        raise table.wrong_column(role, "not an id column", "text or whole numbers")
+    return column.cast(pl.String).alias(role)
+
+
+def check_missing_ids(table: Table, role: str) -> None:
+    """Cells with nothing in them."""
+    if table.frame[role].null_count():
+        table.check(role, table.frame[role].is_null(), f"no {role}", "an id")
+
+
+def check_blank_ids(table: Table, role: str, vocabulary: Vocabulary | None = None) -> None:
+    """Ids of no characters. They come first in a vocabulary, so that the column need not be searched where it is."""
+    if vocabulary is None or vocabulary[0] == "":
+        table.check(role, table.frame[role].cast(pl.String) == "", f"no {role}", "an id")
+
+
+def _numbers(table: Table, role: str, expected: str = "a number", *, but: pl.Series | None = None) -> pl.Series:
+    """A finite number in every row `but` those, which get a 0."""
+    column = table.frame[role]
+    text = column.dtype == pl.String
+    if not (text or column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise table.wrong_column(role, "not a column of numbers", expected)
+    number = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
+    if but is not None:
+        number = number.zip_with(~but, pl.zeros(len(number), eager=True))
+    if number.null_count():
+        table.check(role, number.is_null(), "not a number", expected)
+    table.check(role, ~number.is_finite(), "not a finite number", expected)
+    return number
+
+
+def _ratings(table: Table, role: str) -> pl.Series:
+    """A rating of every event; an impression without a click may have none, which is NaN."""
+    unrated = None if "clicked" not in table.frame.columns else ~_truths(table, "clicked") & _blank(table.frame[role])
+    rating = _numbers(table, role, but=unrated).cast(pl.Float32)
+    table.check(role, ~rating.is_finite(), "too large a rating", "a number")
+    return rating if unrated is None else rating.zip_with(~unrated, pl.repeat(float("nan"), len(rating), eager=True))
+
+
+def _blank(column: pl.Series) -> pl.Series:
+    """Cells with nothing in them, or NaN."""
+    if column.dtype == pl.String:
+        return column.str.strip_chars().str.to_lowercase().is_in(["", "nan"]).fill_null(True)
+    return column.is_nan().fill_null(True) if column.dtype.is_float() else column.is_null()
+
+
+def _propensities(table: Table, role: str) -> pl.Series:
+    expected = "a probability above 0 and at most 1"
+    number = _numbers(table, role, expected)
+    table.check(role, (number <= 0) | (number > 1), "not a propensity", expected)
+    return number
+
+
+def _counts(table: Table, role: str) -> pl.Series:
+    expected = "a whole number from 0"
+    number = _numbers(table, role, expected)
+    table.check(role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected)
+    return number.cast(pl.Int32)
+
+
+def _truths(table: Table, role: str) -> pl.Series:
+    column, problem, expected = table.frame[role], "not a yes or no", "0 or 1, true or false"
+    if column.dtype == pl.String:
+        plain = column.str.strip_chars().str.to_lowercase().str.replace(r"^([01])\.0*$", "$1")
+        truth = plain.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
+        table.check(role, truth.is_null(), problem, expected)
+        return truth
+    number = _numbers(table, role, "0 or 1")
+    table.check(role, (number != 0) & (number != 1), problem, expected)
+    return number == 1
+
+
+_READERS: dict[str, Callable[[Table, str], pl.Series]] = {
+    "rating": _ratings,
+    "propensity": _propensities,
+    "position": _counts,
+    "step": _counts,
+    "clicked": _truths,
+    "exposed": _truths,
+    "randomised": _truths,
+}
 
 
 def times(table: Table, unit: str | None) -> pl.Series:
-    """The time column in µs.
+    """The time column in µs since 1970-01-01 UTC, whatever form the file has it in.
 
     Numbers are read in `unit`; where it is not given, by the largest magnitude in the column: below 10¹¹ they are
     seconds (to the year 5138), below 10¹⁴ ms, below 10¹⁷ µs, else ns. Whole columns of eight-digit calendar dates
     (20220425) are dates. Text is ISO 8601; without a zone it is UTC.
     """
     column = table.frame["time"]
-    if column.dtype.is_temporal():
-        return _of_moments(table, column)
+    if column.dtype in (pl.Date, pl.Datetime):
+        table.check("time", column.is_null(), "no time", _TIME)
+        return column.cast(pl.Datetime("us")).to_physical()
     if column.dtype == pl.String:
         return _of_text(table, column, unit)
     if not column.dtype.is_numeric():
-        raise UnveilError("not a time column", where=table.where("time"), found=str(column.dtype), expected=_EXPECTED)
+        raise table.wrong_column("time", "not a time column", _TIME)
     if unit == "iso" or (unit is None and are_dates(column)):
         return _of_text(table, column.cast(pl.Int64, strict=False).cast(pl.String), "iso")
     return _of_numbers(table, column, unit)
-
-
-def _of_moments(table: Table, column: pl.Series) -> pl.Series:
-    if column.dtype not in (pl.Date, pl.Datetime):
-        raise UnveilError("not a time column", where=table.where("time"), found=str(column.dtype), expected=_EXPECTED)
-    table.refuse("time", column.is_null(), "no time", _EXPECTED, _HINT)
-    return column.cast(pl.Datetime("us")).to_physical()
 
 
 def _of_text(table: Table, text: pl.Series, unit: str | None) -> pl.Series:
@@ -88,15 +193,41 @@ def _of_text(table: Table, text: pl.Series, unit: str | None) -> pl.Series:
     if unit in (None, "iso") and (unit == "iso" or number.null_count() or are_dates(number)):
         moment = of_iso(text)
         if unit == "iso" or moment.null_count() <= number.null_count():
-            table.refuse("time", moment.is_null(), "not a time", _expected(unit), _HINT)
+            table.check("time", moment.is_null(), "not a time", _expected(unit))
             return moment
-    table.refuse("time", number.is_null(), "not a time", _expected(unit), _HINT)
+    table.check("time", number.is_null(), "not a time", _expected(unit))
     return _of_numbers(table, number, unit)
 
 
+def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
+    if column.null_count():
+        table.check("time", column.is_null(), "no time", _expected(unit))
+    whole = column.cast(pl.Int64, strict=False) if column.dtype.is_integer() else None
+    column = column.cast(pl.Float64) if whole is None or whole.null_count() else whole
+    if column.dtype.is_float():
+        table.check("time", ~column.is_finite(), "not a time", _expected(unit))
+    if unit == "order":
+        table.check("time", _too_large(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit))
+        return column.cast(pl.Int64)
+    largest = largest_of(column)
+    if unit is None:
+        check_one_unit(table, column, largest)
+    scale = UNITS[unit or unit_of(largest)]
+    assert scale is not None
+    if largest * scale >= _LIMIT:
+        table.check("time", _too_large(column, scale), "too large a time", _expected(unit))
+    if not column.dtype.is_integer():
+        return (column * scale).round().cast(pl.Int64)
+    return column * int(scale) if scale >= 1 else column // 1_000
+
+
 def _expected(unit: str | None) -> str:
-    named = {None: _EXPECTED, "iso": "ISO 8601, e.g. 2024-05-01T12:30:00Z", "order": "a whole number"}
-    return named.get(unit, f"a number ({unit} since 1970)")
+    known = {None: _TIME, "iso": "ISO 8601, e.g. 2024-05-01T12:30:00Z", "order": "a whole number"}
+    return known.get(unit, f"a number ({unit} since 1970)")
+
+
+def _too_large(column: pl.Series, scale: float) -> pl.Series:
+    return (column.cast(pl.Float64) * scale).abs() >= _LIMIT
 
 
 def number_of(text: pl.Series) -> pl.Series:
@@ -114,43 +245,17 @@ def are_dates(column: pl.Series) -> bool:
     return column.cast(pl.String).str.to_date("%Y%m%d", strict=False).null_count() == 0
 
 
-def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
-    if column.null_count():
-        table.refuse("time", column.is_null(), "no time", _expected(unit), _HINT)
-    column = _in_64_bits(column)
-    if column.dtype.is_float():
-        table.refuse("time", ~column.is_finite(), "not a time", _expected(unit), _HINT)
-    if unit == "order":
-        table.refuse("time", _out_of_reach(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit), _HINT)
-        return column.cast(pl.Int64)
-    if unit is None:
-        refuse_mixed(table, column, largest_of(column))
-    scale = UNITS[unit or judged(largest_of(column))]
-    assert scale is not None
-    if largest_of(column) * scale >= _LIMIT:
-        table.refuse("time", _out_of_reach(column, scale), "too large a time", _expected(unit), _HINT)
-    if not column.dtype.is_integer():
-        return (column * scale).round().cast(pl.Int64)
-    return column * int(scale) if scale >= 1 else column // 1_000
-
-
-def _in_64_bits(column: pl.Series) -> pl.Series:
-    """Whole numbers as Int64 where they fit; all else as Float64."""
-    whole = column.cast(pl.Int64, strict=False) if column.dtype.is_integer() else None
-    return column.cast(pl.Float64) if whole is None or whole.null_count() else whole
-
-
-def judged(largest: float) -> str:
+def unit_of(largest: float) -> str:
     """The unit of a column whose largest magnitude this is."""
     return next((unit for unit, limit in _LIMITS.items() if largest < limit), "ns")
 
 
-def refuse_mixed(table: Table, column: pl.Series, largest: float) -> None:
-    """Refuse a number that, alone, would be judged to be in another unit: a column has one."""
+def check_one_unit(table: Table, column: pl.Series, largest: float) -> None:
+    """A number that, alone, would be read in another unit: a column has one."""
     least = max((limit for limit in _LIMITS.values() if limit <= largest), default=0.0)
     if least and bool((column.abs() < least).any()):
-        problem = f"a time too small for {judged(largest)}, the unit that the largest one in the column suggests"
-        table.refuse("time", column.abs() < least, problem, "one unit in the whole column", _HINT)
+        problem = f"a time too small for {unit_of(largest)}, the unit that the largest one in the column suggests"
+        table.check("time", column.abs() < least, problem, "one unit in the whole column")
 
 
 def largest_of(column: pl.Series) -> float:
@@ -158,146 +263,16 @@ def largest_of(column: pl.Series) -> float:
     return max(abs(float(column.min() or 0)), abs(float(column.max() or 0)))  # type: ignore[arg-type]
 
 
-def _out_of_reach(column: pl.Series, scale: float) -> pl.Series:
-    return (column.cast(pl.Float64) * scale).abs() >= _LIMIT
-
-
 def of_iso(text: pl.Series) -> pl.Series:
     """ISO 8601 in µs; null where it is not."""
     part = text.str.extract_groups(_ISO).struct
-    whole = {name: part.field(name).cast(pl.Int64, strict=False).fill_null(0) for name in ("hour", "minute", "second")}
-    seconds = whole["hour"] * 3600 + whole["minute"] * 60 + whole["second"]
-    fraction = part.field("fraction").fill_null("").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64)
-    day = part.field("date").str.replace_all("-", "", literal=True).str.to_date("%Y%m%d", strict=False)
-    return day.cast(pl.Datetime("us")).to_physical() + (seconds - _zone(part.field("zone"))) * 1_000_000 + fraction
-
-
-def _zone(zone: pl.Series) -> pl.Series:
-    digits = zone.fill_null("+0000").str.replace(":", "", literal=True).str.pad_end(5, "0")
-    minutes = digits.str.slice(1, 2).cast(pl.Int64) * 60 + digits.str.slice(3, 2).cast(pl.Int64)
-    return minutes * 60 * digits.str.starts_with("-").replace_strict({True: -1, False: 1}, return_dtype=pl.Int64)
-
-
-_TRUTH = {"1": True, "true": True, "t": True, "yes": True, "0": False, "false": False, "f": False, "no": False}
-_CLEAN = "Correct the row, or take it out."
-_LEAVE = "Correct the row, or leave the column out with --{}-col none."
-
-
-def typed(table: Table, time_unit: str | None) -> pl.DataFrame:
-    """The frame that `Interactions.from_frame` takes."""
-    return pl.DataFrame([ids(table, "user"), ids(table, "item"), *optional(table, time_unit)])
-
-
-def optional(table: Table, time_unit: str | None) -> list[pl.Series]:
-    """All columns but the ids."""
-    return [
-        (times(table, time_unit) if role == "time" else _KINDS[role](table, role)).alias(role)
-        for role in table.frame.columns
-        if role == "time" or role in _KINDS
-    ]
-
-
-def ids(table: Table, role: str) -> pl.Series:
-    """Ids as strings, exactly as written; whole numbers in their decimal form."""
-    column = table.frame[role]
-    refuse_missing_ids(table, role)
-    if column.dtype.is_float() or column.dtype.is_decimal():
-        number = column.cast(pl.Float64)
-        odd = ~number.is_finite() | (number % 1 != 0) | (number.abs() >= 2**53)
-        table.refuse(role, odd, "not an id", "text or a whole number", _CLEAN)
-        column = number.cast(pl.Int64)
-    elif not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum)):
-        raise UnveilError(
-            "not an id column", where=table.where(role), found=str(column.dtype), expected="text or whole numbers"
-        )
-    return column.cast(pl.String).alias(role)
-
-
-def refuse_missing_ids(table: Table, role: str) -> None:
-    """Cells with nothing in them."""
-    column = table.frame[role]
-    if column.null_count():
-        table.refuse(role, column.is_null(), f"no {role}", "an id", _CLEAN)
-
-
-def refuse_blank_ids(table: Table, role: str) -> None:
-    """Ids of no characters."""
-    table.refuse(role, table.frame[role].cast(pl.String) == "", f"no {role}", "an id", _CLEAN)
-
-
-def refuse_empty_ids(table: Table, log: Interactions) -> None:
-    """Ids of no characters. They come first in a vocabulary, so that no column has to be searched for them."""
-    for role, vocabulary in (("user", log.users), ("item", log.items)):
-        if vocabulary[0] == "":
-            refuse_blank_ids(table, role)
-
-
-def _numbers(table: Table, role: str, expected: str = "a number", *, but: pl.Series | None = None) -> pl.Series:
-    """A finite number in every row `but` those, which get a 0."""
-    column = table.frame[role]
-    text = column.dtype == pl.String
-    if not (text or column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
-        raise UnveilError(
-            "not a column of numbers", where=table.where(role), found=str(column.dtype), hint=_LEAVE.format(role)
-        )
-    number = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
-    if but is not None:
-        number = number.zip_with(~but, pl.zeros(len(number), eager=True))
-    if number.null_count():
-        table.refuse(role, number.is_null(), "not a number", expected, _LEAVE.format(role))
-    table.refuse(role, ~number.is_finite(), "not a finite number", expected, _LEAVE.format(role))
-    return number
-
-
-def _ratings(table: Table, role: str) -> pl.Series:
-    """A rating of every event; what was shown and left may have none, which is NaN."""
-    unrated = None if "clicked" not in table.frame.columns else ~_truths(table, "clicked") & _blank(table.frame[role])
-    rating = _numbers(table, role, but=unrated).cast(pl.Float32)
-    table.refuse(role, ~rating.is_finite(), "too large a rating", "a number", _LEAVE.format(role))
-    return rating if unrated is None else rating.zip_with(~unrated, pl.repeat(float("nan"), len(rating), eager=True))
-
-
-def _blank(column: pl.Series) -> pl.Series:
-    """Cells with nothing in them, or NaN."""
-    if column.dtype == pl.String:
-        return column.str.strip_chars().str.to_lowercase().is_in(["", "nan"]).fill_null(True)
-    return column.is_nan().fill_null(True) if column.dtype.is_float() else column.is_null()
-
-
-def _propensities(table: Table, role: str) -> pl.Series:
-    expected = "a probability above 0 and at most 1"
-    number = _numbers(table, role, expected)
-    table.refuse(role, (number <= 0) | (number > 1), "not a propensity", expected, _LEAVE.format(role))
-    return number
-
-
-def _places(table: Table, role: str) -> pl.Series:
-    expected = "a whole number from 0"
-    number = _numbers(table, role, expected)
-    table.refuse(
-        role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected, _LEAVE.format(role)
+    hour, minute, second = (
+        part.field(name).cast(pl.Int64, strict=False).fill_null(0) for name in ("hour", "minute", "second")
     )
-    return number.cast(pl.Int32)
-
-
-def _truths(table: Table, role: str) -> pl.Series:
-    column = table.frame[role]
-    if column.dtype == pl.String:
-        plain = column.str.strip_chars().str.to_lowercase().str.replace(r"^([01])\.0*$", "$1")
-        truth = plain.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
-        table.refuse(role, truth.is_null(), "not a yes or no", "0 or 1, true or false", _LEAVE.format(role))
-        return truth
-    number = _numbers(table, role, "0 or 1")
-    table.refuse(role, (number != 0) & (number != 1), "not a yes or no", "0 or 1, true or false", _LEAVE.format(role))
-    return number == 1
-
-
-_KINDS: dict[str, Callable[[Table, str], pl.Series]] = {
-    "rating": _ratings,
-    "propensity": _propensities,
-    "position": _places,
-    "step": _places,
-    "clicked": _truths,
-    "exposed": _truths,
-    "randomised": _truths,
-}
+    fraction = part.field("fraction").fill_null("").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64)
+    zone = part.field("zone").fill_null("+0000").str.replace(":", "", literal=True).str.pad_end(5, "0")
+    east = zone.str.slice(1, 2).cast(pl.Int64) * 3600 + zone.str.slice(3, 2).cast(pl.Int64) * 60
+    east *= zone.str.starts_with("-").replace_strict({True: -1, False: 1}, return_dtype=pl.Int64)
+    day = part.field("date").str.replace_all("-", "", literal=True).str.to_date("%Y%m%d", strict=False)
+    seconds = hour * 3600 + minute * 60 + second - east
+    return day.cast(pl.Datetime("us")).to_physical() + seconds * 1_000_000 + fraction
