@@ -113,7 +113,11 @@ with tempfile.TemporaryDirectory() as folder:
     world.save(Path(folder) / "world")
     write(world.log(np.random.default_rng(0)), log)
     # The true propensities of the world. On a real log use those of its impressions: popularity is no substitute.
-    settings = {"data.log": str(log), "data.world": str(Path(folder) / "world"), "estimator.name": "itps"}
+    settings: dict[str, Any] = {
+        "data.log": str(log),
+        "data.world": str(Path(folder) / "world"),
+        "estimator.name": "itps",
+    }
     settings |= {"propensity.name": "known-temporal", "training.epochs": 1, "model.width": 8}
     run(Experiment.of("quick", settings), place, tell=lambda _: None)
 
