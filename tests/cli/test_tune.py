@@ -25,7 +25,7 @@ def test_from_a_log_to_a_recommender(unveil: Command, log: Path, tmp_path: Path)
     assert done.code == 0, done.err
     assert "mean over 1 replicate ± their standard deviation; 2 trials complete" in done.out
     first, second = done.err.splitlines()
-    assert first.startswith("1/2 trial 0 · heads ")
+    assert first.startswith("1/2 trials: trial 0 · heads ")
     assert " · best 0." in second
     assert "left" in first
     best = tmp_path / "study" / "best.toml"
@@ -145,7 +145,7 @@ def test_the_winner_is_a_config_of_world_fit(unveil: Command, ratings: Path, tmp
         ('recipe = ["papre"]\n"relevance.width" = [2]', (), "Did you mean 'paper'"),
         ('"relevance.widht" = [2]', (), "Did you mean 'width'"),
         ('"relevance.width" = [0]', (), "at least 1"),
-        ('"relevance.width" = [2]', ("--prune",), "judged at its end only"),
+        ('"relevance.width" = [2]', ("--prune",), "evaluated at its end only"),
         ('"relevance.width" = [2]', ("--truth",), "--truth: this option is of trainings"),
         ('"relevance.width" = [2]', ("-e", "itps"), "--estimator: this option is of trainings"),
         ('"relevance.width" = [2]', ("--set", "step=9"), "Did you mean 'steps'"),

@@ -9,15 +9,15 @@ import pytest
 from tests.clusters import lose_one, two_machines
 from tests.experiment.reproduce.small import tiny_plan, tiny_world
 from tests.run_folders import experiment_on, small_log, write_log
-from tests.runs.tune.studies import PACE, quickest, space
+from tests.runs.tune.studies import TIMING, quickest, space
 from tests.studies.loop.conftest import plan_of
 from unveil.experiment.reproduce.files import write
 from unveil.experiment.reproduce.rq1 import RQ1
 from unveil.experiment.reproduce.run import answer
 from unveil.runs.train import run
-from unveil.runs.tune.objective import Training
-from unveil.runs.tune.search import Crew, Where, tune
-from unveil.runs.tune.subject import Plan
+from unveil.runs.tune.search import Location, Workers, tune
+from unveil.runs.tune.study import Plan
+from unveil.runs.tune.trainings import Training
 from unveil.runs.workers import Begun, Done, Event, Inline, Job
 from unveil.studies.loop import run_loop
 from unveil.training.checkpoint import Best, Epoch
@@ -72,14 +72,18 @@ def test_a_question_has_the_same_tables(cluster: Any, tmp_path: Path) -> None:
 def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv")
     plan, experiment = Plan(space(tmp_path), trials=6, replicates=1), quickest(log)
-    alone = tune(Training(experiment), plan, Where(tmp_path / "here", None, PACE), tell=lambda _: None)
+    alone = tune(Training(experiment), plan, Location(tmp_path / "here", None, TIMING), tell=lambda _: None)
     engine = LosesAMachine(cluster, Begun, 2)  # both are at work: trials may end between two looks at them
     shared = tune(
-        Training(experiment), plan, Where(tmp_path / "there", None, PACE), tell=lambda _: None, crew=Crew(engine, 2)
+        Training(experiment),
+        plan,
+        Location(tmp_path / "there", None, TIMING),
+        tell=lambda _: None,
+        workers=Workers(engine, 2),
     )
     assert engine.lost
-    assert [each.value for each in shared.records] == [each.value for each in alone.records]
-    assert [each.settings for each in shared.records] == [each.settings for each in alone.records]
+    assert [each.value for each in shared.trials] == [each.value for each in alone.trials]
+    assert [each.settings for each in shared.trials] == [each.settings for each in alone.trials]
 
 
 def test_a_loop_has_the_same_rounds(cluster: Any, tmp_path: Path) -> None:

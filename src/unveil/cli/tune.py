@@ -14,9 +14,9 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from unveil.runs.config import Experiment
     from unveil.runs.tune.factorisation import Factorisation, Part
-    from unveil.runs.tune.search import Crew
+    from unveil.runs.tune.search import Workers
     from unveil.runs.tune.space import Space
-    from unveil.runs.tune.subject import Study, Subject
+    from unveil.runs.tune.study import Study, Subject
 
 #: Trials in the printed table.
 _SHOWN = 10
@@ -46,13 +46,13 @@ def tune(
     machines, to join the study or to continue it: each trial is done once.
     """
     from unveil.processes import sigterm_interrupts
+    from unveil.runs.progress import job_watcher
     from unveil.runs.tune.factorisation import part_of
-    from unveil.runs.tune.objective import Training
-    from unveil.runs.tune.search import Where
+    from unveil.runs.tune.search import Location
     from unveil.runs.tune.search import tune as run
     from unveil.runs.tune.space import Space
-    from unveil.runs.tune.subject import Plan
-    from unveil.runs.tune.worker import study_watcher
+    from unveil.runs.tune.study import Plan
+    from unveil.runs.tune.trainings import Training
 
     wanted = Space.read(space)
     subject: Subject
@@ -66,11 +66,11 @@ def tune(
             study = run(
                 subject,
                 plan,
-                Where(output, storage),
-                watch=study_watcher(),
+                Location(output, storage),
+                watch=job_watcher(),
                 tell=typer.echo,
                 command=_command(storage),
-                crew=_crew(engine, jobs, address),
+                workers=_workers(engine, jobs, address),
             )
     except KeyboardInterrupt:
         kept = f" Finished trials are reported in {output}." if (output / "best.toml").exists() else ""
@@ -79,13 +79,13 @@ def tune(
     _print(study, output)
 
 
-def _crew(engine: str, jobs: int | None, address: str | None) -> "Crew | None":
+def _workers(engine: str, jobs: int | None, address: str | None) -> "Workers | None":
     """This process alone, unless others are asked for."""
-    from unveil.runs.tune.search import Crew
+    from unveil.runs.tune.search import Workers
     from unveil.runs.workers import engine as engine_of
 
-    workers = engine_of(engine, jobs, address)
-    return None if jobs is None and engine == "processes" else Crew(workers, jobs or workers.workers())
+    chosen = engine_of(engine, jobs, address)
+    return None if jobs is None and engine == "processes" else Workers(chosen, jobs or chosen.workers())
 
 
 def _experiment(training: TrainingOptions, options: LogOptions) -> "Experiment":
@@ -137,17 +137,17 @@ def _command(storage: str | None) -> str:
 def _print(study: "Study", output: Path) -> None:
     """The best trials, and where everything is."""
     from unveil.cli.results import print_table
-    from unveil.runs.tune.worker import figure, short, value_text
+    from unveil.runs.tune.study import short, value_text
     from unveil.wording import quantity
 
     names = list(study.plan.space.dimensions)
     ranked = study.ranked()
     rows = [
-        [f"trial {each.entry}", figure(each)[:60], *(value_text(each.settings.get(name, "–")) for name in names)]
+        [f"trial {each.index}", str(each)[:60], *(value_text(each.settings.get(name, "–")) for name in names)]
         for each in ranked[:_SHOWN]
     ]
-    print_table(["", f"validation {study.metric}", *map(short, names)], rows)
+    print_table(["", f"validation {study.subject.metric}", *map(short, names)], rows)
     states = [f"{quantity(study.count(state), 'trial')} {state}" for state in ("complete", "pruned", "failed")]
     over = f"mean over {quantity(study.plan.replicates, 'replicate')} ± their standard deviation"
     typer.echo(f"{over}; {', '.join(part for part in states if not part.startswith('0 '))}")
-    typer.echo(f"the study is in {output}; next: {study.subject.words.command.format(config=output / 'best.toml')}")
+    typer.echo(f"the study is in {output}; next: {study.subject.command.format(config=output / 'best.toml')}")

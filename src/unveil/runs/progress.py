@@ -108,10 +108,11 @@ class _Count:
 
 @dataclass
 class Bar:
-    """One bar, with the jobs that are at work."""
+    """One bar, with the last note of what is done, or else the jobs that are at work."""
 
     console: Console
     count: _Count = field(default_factory=_Count)
+    note: str = ""
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """Draw the bar."""
@@ -125,8 +126,10 @@ class Bar:
         self.count.event(event)
         if isinstance(event, Failed):
             self.bar.console.print(f"{event.key}: {event.why}", highlight=False, soft_wrap=True)
-        running = ", ".join(list(self.count.running)[:_NAMED])
-        self.bar.update(self.task, description=self.count.title, completed=self.count.done, told=running)
+        if isinstance(event, Done) and event.notes:
+            self.note = event.notes[-1]
+        told = self.note or ", ".join(list(self.count.running)[:_NAMED])
+        self.bar.update(self.task, description=self.count.title, completed=self.count.done, told=told)
 
     def stop(self) -> None:
         """Remove the bar."""
@@ -151,9 +154,10 @@ class Lines:
         """Print what is over."""
         before = self.count.share.get(event.key, 0.0)
         self.count.event(event)
-        if isinstance(event, Done | Failed):
-            how = f"done in {spell(event.seconds)}" if isinstance(event, Done) else f"failed: {event.why}"
-            self._print(f"{self.count.title}: {event.key}", how)
+        if isinstance(event, Done):
+            self._print(f"{self.count.title}: {event.key}", *event.notes, f"done in {spell(event.seconds)}")
+        elif isinstance(event, Failed):
+            self._print(f"{self.count.title}: {event.key}", f"failed: {event.why}")
         elif isinstance(event, Advanced) and self._step(before) < self._step(event.share) < self.steps:
             self._print(event.key, f"{self._step(event.share)} of {self.steps} rounds")
 

@@ -63,11 +63,12 @@ class Advanced:
 
 @dataclass(frozen=True)
 class Done:
-    """A job is done."""
+    """A job is done; `notes` are shown beside it."""
 
     key: str
     result: Result
     seconds: float
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

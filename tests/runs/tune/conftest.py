@@ -6,8 +6,8 @@ import pytest
 from tests.run_folders import write_log
 from tests.runs.tune.studies import quickest, space, study
 from unveil.runs.config import Experiment
-from unveil.runs.tune.objective import Training
-from unveil.runs.tune.subject import Plan, Study
+from unveil.runs.tune.study import Plan, Study
+from unveil.runs.tune.trainings import Training
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Tuned:
     @property
     def values(self) -> list[list[float]]:
         """Of each trial's replicates."""
-        return [[each.value for each in record.replicates] for record in self.study.records]
+        return [[each.value for each in record.replicates] for record in self.study.trials]
 
 
 @pytest.fixture(scope="session")

@@ -6,15 +6,15 @@ from typing import Any
 
 from tests.run_folders import TINY, experiment_on, options
 from unveil.runs.config import Experiment
-from unveil.runs.tune.claims import Pace
-from unveil.runs.tune.objective import Training
-from unveil.runs.tune.search import Where, tune
+from unveil.runs.tune.claims import Timing
+from unveil.runs.tune.search import Location, tune
 from unveil.runs.tune.space import Space
-from unveil.runs.tune.subject import Plan, Study
+from unveil.runs.tune.study import Plan, Study
+from unveil.runs.tune.trainings import Training
 
 QUICKEST: Mapping[str, Any] = {**TINY, "training.epochs": 2}
 CONTENT = '"model.heads" = [1, 2]\n"model.dropout" = [0.0, 0.2]\n"training.lr" = [0.001, 0.01]\n'
-PACE = Pace(beat=1.0, grace=60.0, look=0.1)
+TIMING = Timing(beat=1.0, grace=60.0, look=0.1)
 
 
 def write_space(folder: Path, content: str = CONTENT) -> Path:
@@ -32,7 +32,7 @@ def quickest(log: Path, changes: Mapping[str, Any] | None = None) -> Experiment:
 
 
 def study(experiment: Experiment, plan: Plan, folder: Path, storage: str | None = None) -> Study:
-    return tune(Training(experiment), plan, Where(folder, storage, PACE), tell=lambda _: None)
+    return tune(Training(experiment), plan, Location(folder, storage, TIMING), tell=lambda _: None)
 
 
 def command(log: Path, space: Path, *more: object, settings: Mapping[str, Any] = QUICKEST) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.runs.tune.studies import PACE, space
+from tests.runs.tune.studies import TIMING, space
 from tests.runs.tune.test_processes import finished_once, still_until, trials_of, wait_for, worker
 from tests.simulation.rated import rated
 from unveil.data.filters import LogSource
@@ -18,11 +18,12 @@ from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, auc, mse
+from unveil.runs.progress import Silent
 from unveil.runs.tune.factorisation import KEPT, Factorisation, Part, part_of
-from unveil.runs.tune.search import Where, tune
+from unveil.runs.tune.search import Location, tune
 from unveil.runs.tune.space import Space
-from unveil.runs.tune.subject import Plan, Study
-from unveil.runs.tune.worker import Silent
+from unveil.runs.tune.study import Plan, Study
+from unveil.runs.workers import Advanced, Event
 from unveil.simulation.fit import Fit, fit_world, observed
 
 LOG = rated(users=30, items=20, longest=10)
@@ -37,9 +38,9 @@ def nothing(_: str) -> None: ...
 class Nobody:
     """Is told, and does nothing."""
 
-    def part(self, share: float) -> None: ...
+    def advance(self, share: float) -> None: ...
 
-    def judged(self, epoch: int, value: float) -> None: ...
+    def validated(self, epoch: int, value: float) -> None: ...
 
 
 @pytest.fixture
@@ -54,21 +55,21 @@ def subject(log: Path, part: Part = "relevance", fit: Fit = FIT) -> Factorisatio
 
 def study(of: Factorisation, folder: Path, replicates: int = 2) -> Study:
     wanted = space(folder.parent, CONTENT.format(part=of.part))
-    return tune(of, Plan(wanted, replicates=replicates, sampler="grid"), Where(folder, None, PACE), tell=nothing)
+    return tune(of, Plan(wanted, replicates=replicates, sampler="grid"), Location(folder, None, TIMING), tell=nothing)
 
 
 @pytest.mark.parametrize("part", ["relevance", "exposure"])
 def test_values_are_those_of_fits_by_hand_and_the_best_of_them_wins(part: Part, log: Path, tmp_path: Path) -> None:
     """MSE of held-out ratings, the least; AUC of held-out interactions among negatives, the most."""
     found = study(subject(log, part), tmp_path / "study")
-    assert [each.settings[f"{part}.width"] for each in found.records] == [2, 2, 3, 3]
-    for record in found.records:
+    assert [each.settings[f"{part}.width"] for each in found.trials] == [2, 2, 3, 3]
+    for record in found.trials:
         for number, replicate in enumerate(record.replicates):
             options = {"epochs": 3} | {name: record.settings[f"{part}.{name}"] for name in ("width", "batch")}
             assert replicate.value == pytest.approx(by_hand(part, options, number), abs=1e-12)
-    means = [np.mean([each.value for each in record.replicates]) for record in found.records]
+    means = [np.mean([each.value for each in record.replicates]) for record in found.trials]
     assert len(set(means)) == 4
-    assert found.best.entry == (np.argmin(means) if part == "relevance" else np.argmax(means))
+    assert found.best.index == (np.argmin(means) if part == "relevance" else np.argmax(means))
     assert found.ranked()[0] is found.best
 
 
@@ -94,7 +95,7 @@ def by_hand(part: Part, options: dict[str, object], number: int) -> float:
 
 def test_no_test_tuple_can_be_reached_and_none_changes_anything(log: Path) -> None:
     """What `unveil world fit` with the same seed reports on is not held anywhere, not even as a place to keep free."""
-    bench = subject(log, "exposure").bench([], tell=nothing)
+    bench = subject(log, "exposure").context([], tell=nothing)
     hidden = set(FIT.tasks(observed(LOG, 10))[0].parts.test.key_N.tolist())
     held = [each for each in reachable(bench) if isinstance(each, Tuples)]
     assert held
@@ -132,7 +133,7 @@ def test_spoilt_test_ratings_change_no_trial(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         write(replace(LOG, rating=ratings), tmp_path / name / "log.csv")
         found = study(subject(tmp_path / name / "log.csv"), tmp_path / name / "study", replicates=1)
-        values.append([each.value for each in found.records])
+        values.append([each.value for each in found.trials])
     assert values[0] == values[1]
 
 
@@ -151,20 +152,20 @@ def test_two_processes_share_a_study(log: Path, tmp_path: Path) -> None:
         assert other.returncode == 0, err
         assert finished_once(trials_of(folder), 4) == {os.getpid(), other.pid}
     alone = study(of, tmp_path / "alone")
-    assert [each.value for each in found.records] == [each.value for each in alone.records]
+    assert [each.value for each in found.trials] == [each.value for each in alone.trials]
 
 
 def test_what_is_done_is_not_done_again(log: Path, tmp_path: Path) -> None:
     """Stopped in the second replicate of a trial, the first is taken from its file."""
 
     class Impatient(Silent):
-        def advance(self, entry: int, share: float) -> None:
-            if entry == 1 and share > 0.6:
+        def event(self, event: Event) -> None:
+            if isinstance(event, Advanced) and event.key == "trial 1" and event.share > 0.6:
                 raise KeyboardInterrupt
 
     of = subject(log)
     plan = Plan(space(tmp_path, CONTENT.format(part="relevance")), replicates=2, sampler="grid")
-    where = Where(tmp_path / "study", None, PACE)
+    where = Location(tmp_path / "study", None, TIMING)
     with pytest.raises(KeyboardInterrupt):
         tune(of, plan, where, watch=Impatient(), tell=nothing)
     first = tmp_path / "study" / "trials" / "001" / "r0" / KEPT
@@ -173,12 +174,12 @@ def test_what_is_done_is_not_done_again(log: Path, tmp_path: Path) -> None:
     assert (tmp_path / "study" / "best.toml").exists()
     found = tune(of, plan, where, tell=nothing)
     assert first.stat().st_mtime_ns == before
-    assert [each.attempts for each in found.records] == [1, 2, 1, 1]
-    assert [each.value for each in found.records] == [each.value for each in study(of, tmp_path / "unbroken").records]
+    assert [each.attempts for each in found.trials] == [1, 2, 1, 1]
+    assert [each.value for each in found.trials] == [each.value for each in study(of, tmp_path / "unbroken").trials]
 
 
 def test_what_came_of_other_settings_is_not_taken(log: Path, tmp_path: Path) -> None:
-    bench = subject(log).bench([], tell=nothing)
+    bench = subject(log).context([], tell=nothing)
     narrow, wide = (bench.replicate({"relevance.width": width}, 0, tmp_path, Nobody()) for width in (2, 4))
     assert narrow.value != wide.value
     again = bench.replicate({"relevance.width": 4}, 0, tmp_path, Nobody())
@@ -187,7 +188,7 @@ def test_what_came_of_other_settings_is_not_taken(log: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"of": {}}', "null"])
 def test_a_damaged_file_is_fitted_again(content: str, log: Path, tmp_path: Path) -> None:
-    bench = subject(log).bench([], tell=nothing)
+    bench = subject(log).context([], tell=nothing)
     before = bench.replicate({}, 0, tmp_path, Nobody())
     (tmp_path / KEPT).write_text(content)
     assert bench.replicate({}, 0, tmp_path, Nobody()).value == before.value
@@ -199,7 +200,7 @@ def test_a_damaged_file_is_fitted_again(content: str, log: Path, tmp_path: Path)
 @pytest.mark.parametrize("part", ["relevance", "exposure"])
 def test_factors_that_are_no_numbers_are_no_result(part: Part, log: Path, tmp_path: Path) -> None:
     """An AUC is a number even where no prediction is."""
-    bench = subject(log, part).bench([], tell=nothing)
+    bench = subject(log, part).context([], tell=nothing)
     with pytest.raises(UnveilError, match="grew without bound"):
         bench.replicate({f"{part}.lr": 1e30}, 0, tmp_path, Nobody())
     assert not (tmp_path / KEPT).exists()
@@ -209,7 +210,7 @@ def test_the_same_tuples_are_announced_for_either_part(log: Path) -> None:
     """Negatives are not counted, neither in learning nor in judging."""
     told: list[str] = []
     for part in ("relevance", "exposure"):
-        subject(log, part).bench([], tell=nothing).announce({}, told.append)
+        subject(log, part).context([], tell=nothing).announce({}, told.append)
     assert len({line.partition("; ")[2] for line in told}) == 1
 
 
@@ -227,7 +228,7 @@ def test_the_papers_grids_are_ready(part: Part) -> None:
 def test_other_recipes_can_do_without_a_test_part(recipe: str, log: Path, tmp_path: Path) -> None:
     options = {"posterior": {"sweeps": 3, "burn_in": 1}, "regularised": {"epochs": 2}}[recipe]
     for part in ("relevance", "exposure"):
-        bench = subject(log, part, Fit(10, recipe, options, options)).bench([], tell=nothing)
+        bench = subject(log, part, Fit(10, recipe, options, options)).context([], tell=nothing)
         assert np.isfinite(bench.replicate({f"{part}.width": 2}, 0, tmp_path / part, Nobody()).value)
 
 

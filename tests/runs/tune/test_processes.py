@@ -16,15 +16,14 @@ import pytest
 
 from tests.data.readers.postgres_server import running
 from tests.runs.tune.conftest import Tuned
-from tests.runs.tune.studies import CONTENT, PACE, QUICKEST, command, quickest, space, study, write_space
+from tests.runs.tune.studies import CONTENT, QUICKEST, TIMING, command, quickest, space, study, write_space
 from unveil.errors import UnveilError
-from unveil.runs.tune.claims import Record
-from unveil.runs.tune.objective import Training
-from unveil.runs.tune.search import Crew, Where, tune
+from unveil.runs.progress import Silent
+from unveil.runs.tune.search import Location, Workers, tune
 from unveil.runs.tune.storage import JOURNAL, opened
-from unveil.runs.tune.subject import Plan
-from unveil.runs.tune.worker import Silent
-from unveil.runs.workers import Event, Failed, Job, Processes
+from unveil.runs.tune.study import Plan
+from unveil.runs.tune.trainings import Training
+from unveil.runs.workers import Advanced, Done, Event, Failed, Job, Processes
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
 COMPLETE = optuna.trial.TrialState.COMPLETE
@@ -99,9 +98,9 @@ def test_two_processes_share_a_study_and_find_what_one_finds(tuned: Tuned, tmp_p
         assert other.returncode == 0, err
         assert finished_once(trials_of(folder), 6) == {os.getpid(), other.pid}
     assert "6 trials complete" in out
-    assert "6/6 trial" in err
-    assert [each.value for each in found.records[:4]] == [each.value for each in tuned.study.records]
-    assert len({str(each.settings) for each in found.records}) == 6
+    assert "6/6 trials" in err
+    assert [each.value for each in found.trials[:4]] == [each.value for each in tuned.study.trials]
+    assert len({str(each.settings) for each in found.trials}) == 6
 
 
 @pytest.mark.slow
@@ -121,20 +120,15 @@ def test_two_processes_finish_thirty_trials_once_each(tuned: Tuned, tmp_path: Pa
 
 
 def test_the_trial_of_a_killed_worker_is_gone_on_with(tuned: Tuned, tmp_path: Path) -> None:
-    class Listener:
-        """Remembers how much of a trial was done when it was taken up."""
+    class Listener(Silent):
+        """Remembers how much of a trial was done when it was continued."""
 
         def __init__(self) -> None:
             self.shares: list[float] = []
 
-        def start(self, records: Sequence[Record], total: int) -> None: ...
-
-        def advance(self, entry: int, share: float) -> None:
-            self.shares.append(share)
-
-        def look(self, records: Sequence[Record]) -> None: ...
-
-        def stop(self) -> None: ...
+        def event(self, event: Event) -> None:
+            if isinstance(event, Advanced):
+                self.shares.append(event.share)
 
     folder, listener = tmp_path / "study", Listener()
     more = ("--trials", 1, "--replicates", 1, "-o", folder)
@@ -146,11 +140,11 @@ def test_the_trial_of_a_killed_worker_is_gone_on_with(tuned: Tuned, tmp_path: Pa
     assert [trial.state for trial in left] == [optuna.trial.TrialState.RUNNING]
     experiment = quickest(tuned.log, {"training.epochs": 40, "training.patience": None})
     plan = Plan(space(tmp_path), trials=1, replicates=1)
-    found = tune(Training(experiment), plan, Where(folder, pace=PACE), watch=listener, tell=lambda _: None)
+    found = tune(Training(experiment), plan, Location(folder, timing=TIMING), watch=listener, tell=lambda _: None)
     assert 2 / 40 <= listener.shares[0] < 1  # from the last checkpoint, not from the start
-    assert [each.attempts for each in found.records] == [2]
+    assert [each.attempts for each in found.trials] == [2]
     assert finished_once(trials_of(folder), 1) == {os.getpid()}
-    assert found.records[0].settings == left[0].params
+    assert found.trials[0].settings == left[0].params
     unbroken = study(experiment, plan, tmp_path / "unbroken")
     assert found.best.value == unbroken.best.value
     assert found.best.replicates[0].curve == unbroken.best.replicates[0].curve
@@ -172,7 +166,7 @@ def test_a_study_in_postgresql_is_shared_by_name(tuned: Tuned, tmp_path: Path) -
         assert (here / "best.toml").read_bytes() == (there / "best.toml").read_bytes()
         assert (here / "trials.csv").read_bytes() == (there / "trials.csv").read_bytes()
         assert not (here / JOURNAL).exists()
-        one = [each.replicates[0].value for each in found.records[:4]]
+        one = [each.replicates[0].value for each in found.trials[:4]]
         assert one == [values[0] for values in tuned.values]
         for text in (out, err, (there / "study.json").read_text(), (there / "index.html").read_text()):
             assert "s3cret" not in text
@@ -180,29 +174,29 @@ def test_a_study_in_postgresql_is_shared_by_name(tuned: Tuned, tmp_path: Path) -
 
 
 def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> None:
-    crew = Crew(Processes(2), 2)
+    crew = Workers(Processes(2), 2)
     seen = Seen()
-    where = Where(tmp_path / "study", None, PACE)
-    found = tune(Training(tuned.experiment), tuned.study.plan, where, watch=seen, tell=lambda _: None, crew=crew)
-    assert [[each.value for each in record.replicates] for record in found.records] == tuned.values
+    where = Location(tmp_path / "study", None, TIMING)
+    found = tune(Training(tuned.experiment), tuned.study.plan, where, watch=seen, tell=lambda _: None, workers=crew)
+    assert [[each.value for each in record.replicates] for record in found.trials] == tuned.values
     assert os.getpid() not in finished_once(trials_of(tmp_path / "study"), 4)  # quick trials may all be one worker's
-    assert seen.looks > 4
+    assert seen.trials == 4
 
 
 def test_workers_that_are_all_lost_are_told_and_nothing_is(tuned: Tuned, tmp_path: Path) -> None:
-    where = Where(tmp_path / "study", None, PACE)
+    where = Location(tmp_path / "study", None, TIMING)
     with pytest.raises(UnveilError, match="0 of 4 trials are over, and every worker is gone: it rained"):
-        tune(Training(tuned.experiment), tuned.study.plan, where, tell=lambda _: None, crew=Crew(Rain(), 2))
+        tune(Training(tuned.experiment), tuned.study.plan, where, tell=lambda _: None, workers=Workers(Rain(), 2))
     assert (tmp_path / "study" / "study.json").exists()
 
 
 class Seen(Silent):
-    """Counts how often it was told."""
+    """Counts the trials that it was shown."""
 
-    looks = 0
+    trials = 0
 
-    def look(self, records: Sequence[Record]) -> None:
-        self.looks += 1
+    def event(self, event: Event) -> None:
+        self.trials += isinstance(event, Done)
 
 
 class Rain:

@@ -7,8 +7,8 @@ import optuna
 import pytest
 
 from unveil.errors import UnveilError
-from unveil.runs.tune.files import refuse_elsewhere
-from unveil.runs.tune.storage import opened, refuse_silent
+from unveil.runs.tune.storage import check_reachable, opened
+from unveil.runs.tune.study_report import check_folder
 
 LINE = '{"op_code": 0, "worker_id": "a", "study_name": "s", "directions": [2]}\n'
 
@@ -16,7 +16,7 @@ LINE = '{"op_code": 0, "worker_id": "a", "study_name": "s", "directions": [2]}\n
 @pytest.mark.parametrize("url", ["s.db", "postgresql://me:secret@127.0.0.1:port/db", "postgresql://[::1/db"])
 def test_what_is_no_url_of_a_database(url: str, tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="--storage: not a database URL") as told:
-        refuse_silent(url)
+        check_reachable(url)
     assert "secret" not in str(told.value)
     with pytest.raises(UnveilError, match="not a database URL"), opened(url, tmp_path):
         pass
@@ -35,7 +35,7 @@ def test_lines_that_optuna_never_wrote(text: str, tmp_path: Path) -> None:
 def test_a_folder_that_does_not_say_where_its_study_is(content: object, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(json.dumps(content))
     with pytest.raises(UnveilError, match=r"study\.json: does not say where the study is kept"):
-        refuse_elsewhere(tmp_path, "journal")
+        check_folder(tmp_path, "journal")
 
 
 def test_half_a_line_that_a_full_disk_left_is_written_anew(tmp_path: Path) -> None:

@@ -13,32 +13,33 @@ import pytest
 from tests.pages import faults
 from tests.run_folders import write_log
 from tests.runs.tune.conftest import Tuned
-from tests.runs.tune.studies import PACE, quickest, space, study
+from tests.runs.tune.studies import TIMING, quickest, space, study
 from unveil.errors import UnveilError
 from unveil.files import alone_in
 from unveil.runs.config import Experiment, as_toml
+from unveil.runs.progress import Silent
 from unveil.runs.train import run
-from unveil.runs.tune.objective import Training
-from unveil.runs.tune.search import Where, tune
+from unveil.runs.tune.search import Location, is_valid, tune
 from unveil.runs.tune.storage import join
-from unveil.runs.tune.subject import Plan, is_valid
-from unveil.runs.tune.worker import Silent
+from unveil.runs.tune.study import Plan
+from unveil.runs.tune.trainings import Training
+from unveil.runs.workers import Advanced, Event
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 
 
 def test_every_trial_has_the_settings_of_its_number_and_the_mean_of_its_replicates(tuned: Tuned) -> None:
     found = tuned.study
-    assert [each.entry for each in found.records] == [0, 1, 2, 3]
+    assert [each.index for each in found.trials] == [0, 1, 2, 3]
     expected = found.plan.settings(0, lambda settings: is_valid(found.subject, settings))
-    assert [each.settings for each in found.records] == expected
-    assert [each.value for each in found.records] == [pytest.approx(np.mean(values)) for values in tuned.values]
-    assert [[len(one.curve) for one in each.replicates] for each in found.records] == [[2, 2]] * 4
+    assert [each.settings for each in found.trials] == expected
+    assert [each.value for each in found.trials] == [pytest.approx(np.mean(values)) for values in tuned.values]
+    assert [[len(one.curve) for one in each.replicates] for each in found.trials] == [[2, 2]] * 4
 
 
 def test_a_replicate_is_the_training_of_its_settings_and_seed(tuned: Tuned, tmp_path: Path) -> None:
     """Replicates are paired: r has the same seed in every trial, and a plain run with it gives the same figure."""
-    record = tuned.study.records[2]
+    record = tuned.study.trials[2]
     experiment = tuned.experiment.changed({**record.settings, "training.seed": 1})
     fitted = run(experiment, tmp_path / "run", tell=lambda _: None).fitted
     assert fitted.best is not None
@@ -46,14 +47,14 @@ def test_a_replicate_is_the_training_of_its_settings_and_seed(tuned: Tuned, tmp_
 
 
 def test_the_best_is_written_as_settings_that_can_be_trained(tuned: Tuned) -> None:
-    best = max(tuned.study.records, key=lambda each: each.value or 0.0)
+    best = max(tuned.study.trials, key=lambda each: each.value or 0.0)
     assert tuned.study.best == best
     written = Experiment.of(tuned.folder / "best.toml")
     assert written == tuned.experiment.changed(best.settings)
     assert (tuned.folder / "best.toml").read_text() == as_toml(
         written,
         "The best of 4 trials of study study (space space, random search):\n"
-        f"trial {best.entry}, mean validation NDCG@10 {best.value:.4f} over 2 replicates.\n"
+        f"trial {best.index}, mean validation NDCG@10 {best.value:.4f} over 2 replicates.\n"
         "unveil train LOG --config THIS-FILE -o RUN",
     )
 
@@ -64,11 +65,11 @@ def test_the_files(tuned: Tuned) -> None:
     assert [[float(row["replicate 0"]), float(row["replicate 1"])] for row in rows] == tuned.values
     assert {row["state"] for row in rows} == {"complete"}
     about = json.loads((tuned.folder / "study.json").read_text())
-    assert about["best"]["trial"] == tuned.study.best.entry
+    assert about["best"]["trial"] == tuned.study.best.index
     assert about["best"]["mean"] == tuned.study.best.value
     assert about["space"]["settings"]["model.heads"] == [1, 2]
     page = (tuned.folder / "index.html").read_text()
-    for title in ("The best settings", "What mattered", "Every trial through its settings", "How it was made"):
+    for title in ("The best settings", "What mattered", "Every trial through its settings", "Methods"):
         assert title in page
     assert faults(page) == []
     assert not list(tuned.folder.rglob("checkpoint.safetensors"))
@@ -78,12 +79,12 @@ def test_a_finished_study_is_read_and_not_done_again_and_grows(tuned: Tuned, tmp
     """The first trials of a larger study are those of the smaller one."""
     folder, experiment = tmp_path / "study", tuned.experiment
     small = study(experiment, replace(tuned.study.plan, trials=1), folder)
-    assert small.records == [replace(tuned.study.records[0], replicates=small.records[0].replicates)]
+    assert small.trials == [replace(tuned.study.trials[0], replicates=small.trials[0].replicates)]
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("training.jsonl")}
     again = study(experiment, replace(tuned.study.plan, trials=1), folder)
-    assert again.records == small.records
+    assert again.trials == small.trials
     larger = study(experiment, replace(tuned.study.plan, trials=2), folder)
-    assert [each.value for each in larger.records] == [each.value for each in tuned.study.records[:2]]
+    assert [each.value for each in larger.trials] == [each.value for each in tuned.study.trials[:2]]
     assert {path: path.stat().st_mtime_ns for path in before} == before
     with pytest.raises(UnveilError, match="Join with --trials 2 or more"):
         study(experiment, replace(tuned.study.plan, trials=1), folder)
@@ -108,7 +109,7 @@ def test_another_study_is_not_joined(tuned: Tuned, tmp_path: Path) -> None:
     assert "the study began with another log" in refused(experiment.changed({"data.log": str(other)}))
     assert "is kept in journal, not in sqlite:///x.db" in refused(storage="sqlite:///x.db")
     moved = experiment.changed({"data.log": str(write_log(tmp_path / "same.csv")), "training.checkpoint_minutes": 1.0})
-    assert study(moved, plan, folder).records == tuned.study.records
+    assert study(moved, plan, folder).trials == tuned.study.trials
 
 
 def test_a_folder_of_something_else_is_left_alone(tuned: Tuned, tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_a_damaged_journal_is_told(tuned: Tuned, tmp_path: Path) -> None:
 def test_settings_that_cannot_be_trained_are_a_result(tuned: Tuned, tmp_path: Path) -> None:
     wild = space(tmp_path, '"training.lr" = [0.01, 1e30]\n"training.clip" = [1e30]')
     found = study(tuned.experiment, Plan(wild, replicates=1, sampler="grid"), tmp_path / "study")
-    good, bad = found.records
+    good, bad = found.trials
     assert (good.state, bad.state) == ("complete", "failed")
     assert bad.why
     assert found.best == good
@@ -150,28 +151,23 @@ def test_an_option_that_the_estimator_does_not_have_is_found_before_anything_is_
 
 
 def test_stopping_gives_the_trial_back_and_the_same_call_goes_on(tuned: Tuned, tmp_path: Path) -> None:
-    class Impatient:
+    class Impatient(Silent):
         """Asks to stop in the middle of the second trial."""
 
-        def start(self, records: object, total: int) -> None: ...
-
-        def advance(self, entry: int, share: float) -> None:
-            if entry == 1 and share > 0.5:
+        def event(self, event: Event) -> None:
+            if isinstance(event, Advanced) and event.key == "trial 1" and event.share > 0.5:
                 raise KeyboardInterrupt
 
-        def look(self, records: object) -> None: ...
-
-        def stop(self) -> None: ...
-
-    plan, where = replace(tuned.study.plan, trials=2), Where(tmp_path / "study", f"sqlite:///{tmp_path}/s.db", PACE)
+    where = Location(tmp_path / "study", f"sqlite:///{tmp_path}/s.db", TIMING)
+    plan = replace(tuned.study.plan, trials=2)
     with pytest.raises(KeyboardInterrupt):
         tune(Training(tuned.experiment), plan, where, watch=Impatient(), tell=lambda _: None)
     assert "The best of 1 trial of" in (tmp_path / "study" / "best.toml").read_text()
     unfinished = "The study is not finished: 1 of 2 trials are over."
     assert unfinished in (tmp_path / "study" / "index.html").read_text()
     found = tune(Training(tuned.experiment), plan, where, tell=lambda _: None)
-    assert [each.attempts for each in found.records] == [1, 2]
-    assert [each.value for each in found.records] == [each.value for each in tuned.study.records[:2]]
+    assert [each.attempts for each in found.trials] == [1, 2]
+    assert [each.value for each in found.trials] == [each.value for each in tuned.study.trials[:2]]
     assert "The best of 2 trials of" in (tmp_path / "study" / "best.toml").read_text()
     assert unfinished not in (tmp_path / "study" / "index.html").read_text()
 
@@ -186,7 +182,7 @@ def test_a_trial_without_a_place_is_given_back_at_once(tuned: Tuned, tmp_path: P
         study(tuned.experiment, plan, folder)
     (folder / "trials").unlink()
     found = study(tuned.experiment, plan, folder)
-    assert [(each.value, each.attempts) for each in found.records] == [(tuned.study.records[0].value, 2)]
+    assert [(each.value, each.attempts) for each in found.trials] == [(tuned.study.trials[0].value, 2)]
 
 
 def test_another_world_is_another_study(tmp_path: Path) -> None:
@@ -199,7 +195,7 @@ def test_another_world_is_another_study(tmp_path: Path) -> None:
     experiment = quickest(tmp_path / "log.csv", {"data.world": str(tmp_path / "one"), "evaluation.exclude_seen": False})
     first = study(experiment, plan, tmp_path / "study")
     again = study(experiment.changed({"data.world": str(tmp_path / "same")}), plan, tmp_path / "study")
-    assert again.records == first.records
+    assert again.trials == first.trials
     with pytest.raises(UnveilError, match="the study began with another world"):
         study(experiment.changed({"data.world": str(tmp_path / "other")}), plan, tmp_path / "study")
 
@@ -218,7 +214,7 @@ def test_who_takes_a_trial_over_waits_until_its_folder_is_free(tuned: Tuned, tmp
     class Late(Silent):
         """Lets the other go a while after we have begun."""
 
-        def start(self, records: object, total: int) -> None:
+        def start(self, left: object, total: int, what: str) -> None:
             Timer(0.3, other.close).start()
 
     folder, plan = tmp_path / "study", replace(tuned.study.plan, trials=1)
@@ -226,9 +222,11 @@ def test_who_takes_a_trial_over_waits_until_its_folder_is_free(tuned: Tuned, tmp
     (folder / "study.json").write_text('{"storage": "journal"}')
     with ExitStack() as other:
         other.enter_context(alone_in(folder / "trials" / "000"))
-        found = tune(Training(tuned.experiment), plan, Where(folder, pace=PACE), watch=Late(), tell=lambda _: None)
-    assert [each.value for each in found.records] == [tuned.study.records[0].value]
-    assert [each.attempts for each in found.records] == [1]
+        found = tune(
+            Training(tuned.experiment), plan, Location(folder, timing=TIMING), watch=Late(), tell=lambda _: None
+        )
+    assert [each.value for each in found.trials] == [tuned.study.trials[0].value]
+    assert [each.attempts for each in found.trials] == [1]
 
 
 def test_guesses_learn_from_what_was_found_and_come_again_for_a_seed(tuned: Tuned, tmp_path: Path) -> None:
@@ -236,10 +234,10 @@ def test_guesses_learn_from_what_was_found_and_come_again_for_a_seed(tuned: Tune
     experiment = tuned.experiment.changed({"training.epochs": 1, "model.width": 12})
     plan = Plan(where, trials=12, replicates=1, sampler="tpe")
     once, twice = (study(experiment, plan, tmp_path / name) for name in ("once", "twice"))
-    assert [each.settings for each in once.records] == [each.settings for each in twice.records]
+    assert [each.settings for each in once.trials] == [each.settings for each in twice.trials]
     by_chance = plan.settings(0, lambda _: True)
-    assert [each.settings for each in once.records[:10]] == by_chance[:10]
-    assert [each.settings for each in once.records[10:]] != by_chance[10:]
+    assert [each.settings for each in once.trials[:10]] == by_chance[:10]
+    assert [each.settings for each in once.trials[10:]] != by_chance[10:]
     assert "TPE tries promising settings more often" in (tmp_path / "once" / "index.html").read_text()
 
 
@@ -247,8 +245,8 @@ def test_hopeless_trials_are_stopped_where_asked(tuned: Tuned, tmp_path: Path) -
     where = space(tmp_path, '"training.lr" = {low = 1e-6, high = 0.03, log = true}')
     experiment = tuned.experiment.changed({"training.epochs": 4})
     found = study(experiment, Plan(where, trials=9, replicates=1, prune=True), tmp_path / "study")
-    pruned = [each for each in found.records if each.state == "pruned"]
+    pruned = [each for each in found.trials if each.state == "pruned"]
     assert pruned
     assert all(each.value is None for each in pruned)
-    assert all(each.state == "complete" for each in found.records[:5])
+    assert all(each.state == "complete" for each in found.trials[:5])
     assert found.best.state == "complete"

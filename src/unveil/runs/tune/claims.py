@@ -1,8 +1,13 @@
-"""Entries: what is to be done, apart from who has tried. Entry i is the i-th combination; trials are attempts at it.
+"""Who works on which trial: claimed, given back and finished here, so that each is finished once.
 
-A trial that was begun anew, because its process died or was stopped, is a further trial of the same entry. The entry
-belongs to the first of its trials that is not given up. All who read the same storage see the same owner, so that no
-entry is done twice.
+Trial i of a study has the i-th combination of settings; Optuna's trials are attempts at it. Where a worker died or was
+stopped there is a further attempt. The trial belongs to the first attempt that is not given up: all who read the same
+storage see the same owner.
+
+A worker writes a heartbeat every few seconds. Others of the same machine ask the system whether its process lives;
+others elsewhere give it up when no heartbeat came for a while, by their own clock, so that clocks need not agree.
+Optuna's own heartbeat and retry are for databases only, and retry what was stopped no less than what cannot be done:
+see ADR 0017.
 """
 
 import os
@@ -11,76 +16,51 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from unveil.runs.tune.space import Choice, Settings, Space, Valid
 from unveil.runs.tune.storage import optuna
+from unveil.runs.tune.study import Replicate, State, Trial
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
+    Distributions = Mapping[str, BaseDistribution]
 
-#: Notes on a trial: its entry; which attempt at it this is, where not the first; how many workers have died of it
-#: before; why it failed for good.
-ENTRY, AGAIN, DIED, WHY = "entry", "again", "died", "why"
-
-
-def entry_of(trial: "FrozenTrial", trials: Iterable["FrozenTrial"]) -> int:
-    """The entry that a trial was made for, or else how many before it opened an entry of their own."""
-    if ENTRY in trial.user_attrs:
-        return int(trial.user_attrs[ENTRY])
-    return sum(each.number < trial.number and AGAIN not in each.user_attrs for each in trials)
-
-
-def opened(trials: Iterable["FrozenTrial"]) -> int:
-    """How many entries have a trial."""
-    return sum(AGAIN not in each.user_attrs for each in trials)
-
-
-def given_up(trial: "FrozenTrial") -> bool:
-    """Whether the entry is free again: stopped or died, as opposed to failed for a reason that stays."""
-    return trial.state == optuna.trial.TrialState.FAIL and WHY not in trial.user_attrs
-
-
-def by_entry(trials: Sequence["FrozenTrial"]) -> dict[int, list["FrozenTrial"]]:
-    """The attempts at each entry, oldest first."""
-    found: dict[int, list[FrozenTrial]] = {}
-    fresh = 0
-    for trial in sorted(trials, key=lambda each: each.number):
-        entry = int(trial.user_attrs.get(ENTRY, fresh))
-        fresh += AGAIN not in trial.user_attrs
-        found.setdefault(entry, []).append(trial)
-    return found
-
-
-def owner(attempts: Iterable["FrozenTrial"]) -> "FrozenTrial | None":
-    """The attempt that counts; None: nobody is at it."""
-    return next((trial for trial in attempts if not given_up(trial)), None)
-
-
-#: Notes on a trial: who works on it, and how often it has left word.
-WORKER, BEAT = "worker", "beat"
+_STATE = optuna.trial.TrialState
+_STATES: Mapping["optuna.trial.TrialState", State] = {
+    _STATE.WAITING: "waiting",
+    _STATE.RUNNING: "running",
+    _STATE.COMPLETE: "complete",
+    _STATE.PRUNED: "pruned",
+    _STATE.FAIL: "failed",
+}
+#: Notes on an attempt: the number of its trial; which attempt it is, where not the first; how many workers have died
+#: of the trial before; why it failed for good; what came of its replicates; who works on it; its heartbeats so far.
+INDEX, AGAIN, DIED, WHY, REPLICATES, WORKER, BEAT = "entry", "again", "died", "why", "replicates", "worker", "beat"
+#: Workers that a trial may cost. One that runs out of memory does so every time, and would take all workers with it.
+DEATHS = 5
+#: Trials that TPE leaves to chance before it learns from them, and its guesses in a row that no model can have.
+_STARTUP, _TRIES = 10, 20
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Seconds between two words, seconds without one until a trial is given up, seconds between two looks."""
+class Timing:
+    """Seconds between two heartbeats, seconds without one until a trial is given up, seconds between two looks."""
 
     beat: float = 10.0
     grace: float = 90.0
     look: float = 2.0
 
 
-def this_worker() -> dict[str, str | int]:
-    """The machine (and the space of process numbers on it), the process, and when it began."""
-    return {"machine": _machine(), "process": os.getpid(), "begun": begun(os.getpid())}
+class Heartbeat:
+    """Writes heartbeats while an attempt is worked on; `lost` once others have given it up."""
 
-
-class Beat:
-    """Leaves word while a trial is worked on; `lost` once others have given the trial up."""
-
-    def __init__(self, trial: "optuna.Trial", pace: Pace) -> None:
-        self.trial, self.pace = trial, pace
+    def __init__(self, attempt: "optuna.Trial", timing: Timing) -> None:
+        self.attempt, self.timing = attempt, timing
         self.lost, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._go_on, daemon=True)
 
@@ -94,10 +74,10 @@ class Beat:
 
     def _go_on(self) -> None:
         count = 0
-        while not self._over.wait(self.pace.beat):
+        while not self._over.wait(self.timing.beat):
             count += 1
             try:
-                self.trial.set_user_attr(BEAT, count)
+                self.attempt.set_user_attr(BEAT, count)
             except optuna.exceptions.UpdateFinishedTrialError:
                 self.lost.set()
                 return
@@ -106,27 +86,32 @@ class Beat:
 
 
 @dataclass
-class Watch:
-    """Remembers when each running trial was last heard of."""
+class Liveness:
+    """Remembers when each running attempt was last heard of."""
 
-    pace: Pace = field(default_factory=Pace)
+    timing: Timing = field(default_factory=Timing)
     heard: dict[int, tuple[object, float]] = field(default_factory=dict)
 
-    def is_dead(self, trial: "FrozenTrial") -> bool:
-        """Whether nobody works on a running trial any more."""
-        worker = trial.user_attrs.get(WORKER)
+    def is_dead(self, attempt: "FrozenTrial") -> bool:
+        """Whether nobody works on a running attempt any more."""
+        worker = attempt.user_attrs.get(WORKER)
         if worker and worker["machine"] == _machine() != "":
-            return bool(begun(worker["process"]) != worker["begun"])
-        word, now = (worker, trial.user_attrs.get(BEAT)), time.monotonic()
-        last, since = self.heard.setdefault(trial.number, (word, now))
+            return bool(started(worker["process"]) != worker["begun"])
+        word, now = (worker, attempt.user_attrs.get(BEAT)), time.monotonic()
+        last, since = self.heard.setdefault(attempt.number, (word, now))
         if word != last:
-            self.heard[trial.number] = (word, now)
+            self.heard[attempt.number] = (word, now)
             return False
-        return now - since > self.pace.grace
+        return now - since > self.timing.grace
+
+
+def this_worker() -> dict[str, str | int]:
+    """The machine (and the space of process numbers on it), the process, and when it began."""
+    return {"machine": _machine(), "process": os.getpid(), "begun": started(os.getpid())}
 
 
 def _machine() -> str:
-    """One running system and one space of process numbers in it; nothing where it cannot be told."""
+    """One running system and one space of process numbers in it; empty where that is not known."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
@@ -134,8 +119,8 @@ def _machine() -> str:
         return ""
 
 
-def begun(process: int) -> str:
-    """When a process began, in the system's ticks; nothing if it is gone, or dead and not yet buried."""
+def started(process: int) -> str:
+    """When a process began, in the system's ticks; empty if it is gone, or dead and not yet waited for."""
     try:
         state, *rest = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     except OSError:
@@ -143,118 +128,138 @@ def begun(process: int) -> str:
     return "" if state in "ZX" else rest[18]
 
 
-_STATE = optuna.trial.TrialState
-#: Workers that an entry may cost. One that runs out of memory does so every time, and would take all workers with it.
-DEATHS = 5
+def index_of(attempt: "FrozenTrial", attempts: Iterable["FrozenTrial"]) -> int:
+    """The trial that an attempt was made for, or else how many before it opened a trial of their own."""
+    if INDEX in attempt.user_attrs:
+        return int(attempt.user_attrs[INDEX])
+    return sum(each.number < attempt.number and AGAIN not in each.user_attrs for each in attempts)
+
+
+def by_index(attempts: Sequence["FrozenTrial"]) -> dict[int, list["FrozenTrial"]]:
+    """The attempts at each trial, oldest first."""
+    found: dict[int, list[FrozenTrial]] = {}
+    fresh = 0
+    for attempt in sorted(attempts, key=lambda each: each.number):
+        found.setdefault(int(attempt.user_attrs.get(INDEX, fresh)), []).append(attempt)
+        fresh += AGAIN not in attempt.user_attrs
+    return dict(sorted(found.items()))
+
+
+def owner(attempts: Iterable["FrozenTrial"]) -> "FrozenTrial | None":
+    """The attempt that counts: neither stopped nor died, as opposed to failed for a reason that stays."""
+    return next((each for each in attempts if each.state != _STATE.FAIL or WHY in each.user_attrs), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """An entry that is ours to do, and the trial in which we do it."""
+    """A trial that is ours to do, and the attempt in which we do it."""
 
-    entry: int
-    trial: "optuna.Trial"
+    index: int
+    attempt: "optuna.Trial"
 
 
 @dataclass(frozen=True, eq=False)
-class Ledger:
-    """The entries 0 to `size` − 1 of a study."""
+class Claims:
+    """The trials 0 to `size` − 1 of a study."""
 
     study: "optuna.Study"
-    distributions: Mapping[str, "BaseDistribution"]
+    distributions: "Distributions"
     size: int
-    watch: Watch = field(default_factory=Watch)
+    liveness: Liveness = field(default_factory=Liveness)
 
-    @property
-    def lower(self) -> bool:
-        """Whether less is better."""
-        return bool(self.study.direction == optuna.study.StudyDirection.MINIMIZE)
-
-    def trials(self) -> Sequence["FrozenTrial"]:
+    def attempts(self) -> Sequence["FrozenTrial"]:
         """All attempts, as the storage has them now."""
         return self.study.get_trials(deepcopy=False)
 
-    def finished(self) -> bool:
-        """Whether every entry is done, for better or worse."""
-        owners = self.owners()
-        return len(owners) == self.size and all(trial.state.is_finished() for trial in owners.values())
-
     def owners(self) -> dict[int, "FrozenTrial"]:
-        """The attempt that counts of each entry that has one."""
-        found = {entry: owner(attempts) for entry, attempts in by_entry(self.trials()).items()}
-        return {entry: trial for entry, trial in sorted(found.items()) if trial is not None and entry < self.size}
+        """The attempt that counts of each trial that has one."""
+        found = {index: owner(each) for index, each in by_index(self.attempts()).items() if index < self.size}
+        return {index: attempt for index, attempt in found.items() if attempt is not None}
+
+    def finished(self) -> bool:
+        """Whether every trial is done, for better or worse."""
+        owners = self.owners()
+        return len(owners) == self.size and all(attempt.state.is_finished() for attempt in owners.values())
+
+    def trials(self) -> list[Trial]:
+        """What came of each trial that has an attempt, in order: the same for all who look."""
+        lower = bool(self.study.direction == optuna.study.StudyDirection.MINIMIZE)
+        return [
+            _trial(index, counts, sum(WORKER in each.user_attrs for each in attempts), lower)
+            for index, attempts in by_index(self.attempts()).items()
+            if index < self.size and (counts := owner(attempts)) is not None
+        ]
 
     def claim(self) -> Claim | None:
-        """An entry that nobody has; None: there is none, at least for now."""
+        """A trial that nobody has; None: there is none, at least for now."""
         self.mend()
         while self._is_any_left():
-            trial = self.study.ask(dict(self.distributions))
-            trials = self.trials()
-            entry = entry_of(next(each for each in trials if each.number == trial.number), trials)
-            counts = owner(by_entry(trials).get(entry, []))
-            if entry < self.size and counts is not None and counts.number == trial.number:
-                trial.set_user_attr(ENTRY, entry)
-                trial.set_user_attr(WORKER, this_worker())
-                return Claim(entry, trial)
-            self._tell(trial.number, _STATE.FAIL)  # another was quicker
+            attempt = self.study.ask(dict(self.distributions))
+            attempts = self.attempts()
+            index = index_of(next(each for each in attempts if each.number == attempt.number), attempts)
+            counts = owner(by_index(attempts).get(index, []))
+            if index < self.size and counts is not None and counts.number == attempt.number:
+                attempt.set_user_attr(INDEX, index)
+                attempt.set_user_attr(WORKER, this_worker())
+                return Claim(index, attempt)
+            self._finish(attempt.number, _STATE.FAIL)  # another was quicker
         return None
 
-    def done(self, claim: Claim, value: float) -> bool:
-        """The entry has its value; False: it was given to another in the meantime, and this value does not count."""
-        return self._tell(claim.trial.number, _STATE.COMPLETE, value)
+    def complete(self, claim: Claim, value: float) -> bool:
+        """The trial has its value; False: it was given to another in the meantime, and this value does not count."""
+        return self._finish(claim.attempt.number, _STATE.COMPLETE, value)
 
-    def pruned(self, claim: Claim) -> bool:
-        """The entry is not worth finishing."""
-        return self._tell(claim.trial.number, _STATE.PRUNED)
+    def prune(self, claim: Claim) -> bool:
+        """The trial is not worth finishing."""
+        return self._finish(claim.attempt.number, _STATE.PRUNED)
 
-    def failed(self, claim: Claim, why: str) -> bool:
-        """The entry cannot be done: the same settings would fail again."""
+    def fail(self, claim: Claim, why: str) -> bool:
+        """The trial cannot be done: the same settings would fail again."""
         try:
-            claim.trial.set_user_attr(WHY, why)
+            claim.attempt.set_user_attr(WHY, why)
         except optuna.exceptions.UpdateFinishedTrialError:
             return False
-        return self._tell(claim.trial.number, _STATE.FAIL)
+        return self._finish(claim.attempt.number, _STATE.FAIL)
 
-    def give_back(self, trial: "FrozenTrial | optuna.Trial") -> None:
-        """Leave the entry to whoever comes next, with the same settings."""
-        if self._tell(trial.number, _STATE.FAIL):
+    def give_back(self, claim: Claim) -> None:
+        """Leave the trial to whoever comes next, with the same settings."""
+        if self._finish(claim.attempt.number, _STATE.FAIL):
             self.mend()
 
     def mend(self) -> None:
-        """Give up the trials whose process is gone, and put every entry that nobody is at up for taking again."""
-        gone = set()
-        for trial in self.trials():
-            if trial.state == _STATE.RUNNING and self.watch.is_dead(trial) and self._tell(trial.number, _STATE.FAIL):
-                gone.add(trial.number)
-        for entry, attempts in by_entry(self.trials()).items():
-            if entry < self.size and owner(attempts) is None:
-                self._again(entry, attempts, died=any(trial.number in gone for trial in attempts))
+        """Give up the attempts whose process is gone, and put every trial that nobody is at up for claiming again."""
+        running = (each for each in self.attempts() if each.state == _STATE.RUNNING and self.liveness.is_dead(each))
+        gone = {each.number for each in list(running) if self._finish(each.number, _STATE.FAIL)}
+        for index, attempts in by_index(self.attempts()).items():
+            if index < self.size and owner(attempts) is None:
+                self._again(index, attempts, died=any(each.number in gone for each in attempts))
 
-    def _again(self, entry: int, attempts: Sequence["FrozenTrial"], *, died: bool) -> None:
-        """Two who do this at once make two trials; `claim` lets the first of them count.
+    def _again(self, index: int, attempts: Sequence["FrozenTrial"], *, died: bool) -> None:
+        """Two who do this at once make two attempts; `claim` lets the first of them count.
 
         An attempt that nobody claimed says nothing of the settings: it may have been one too many in a smaller study.
         """
-        claimed = [trial for trial in attempts if ENTRY in trial.user_attrs]
-        known = max(claimed, key=lambda trial: len(trial.params), default=None)
-        deaths = max((int(trial.user_attrs.get(DIED, 0)) for trial in attempts), default=0) + died
+        claimed = [each for each in attempts if INDEX in each.user_attrs]
+        known = max(claimed, key=lambda each: len(each.params), default=None)
+        deaths = max((int(each.user_attrs.get(DIED, 0)) for each in attempts), default=0) + died
         why = {WHY: f"its worker died {deaths} times; out of memory, perhaps"} if deaths >= DEATHS else {}
         self.study.add_trial(
             optuna.create_trial(
                 state=_STATE.FAIL if why else _STATE.WAITING,
                 params=known.params if known else {},
                 distributions=known.distributions if known else {},
-                user_attrs={ENTRY: entry, AGAIN: len(attempts), DIED: deaths, **why},
+                user_attrs={INDEX: index, AGAIN: len(attempts), DIED: deaths, **why},
                 intermediate_values=attempts[-1].intermediate_values,
             )
         )
 
     def _is_any_left(self) -> bool:
-        trials = self.trials()
-        waiting = any(trial.state == _STATE.WAITING and entry_of(trial, trials) < self.size for trial in trials)
-        return waiting or opened(trials) < self.size
+        attempts = self.attempts()
+        opened = sum(AGAIN not in each.user_attrs for each in attempts)
+        waiting = (each for each in attempts if each.state == _STATE.WAITING)
+        return opened < self.size or any(index_of(each, attempts) < self.size for each in waiting)
 
-    def _tell(self, number: int, state: "optuna.trial.TrialState", value: float | None = None) -> bool:
+    def _finish(self, number: int, state: "optuna.trial.TrialState", value: float | None = None) -> bool:
         try:
             self.study.tell(number, value, state)
         except (ValueError, optuna.exceptions.UpdateFinishedTrialError):  # finished, by another
@@ -262,78 +267,64 @@ class Ledger:
         return True
 
 
-State = Literal["waiting", "running", "complete", "pruned", "failed"]
-_STATES: Mapping["optuna.trial.TrialState", State] = {
-    optuna.trial.TrialState.WAITING: "waiting",
-    optuna.trial.TrialState.RUNNING: "running",
-    optuna.trial.TrialState.COMPLETE: "complete",
-    optuna.trial.TrialState.PRUNED: "pruned",
-    optuna.trial.TrialState.FAIL: "failed",
-}
-#: Note on a trial: what came of each replicate that is trained.
-REPLICATES = "replicates"
-
-
-@dataclass(frozen=True)
-class Replicate:
-    """One training of a trial: its best validation, and all of them by epoch; a fit has one, at its end."""
-
-    value: float
-    epoch: int | None
-    seconds: float
-    curve: Sequence[tuple[int, float]] = ()
-
-
-@dataclass(frozen=True)
-class Record:
-    """One entry. `attempts` counts how often it was begun."""
-
-    entry: int
-    state: State
-    settings: Mapping[str, Any]
-    value: float | None  # the mean over the replicates; None unless complete
-    replicates: Sequence[Replicate] = ()
-    attempts: int = 1
-    why: str | None = None  # it failed
-    lower: bool = False  # less is better
-
-    @property
-    def score(self) -> float | None:
-        """The value, turned so that more is better."""
-        return -self.value if self.lower and self.value is not None else self.value
-
-    @property
-    def over(self) -> bool:
-        """Whether it is done, for better or worse."""
-        return self.state in ("complete", "pruned", "failed")
-
-    @property
-    def seconds(self) -> float:
-        """Time spent on training."""
-        return sum(each.seconds for each in self.replicates)
-
-
-def records(trials: Sequence["FrozenTrial"], size: int, *, lower: bool = False) -> list[Record]:
-    """The entries that have a trial, in order; `lower`: less is better."""
-    found = {
-        entry: (owner(attempts), sum(WORKER in trial.user_attrs for trial in attempts))  # others gave way at once
-        for entry, attempts in by_entry(trials).items()
-        if entry < size
-    }
-    return [_record(entry, trial, begun, lower) for entry, (trial, begun) in sorted(found.items()) if trial is not None]
-
-
-def best_of(found: Sequence[Record]) -> Record | None:
-    """The best mean; the first of equals."""
-    complete = [each for each in found if each.score is not None]
-    return max(complete, key=lambda each: each.score or 0.0, default=None)
-
-
-def _record(entry: int, trial: "FrozenTrial", attempts: int, lower: bool) -> Record:
-    state = _STATES[trial.state]
+def _trial(index: int, attempt: "FrozenTrial", attempts: int, lower: bool) -> Trial:
+    state = _STATES[attempt.state]
     replicates = [
         Replicate(each["value"], each["epoch"], each["seconds"], [(int(e), float(v)) for e, v in each["curve"]])
-        for each in trial.user_attrs.get(REPLICATES, [])
+        for each in attempt.user_attrs.get(REPLICATES, [])
     ]
-    value = trial.value if state == "complete" else None
-    return Record(entry, state, dict(trial.params), value, replicates, attempts, trial.user_attrs.get(WHY), lower)
+    value, why = attempt.value if state == "complete" else None, attempt.user_attrs.get(WHY)
+    return Trial(index, state, dict(attempt.params), value, replicates, attempts, why, lower)
+
+
+@dataclass
+class SettingsSampler(optuna.samplers.BaseSampler):
+    """Trial i has the i-th of the settings, whoever asks; unless TPE, where `valid` is given, has a better guess.
+
+    Guesses of TPE depend on what was finished when they were made. Chance is seeded by trial, so that one process alone
+    gives the same study again; several do not.
+    """
+
+    settings: Sequence[Settings]
+    distributions: "Distributions"
+    seed: int = 0
+    valid: Valid | None = None
+
+    def infer_relative_search_space(self, study: "optuna.Study", trial: "FrozenTrial") -> dict[str, "BaseDistribution"]:
+        """All settings at once: which of them go together matters."""
+        return {name: each for name, each in self.distributions.items() if not each.single()}
+
+    def sample_relative(
+        self, study: "optuna.Study", trial: "FrozenTrial", search_space: dict[str, "BaseDistribution"]
+    ) -> dict[str, Any]:
+        """The settings of the attempt's trial."""
+        index = index_of(trial, study.get_trials(deepcopy=False))
+        guess = self._guess(index, study, trial, search_space) if self.valid is not None else {}
+        chosen = guess or self.settings[index % len(self.settings)]
+        return {name: chosen[name] for name in search_space}
+
+    def sample_independent(
+        self, study: "optuna.Study", trial: "FrozenTrial", param_name: str, param_distribution: "BaseDistribution"
+    ) -> Any:
+        """Never called: every setting belongs to the space."""
+        raise AssertionError(param_name)
+
+    def _guess(self, index: int, study: Any, trial: "FrozenTrial", search_space: dict[str, Any]) -> Settings:
+        """A guess by tree-structured Parzen estimators that a model can have; nothing while too little is known."""
+        seed = int(np.random.SeedSequence([self.seed, 1, index]).generate_state(1)[0])
+        tpe = optuna.samplers.TPESampler(n_startup_trials=_STARTUP, seed=seed, multivariate=True, constant_liar=True)
+        guesses = (tpe.sample_relative(study, trial, search_space) for _ in range(_TRIES))
+        return next((guess for guess in guesses if guess and self.valid and self.valid(guess)), {})
+
+
+def distributions(space: Space) -> dict[str, "BaseDistribution"]:
+    """The space in Optuna's terms."""
+    found: dict[str, BaseDistribution] = {}
+    for name, each in space.dimensions.items():
+        if isinstance(each, Choice):
+            found[name] = optuna.distributions.CategoricalDistribution(each.values)
+        elif each.whole:
+            found[name] = optuna.distributions.IntDistribution(int(each.low), int(each.high), log=each.log)
+        else:
+            found[name] = optuna.distributions.FloatDistribution(each.low, each.high, log=each.log)
+    return found

@@ -1,7 +1,7 @@
 """One of the two factorisations behind a world as what is tuned: of relevance, or of exposure.
 
 The paper's section 5.1: r̂ = Σ_k P Q W chosen by its validation MSE, exposure by its validation AUC. The tuples on which
-`unveil world fit` reports are put away; the rest is split anew for each replicate, in the same way for all trials.
+`unveil world fit` reports are left out; the rest is split anew for each replicate, in the same way for all trials.
 """
 
 import time
@@ -19,15 +19,13 @@ from unveil.files import explained, write_json
 from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.runs.announce import Tell
 from unveil.runs.folder import read_json
-from unveil.runs.tune.claims import Replicate
 from unveil.runs.tune.space import Choice, Space
-from unveil.runs.tune.subject import Told, Words
+from unveil.runs.tune.study import Replicate, Reporter
 from unveil.settings import changed
 from unveil.simulation.fit import Fit, as_toml, counted, observed, shared, tuning_tasks
 
 Part = Literal["relevance", "exposure"]
 PARTS: tuple[Part, ...] = ("relevance", "exposure")
-_METRICS: Mapping[Part, str] = {"relevance": "MSE", "exposure": "AUC"}
 _RECIPE = "recipe"
 #: What came of a replicate, in its folder.
 KEPT = "fit.json"
@@ -38,31 +36,22 @@ def part_of(space: Space) -> Part | None:
     sections = {name: name.partition(".")[0] for name in space.dimensions}
     if not set(sections.values()) & {*PARTS, _RECIPE}:
         return None
-    _refuse_strangers(space, sections)
-    _refuse_recipes(space)
-    found = [part for part in PARTS if part in sections.values()]
-    if len(found) != 1:
-        expected = "settings of relevance (relevance.width …) or of exposure (exposure.width …), not of both"
-        hint = "They are judged by different figures: give each a space and a study of its own."
-        raise UnveilError("a study is of one factorisation", where=f"space {space.name}", expected=expected, hint=hint)
-    return found[0]
-
-
-def _refuse_strangers(space: Space, sections: Mapping[str, str]) -> None:
     for name, section in sections.items():
         if section not in PARTS and name != _RECIPE:
             expected = "recipe = [NAME], and settings of relevance or of exposure"
             hint = "What else a world is fitted with is the same for all trials: --set steps=50."
             where = f"space {space.name}, {name}"
             raise UnveilError("not a setting of a factorisation", where=where, expected=expected, hint=hint)
-
-
-def _refuse_recipes(space: Space) -> None:
     recipes = space.dimensions.get(_RECIPE)
     if recipes is not None and not (isinstance(recipes, Choice) and len(recipes.values) == 1):
-        hint = "Recipes have other settings and draw other negatives: give each a study."
-        where = f"space {space.name}, {_RECIPE}"
-        raise UnveilError("a study is of one recipe", where=where, found=recipes.plain(), hint=hint)
+        hint, where = "Recipes have other settings and draw other negatives: give each a study.", f"space {space.name}"
+        raise UnveilError("a study is of one recipe", where=f"{where}, {_RECIPE}", found=recipes.plain(), hint=hint)
+    found = [part for part in PARTS if part in sections.values()]
+    if len(found) != 1:
+        expected = "settings of relevance (relevance.width …) or of exposure (exposure.width …), not of both"
+        hint = "They are evaluated by different metrics: give each a space and a study of its own."
+        raise UnveilError("a study is of one factorisation", where=f"space {space.name}", expected=expected, hint=hint)
+    return found[0]
 
 
 @dataclass(frozen=True)
@@ -72,6 +61,8 @@ class Factorisation:
     source: LogSource
     fit: Fit
     part: Part
+    epochs = None  # evaluated at the end only
+    command = "unveil world fit LOG --config {config} -o WORLD"
 
     @classmethod
     def of(cls, source: LogSource, fit: Fit, part: Part, space: Space) -> Self:
@@ -80,63 +71,38 @@ class Factorisation:
         return cls(source, replace(fit, recipe=str(named.values[0])) if isinstance(named, Choice) else fit, part)
 
     @property
-    def metric(self) -> str:
-        """MSE of ratings, or AUC of what was interacted with among negatives."""
-        return _METRICS[self.part]
-
-    @property
     def lower(self) -> bool:
         """Of errors, less is better."""
-        return self.metric == "MSE"
+        return self.part == "relevance"
+
+    @property
+    def metric(self) -> str:
+        """MSE of ratings, or AUC of interactions among negatives."""
+        return "MSE" if self.lower else "AUC"
 
     @property
     def seed(self) -> int:
         """The fit's."""
         return self.fit.seed
 
-    @property
-    def epochs(self) -> int | None:
-        """Judged at the end only."""
-        return None
-
-    @property
-    def words(self) -> Words:
-        """Of fits and tuples."""
-        learns = f"Each trial learns the {self.part} of a world with other settings"
-        unseen = "The test tuples were not looked at."
-        judged = "ratings held out" if self.part == "relevance" else "interactions held out, among drawn negatives"
-        return Words(
-            several=(
-                f"{learns}, several times with other seeds and other splits, and is judged by the mean of its "
-                f"replicates on the validation tuples. {unseen}"
-            ),
-            once=(
-                f"{learns}, once, and is judged on the validation tuples: how much another seed and split would change "
-                f"is not known. {unseen}"
-            ),
-            unit="fit",
-            judging=f"Each replicate holds out a ninth of the tuples for validation: {judged}.",
-            chosen=(
-                "The best of many is chosen by the very figures shown here, so its own figure is too good by chance. "
-                "A world that is fitted with it says how well it predicts the test tuples."
-            ),
-            command="unveil world fit LOG --config {config} -o WORLD",
-        )
+    def facts(self) -> dict[str, Any]:
+        """What the report says of it."""
+        return {"kind": "factorisation", "part": self.part}
 
     def changed(self, settings: Mapping[str, Any]) -> Self:
         """With other options of the recipe; the recipe checks them."""
         return replace(self, fit=_changed(self.fit, settings))
 
     def identity(self) -> dict[str, Any]:
-        """What decides how this part is learnt and judged."""
+        """What decides how this part is learnt and evaluated."""
         return _identity(self.fit, self.part)
 
-    def bench(self, tried: Collection[str], tell: Tell) -> "FactorisationBench":
+    def context(self, tried: Collection[str], tell: Tell) -> "FactorisationContext":
         """Read the log."""
         log = self.source.load()
         tell(f"log        {log}")
         untested = self.fit.untested(observed(log, self.fit.steps))
-        return FactorisationBench(self.fit, self.part, untested, log.fingerprint())
+        return FactorisationContext(self.fit, self.part, untested, log.fingerprint())
 
     def toml(self, head: str) -> str:
         """A config of `unveil world fit`, for this part."""
@@ -154,7 +120,7 @@ def _identity(fit: Fit, part: Part) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorisationBench:
+class FactorisationContext:
     """Fits the replicates of trials. What was stopped in the middle of one is begun anew: it takes minutes at most.
 
     It does not know the log: the tuples it is given are all it can reach.
@@ -167,28 +133,28 @@ class FactorisationBench:
     world: None = None
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
-        """How many tuples there are to learn from and to judge by, negatives not counted."""
+        """The number of tuples to learn from and to validate on, negatives not counted."""
         fit = _changed(self.fit, settings)
         train, valid, _ = self._tasks(fit, 0)[PARTS.index("relevance")].parts
-        told = f"{len(train):,} tuples to learn from, {len(valid):,} to judge by"
-        tell(f"{self.part:10} recipe {fit.recipe}; {told}")
+        sizes = f"{len(train):,} tuples to learn from, {len(valid):,} to validate on"
+        tell(f"{self.part:10} recipe {fit.recipe}; {sizes}")
 
-    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, told: Told) -> Replicate:
+    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, reporter: Reporter) -> Replicate:
         """Fit, unless it was done before."""
         fit = _changed(self.fit, settings)
         about = {"log": self.fingerprint, **_identity(fit, self.part), "replicate": number}
         if known := _kept(place / KEPT, about):
             return known
-        found = self._fitted(fit, number, told)
+        found = self._fitted(fit, number, reporter)
         with explained(place):
             place.mkdir(parents=True, exist_ok=True)
         write_json(place / KEPT, {"of": about, "value": found.value, "seconds": found.seconds})
         return found
 
-    def _fitted(self, fit: Fit, number: int, told: Told) -> Replicate:
+    def _fitted(self, fit: Fit, number: int, reporter: Reporter) -> Replicate:
         at = PARTS.index(self.part)
         task, recipe = self._tasks(fit, number)[at], fit.recipes()[at]
-        advance = counted(recipe.work(task), lambda done, total: told.part(done / total))
+        advance = counted(recipe.work(task), lambda done, total: reporter.advance(done / total))
         begun = time.monotonic()
         learnt = recipe.learn(task, np.random.default_rng([fit.seed, 2, number]), advance)
         value = task.score(learnt.valid_N, task.parts.valid)

@@ -1,4 +1,7 @@
-"""A space: which settings are tried, and which values of each. Checked against a recipe before anything is run."""
+"""A search space: which settings are tried, which values of each, and which combinations the trials have.
+
+Which combination trial i has depends on its number and the seed alone: no matter who works on it, and in which order.
+"""
 
 import math
 import tomllib
@@ -17,6 +20,8 @@ from unveil.training.recipe import WHEREABOUTS
 
 Value = bool | int | float | str
 Settings = dict[str, Value]
+#: Whether a model can have these settings together, e.g. a width that is a multiple of the heads.
+Valid = Callable[[Settings], bool]
 
 #: Settings that a space may not hold, and why.
 _BARRED = {
@@ -24,6 +29,10 @@ _BARRED = {
     "training.monitor": "It is what trials are compared by.",
 } | {f"training.{name}": "It changes nothing that is learnt." for name in WHEREABOUTS}
 _RANGE = {"low", "high", "log"}
+#: Finite spaces up to this size are drawn from without repetition.
+_LISTED = 100_000
+#: Impossible combinations in a row, before we say that there are no others.
+_TRIES = 1000
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Range:
-    """Any number from `low` to `high`, both included; whole numbers where both ends are; `log`: evenly by ratio."""
+    """Any number from `low` to `high`, both included; integers where both ends are; `log`: uniform in the logarithm."""
 
     low: float
     high: float
@@ -51,12 +60,12 @@ class Range:
 
     @property
     def whole(self) -> bool:
-        """Whether only whole numbers are meant."""
+        """Whether only integers are meant."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def draw(self, rng: np.random.Generator) -> Value:
         """Uniform, or uniform in the logarithm."""
-        reach = 0.5 if self.whole else 0.0  # the end values of a whole range are as likely as those between
+        reach = 0.5 if self.whole else 0.0  # the end values of a range of integers are as likely as those between
         low, high = self.low - reach, self.high + reach
         drawn = math.exp(rng.uniform(math.log(low), math.log(high))) if self.log else float(rng.uniform(low, high))
         return min(max(round(drawn), int(self.low)), int(self.high)) if self.whole else drawn
@@ -80,24 +89,18 @@ class Space:
     def read(cls, source: str) -> Self:
         """A TOML file, or one that ships with the package, by its name."""
         if source.endswith(".toml") or "/" in source:
-            path = Path(source)
-            tree = read_toml(path, "space", "a TOML file, or the name of a ready space")
-            return cls(path.stem, _dimensions(tree, source))
-        shipped = {path.name.removesuffix(".toml"): path for path in _shipped().iterdir()}
+            tree = read_toml(Path(source), "space", "a TOML file, or the name of a ready space")
+            return cls(Path(source).stem, _dimensions(tree, source))
+        shipped = {path.name.removesuffix(".toml"): path for path in (files("unveil.runs.tune") / "spaces").iterdir()}
         if source not in shipped:
             raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
         return cls(source, _dimensions(tomllib.loads(shipped[source].read_text(encoding="utf-8")), source))
 
     @property
-    def finite(self) -> bool:
-        """Whether all combinations can be listed."""
-        return all(isinstance(each, Choice) for each in self.dimensions.values())
-
-    @property
     def size(self) -> int | None:
-        """How many combinations there are, those that no model can have included; None: endlessly many."""
-        values = [each.values for each in self.dimensions.values() if isinstance(each, Choice)]
-        return math.prod(map(len, values)) if self.finite else None
+        """The number of combinations, impossible ones included; None: there are ranges."""
+        values = [len(each.values) for each in self.dimensions.values() if isinstance(each, Choice)]
+        return math.prod(values) if len(values) == len(self.dimensions) else None
 
     def draw(self, rng: np.random.Generator) -> Settings:
         """One combination, each setting on its own."""
@@ -128,17 +131,48 @@ class Space:
             except UnveilError as error:
                 first = first or error
         assert first is not None
-        raise UnveilError(
-            first.problem,
-            where=f"space {self.name}, {name}",
-            found=first.found,
-            expected=first.expected,
-            hint=first.hint,
-        )
+        where = f"space {self.name}, {name}"
+        raise UnveilError(first.problem, where=where, found=first.found, expected=first.expected, hint=first.hint)
 
 
-def _shipped() -> Any:
-    return files("unveil.runs.tune") / "spaces"
+def random_settings(space: Space, count: int, seed: int, valid: Valid) -> list[Settings]:
+    """So many combinations at random, impossible ones drawn again.
+
+    No combination of a finite space is drawn twice; where it has fewer than `count`, all of them are given.
+    """
+    rng = np.random.default_rng([seed, 0])
+    drawn: Iterable[Settings] = _endless(space, rng, valid)
+    if space.size is not None and space.size <= _LISTED:
+        cells = list(space.combinations())
+        drawn = filter(valid, (cells[place] for place in rng.permutation(len(cells))))
+    return _some(list(islice(drawn, count)), space)
+
+
+def grid_settings(space: Space, count: int | None, valid: Valid) -> list[Settings]:
+    """Every possible combination, in the order of the space."""
+    if ranges := [name for name, each in space.dimensions.items() if isinstance(each, Range)]:
+        hint, where = "List the values to try, or use --sampler random or tpe.", f"space {space.name}"
+        raise UnveilError("a grid needs lists of values", where=where, found=", ".join(ranges), hint=hint)
+    cells = _some([each for each in space.combinations() if valid(each)], space)
+    if count is not None and count < len(cells):
+        hint = f"Leave --trials out to try all; --sampler random tries {count} of them."
+        raise UnveilError("the grid has more combinations than trials", found=f"{len(cells):,} combinations", hint=hint)
+    return cells
+
+
+def _endless(space: Space, rng: np.random.Generator, valid: Valid) -> Iterator[Settings]:
+    missed = 0
+    while missed < _TRIES:
+        drawn = space.draw(rng)
+        missed = 0 if valid(drawn) else missed + 1
+        if not missed:
+            yield drawn
+
+
+def _some(found: list[Settings], space: Space) -> list[Settings]:
+    if not found:
+        raise UnveilError("no model can have any of these combinations", where=f"space {space.name}")
+    return found
 
 
 def _dimensions(tree: Mapping[str, Any], where: str) -> dict[str, Dimension]:
@@ -176,62 +210,12 @@ def _choice(values: list[Any], where: str) -> Choice:
 
 
 def _range(given: Mapping[str, Any], where: str) -> Range:
-    expected = "low and high with low < high, and log = true only above 0"
-    if set(given) - _RANGE or not {"low", "high"} <= set(given):
-        raise UnveilError("not a range", where=where, found=", ".join(given), expected=expected)
-    low, high, log = given["low"], given["high"], given.get("log", False)
+    low: Any = given.get("low")
+    high: Any = given.get("high")
+    log = given.get("log", False)
     numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
-    if not numbers or not isinstance(log, bool) or not -math.inf < low < high < math.inf or (log and low <= 0):
+    right = numbers and isinstance(log, bool) and not set(given) - _RANGE
+    if not right or not -math.inf < low < high < math.inf or (log and low <= 0):
+        expected = "low and high with low < high, and log = true only above 0"
         raise UnveilError("not a range", where=where, found=dict(given), expected=expected)
     return Range(low, high, log)
-
-
-#: Finite spaces up to this size are drawn from without repetition.
-_LISTED = 100_000
-#: Combinations in a row that no model can have, before we say that there are no others.
-_TRIES = 1000
-
-Valid = Callable[[Settings], bool]
-
-
-def random_settings(space: Space, count: int, seed: int, valid: Valid) -> list[Settings]:
-    """So many combinations at random, those that no model can have drawn anew.
-
-    No combination of a finite space is drawn twice; where it has fewer than asked for, all of them are given.
-    """
-    rng = np.random.default_rng([seed, 0])
-    if space.size is not None and space.size <= _LISTED:
-        cells = list(space.combinations())
-        drawn: Iterable[Settings] = (cells[place] for place in rng.permutation(len(cells)))
-        found = list(islice(filter(valid, drawn), count))
-    else:
-        found = list(islice(_endless(space, rng, valid), count))
-    return _some(found, space)
-
-
-def grid_settings(space: Space, count: int | None, valid: Valid) -> list[Settings]:
-    """Every combination that a model can have, in the order of the space."""
-    if not space.finite:
-        ranges = ", ".join(name for name, each in space.dimensions.items() if not hasattr(each, "values"))
-        hint = "List the values to try, or use --sampler random or tpe."
-        raise UnveilError("a grid needs lists of values", where=f"space {space.name}", found=ranges, hint=hint)
-    cells = _some([each for each in space.combinations() if valid(each)], space)
-    if count is not None and count < len(cells):
-        hint = f"Leave --trials out to try all; --sampler random tries {count} of them."
-        raise UnveilError("the grid has more combinations than trials", found=f"{len(cells):,} combinations", hint=hint)
-    return cells
-
-
-def _endless(space: Space, rng: np.random.Generator, valid: Valid) -> Iterator[Settings]:
-    missed = 0
-    while missed < _TRIES:
-        drawn = space.draw(rng)
-        missed = 0 if valid(drawn) else missed + 1
-        if not missed:
-            yield drawn
-
-
-def _some(found: list[Settings], space: Space) -> list[Settings]:
-    if not found:
-        raise UnveilError("no model can have any of these combinations", where=f"space {space.name}")
-    return found

@@ -15,66 +15,16 @@ from unveil.data.readers.database import is_url, shown
 from unveil.errors import UnveilError
 from unveil.training.checkpoint import differences
 
-if TYPE_CHECKING:
-    from optuna.storages import BaseStorage, RDBStorage
-
-
 try:
     import optuna as optuna
-    from optuna.storages import journal as journal
+    from optuna.storages import journal
 except ModuleNotFoundError as error:
     raise UnveilError("tuning needs Optuna", hint="Run: pip install 'unveil[tune]'.") from error
 
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage, RDBStorage
+
 optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-class WholeLines(journal.JournalFileOpenLock):
-    """The lock that is held while a line is written: whoever gets it finds whole lines in the file."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
-
-    def acquire(self) -> bool:
-        """Wait for the lock, and take off what somebody left half-written."""
-        held = super().acquire()
-        try:
-            _take_off_half_line(Path(self.path))
-        except BaseException:
-            self.release()
-            raise
-        return held
-
-
-@contextmanager
-def _journal(path: Path) -> Iterator["BaseStorage"]:
-    """The journal at a path, made if it is not there; inside, it is told plainly when it cannot be read."""
-    name = str(path.resolve())  # the same whatever folder the process works in
-    try:
-        storage = optuna.storages.JournalStorage(journal.JournalFileBackend(name, WholeLines(name)))
-    except (ValueError, LookupError, TypeError, AssertionError, RecursionError) as error:
-        raise _damaged(path, error) from None
-    try:
-        yield storage
-    except JSONDecodeError as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> UnveilError:
-    hint = "Restore it from a copy, or name another folder."
-    return UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint)
-
-
-def _take_off_half_line(path: Path) -> None:
-    with path.open("rb+") as file:
-        if not file.seek(0, 2):
-            return
-        file.seek(-1, 2)
-        if file.read(1) == b"\n":
-            return
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-
 
 JOURNAL = "journal.log"
 IDENTITY = "identity"
@@ -85,12 +35,12 @@ _ATTEMPTS = 5  # at opening: whoever comes first makes the tables, and others ma
 
 @contextmanager
 def opened(url: str | None, folder: Path) -> Iterator["BaseStorage"]:
-    """The database at `url`, or the journal in the folder; inside, it is told plainly when it cannot be used."""
+    """The database at `url`, or the journal in the folder; inside, errors say plainly that it cannot be used."""
     if url is None:
-        with _journal(folder / JOURNAL) as kept:
+        with _journal((folder / JOURNAL).resolve()) as kept:  # the same whatever folder the process works in
             yield kept
         return
-    _refuse_other_than_url(url)
+    _check_url(url)
     with _explained(url):
         storage = _database(url)
         try:
@@ -100,11 +50,11 @@ def opened(url: str | None, folder: Path) -> Iterator["BaseStorage"]:
             storage.engine.dispose()
 
 
-def refuse_silent(url: str | None) -> None:
+def check_reachable(url: str | None) -> None:
     """Before a log is read, which may take minutes: a server that does not answer."""
     if url is None:
         return
-    _refuse_other_than_url(url)
+    _check_url(url)
     if url.startswith("sqlite"):  # to connect to a file makes it
         return
     with _explained(url):
@@ -113,16 +63,55 @@ def refuse_silent(url: str | None) -> None:
         engine.dispose()
 
 
-def _refuse_other_than_url(url: str) -> None:
+class WholeLines(journal.JournalFileOpenLock):
+    """The lock that is held while a line is written; whoever gets it first removes half a line at the end.
+
+    A full disk or a lost machine leaves one. Optuna ignores it, but would append the next line to it, and from then on
+    read nothing more.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.path = path
+
+    def acquire(self) -> bool:
+        """Wait for the lock, then look at the end of the file."""
+        held = super().acquire()
+        try:
+            with self.path.open("rb+") as file:
+                size = file.seek(0, 2)
+                file.seek(max(0, size - 1))
+                if file.read(1) not in (b"", b"\n"):
+                    file.seek(0)
+                    file.truncate(file.read().rfind(b"\n") + 1)
+        except BaseException:
+            self.release()
+            raise
+        return held
+
+
+@contextmanager
+def _journal(path: Path) -> Iterator["BaseStorage"]:
+    hint = "Restore it from a copy, or name another folder."
+    try:
+        storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(path), WholeLines(path)))
+    except (ValueError, LookupError, TypeError, AssertionError, RecursionError) as error:
+        raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
+    try:
+        yield storage
+    except JSONDecodeError as error:
+        raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
+
+
+def _check_url(url: str) -> None:
     try:
         make_url(url)
+        if is_url(url):
+            return
     except (SQLAlchemyError, ValueError):
-        is_one = False
-    else:
-        is_one = is_url(url)
-    if not is_one:
-        expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST:PORT/DATABASE"
-        raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
+        pass
+    expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST:PORT/DATABASE"
+    raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
 
 
 def _driven(url: str) -> str:
@@ -139,14 +128,11 @@ def _database(url: str) -> "RDBStorage":
         try:
             return optuna.storages.RDBStorage(_driven(url), engine_kwargs=options)
         except SQLAlchemyError as error:
-            if attempt == _ATTEMPTS - 1 or not _made_at_once(error):
+            made_at_once = re.search(r"already exists|duplicate key|UNIQUE constraint", str(error))
+            if attempt == _ATTEMPTS - 1 or not made_at_once:
                 raise
             time.sleep(0.5)
     raise AssertionError
-
-
-def _made_at_once(error: SQLAlchemyError) -> bool:
-    return bool(re.search(r"already exists|duplicate key|UNIQUE constraint", str(error)))
 
 
 @contextmanager
@@ -154,41 +140,32 @@ def _explained(url: str) -> Iterator[None]:
     """Say plainly that a storage cannot be used. What was trained until then is kept, and gone on with later."""
     try:
         yield
-    except (SQLAlchemyError, ImportError, optuna.exceptions.StorageInternalError) as error:
-        if isinstance(error, ImportError):
-            hint = "Run: pip install 'unveil[sql]'."
-            raise UnveilError(f"the database's driver is missing: {error}", where=shown(url), hint=hint) from None
-        problem = f"the study's storage cannot be used: {_first_line(error)}"
+    except ImportError as error:
+        hint = "Run: pip install 'unveil[sql]'."
+        raise UnveilError(f"the database's driver is missing: {error}", where=shown(url), hint=hint) from None
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        cause = getattr(error, "orig", None) or error.__cause__ or error
+        problem = f"the study's storage cannot be used: {str(cause).strip().split(chr(10), maxsplit=1)[0][:300]}"
         hint = "Nothing is lost: give the same command again when it can be reached."
         raise UnveilError(problem, where=shown(url), hint=hint) from None
-
-
-def _first_line(error: BaseException) -> str:
-    cause = getattr(error, "orig", None) or error.__cause__ or error
-    return str(cause).strip().split("\n", maxsplit=1)[0][:300]
 
 
 def join(
     name: str, storage: "BaseStorage", sampler: Any, pruner: Any, identity: Mapping[str, Any], *, lower: bool = False
 ) -> "optuna.Study":
-    """The study of that name, made if it is not there; one that was begun with anything else is refused."""
+    """The study of that name, created if it does not exist; one that was begun with anything else is an error."""
+    towards = optuna.study.StudyDirection.MINIMIZE if lower else optuna.study.StudyDirection.MAXIMIZE
     try:
-        study = optuna.create_study(
-            storage=storage,
-            study_name=name,
-            sampler=sampler,
-            pruner=pruner,
-            direction="minimize" if lower else "maximize",
-        )
+        study = optuna.create_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner, direction=towards)
         study.set_user_attr(IDENTITY, dict(identity))
     except optuna.exceptions.DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner)
-        _refuse_other(study, identity)
+        _check_same(study, identity)
     return study
 
 
-def _refuse_other(study: "optuna.Study", identity: Mapping[str, Any]) -> None:
-    for _ in range(_ATTEMPTS):  # whoever made it may not have said yet what it is
+def _check_same(study: "optuna.Study", identity: Mapping[str, Any]) -> None:
+    for _ in range(_ATTEMPTS):  # whoever created it may not have said yet what it is
         if IDENTITY in study.user_attrs:
             break
         time.sleep(0.5)

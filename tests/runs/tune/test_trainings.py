@@ -23,7 +23,7 @@ from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.ground_truth import favourites_of
 from unveil.propensity.positions import Position
 from unveil.runs.config import Experiment
-from unveil.runs.tune.objective import Objective, training_rows
+from unveil.runs.tune.trainings import Objective, training_rows
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.training.fit import prepare
