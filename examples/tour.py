@@ -83,7 +83,7 @@ axes.set(xlabel="step", ylabel="mean true exposure θ")
 axes.legend(frameon=False)
 keep(figure, "seasons", "One propensity an item is not enough: exposure has its seasons.")
 
-# %% Train: the log at its word, weighted by exposure, corrected for it, and told the truth
+# %% Train: on the log as it is, with inverse propensities, with the exposure-corrected softmax, on the ground truth
 estimators = ("naive", "itps", "corrected", "ideal")
 changes = {"data.log": str(folder / "log.csv"), "data.world": str(folder / "world"), "training.epochs": options.epochs}
 runs = {}
@@ -92,12 +92,12 @@ for name in estimators:
     runs[name] = run(settings, place, resume=place.exists(), tell=lambda _: None)
     print(f"{name:<10} {len(runs[name].fitted.epochs)} epochs")
 
-# %% Compare: paired tests on what users took …
+# %% Compare: paired tests on test interactions …
 comparison = compare({name: each.evaluation for name, each in runs.items()})
 print(comparison.table.filter(protocol="full", metric="NDCG", k=10).select("model", "mean", "low", "high", "place"))
 
 
-# … and, as this is a world, by what they would like
+# … and, as this is a simulated world, by true relevance
 def liked(recommender: Recommender) -> NDArray[np.float64]:
     """The mean true relevance of the ten items recommended to each user."""
     gamma_UV = world.relevance(everybody, last)

@@ -14,7 +14,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     log = Interactions.read(path)
     overrides = {"training.epochs": 3, "model.width": 16}  # any setting by its name; a real run wants more epochs
-    recommender = Recommender.fit(log, estimator="itps", overrides=overrides)
+    recommender = Recommender.fit(log, overrides=overrides)
 
     print(recommender.recommend(["u0001", "u0002"], k=3).frame)
     after = recommender.recommend_for([["i0001", "i0002", "a stranger"]], k=3)

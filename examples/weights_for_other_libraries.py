@@ -109,11 +109,19 @@ def with_torch(events: pl.DataFrame) -> None:
 
 with tempfile.TemporaryDirectory() as folder:
     log, place, column = (Path(folder) / name for name in ("log.csv", "run", "weights.parquet"))
-    write(World.builtin(seed=0).log(np.random.default_rng(0)), log)
-    settings = {"data.log": str(log), "estimator.name": "itps", "training.epochs": 1, "model.width": 8}
+    world = World.builtin(seed=0)
+    world.save(Path(folder) / "world")
+    write(world.log(np.random.default_rng(0)), log)
+    # The true propensities of the world. On a real log use those of its impressions: popularity is no substitute.
+    settings: dict[str, Any] = {
+        "data.log": str(log),
+        "data.world": str(Path(folder) / "world"),
+        "estimator.name": "itps",
+    }
+    settings |= {"propensity.name": "known-temporal", "training.epochs": 1, "model.width": 8}
     run(Experiment.of("quick", settings), place, tell=lambda _: None)
 
-    told = export_weights(place, column, {"estimator.clip": 0.0001})  # a clip trades bias for variance
+    told = export_weights(place, column, {"estimator.clip": 0.05})  # a clip trades bias for variance
     print(f"weights of {told.estimator} by {told.propensity}: {told.diagnostics}")
     events = pl.read_parquet(column).filter(pl.col("part") == "train").drop("part")
     print(events.head(3))

@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_log(impressions(each=3), place / "log.csv")
     done = CliRunner().invoke(app, ["propensity", "fit", str(place / "log.csv"), "-o", str(place / "learnt"), *SMALL])
     assert done.exit_code == 0, done.output
-    assert "popularity: shown, static" in done.output
+    assert "popularity: impressions, static" in done.output
     return place / "learnt"
 
 

@@ -19,7 +19,7 @@ from unveil.propensity.build import build
 from unveil.propensity.known import KnownTemporal
 from unveil.report.names import share
 from unveil.runs.propensity_scores import Truth, correlation, estimates, relevance_of_first, score_all, scored, usable
-from unveil.runs.propensity_scores import page as page_of
+from unveil.runs.propensity_scores import scores_page as page_of
 
 TOY = Toy.drawn(random_world(users=30, items=25, moving=False))
 TRUTH = Truth.of(TOY.world, TOY.train, 60, np.random.default_rng(0))
@@ -114,12 +114,12 @@ def test_as_it_is_typed(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "damped-temporal" in done.output
     assert "known-static" in done.output
-    assert "top: the 30 most relevant · taken: of the events" in " ".join(done.output.split())
+    assert "top: the 30 most relevant · chosen: of the events" in " ".join(done.output.split())
     about = json.loads((tmp_path / "scores" / "scores.json").read_text())
     assert list(about["scores"]) == ["damped-temporal", "popularity-static", "known-static"]
     assert about["scores"]["known-static"]["top"] > about["scores"]["popularity-static"]["top"]
     page = (tmp_path / "scores" / "index.html").read_text()
-    assert "What each estimate assumes" in page
+    assert about["assumes"]["popularity-static"] in page
     assert not faults(page)
     closed = max(about["scores"][name]["gap"] for name in ("damped-temporal", "popularity-static"))
     assert closed < about["scores"]["known-static"]["gap"], "the reference is the truth, and no estimate"

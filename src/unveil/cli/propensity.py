@@ -30,7 +30,7 @@ def score(
     """Score every propensity that can be estimated from a log against the true ones of the world behind it."""
     from unveil.cli.terminal import print_page_table
     from unveil.files import refuse_occupied
-    from unveil.runs.propensity_scores import reading, score_all, table, write
+    from unveil.runs.propensity_scores import score_all, scores_findings, scores_table, write_scores
     from unveil.simulation.world import World
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log, world])
@@ -40,8 +40,8 @@ def score(
         typer.echo(f"fitting {name}", err=True)
 
     found = score_all(truth, log, propensity or (), assignments or (), slots=slots, seed=seed, tell=tell)
-    about = write(found, log, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
-    print_page_table(table(about["scores"]), reading(about))
+    about = write_scores(found, log, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
+    print_page_table(scores_table(about["scores"]), scores_findings(about))
     typer.echo(f"open {output / 'index.html'}")
 
 
@@ -60,13 +60,13 @@ def positions(
     from json import dumps
 
     from unveil.cli.terminal import print_page_table
-    from unveil.runs.positions import looked_at, reading, table
+    from unveil.runs.propensity_pages import looked_at, positions_findings, positions_table
 
     found = looked_at(options.source().load(), deepest=deepest, draws=draws, seed=seed)
     if json:
         typer.echo(dumps(asdict(found), indent=1))
     else:
-        print_page_table(table(found), reading(found))
+        print_page_table(positions_table(found), positions_findings(found))
 
 
 @app.command("fit")
@@ -90,7 +90,7 @@ def fit(
     from unveil.files import refuse_occupied
     from unveil.propensity.time_of_day_fit import ExposureFit
     from unveil.propensity.time_of_day_fit import fit as fitted_to
-    from unveil.runs.exposure_fit import write
+    from unveil.runs.propensity_pages import write_fit
     from unveil.settings import changed, parsed
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
@@ -99,7 +99,7 @@ def fit(
     log = options.source().load()
     with bar("learning exposure") as progress:
         found = fitted_to(log, how, progress)
-    _print(write(found, log, how, output, ["unveil", *sys.argv[1:]], overwrite=overwrite))
+    _print(write_fit(found, log, how, output, ["unveil", *sys.argv[1:]], overwrite=overwrite))
     use = f"--set propensity.name=learnt-temporal --set propensity.path={output}"
     typer.echo(f"open {output / 'index.html'}; use: {use}")
 
@@ -122,6 +122,6 @@ def describe(
 
 def _print(about: dict[str, Any]) -> None:
     from unveil.cli.terminal import print_page_table
-    from unveil.runs.exposure_fit import quality_table, reading
+    from unveil.runs.propensity_pages import fit_findings, quality_table
 
-    print_page_table(quality_table(about["quality"]), reading(about))
+    print_page_table(quality_table(about["quality"]), fit_findings(about))

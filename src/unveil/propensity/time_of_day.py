@@ -134,8 +134,8 @@ _TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV", "curve_B2")
 _HINT = "Name a folder that `unveil propensity fit` wrote."
 
 
-def write(model: ExposureModel, folder: Path, about: Mapping[str, Any]) -> None:
-    """Into a folder that is there; `about` is told beside what the model needs."""
+def write(model: ExposureModel, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Into a folder that is there; gives what `about` would read: that, and what the model needs."""
     ids = {"users": model.users.ids.to_list(), "items": model.items.ids.to_list()}
     parts = {
         IDS: json.dumps(ids, ensure_ascii=False).encode(),
@@ -151,6 +151,7 @@ def write(model: ExposureModel, folder: Path, about: Mapping[str, Any]) -> None:
     for name, part in parts.items():
         (folder / name).write_bytes(part)
     (folder / ABOUT).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return told
 
 
 def about(folder: Path) -> dict[str, Any]:

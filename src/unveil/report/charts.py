@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from unveil.report.page import Figure as PlotFigure
 from unveil.report.plots import Line, Scale, canvas, colour_of, lines, plain_numbers
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, Drawing, themed
 
@@ -68,7 +69,7 @@ def reliability(
 ) -> Drawing:
     """Observed against predicted, both logarithmic; bins in which nothing came stand at the lower edge.
 
-    `verb` says what came, as in “0.12 promised, 0.10 shown”.
+    `verb` says what was observed, as in “0.12 predicted, 0.10 shown”.
     """
     every = [value for curve in curves.values() for side in curve for value in side if value > 0]
     low, high = min(every) / 1.5, max(every) * 1.5
@@ -77,7 +78,7 @@ def reliability(
         on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
         for place, (name, (predicted, observed)) in enumerate(curves.items()):
             seen, colour = [max(value, low) for value in observed], colour_of(place)
-            told = [f"{name}: {p:.3g} promised, {o:.3g} {verb}" for p, o in zip(predicted, observed, strict=True)]
+            told = [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in zip(predicted, observed, strict=True)]
             on.axes.plot(predicted, seen, color=colour, linewidth=1.6)
             on.marks(predicted, seen, told, colour)
             on.axes.annotate(
@@ -85,6 +86,17 @@ def reliability(
             )
         plain_numbers(on.axes)
         return on.drawing(slug)
+
+
+def reliability_figure(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], axes: tuple[str, str], verb: str, slug: str
+) -> PlotFigure:
+    """The same as a figure without a title; those who cannot see it are told every bin."""
+    told = [
+        f"{name}: {', '.join(f'{p:.2g} predicted, {o:.2g} {verb}' for p, o in zip(*each, strict=True))}"
+        for name, each in curves.items()
+    ]
+    return PlotFigure("", reliability(curves, axes, verb, slug), "; ".join(told))
 
 
 #: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.

@@ -21,22 +21,10 @@ from unveil.propensity.build import build, refuse_options
 from unveil.propensity.calibration import BINS, Calibration, equal_mass
 from unveil.propensity.factors import sigmoid
 from unveil.propensity.weights import diagnose, inverse
-from unveil.report import charts
+from unveil.report.charts import reliability_figure
 from unveil.report.names import share
-from unveil.report.page import (
-    Cell,
-    Code,
-    Column,
-    Figure,
-    Figures,
-    KeyFigure,
-    Page,
-    Section,
-    Table,
-    Text,
-    number,
-    write_page,
-)
+from unveil.report.page import Cell, Code, Column, Page, Table, number, write_page
+from unveil.report.prose import Prose
 from unveil.settings import parsed
 from unveil.simulation.world import World
 
@@ -270,165 +258,16 @@ def _options(name: str, assignments: Sequence[str]) -> dict[str, object]:
 
 #: Figures by the name of the propensity.
 ByName = Mapping[str, Mapping[str, float]]
-
-#: Correlations below this are hardly better than none.
-_HARDLY = 0.3
-#: A share of the gap below this is none.
-_SOME = 0.01
-WHAT = (
-    "Correlations are of log θ̂ with log θ: what a corrected softmax adds, and what a weight is but for its sign. "
-    "Calibration error is the share of all exposure that is promised elsewhere than where it is; mass is what is "
-    "promised in all over what is true. Popularity sums to one over the items and exposure does not: its mass says so, "
-    "and only estimators that do not mind the scale of θ (ips and itps, corrected, tempered) may use it."
-)
-CLOSED = (
-    "“Gap” needs no training: were the probability of every choice known exactly (of a user who takes the best of what "
-    "is seen), and were it divided by θ̂, how relevant would the ten items ranked first be? 0% is no correction at all, "
-    "100% the true one, below 0% worse than none. A learner that knows choices exactly is hurt by every error of θ̂; a "
-    "network knows them less well, and smooths: its figures are those of `unveil reproduce beyond --estimated …`."
-)
-
-
-def reading(about: Mapping[str, Any]) -> list[str]:
-    """Which is nearest, what popularity does, and what the figures are."""
-    return [_best(about), _weights(about["scores"]), _popularity(about), CLOSED, WHAT]
-
-
-def estimates(scores: ByName) -> ByName:
-    """Those that do not come from the truth, noisy or not; all where there are no others."""
-    return {name: each for name, each in scores.items() if PROPENSITIES[name].source != "truth"} or scores
-
-
-def _best(about: Mapping[str, Any]) -> str:
-    scores = about["scores"]
-    estimated = estimates(scores)
-    nearest = max(estimated, key=lambda name: estimated[name]["top"])
-    most = max(estimated, key=lambda name: estimated[name]["gap"])
-    found = estimated[nearest]["top"]
-    hardly = " No estimate is near the truth here." if found < _HARDLY else ""
-    gap = estimated[most]["gap"]
-    closes = (
-        f"{most} gives most of what the truth would give, {share(gap)}"
-        if gap >= _SOME
-        else "none of them gives anything of what the truth would give"
-    )
-    return (
-        f"Among the 30 most relevant items of a slot, {nearest} is nearest to the true exposure: its log correlates "
-        f"{found:.2f} with it.{hardly} To a perfect learner {closes}. Figures are over "
-        f"{about['slots']:,} training events drawn at random and {about['items']:,} items, at severity "
-        f"{about['severity']:g}."
-    )
-
-
-def _weights(scores: ByName) -> str:
-    estimated = estimates(scores)
-    least = min(estimated, key=lambda name: estimated[name]["misplaced"])
-    known = f"; the true mean over the steps {share(scores[REFERENCE]['misplaced'])}" if REFERENCE in scores else ""
-    return (
-        f"As a weight (1 / θ̂, clipped at {CLIP:g}), {least} puts the least of it in the wrong place: "
-        f"{share(estimated[least]['misplaced'])}{known}."
-    )
-
-
-def _popularity(about: Mapping[str, Any]) -> str:
-    found = {name: each for name, each in about["scores"].items() if name.startswith("popularity")}
-    if not found:
-        return "Popularity was not asked for."
-    told = ", ".join(f"{name} {each['top']:.2f} and {share(each['gap'])}" for name, each in found.items())
-    return (
-        f"Popularity, which is exposure times relevance, beside it (correlation, and gap): {told}. Where the "
-        "second is below zero, to correct by popularity is worse than not to correct."
-    )
-
-
-TITLE = "How near is each estimate to the true exposure?"
-#: Curves in one picture.
+SCORES = "scores.json"
 _DRAWN = 4
 
 
-def page(about: Mapping[str, Any]) -> Page:
-    """The whole page, from what the folder says of itself."""
-    first, *rest = reading(about)
-    scores = about["scores"]
-    estimated = estimates(scores)
-    best = max(estimated, key=lambda name: estimated[name]["top"])
-    return Page(
-        TITLE,
-        first,
-        [
-            Section("Beside the truth", [table(scores)]),
-            Section("What the figures say", [Text(each) for each in rest]),
-            Section("Is what is promised kept?", [Figures([_curve(about["curves"], scores)])]),
-            Section("How it was made", [_assumed(about["assumes"]), Code(about["command"])]),
-        ],
-        [
-            KeyFigure(f"{scores[best]['top']:.2f}", f"correlation among the 30 most relevant, {best}"),
-            KeyFigure(
-                share(max(each["gap"] for each in estimated.values())), "of the gap closed at most, were choices known"
-            ),
-            KeyFigure(number(about["naive"], 2).text, "mean relevance logit of the ten first without any correction"),
-        ],
-    )
-
-
-def table(scores: Mapping[str, Mapping[str, float]]) -> Table:
-    """A row for each propensity."""
-    columns = [
-        Column("propensity"),
-        Column("log θ", True, "correlation, all items"),
-        Column("top", True, "the 30 most relevant"),
-        Column("taken", True, "of the events"),
-        Column("ECE", True, "calibration error"),
-        Column("mass", True, "promised / true"),
-        Column("loss", True, "nats a slot above the truth"),
-        Column("moved", True, "weight that stands elsewhere"),
-        Column("ESS", True, "of the events"),
-        Column("gap", True, "closed, were choices known"),
-    ]
-    return Table("Estimated propensities and the truth", columns, [_row(*each) for each in scores.items()])
-
-
-def _row(name: str, score: Mapping[str, float]) -> list[Cell | str]:
-    correlations = [number(score[each], 2) for each in ("correlation", "top", "taken")]
-    scale = [number(score["ece"], 2), number(score["mass"], 2), number(score["log_loss"], 1)]
-    weights = [Cell(share(score[each]), score[each]) for each in ("misplaced", "ess", "gap")]
-    return [name, *correlations, *scale, *weights]
-
-
-def _curve(curves: Mapping[str, Mapping[str, Any]], scores: Mapping[str, Mapping[str, float]]) -> Figure:
-    best = sorted(scores, key=lambda name: -scores[name]["top"])[:_DRAWN]
-    told = "; ".join(
-        f"{name}: {', '.join(f'{p:.2g} → {o:.2g}' for p, o in zip(each['predicted'], each['observed'], strict=True))}"
-        for name, each in ((name, curves[name]) for name in best)
-    )
-    return Figure(
-        "Calibration, by the truth",
-        charts.reliability(
-            {name: (curves[name]["predicted"], curves[name]["observed"]) for name in best},
-            ("estimated θ", "true θ, on average"),
-            "exposed",
-            "calibration",
-        ),
-        f"Mean of the true exposure against what is estimated, bin by bin. {told}.",
-        "Bins of equal estimated mass; the best by correlation among the 30 most relevant items. On the dashed line "
-        "what is promised is kept.",
-    )
-
-
-def _assumed(assumes: Mapping[str, str]) -> Table:
-    columns = [Column("propensity"), Column("assumes")]
-    return Table("What each estimate assumes", columns, [[name, told] for name, told in assumes.items()])
-
-
-SCORES = "scores.json"
-
-
-def write(
+def write_scores(
     found: Scores, log: Interactions, folder: Path, command: Sequence[str], *, overwrite: bool = False
 ) -> dict[str, Any]:
-    """The folder, whole or not at all; what it says of itself is given back."""
+    """A folder with a page and every figure, whole or not at all; gives what it says of itself."""
     scores = {name: asdict(each) for name, each in found.scores.items()}
-    curves = {name: each.pop("curve") for name, each in scores.items()}
+    bins = {name: each.pop("curve") for name, each in scores.items()}
     about = {
         "command": shlex.join(command),
         "versions": versions(),
@@ -438,17 +277,81 @@ def write(
         "severity": found.severity,
         "naive": found.naive,
         "scores": scores,
-        "curves": curves,
+        "curves": bins,
         "assumes": {name: assumed(name) for name in scores},
     }
     with atomic_folder(folder, overwrite=overwrite) as draft:
         write_json(draft / SCORES, about)
-        write_page(page(about), draft / "index.html")
+        write_page(scores_page(about), draft / "index.html")
     return about
 
 
 def assumed(name: str) -> str:
-    """What a propensity takes for granted."""
+    """What a propensity assumes."""
     chosen = PROPENSITIES[name]
-    known = "nothing: it is the truth" if chosen.source == "truth" else "that popularity is exposure"
+    known = "nothing: it is the ground truth" if chosen.source == "truth" else "that popularity is exposure"
     return str(getattr(chosen, "assumes", known))
+
+
+def scores_page(about: Mapping[str, Any]) -> Page:
+    """The whole page, from what the folder says of itself."""
+    scores, bins = about["scores"], about["curves"]
+    best = sorted(scores, key=lambda name: -scores[name]["top"])[:_DRAWN]
+    drawn = {name: (bins[name]["predicted"], bins[name]["observed"]) for name in best}
+    assumes = [[name, text] for name, text in about["assumes"].items()]
+    return _prose(about).page(
+        {
+            "scores": scores_table(scores),
+            "calibration": reliability_figure(drawn, ("estimated θ", "true θ, mean"), "exposed", "calibration"),
+            "assumes": Table("", [Column("propensity"), Column("assumes")], assumes),
+            "command": Code(about["command"]),
+        }
+    )
+
+
+def scores_findings(about: Mapping[str, Any]) -> list[str]:
+    """What the figures say, each a paragraph."""
+    return _prose(about).paragraphs("findings")
+
+
+def _prose(about: Mapping[str, Any]) -> Prose:
+    scores = about["scores"]
+    estimated = estimates(scores)
+    facts = {
+        "estimated": estimated,
+        "nearest": max(estimated, key=lambda name: estimated[name]["top"]),
+        "closest": max(estimated, key=lambda name: estimated[name]["gap"]),
+        "least": min(estimated, key=lambda name: estimated[name]["misplaced"]),
+        "popularity": {name: each for name, each in scores.items() if name.startswith("popularity")},
+        "reference": REFERENCE,
+        "clip": CLIP,
+    }
+    return Prose(["propensity_scores.md.j2"], {**about, **facts})
+
+
+def estimates(scores: ByName) -> ByName:
+    """Those that do not come from the ground truth, noisy or not; all where there are no others."""
+    return {name: each for name, each in scores.items() if PROPENSITIES[name].source != "truth"} or scores
+
+
+def scores_table(scores: ByName) -> Table:
+    """A row for each propensity."""
+    columns = [
+        Column("propensity"),
+        Column("log θ", True, "correlation, all items"),
+        Column("top", True, "the 30 most relevant"),
+        Column("chosen", True, "of the events"),
+        Column("ECE", True, "calibration error"),
+        Column("mass", True, "predicted / true"),
+        Column("loss", True, "nats per event above the ground truth"),
+        Column("misplaced", True, "share of the weight"),
+        Column("ESS", True, "of the events"),
+        Column("gap", True, "closed, if choices were known"),
+    ]
+    return Table("Estimated propensities and the ground truth", columns, [_row(*each) for each in scores.items()])
+
+
+def _row(name: str, score: Mapping[str, float]) -> list[Cell | str]:
+    digits = {"correlation": 2, "top": 2, "taken": 2, "ece": 2, "mass": 2, "log_loss": 1}
+    shares = [Cell(share(score[each]), score[each]) for each in ("misplaced", "ess", "gap")]
+    return [name, *(number(score[figure], places) for figure, places in digits.items()), *shares]

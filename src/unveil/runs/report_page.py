@@ -14,7 +14,7 @@ from unveil.evaluation.calibration import Calibration, Reliability
 from unveil.evaluation.result import label
 from unveil.files import versions, write_json, write_whole
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.report.charts import Dot, intervals, reliability
+from unveil.report.charts import Dot, intervals, reliability_figure
 from unveil.report.names import signed
 from unveil.report.page import (
     Cell,
@@ -370,13 +370,8 @@ def _calibration_parts(found: Mapping[str, Calibration]) -> dict[str, Any]:
 
 
 def _reliability(found: Mapping[str, Reliability], way: str, observed: str, verb: str) -> Figure:
-    curves = {name: (each.predicted, each.observed) for name, each in found.items()}
-    drawing = reliability(curves, ("predicted probability, logarithmic", observed), verb, f"calibration-{way}")
-    alt = (
-        f"{name}: {', '.join(f'{p:.2g} predicted, {o:.2g} {verb}' for p, o in zip(*each, strict=True))}"
-        for name, each in curves.items()
-    )
-    return Figure("", drawing, "; ".join(alt))
+    bins = {name: (each.predicted, each.observed) for name, each in found.items()}
+    return reliability_figure(bins, ("predicted probability, logarithmic", observed), verb, f"calibration-{way}")
 
 
 def _weighted_mean(size: Sequence[float], value: Sequence[float]) -> float:

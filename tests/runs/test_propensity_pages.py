@@ -13,7 +13,7 @@ from unveil.cli.main import app
 from unveil.data.interactions import Interactions
 from unveil.data.writers import write
 from unveil.errors import UnveilError
-from unveil.runs.positions import looked_at, reading, table
+from unveil.runs.propensity_pages import looked_at, positions_findings, positions_table
 
 E_K = np.array([1, 0.5, 0.3])
 
@@ -33,8 +33,8 @@ def test_intervals_hold_the_truth_and_plain_shares_do_not(log: Interactions) -> 
         assert each.relative < each.low, "what is liked is on top, and makes the rest look unseen"
         assert each.rate == each.clicked / each.shown
     assert found.p < 1e-6
-    assert reading(found)[0].startswith("Positions are not looked at alike")
-    assert len(table(found).rows) == 3
+    assert f"p = {found.p:.1g}" in positions_findings(found)[0]
+    assert len(positions_table(found).rows) == 3
 
 
 def test_the_same_seed_gives_the_same_intervals(log: Interactions) -> None:
@@ -89,7 +89,7 @@ def test_under_a_random_policy_it_is_the_plain_share(shared_data: Path) -> None:
     for each in found.places:
         assert each.examined == pytest.approx(each.relative, abs=0.05)
     assert found.p > 0.05
-    assert "may all be chance" in reading(found)[0]
+    assert f"{found.p:.2g}" in positions_findings(found)[0]
 
 
 def test_where_nothing_is_placed_with_intent_it_is_the_plain_share() -> None:
