@@ -30,8 +30,8 @@ from unveil.models.baselines import Popularity
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.serving.export import on_onnx
 from unveil.serving.recommender import Recommender
-from unveil.serving.server.model_store import Served
-from unveil.serving.server.schemas import Question
+from unveil.serving.server.model_store import ServedModel
+from unveil.serving.server.schemas import RecommendRequest
 from unveil.training.fit import prepare
 from unveil.training.learner import Learner
 from unveil.training.recipe import Recipe
@@ -138,13 +138,13 @@ def served(shape: Shape, folder: Path) -> Cost:
     held = reset_peak()
     items, users = (Vocabulary([f"{n:08d}" for n in range(size)]) for size in (shape.items, shape.users))
     recommender = Recommender(network(shape).eval(), items, users, sequences(shape), shape.length)
-    model = Served("model", folder, "", "", on_onnx(recommender))
+    model = ServedModel("model", folder, "", "", on_onnx(recommender))
     model.warm()
     seconds = []
     for user in range(REQUESTS):
         history = items.raw(recommender.sequences.history(user % shape.users)[: shape.length]).to_list()
         begun = time.process_time()
-        model.answer([Question(history=history, k=PLACES)])
+        model.answer([RecommendRequest(history=history, k=PLACES)])
         seconds.append(time.process_time() - begun)
     return Cost(median(seconds[WARM:]), own_peak_mib() - held)
 

@@ -30,8 +30,8 @@ from unveil.data.vocabulary import Vocabulary
 from unveil.models.bert4rec import BERT4Rec
 from unveil.serving.export import on_onnx
 from unveil.serving.recommender import Recommender
-from unveil.serving.server.model_store import Served
-from unveil.serving.server.schemas import Question
+from unveil.serving.server.model_store import ServedModel
+from unveil.serving.server.schemas import RecommendRequest
 
 QUESTIONS, SEED = 500, 0
 HEADERS = {"content-type": "application/json"}
@@ -44,11 +44,11 @@ def untrained() -> Recommender:
     return Recommender(BERT4Rec(CONFIG, len(items), seed=SEED).eval(), items, users, sequences, CONFIG.length)
 
 
-def questions(recommender: Recommender) -> list[Question]:
+def questions(recommender: Recommender) -> list[RecommendRequest]:
     """Histories of users drawn at random, as many events as the model reads."""
     user_Q = np.random.default_rng(SEED).integers(len(recommender.users), size=QUESTIONS)
     histories = (recommender.sequences.history(user)[-recommender.length :] for user in user_Q)
-    return [Question(history=recommender.items.raw(history).to_list()) for history in histories]
+    return [RecommendRequest(history=recommender.items.raw(history).to_list()) for history in histories]
 
 
 @dataclass
@@ -95,7 +95,7 @@ def load(port: int, bodies: Sequence[bytes], count: int, seconds: float, request
     return f"clients={count} p50_ms={p50:.2f} p99_ms={p99:.2f} requests_per_s={len(ms) / taken:.0f} errors={errors}"
 
 
-def alone(served: Served, asked: Sequence[Question]) -> str:
+def alone(served: ServedModel, asked: Sequence[RecommendRequest]) -> str:
     """In this process, without HTTP: the network alone, and the whole answer."""
     from unveil.data.slots import tokens_of
 
@@ -151,7 +151,7 @@ def main() -> None:
         folder = options.run or Path(place) / "model"
         if options.run is None:
             recommender.save(folder)
-        print(alone(Served("model", folder, "", "", on_onnx(recommender)), asked[:200]))
+        print(alone(ServedModel("model", folder, "", "", on_onnx(recommender)), asked[:200]))
         with serving(folder) as port:
             load(port, bodies, 1, 1.0, 100)
             for line in [load(port, bodies, count, options.seconds, options.requests) for count in options.clients]:

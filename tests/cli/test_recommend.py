@@ -47,7 +47,7 @@ def test_after_a_history(unveil: Command, finished: Finished) -> None:
     done = unveil("recommend", finished.folder, "--history", "001, stranger,002", "-k", 4, "--as", "csv")
     frame = pl.read_csv(StringIO(done.out), schema=WITHOUT_USER)
     assert frame.equals(finished.run.recommender.recommend_for([["001", "002"]], 4).frame.drop("user_id"))
-    assert done.err == "unknown items passed over (1): stranger\n"
+    assert done.err == "unknown items skipped (1): stranger\n"
     assert not {"001", "002"} & set(frame["item_id"])
     all_of_them = unveil("recommend", finished.folder, "--history", "001,002", "-k", 30, "--keep-seen", "--as", "csv")
     assert len(pl.read_csv(StringIO(all_of_them.out))) == 30
@@ -74,7 +74,7 @@ def test_for_some_users(unveil: Command, finished: Finished, tmp_path: Path) -> 
     users.write_text("\n".join(["0007", *(f"ghost{n}" for n in range(7)), "0003"]))
     done = unveil("recommend", finished.folder, "--users", users, "-k", 1, "--as", "csv")
     assert pl.read_csv(StringIO(done.out), schema=SCHEMA)["user_id"].to_list() == ["0007", "0003"]
-    assert done.err == "unknown users passed over (7): ghost0, ghost1, ghost2, ghost3, ghost4, …\n"
+    assert done.err == "unknown users skipped (7): ghost0, ghost1, ghost2, ghost3, ghost4, …\n"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_those_of_whom_nothing_is_known(unveil: Command, finished: Finished, tmp
     assert done.err == "by popularity, for unknown users (1): ghost\n"
     assert pl.read_csv(StringIO(done.out), infer_schema=False)["user_id"].to_list() == ["0003", "ghost"]
     done = unveil(*asked, "--history", "x")
-    assert done.err == "unknown items passed over (1): x\nby popularity: nothing of the history is known\n"
+    assert done.err == "unknown items skipped (1): x\nby popularity: no item of the history is known\n"
 
 
 def test_histories_with_columns_of_other_names(unveil: Command, finished: Finished, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_histories_with_columns_of_other_names(unveil: Command, finished: Finish
 def test_exclusions_that_nobody_knows_are_named(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     (tmp_path / "sold_out.txt").write_text("item_id\n001\n")
     done = unveil("recommend", finished.folder, "--exclude", tmp_path / "sold_out.txt", "-o", tmp_path / "lists.csv")
-    assert done.err == "unknown exclusions passed over (1 of 2): item_id\n"
+    assert done.err == "unknown exclusions skipped (1 of 2): item_id\n"
 
 
 def test_what_the_dial_gives_is_a_page_too(unveil: Command, finished: Finished, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from unveil.errors import UnveilError
 from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.runs.train import run
-from unveil.serving.exposure import Exposed, ExposureTable, exposed, exposure_table, next_steps
-from unveil.serving.recommendations import Asked, lists_for
+from unveil.serving.exposure import ExposureTable, ItemExposure, exposure_table, item_exposures, next_steps
+from unveil.serving.recommendations import ListRequest, recommendations
 from unveil.serving.recommender import Recommender
 
 TOY = Toy.drawn(random_world(users=30))
@@ -37,9 +37,15 @@ def test_a_step_is_read_at_the_nearest_one_and_a_stranger_at_the_last() -> None:
 
 def test_where_nothing_is_known_popularity_is_given_and_named() -> None:
     share_V = np.array([0.75, 0.25])
-    assert exposed(None, share_V, [1, 0], None) == [Exposed(0.25, "popularity"), Exposed(0.75, "popularity")]
-    assert exposed(TABLE, share_V, [1, 0], None) == [Exposed(0.25, "popularity"), Exposed(float(np.float32(0.3)), "x")]
-    assert exposed(TABLE, share_V, [], 3) == []
+    assert item_exposures(None, share_V, [1, 0], None) == [
+        ItemExposure(0.25, "popularity"),
+        ItemExposure(0.75, "popularity"),
+    ]
+    assert item_exposures(TABLE, share_V, [1, 0], None) == [
+        ItemExposure(0.25, "popularity"),
+        ItemExposure(float(np.float32(0.3)), "x"),
+    ]
+    assert item_exposures(TABLE, share_V, [], 3) == []
 
 
 def test_next_steps_by_hand() -> None:
@@ -127,7 +133,7 @@ def test_without_a_propensity_there_is_no_table() -> None:
 
 def test_a_run_keeps_its_propensity_and_lists_give_it(finished: Finished) -> None:
     assert Recommender.load(finished.folder).exposure is not None
-    frame = lists_for(finished.folder, Asked(k=3, reasons=1)).frame
+    frame = recommendations(finished.folder, ListRequest(k=3, reasons=1)).frame
     assert set(frame["propensity_source"]) == {"popularity-temporal"}
     table = finished.run.recommender.exposure
     assert table is not None
@@ -141,7 +147,7 @@ def test_logged_propensities_of_a_run_are_given_by_item(tmp_path: Path) -> None:
     frame.with_columns(propensity=theta).write_csv(tmp_path / "log.csv")
     changes = {"estimator.name": "itps", "propensity.name": "logged", "training.epochs": 1}
     made = run(experiment_on(tmp_path / "log.csv", changes), tmp_path / "run", tell=lambda _: None)
-    listed = lists_for(made.folder, Asked(history="001,002", k=5, reasons=1)).frame
+    listed = recommendations(made.folder, ListRequest(history="001,002", k=5, reasons=1)).frame
     by_item: dict[str, list[float]] = {}
     log = Interactions.read(tmp_path / "log.csv")
     split = experiment_on(tmp_path / "log.csv", changes).data.parts(log)
@@ -156,7 +162,7 @@ def test_a_run_without_a_propensity_gives_popularity(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv")
     made = run(experiment_on(log, {"training.epochs": 1}), tmp_path / "run", tell=lambda _: None)
     assert "exposure.safetensors" not in content(made.folder)
-    frame = lists_for(made.folder, Asked(history="001", k=4, reasons=1)).frame
+    frame = recommendations(made.folder, ListRequest(history="001", k=4, reasons=1)).frame
     assert set(frame["propensity_source"]) == {"popularity"}
     assert frame["propensity"].equals(frame["popularity"].rename("propensity"))
 
@@ -167,7 +173,9 @@ def test_a_folder_of_an_earlier_version_still_loads(finished: Finished, tmp_path
     del manifest["sha256"]["exposure.safetensors"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert Recommender.load(folder).exposure is None  # a file that the manifest does not know is not looked at
-    assert set(lists_for(folder, Asked(history="001", k=2, reasons=1)).frame["propensity_source"]) == {"popularity"}
+    assert set(recommendations(folder, ListRequest(history="001", k=2, reasons=1)).frame["propensity_source"]) == {
+        "popularity"
+    }
 
 
 def test_a_table_of_other_items_is_told(finished: Finished, tmp_path: Path) -> None:

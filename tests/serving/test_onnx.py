@@ -12,7 +12,7 @@ from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
 from unveil.serving.export import checked_onnx, on_onnx
 from unveil.serving.onnx_graphs import onnx
-from unveil.serving.onnx_model import OnnxScorer, as_bytes, refuse_difference
+from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity
 
 ITEMS, LENGTH = 13, 9
 FORMS = [
@@ -101,10 +101,10 @@ def test_a_model_that_is_off_is_refused() -> None:
     sequences = random_histories(np.random.default_rng(0))
     kind = backbone("bert4rec")
     model = kind(kind.Config(width=8, length=LENGTH), sequences.n_items)
-    assert refuse_difference(Shifted(model, 0.0), model, sequences, LENGTH) == 0
+    assert check_parity(Shifted(model, 0.0), model, sequences, LENGTH) == 0
     for by in (0.01, float("nan")):
         with pytest.raises(UnveilError, match="the ONNX model differs from the network"):
-            refuse_difference(Shifted(model, by), model, sequences, LENGTH)
+            check_parity(Shifted(model, by), model, sequences, LENGTH)
 
 
 class Silent(Shifted):
@@ -119,7 +119,7 @@ def test_what_is_no_number_is_a_difference_wherever_it_is_found() -> None:
     kind = backbone("bert4rec")
     model = kind(kind.Config(width=8, length=LENGTH), sequences.n_items)
     with pytest.raises(UnveilError, match="the ONNX model differs from the network: found 'nan'"):
-        refuse_difference(Silent(model, 0.0), model, sequences, LENGTH)
+        check_parity(Silent(model, 0.0), model, sequences, LENGTH)
 
 
 def test_a_run_on_onnx_gives_the_lists_of_the_run(finished: Finished) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import option
+from unveil.cli.options import TitleIds, Titles, option
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.serving.server.model_store import Beside
+    from unveil.serving.server.model_store import ItemInfo
 
 _LIMITS = "Limits"
 
@@ -19,29 +19,26 @@ def serve(
     runs: Annotated[list[Path], typer.Argument(help="Folders of trained models; the first answers by default.")],
     host: Annotated[str, option("Where to listen; only this machine can reach the default.")] = "127.0.0.1",
     port: Annotated[int, option("0: any free one.", min=0, max=65535)] = 8000,
-    titles: Annotated[Path | None, option("Titles of items: movies.dat, u.item, CSV or TSV.")] = None,
-    title_ids: Annotated[Path | None, option("Pairs: the log's id, the titles' id.")] = None,
-    items: Annotated[Path | None, option("Attributes of items, for `where`: CSV, TSV or Parquet.")] = None,
-    token_file: Annotated[Path | None, option("File with the bearer token to ask for; or set UNVEIL_TOKEN.")] = None,
-    allow_host: Annotated[
-        list[str] | None, option("A name that the server may be called, by a proxy say, where no token is asked for.")
-    ] = None,
-    watch: Annotated[float, option("Seconds between looks at the folders; 0: only /reload.", min=0)] = 2.0,
-    workers: Annotated[int, option("Threads that score.", min=1)] = 2,
-    drain: Annotated[float, option("Seconds of goodbye after SIGTERM, still answering.", min=0)] = 1.0,
-    max_body: Annotated[int, option("Bytes of a request.", panel=_LIMITS, min=1)] = 1 << 20,
-    max_history: Annotated[int, option("Items of a history.", panel=_LIMITS, min=1)] = 10_000,
-    max_k: Annotated[int, option("Items of a list.", panel=_LIMITS, min=1)] = 1_000,
-    max_batch: Annotated[int, option("Lists of one request.", panel=_LIMITS, min=1)] = 256,
-    max_passes: Annotated[
-        int, option("Passes of the model for the reasons of a request.", panel=_LIMITS, min=1)
-    ] = 10_000,
-    max_concurrent: Annotated[int, option("Requests at once.", panel=_LIMITS, min=1)] = 256,
-    max_seconds: Annotated[float, option("Until a request has arrived.", panel=_LIMITS, min=0.01)] = 10.0,
+    titles: Titles = None,
+    title_ids: TitleIds = None,
+    items: Annotated[Path | None, option("Item attributes, for `where`: CSV, TSV or Parquet.")] = None,
+    token_file: Annotated[Path | None, option("File with the bearer token to require; or set UNVEIL_TOKEN.")] = None,
+    allow_host: Annotated[list[str] | None, option("Host name to accept without a token, e.g. of a proxy.")] = None,
+    watch: Annotated[float, option("Seconds between checks for new models; 0: only by /reload.", min=0)] = 2.0,
+    workers: Annotated[int, option("Scoring threads.", min=1)] = 2,
+    drain: Annotated[float, option("Seconds to keep answering new requests after SIGTERM.", min=0)] = 1.0,
+    max_body: Annotated[int, option("Bytes per request.", panel=_LIMITS, min=1)] = 1 << 20,
+    max_history: Annotated[int, option("Items per history.", panel=_LIMITS, min=1)] = 10_000,
+    max_k: Annotated[int, option("Recommended items per list.", panel=_LIMITS, min=1)] = 1_000,
+    max_batch: Annotated[int, option("Lists per request.", panel=_LIMITS, min=1)] = 256,
+    max_passes: Annotated[int, option("Forward passes per request, for reasons.", panel=_LIMITS, min=1)] = 10_000,
+    max_concurrent: Annotated[int, option("Concurrent requests.", panel=_LIMITS, min=1)] = 256,
+    max_seconds: Annotated[float, option("Seconds for a request to arrive.", panel=_LIMITS, min=0.01)] = 10.0,
 ) -> None:
-    """Serve trained models: lists as JSON, a page at /, health, metrics; a new model in a folder is taken up by itself.
+    """Serve trained models over HTTP: recommendations as JSON, a page at /, health, metrics.
 
-    SIGTERM and Ctrl-C end it once all requests under way are answered.
+    A model that is trained again in its folder is loaded without a restart. On SIGTERM or Ctrl-C the server ends when
+    all requests are answered.
     """
     from unveil.serving.server.limits import Limits
     from unveil.serving.server.origin_check import is_loopback
@@ -53,7 +50,7 @@ def serve(
     settings = Settings(host, port, token, workers, watch or None, drain, limits=limits, hosts=allow_host or ())
     if not is_loopback(host) and token is None:
         typer.echo(f"unveil: {host} can be reached by others, and no token is asked for.", err=True)
-    run(runs, settings, _beside(titles, title_ids, items))
+    run(runs, settings, _item_info(titles, title_ids, items))
 
 
 def _token(path: Path | None) -> str | None:
@@ -68,10 +65,10 @@ def _token(path: Path | None) -> str | None:
     return token
 
 
-def _beside(titles: Path | None, title_ids: Path | None, items: Path | None) -> "Beside":
+def _item_info(titles: Path | None, title_ids: Path | None, items: Path | None) -> "ItemInfo":
     from unveil.data.titles import read_ids, read_titles
     from unveil.serving.attributes import Attributes
-    from unveil.serving.server.model_store import Beside
+    from unveil.serving.server.model_store import ItemInfo
 
     if titles is None and title_ids is not None:
         raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
@@ -80,4 +77,4 @@ def _beside(titles: Path | None, title_ids: Path | None, items: Path | None) -> 
         named = {raw: named[other] for raw, other in read_ids(title_ids).items() if other in named}
         if not named:
             raise UnveilError("none of the pairs of ids leads to a title", where=title_ids)
-    return Beside(named, None if items is None else Attributes.read(items))
+    return ItemInfo(named, None if items is None else Attributes.read(items))

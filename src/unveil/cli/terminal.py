@@ -107,6 +107,14 @@ def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None
         console.print(f"\n{paragraph}")
 
 
+def print_paragraphs(*paragraphs: str) -> None:
+    """Text, wrapped at the width of the terminal, an empty line after each paragraph."""
+    from rich.console import Console
+
+    for paragraph in paragraphs:
+        Console(highlight=False).print(f"{paragraph}\n")
+
+
 def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: Path) -> None:
     """Tables, then what they say, then where the page is."""
     from rich.console import Console

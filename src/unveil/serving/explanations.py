@@ -1,4 +1,4 @@
-"""Why an item is listed: what its share would be, had one item of the history not been there. Asked, not estimated.
+"""Reasons of a recommendation: the effect of each history item on it, by scoring again without that item.
 
 Shapes: J items of the history that are left out in turn, K items that are explained, V items.
 """
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unveil.data.slots import tokens_of
 from unveil.evaluation.ranking import Scorer, at_rest
-from unveil.serving.exposure import Exposed, exposed
+from unveil.serving.exposure import ItemExposure, item_exposures
 from unveil.serving.recommender import Recommender
 
 #: Scores held at once: 16 MiB.
@@ -93,11 +93,11 @@ def explained(
     """
     item_N = recommender.items.index(frame["item_id"])
     parts = frame.with_row_index("row").group_by("user_id", maintain_order=True).agg("row")
-    reasons, shown = [""] * len(frame), [Exposed(0.0, "")] * len(frame)
+    reasons, shown = [""] * len(frame), [ItemExposure(0.0, "")] * len(frame)
     for user, rows in parts.iter_rows():
         item_K = item_N[rows]
         texts = _texts(recommender, histories[user], item_K, count)
-        found = exposed(recommender.exposure, recommender.share_V, item_K, (steps or {}).get(user))
+        found = item_exposures(recommender.exposure, recommender.share_V, item_K, (steps or {}).get(user))
         for row, text, exposure in zip(rows, texts, found, strict=True):
             reasons[row], shown[row] = text, exposure
     values: tuple[Any, ...] = (

@@ -84,11 +84,11 @@ def export_onnx(recommender: Recommender, path: Path, *, overwrite: bool = False
 
 def checked_onnx(recommender: Recommender) -> tuple[bytes, float]:
     """The network as ONNX, and how far it is from torch: the largest difference, in deviations of the scores."""
-    from unveil.serving.onnx_model import OnnxScorer, as_bytes, refuse_difference
+    from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity
 
     model = network_of(recommender)
     content = as_bytes(model, recommender.length)
-    return content, refuse_difference(OnnxScorer.of(content), model, recommender.sequences, recommender.length)
+    return content, check_parity(OnnxScorer.of(content), model, recommender.sequences, recommender.length)
 
 
 def on_onnx(recommender: Recommender) -> Recommender:

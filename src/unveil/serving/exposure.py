@@ -27,7 +27,7 @@ _USERS = 64
 Floats = NDArray[np.float32]
 
 
-class Exposed(NamedTuple):
+class ItemExposure(NamedTuple):
     """A propensity, and whose word it is."""
 
     propensity: float
@@ -62,16 +62,16 @@ class ExposureTable:
         return replace(self, step_S=self.step_S[-1:], theta_SV=self.theta_SV[-1:])
 
 
-def exposed(
+def item_exposures(
     table: ExposureTable | None, share_V: NDArray[np.float64], item_K: Sequence[int] | NDArray[Any], step: int | None
-) -> list[Exposed]:
+) -> list[ItemExposure]:
     """The propensity of each item at a step; popularity, a proxy, named as such where nothing better is known."""
     index = np.asarray(item_K, np.int64)
-    proxy = [Exposed(share, POPULARITY) for share in share_V[index].tolist()]
+    proxy = [ItemExposure(share, POPULARITY) for share in share_V[index].tolist()]
     if table is None:
         return proxy
     theta_K = table.at(step)[index]
-    known = [Exposed(theta, table.source) for theta in theta_K.tolist()]
+    known = [ItemExposure(theta, table.source) for theta in theta_K.tolist()]
     return [
         better if is_known else share
         for better, share, is_known in zip(known, proxy, (~np.isnan(theta_K)).tolist(), strict=True)

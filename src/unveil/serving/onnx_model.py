@@ -128,7 +128,7 @@ class OnnxScorer:
 ASKED, TOLERANCE = 32, 1e-4
 
 
-def refuse_difference(exported: Scorer, model: Scorer, sequences: Sequences, length: int) -> float:
+def check_parity(exported: Scorer, model: Scorer, sequences: Sequences, length: int) -> float:
     """The largest difference found; a difference that could change a list is an error."""
     differences = [_difference(exported, model, token_BL) for token_BL in _questions(sequences, length)]
     largest = float(np.max(differences))  # NaN, where any of them is

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from warnings import warn
 
 import numpy as np
 import polars as pl
@@ -20,7 +21,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import histories as asked
 from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Cells, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
@@ -34,30 +35,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
-    """The k best of the items that are open, by score + shift; equal ones in the order of the vocabulary."""
+class Selection:
+    """The k best allowed items, by score + shift; ties in the order of the vocabulary."""
 
     k: int
-    open_V: Tensor | None = None  # True: may be listed; None: all may
+    allowed_V: Tensor | None = None  # True: may be recommended; None: all may
     shift_V: Tensor | None = None
 
     def __call__(self, scores_BV: Tensor, barred: Cells) -> tuple[Tensor, Tensor]:
-        """top_BK and the scores that put them there; `NOBODY` fills places for which no item is left."""
+        """top_BK and their scores; `NOBODY` fills places for which no item is left."""
         if self.shift_V is not None:
             scores_BV = scores_BV + self.shift_V
-        if self.open_V is not None:
-            scores_BV = scores_BV.masked_fill(~self.open_V, -torch.inf)
+        if self.allowed_V is not None:
+            scores_BV = scores_BV.masked_fill(~self.allowed_V, -torch.inf)
         row_N, item_N = (torch.from_numpy(part) for part in barred)
         top_BK = top_items(scores_BV, self.k, (row_N, item_N))
         return top_BK, scores_BV.gather(1, top_BK.clamp_min(0))
 
-    def unturned(self) -> Self:
-        """Without the dial, which would leave nothing of scores that are popularity."""
+    def without_novelty(self) -> Self:
+        """Without the novelty shift, which would cancel scores that are popularity."""
         return replace(self, shift_V=None)
 
 
-def refuse_beyond_catalogue(k: int, n_items: int) -> None:
-    """A list has at least one place, and at most one for each item."""
+def check_k(k: int, n_items: int) -> None:
+    """k is between 1 and the number of items."""
     if not 1 <= k <= n_items:
         raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {n_items:,} items")
 
@@ -125,10 +126,20 @@ class Recommender:
         `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
         Where popularity has to stand in for exposure, or the weights are degenerate, an `UnveilWarning` says so.
         """
-        from unveil.serving.fit import fit
+        from unveil.data.splits import leave_one_out
+        from unveil.serving.exposure import exposure_table
+        from unveil.training.fit import prepare, validation_of
+        from unveil.training.recipe import Recipe, network_in
 
-        chosen = {"estimator.name": estimator, **(overrides or {})}
-        return cls(**vars(fit(log, preset, chosen, world=world, watch=watch)))
+        changes = {"estimator.name": estimator, **(overrides or {})}
+        recipe = Recipe.preset(preset, network_in(changes)).changed(changes)
+        split = leave_one_out(Sequences.of(log))
+        ready = prepare(split.train, recipe, log=log, world=None if world is None else world.aligned_with(log))
+        for doubt in ready.warnings():
+            warn(doubt, UnveilWarning, stacklevel=2)
+        ready.fit(validation_of(split, recipe), watch=watch)
+        exposure = exposure_table(ready.propensity, split.whole, split.train)
+        return cls(ready.model, log.items, log.users, split.whole, recipe.model.length, exposure)
 
     def __repr__(self) -> str:
         model = getattr(self.model, "name", type(self.model).__name__)
@@ -142,59 +153,59 @@ class Recommender:
         novelty: float = 0.0,
         candidates: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
-    ) -> Choice:
+    ) -> Selection:
         """How lists are to be: their length, the novelty dial (0 to 1), and the items that may stand in them.
 
         `candidates` are the only items that may (None: all may), `exclude` those that may not; ids that nobody knows
         are passed over.
         """
-        refuse_beyond_catalogue(k, len(self.items))
+        check_k(k, len(self.items))
         shift_V = shift(self.count_V, novelty) if novelty else None
-        return Choice(k, self._open(candidates, exclude), shift_V)
+        return Selection(k, self._open(candidates, exclude), shift_V)
 
     def recommend(
         self,
         users: Sequence[str] | None = None,
-        k: int | Choice = 10,
+        k: int | Selection = 10,
         *,
         filter_seen: bool = True,
     ) -> Recommendations:
         """The k best items for each of these users (all known users, where none are named).
 
-        In the place of k may stand a `choice`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
+        In the place of k may stand a `selection`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
         """
-        choice = self._chosen(k)
+        selection = self._chosen(k)
         raw = pl.Series(self.users.ids if users is None else list(users), dtype=pl.String)
         index_B = self.users.index(raw)
         unknown = tuple(raw.filter(pl.Series(index_B == UNKNOWN)))
         if unknown and len(unknown) == len(raw):
             raise UnveilError("none of the users is known", found=unknown[0], hint="Give a history instead.")
-        frames = self.batches(index_B[index_B != UNKNOWN], choice, filter_seen=filter_seen)
+        frames = self.batches(index_B[index_B != UNKNOWN], selection, filter_seen=filter_seen)
         return Recommendations(joined(frames), unknown_users=unknown)
 
-    def batches(self, user_B: Index, k: int | Choice = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
+    def batches(self, user_B: Index, k: int | Selection = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
         """The lists of many users, by index, a frame at a time: memory does not grow with their number."""
-        choice = self._chosen(k)
+        selection = self._chosen(k)
         for part in self._parts(len(user_B)):
             part_B = user_B[part]
             seen_B = self.sequences.length_U[part_B]
             token_BL = asked(self.sequences, part_B, seen_B, self.length)
             barred = seen_cells(self.sequences, part_B, seen_B) if filter_seen else no_cells()
-            yield self._lists(self.users.raw(part_B), token_BL, barred, choice)
+            yield self._lists(self.users.raw(part_B), token_BL, barred, selection)
 
     def recommend_for(
-        self, histories: Sequence[Sequence[str]], k: int | Choice = 10, *, filter_seen: bool = True
+        self, histories: Sequence[Sequence[str]], k: int | Selection = 10, *, filter_seen: bool = True
     ) -> Recommendations:
         """The k best items after each history of raw item ids, oldest first. Unknown ids are passed over and reported.
 
         The user ids of the answer are the places of the histories, from 0. An empty history is a new user's.
         """
-        choice = self._chosen(k)
+        selection = self._chosen(k)
         index = [self.items.index(list(history)) for history in histories]
         known = [found[found != UNKNOWN] for found in index]
         _refuse_strangers(histories, known)
         frames = (
-            self._lists(_places(part), tokens_of(known[part], len(self.items), self.length), barred, choice)
+            self._lists(_places(part), tokens_of(known[part], len(self.items), self.length), barred, selection)
             for part in self._parts(len(known))
             for barred in [_cells(known[part]) if filter_seen else no_cells()]
         )
@@ -220,9 +231,9 @@ class Recommender:
         vars(other)["count_V"] = self.count_V
         return other
 
-    def popular(self, names: Sequence[str], k: int | Choice = 10) -> pl.DataFrame:
+    def popular(self, names: Sequence[str], k: int | Selection = 10) -> pl.DataFrame:
         """The same list for each name, by log popularity, whatever the dial: for those of whom nothing is known."""
-        top_1K, score_1K = self._chosen(k).unturned()(self.popularity_1V, no_cells())
+        top_1K, score_1K = self._chosen(k).without_novelty()(self.popularity_1V, no_cells())
         once = self._frame(pl.Series([""]), top_1K.numpy(), score_1K.numpy()).drop("user_id")
         users = pl.DataFrame({"user_id": list(names)}, schema={"user_id": pl.String})
         return users.join(once, how="cross")
@@ -255,29 +266,29 @@ class Recommender:
         """Log popularity of each item, as the scores of one history."""
         return log_share(torch.from_numpy(self.count_V)).float()[None]
 
-    def _chosen(self, k: int | Choice) -> Choice:
-        return k if isinstance(k, Choice) else self.choice(k)
+    def _chosen(self, k: int | Selection) -> Selection:
+        return k if isinstance(k, Selection) else self.choice(k)
 
     def _open(self, candidates: Sequence[str] | None, exclude: Sequence[str]) -> Tensor | None:
         """Which items may be listed; None: all. Candidates of which none is known are an error."""
         if candidates is None and not exclude:
             return None
-        open_V = torch.full((len(self.items),), candidates is None)
+        allowed_V = torch.full((len(self.items),), candidates is None)
         for given, is_open in ((candidates or (), True), (exclude, False)):
             index = self.items.index(list(given))
-            open_V[torch.from_numpy(index[index != UNKNOWN]).long()] = is_open
-        if not bool(open_V.any()):
+            allowed_V[torch.from_numpy(index[index != UNKNOWN]).long()] = is_open
+        if not bool(allowed_V.any()):
             raise UnveilError("no item is left to recommend", hint="Loosen the filters, or name more candidates.")
-        return open_V
+        return allowed_V
 
     def _parts(self, rows: int) -> Iterator[slice]:
         size = max(1, min(ROWS, CELLS // len(self.items)))
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
-    def _lists(self, names: pl.Series, token_BL: Tensor, barred: Cells, choice: Choice) -> pl.DataFrame:
+    def _lists(self, names: pl.Series, token_BL: Tensor, barred: Cells, selection: Selection) -> pl.DataFrame:
         with at_rest(self.model):
             scores_BV = checked_scores(self.model, token_BL, len(self.items)).cpu()
-        top_BK, score_BK = choice(scores_BV, barred)
+        top_BK, score_BK = selection(scores_BV, barred)
         return self._frame(names, top_BK.numpy(), score_BK.numpy())
 
     def _frame(self, names: pl.Series, top_BK: NDArray[Any], score_BK: NDArray[Any]) -> pl.DataFrame:

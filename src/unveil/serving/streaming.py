@@ -17,7 +17,7 @@ KINDS = (".csv", ".jsonl", ".parquet")
 ROWS = 1 << 16
 
 
-def refuse_unknown_kind(path: Path) -> None:
+def check_kind(path: Path) -> None:
     """Stop before any work is done where the file's ending says nothing."""
     if path.suffix not in KINDS:
         raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=f"one of {', '.join(KINDS)}")
@@ -25,7 +25,7 @@ def refuse_unknown_kind(path: Path) -> None:
 
 def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path: Path) -> int:
     """Write them in the format that the ending names, whole or not at all; the number of rows."""
-    refuse_unknown_kind(path)
+    check_kind(path)
     rows, stop = 0, Event()
 
     def source(columns: object, predicate: object, limit: object, size: object) -> Iterator[pl.DataFrame]:

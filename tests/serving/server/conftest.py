@@ -15,23 +15,23 @@ from tests.run_folders import Finished
 from tests.run_folders import finished as finished
 from unveil.serving.attributes import Attributes
 from unveil.serving.server.limits import Limits
-from unveil.serving.server.model_store import Beside, Shelf
-from unveil.serving.server.process import Settings, desk_of
+from unveil.serving.server.model_store import ItemInfo, ModelStore
+from unveil.serving.server.process import Settings, service_of
 
 TITLES = {f"0{n:02d}": f"Film number {n}" for n in range(30)}
 LIMITS = Limits(body=50_000, history=200, k=20, batch=8)
 
 
-def beside() -> Beside:
+def beside() -> ItemInfo:
     genres = ["Drama", "Comedy|Drama", "Horror"]
     frame = pl.DataFrame(
         {"item_id": list(TITLES), "genre": [genres[n % 3] for n in range(30)], "year": range(1990, 2020)}
     )
-    return Beside(TITLES, Attributes(frame))
+    return ItemInfo(TITLES, Attributes(frame))
 
 
 class Client:
-    """Asks the door of a desk, one request after another."""
+    """Asks the door of a service, one request after another."""
 
     def __init__(self, runner: asyncio.Runner, http: httpx.AsyncClient) -> None:
         self.runner, self.http = runner, http
@@ -47,11 +47,11 @@ class Client:
 
 
 @contextmanager
-def asking(shelf: Shelf, settings: Settings) -> Iterator[Client]:
-    desk = desk_of(shelf, settings)
-    transport = httpx.ASGITransport(desk.guard)
+def asking(store: ModelStore, settings: Settings) -> Iterator[Client]:
+    service = service_of(store, settings)
+    transport = httpx.ASGITransport(service.middleware)
     with asyncio.Runner() as runner:
-        opened, http = desk.open(None), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+        opened, http = service.open(None), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         runner.run(opened.__aenter__())
         try:
             yield Client(runner, http)
@@ -61,15 +61,15 @@ def asking(shelf: Shelf, settings: Settings) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="session")
-def shelf(finished: Finished) -> Shelf:
-    made = Shelf(beside())
+def store(finished: Finished) -> ModelStore:
+    made = ModelStore(beside())
     made.add([finished.folder])
     return made
 
 
 @pytest.fixture(scope="session")
-def client(shelf: Shelf) -> Iterator[Client]:
-    with asking(shelf, Settings(watch=None, limits=LIMITS)) as client:
+def client(store: ModelStore) -> Iterator[Client]:
+    with asking(store, Settings(watch=None, limits=LIMITS)) as client:
         yield client
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.run_folders import Finished
 from tests.serving.server.conftest import LIMITS, TITLES, Client
 from unveil.serving.exposure import ExposureTable, next_steps
-from unveil.serving.server.model_store import Beside, Shelf
-from unveil.serving.server.schemas import Question
+from unveil.serving.server.model_store import ItemInfo, ModelStore
+from unveil.serving.server.schemas import RecommendRequest
 
 
 def ask(client: Client, **question: object) -> dict[str, Any]:
@@ -48,10 +48,10 @@ def test_unknown_ids_are_reported_and_passed_over(client: Client) -> None:
 
 @pytest.mark.parametrize("question", [{"history": ["x", "y"]}, {"history": []}, {}, {"user": "nobody"}, {"novelty": 1}])
 def test_where_nothing_is_known_popularity_answers_and_says_so(
-    question: dict[str, Any], client: Client, shelf: Shelf
+    question: dict[str, Any], client: Client, store: ModelStore
 ) -> None:
     answer = ask(client, **question, k=5)
-    count_V = shelf.model(None).recommender.count_V
+    count_V = store.model(None).recommender.count_V
     expected = [f"0{place:02d}" for place in np.argsort(-count_V, kind="stable")[:5]]
     assert ids(answer) == expected
     assert answer["fallback"] == "popularity"
@@ -91,15 +91,15 @@ def test_items_come_with_the_propensity_of_training(client: Client, finished: Fi
     assert client.get("/v1/models").json()[0]["propensity"] == "popularity-temporal"
 
 
-def test_a_known_user_is_given_the_propensity_of_the_next_step(shelf: Shelf) -> None:
-    old = shelf.model(None)
+def test_a_known_user_is_given_the_propensity_of_the_next_step(store: ModelStore) -> None:
+    old = store.model(None)
     theta_SV = np.full((2, 30), 0.25, np.float32)
     theta_SV[1] = 0.5
     sequences = replace(old.recommender.sequences, n_steps=50)
     step = int(next_steps(sequences, np.array([3]))[0])
     table = ExposureTable("mine", "users", np.array([step, 49]), theta_SV)
     served = replace(old, recommender=replace(old.recommender, sequences=sequences, exposure=table))
-    known, stranger = served.answer([Question(user="0003", k=1), Question(history=["001"], k=1)])
+    known, stranger = served.answer([RecommendRequest(user="0003", k=1), RecommendRequest(history=["001"], k=1)])
     assert (known.items[0].propensity, stranger.items[0].propensity) == (0.25, 0.5)
     assert known.items[0].propensity_source == "mine, mean over users"
 
@@ -137,7 +137,7 @@ def test_a_batch_is_answered_as_its_questions_are_one_by_one(client: Client) -> 
         assert answer["fallback"] == alone["fallback"]
 
 
-def test_search_finds_titles_and_ids_the_popular_first(client: Client, shelf: Shelf) -> None:
+def test_search_finds_titles_and_ids_the_popular_first(client: Client, store: ModelStore) -> None:
     def found(text: str, limit: int = 20) -> list[str]:
         return [hit["item_id"] for hit in client.get("/v1/items", params={"q": text, "limit": limit}).json()]
 
@@ -145,22 +145,22 @@ def test_search_finds_titles_and_ids_the_popular_first(client: Client, shelf: Sh
     assert found("NUMBER film 17") == ["017"]
     assert found("017") == ["017"]
     assert found("nothing") == []
-    by_popularity = [f"0{v:02d}" for v in np.argsort(-shelf.model(None).recommender.count_V, kind="stable")]
+    by_popularity = [f"0{v:02d}" for v in np.argsort(-store.model(None).recommender.count_V, kind="stable")]
     assert found("film", 30) == by_popularity
     assert found("", 3) == by_popularity[:3]
     side_by_side = [item for item in by_popularity if item == "001" or "010" <= item <= "019"]
     assert found("number 1", 12) == [*side_by_side, "021"]  # where 1 stands elsewhere comes after
 
 
-def test_search_for_an_id_finds_that_item_before_the_popular(shelf: Shelf) -> None:
-    served = shelf.model(None)
+def test_search_for_an_id_finds_that_item_before_the_popular(store: ModelStore) -> None:
+    served = store.model(None)
     order = np.argsort(-served.recommender.count_V, kind="stable")
     popular, rare = served.ids[order[0]], served.ids[order[-1]]
-    other = replace(served, beside=Beside({popular: f"better than {rare}"}))
+    other = replace(served, info=ItemInfo({popular: f"better than {rare}"}))
     assert [hit.item_id for hit in other.search(f" {rare} ", 2)] == [rare, popular]
 
 
-def test_what_is_served_is_told(client: Client, shelf: Shelf) -> None:
+def test_what_is_served_is_told(client: Client, store: ModelStore) -> None:
     (told,) = client.get("/v1/models").json()
     assert (told["name"], told["network"], told["items"], told["users"]) == ("run", "bert4rec", 30, 40)
-    assert (told["version"], told["max_k"]) == (shelf.model(None).version, LIMITS.k)
+    assert (told["version"], told["max_k"]) == (store.model(None).version, LIMITS.k)

@@ -15,8 +15,8 @@ from tests.run_folders import Finished
 from tests.serving.server.conftest import Client, asking, beside
 from unveil.errors import UnveilError
 from unveil.serving.server.limits import Limits
-from unveil.serving.server.model_store import Shelf
-from unveil.serving.server.process import Settings, desk_of
+from unveil.serving.server.model_store import ModelStore
+from unveil.serving.server.process import Settings, service_of
 
 JSON = {"content-type": "application/json"}
 
@@ -75,7 +75,7 @@ def test_names_that_a_client_made_up_are_told_in_short(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/health"])
-def test_what_is_open_to_all_takes_no_body(path: str, shelf: Shelf) -> None:
+def test_what_is_open_to_all_takes_no_body(path: str, store: ModelStore) -> None:
     """Else anybody could fill the memory, without a token and beyond the limit of requests at once."""
     sent: list[Any] = []
 
@@ -85,7 +85,7 @@ def test_what_is_open_to_all_takes_no_body(path: str, shelf: Shelf) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    desk = desk_of(shelf, Settings(watch=None, token="sesame"))
+    service = service_of(store, Settings(watch=None, token="sesame"))
     scope: dict[str, Any] = {
         "type": "http",
         "method": "GET",
@@ -94,14 +94,14 @@ def test_what_is_open_to_all_takes_no_body(path: str, shelf: Shelf) -> None:
         "query_string": b"",
         "client": None,
     }
-    asyncio.run(desk.guard(scope, receive, send))
+    asyncio.run(service.middleware(scope, receive, send))
     assert sent[0]["status"] == 200
 
 
 def test_a_body_that_is_too_large(client: Client) -> None:
     answer = client.post("/v1/recommend", content=b" " * 50_001, headers=JSON)
     assert answer.status_code == 413
-    assert answer.json()["error"] == "the request is too large: 50,001 bytes or more, at most 50,000 are taken"
+    assert answer.json()["error"] == "the request is too large: 50,001 bytes or more, at most 50,000"
     assert client.post("/v1/recommend", content=b"{}" + b" " * 49_998, headers=JSON).status_code == 200
 
 
@@ -135,18 +135,18 @@ def test_a_bad_question_of_a_batch_is_told_by_its_place(bad: dict[str, Any], mes
 
 
 def test_the_place_is_that_in_the_batch_and_not_among_those_of_its_model(finished: Finished) -> None:
-    shelf = Shelf(beside())
-    shelf.add([finished.folder, finished.folder])
+    store = ModelStore(beside())
+    store.add([finished.folder, finished.folder])
     questions = [{"model": "run"}, {"model": "run-2"}, {"model": "run"}, {"model": "run-2", "candidates": ["x"]}]
-    with asking(shelf, Settings(watch=None)) as client:
+    with asking(store, Settings(watch=None)) as client:
         answer = client.post("/v1/recommend/batch", json={"questions": questions})
     assert answer.json()["error"].startswith("questions.3: no item is left")
 
 
-def test_the_work_of_one_request_is_bounded(shelf: Shelf) -> None:
+def test_the_work_of_one_request_is_bounded(store: ModelStore) -> None:
     """Histories of three known items, one of them twice: four passes a list; the model reads seven events."""
     history, long = ["001", "002", "x", "003", "001"], [f"0{n:02d}" for n in range(30)]
-    with asking(shelf, Settings(watch=None, limits=Limits(passes=8))) as client:
+    with asking(store, Settings(watch=None, limits=Limits(passes=8))) as client:
 
         def status(*questions: dict[str, Any]) -> int:
             return client.post("/v1/recommend/batch", json={"questions": questions}).status_code
@@ -170,8 +170,8 @@ def test_other_paths_and_methods(client: Client) -> None:
 
 
 @pytest.fixture
-def locked(shelf: Shelf) -> Iterator[Client]:
-    with asking(shelf, Settings(watch=None, token="sésame")) as client:
+def locked(store: ModelStore) -> Iterator[Client]:
+    with asking(store, Settings(watch=None, token="sésame")) as client:
         yield client
 
 
@@ -217,22 +217,22 @@ def test_requests_are_counted_by_path_and_status(client: Client) -> None:
 
 
 def test_requests_are_logged_as_json_without_what_was_asked(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    from unveil.serving.server.monitoring import AsJson
+    from unveil.serving.server.monitoring import JsonFormatter
 
     with caplog.at_level("INFO", "unveil.server"):
         client.post("/v1/recommend", json={"history": ["001"], "user": None})
-    line = json.loads(AsJson().format(caplog.records[-1]))
+    line = json.loads(JsonFormatter().format(caplog.records[-1]))
     assert (line["event"], line["path"], line["status"], line["level"]) == ("request", "/v1/recommend", 200, "info")
     assert line["ms"] > 0
     assert "001" not in json.dumps({name: value for name, value in line.items() if name not in ("time", "id", "ms")})
 
 
 def test_no_path_ends_a_line_of_the_log_or_steers_a_terminal(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    from unveil.serving.server.monitoring import AsJson
+    from unveil.serving.server.monitoring import JsonFormatter
 
     with caplog.at_level("INFO", "unveil.server"):
         client.get("/%0A%1B%5B2J%C2%9B2J%E2%80%A8")
-    line = AsJson().format(caplog.records[-1])
+    line = JsonFormatter().format(caplog.records[-1])
     assert line.isascii()
     assert line.isprintable()
     assert json.loads(line)["path"] == "/\n\x1b[2J\x9b2J\u2028"
@@ -243,7 +243,7 @@ def test_openapi_describes_the_paths_with_examples(client: Client) -> None:
     assert {"/v1/recommend", "/v1/recommend/batch", "/v1/items", "/v1/models", "/health", "/ready", "/metrics"} <= told[
         "paths"
     ].keys()
-    question = told["components"]["schemas"]["Question"]
+    question = told["components"]["schemas"]["RecommendRequest"]
     for example in question["examples"]:
         assert example.keys() <= question["properties"].keys()
     assert {"200", "400", "401", "413", "422", "429"} <= told["paths"]["/v1/recommend"]["post"]["responses"].keys()
@@ -257,16 +257,16 @@ def test_the_page_needs_nothing_from_elsewhere(client: Client) -> None:
         assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_beyond_what_is_taken_on_at_once_clients_are_told_to_come_back(shelf: Shelf) -> None:
+def test_beyond_what_is_taken_on_at_once_clients_are_told_to_come_back(store: ModelStore) -> None:
     async def all_at_once(client: Client) -> list[httpx.Response]:
         return await asyncio.gather(*(client.http.post("/v1/recommend", json={"history": ["001"]}) for _ in range(12)))
 
-    with asking(shelf, Settings(watch=None, limits=Limits(concurrent=3))) as client:
+    with asking(store, Settings(watch=None, limits=Limits(concurrent=3))) as client:
         answers = client.runner.run(all_at_once(client))
         told = [answer for answer in answers if answer.status_code == 429]
         assert {answer.status_code for answer in answers} == {200, 429}
         assert told[0].headers["retry-after"] == "1"
-        assert told[0].json()["error"] == "too many requests at once: at most 3 are taken on; try again"
+        assert told[0].json()["error"] == "too many requests at once: at most 3; try again"
         assert client.get("/health").status_code == 200
         assert client.post("/v1/recommend", json={}).status_code == 200
 

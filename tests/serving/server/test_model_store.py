@@ -13,9 +13,9 @@ from unveil.models.base import Backbone, backbone
 from unveil.serving.folder import write_dial
 from unveil.serving.onnx_model import _WRITERS
 from unveil.serving.recommender import Recommender
-from unveil.serving.server.model_store import Shelf, _names, signature
+from unveil.serving.server.model_store import ModelStore, _names, signature
 from unveil.serving.server.process import Settings
-from unveil.serving.server.schemas import Question
+from unveil.serving.server.schemas import RecommendRequest
 
 
 def another(folder: Path) -> Recommender:
@@ -27,30 +27,30 @@ def another(folder: Path) -> Recommender:
     return Recommender(model, old.items, old.users, old.sequences, old.length)
 
 
-def shelf_of(*folders: Path) -> Shelf:
-    shelf = Shelf()
-    shelf.add(folders)
-    return shelf
+def shelf_of(*folders: Path) -> ModelStore:
+    store = ModelStore()
+    store.add(folders)
+    return store
 
 
 def test_nothing_happens_while_nothing_changes(model_copy: Path) -> None:
-    shelf = shelf_of(model_copy)
-    before = shelf.model(None)
-    (outcome,) = shelf.reload()
+    store = shelf_of(model_copy)
+    before = store.model(None)
+    (outcome,) = store.reload()
     assert (outcome.changed, outcome.refused) == (False, None)
-    assert shelf.model(None) is before
+    assert store.model(None) is before
 
 
 def test_a_new_model_takes_over_and_the_old_one_still_answers_who_holds_it(model_copy: Path) -> None:
-    shelf = shelf_of(model_copy)
-    old = shelf.model(None)
+    store = shelf_of(model_copy)
+    old = store.model(None)
     another(model_copy).save(model_copy, overwrite=True)
-    (outcome,) = shelf.reload()
-    new = shelf.model(None)
+    (outcome,) = store.reload()
+    new = store.model(None)
     assert outcome.changed
     assert (outcome.version, new.network) == (new.version, "gru4rec")
     assert new.version != old.version
-    question = Question(history=["001"], k=30, filter_seen=False)
+    question = RecommendRequest(history=["001"], k=30, filter_seen=False)
     (first,), (second,) = old.answer([question]), new.answer([question])
     assert (first.version, second.version) == (old.version, new.version)
     assert first.items != second.items
@@ -60,8 +60,8 @@ def test_a_new_model_takes_over_and_the_old_one_still_answers_who_holds_it(model
     "damage", ["weights cut", "manifest gone", "folder gone", "not JSON", "one file of another", "no file"]
 )
 def test_a_bad_model_is_refused_and_the_old_one_stays(damage: str, model_copy: Path) -> None:
-    shelf = shelf_of(model_copy)
-    old, weights = shelf.model(None), model_copy / "model.safetensors"
+    store = shelf_of(model_copy)
+    old, weights = store.model(None), model_copy / "model.safetensors"
     if damage == "weights cut":
         weights.write_bytes(weights.read_bytes()[:-100])
     elif damage == "manifest gone":
@@ -75,29 +75,29 @@ def test_a_bad_model_is_refused_and_the_old_one_stays(damage: str, model_copy: P
         (model_copy / "manifest.json").mkdir()
     else:
         weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
-    (outcome,) = shelf.reload()
+    (outcome,) = store.reload()
     assert outcome.refused
-    assert shelf.model(None) is old
-    assert old.answer([Question(history=["001"])])[0].items
-    assert not shelf.reload()[0].refused, "what was refused is not tried again until it changes"
+    assert store.model(None) is old
+    assert old.answer([RecommendRequest(history=["001"])])[0].items
+    assert not store.reload()[0].refused, "what was refused is not tried again until it changes"
 
 
 def test_a_dial_is_shown_with_the_model_it_was_measured_on_alone(model_copy: Path) -> None:
-    shelf, points = shelf_of(model_copy), [{"novelty": 0.0, "recall": 0.5, "coverage": 0.1}]
-    assert shelf.model(None).dial == []
+    store, points = shelf_of(model_copy), [{"novelty": 0.0, "recall": 0.5, "coverage": 0.1}]
+    assert store.model(None).dial == []
     write_dial(model_copy, points)
-    assert not shelf.reload()[0].changed
-    assert shelf.model(None).dial == points
+    assert not store.reload()[0].changed
+    assert store.model(None).dial == points
     kept, new = (model_copy / "dial.json").read_bytes(), another(model_copy)
     new.save(model_copy, overwrite=True)
     (model_copy / "dial.json").write_bytes(kept)
-    assert shelf.reload()[0].changed
-    assert shelf.model(None).dial == []
+    assert store.reload()[0].changed
+    assert store.model(None).dial == []
 
 
 def test_a_folder_that_is_mended_is_taken_up(model_copy: Path) -> None:
     """Files arrive one by one: what does not fit yet is refused, and looked at again when the next one is there."""
-    shelf = shelf_of(model_copy)
+    store = shelf_of(model_copy)
     arriving = model_copy.parent / "arriving"
     another(model_copy).save(arriving)
     names = ["manifest.json", *(path.name for path in arriving.iterdir() if path.name != "manifest.json")]
@@ -105,15 +105,15 @@ def test_a_folder_that_is_mended_is_taken_up(model_copy: Path) -> None:
     for name in names:
         shutil.copy(arriving / name, model_copy / name)
         os.utime(model_copy / name)
-        outcomes += shelf.reload()
+        outcomes += store.reload()
     assert outcomes[0].refused
     assert outcomes[-1].refused is None
-    assert shelf.model(None).network == "gru4rec"
+    assert store.model(None).network == "gru4rec"
 
 
 def test_the_path_reload_says_what_came_of_it(model_copy: Path) -> None:
-    shelf = shelf_of(model_copy)
-    with asking(shelf, Settings(watch=None)) as client:
+    store = shelf_of(model_copy)
+    with asking(store, Settings(watch=None)) as client:
         told = client.post("/reload")
         assert (told.status_code, told.json()["models"][0]["changed"]) == (200, False)
         (model_copy / "items.parquet").unlink()
@@ -126,17 +126,17 @@ def test_the_path_reload_says_what_came_of_it(model_copy: Path) -> None:
 
 
 def test_two_models_are_told_apart(model_copy: Path, finished: Finished) -> None:
-    shelf = shelf_of(model_copy, finished.folder)
-    assert list(shelf.models) == ["model", "run"]
-    assert shelf.model("run").folder == finished.folder
-    with asking(shelf, Settings(watch=None)) as client:
+    store = shelf_of(model_copy, finished.folder)
+    assert list(store.models) == ["model", "run"]
+    assert store.model("run").folder == finished.folder
+    with asking(store, Settings(watch=None)) as client:
         questions = [{"model": "run"}, {"model": "model"}, {"model": "run"}]
         answers = client.post("/v1/recommend/batch", json={"questions": questions}).json()["answers"]
         assert [answer["model"] for answer in answers] == ["run", "model", "run"]
 
 
 def test_a_network_of_another_package_is_served_in_torch(model_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = Question(history=["001", "002"], k=5)
+    question = RecommendRequest(history=["001", "002"], k=5)
     (expected,) = shelf_of(model_copy).model(None).answer([question])
     monkeypatch.delitem(_WRITERS, "bert4rec")
     served = shelf_of(model_copy).model(None)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.serving.server.conftest import Client, asking
-from unveil.serving.server.model_store import Shelf
+from unveil.serving.server.model_store import ModelStore
 from unveil.serving.server.origin_check import is_loopback
 from unveil.serving.server.process import Settings
 
@@ -77,8 +77,8 @@ def test_its_own_page_and_programs_may(headers: dict[str, str], client: Client) 
 
 
 @pytest.fixture
-def proxied(shelf: Shelf) -> Iterator[Client]:
-    with asking(shelf, Settings(watch=None, hosts=["Films.example"])) as client:
+def proxied(store: ModelStore) -> Iterator[Client]:
+    with asking(store, Settings(watch=None, hosts=["Films.example"])) as client:
         yield client
 
 
@@ -92,10 +92,10 @@ def test_a_proxy_may_call_it_by_a_name_that_was_given(proxied: Client) -> None:
     assert proxied.post("/reload", headers={"origin": "https://evil.example"}).status_code == 403
 
 
-def test_with_a_token_or_for_others_any_name_will_do(shelf: Shelf) -> None:
-    with asking(shelf, Settings(watch=None, token="sesame")) as client:
+def test_with_a_token_or_for_others_any_name_will_do(store: ModelStore) -> None:
+    with asking(store, Settings(watch=None, token="sesame")) as client:
         headers = {"authorization": "Bearer sesame", "host": "films.example", "origin": "https://elsewhere.example"}
         assert client.post("/v1/recommend", json={}, headers=headers).status_code == 200
-    with asking(shelf, Settings(watch=None, host="0.0.0.0")) as client:
+    with asking(store, Settings(watch=None, host="0.0.0.0")) as client:
         assert client.get("/v1/models", headers={"host": "films.example"}).status_code == 200
         assert client.post("/reload", headers={"sec-fetch-site": "cross-site"}).status_code == 403

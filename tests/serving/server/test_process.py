@@ -60,9 +60,9 @@ def test_a_history_of_a_hundred_thousand(server: Running) -> None:
 
 
 def test_what_is_no_http_is_told_so(server: Running) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as wire:
-        wire.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        assert wire.recv(1000).startswith(b"HTTP/1.1 400")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
+        sock.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+        assert sock.recv(1000).startswith(b"HTTP/1.1 400")
     assert request(server, ASKED)[0] == 200
 
 
@@ -76,11 +76,11 @@ def test_what_is_no_http_is_told_so(server: Running) -> None:
     ids=["nothing", "half a head", "half a body"],
 )
 def test_a_slow_client_is_not_waited_for(sent: bytes, answered: bytes, server: Running) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as wire:
-        wire.sendall(sent)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as sock:
+        sock.sendall(sent)
         began, received = time.monotonic(), b""
         assert request(server, ASKED)[0] == 200, "others are answered meanwhile"
-        while part := wire.recv(10_000):
+        while part := sock.recv(10_000):
             received += part
         assert received.startswith(answered)
         assert bool(received) == bool(answered)

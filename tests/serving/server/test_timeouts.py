@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from unveil.serving.server.timeouts import patient
+from unveil.serving.server.timeouts import timeout_protocol
 
 SECONDS = 0.2
 #: More than the kernel's buffers take.
@@ -28,7 +28,9 @@ def connected(use: Use) -> None:
     """Run a server, and a client on one connection."""
 
     async def both() -> None:
-        config = uvicorn.Config(_answers, http=patient(SECONDS), lifespan="off", log_config=None, access_log=False)
+        config = uvicorn.Config(
+            _answers, http=timeout_protocol(SECONDS), lifespan="off", log_config=None, access_log=False
+        )
         with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
             server = uvicorn.Server(config)
             serving = asyncio.create_task(server.serve([listener]))
@@ -46,8 +48,8 @@ def connected(use: Use) -> None:
 def test_an_answer_does_not_wait_for_its_head_to_be_confirmed() -> None:
     async def use(client: socket.socket, server: "uvicorn.Server") -> None:
         (connection,) = server.server_state.connections
-        wire = connection.transport.get_extra_info("socket")
-        assert wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        sock = connection.transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     connected(use)
 

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from unveil import __version__
 from unveil.errors import UnveilError
 from unveil.serving.server import schemas
-from unveil.serving.server.inference_service import Desk
+from unveil.serving.server.inference_service import InferenceService
 
 _ABOUT = "Lists of items for histories or known users. Raw ids in, raw ids out; unknown ids are reported."
 _BAD = schemas.refusals(400, 401, 403, 408, 413, 422, 429)
@@ -21,13 +21,13 @@ _UNREADABLE = "not JSON: not UTF-8, nested too deep, or with a number of thousan
 _NO_OBJECT = "the request is no JSON object: send one, with the header Content-Type: application/json"
 
 
-def create_app(desk: Desk) -> FastAPI:
-    """The app of a desk; `desk.guard` has to stand before it."""
+def create_app(service: InferenceService) -> FastAPI:
+    """The app of a service; `service.middleware` has to stand before it."""
     app = FastAPI(
-        title="unveil", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=desk.open
+        title="unveil", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=service.open
     )
-    app.include_router(_lists(desk))
-    app.include_router(_upkeep(desk))
+    app.include_router(_lists(service))
+    app.include_router(_upkeep(service))
     app.include_router(page_router())
     app.add_exception_handler(UnveilError, _refuse_unveil)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
@@ -36,38 +36,38 @@ def create_app(desk: Desk) -> FastAPI:
     return app
 
 
-def _lists(desk: Desk) -> APIRouter:
+def _lists(service: InferenceService) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["lists"], responses=_BAD)
 
-    @router.post("/recommend", response_model=schemas.Answer, summary="One list")
-    async def recommend(question: schemas.Question) -> Response:
+    @router.post("/recommend", response_model=schemas.RecommendResponse, summary="One list")
+    async def recommend(question: schemas.RecommendRequest) -> Response:
         """The list for a history or a known user."""
-        (answer,) = await desk.answer([question])
+        (answer,) = await service.answer([question])
         return _json(answer)
 
-    @router.post("/recommend/batch", response_model=schemas.Answers, summary="Many lists")
-    async def recommend_batch(batch: schemas.Batch) -> Response:
+    @router.post("/recommend/batch", response_model=schemas.BatchResponse, summary="Many lists")
+    async def recommend_batch(batch: schemas.BatchRequest) -> Response:
         """One list for each question, in order."""
-        return _json(schemas.Answers(answers=await desk.answer(batch.questions, batch=True)))
+        return _json(schemas.BatchResponse(answers=await service.answer(batch.questions, batch=True)))
 
-    @router.get("/items", response_model=list[schemas.Found], summary="Search items")
+    @router.get("/items", response_model=list[schemas.ItemMatch], summary="Search items")
     async def items(
         q: str = Query("", max_length=200, description="Words of a title, or an id.", examples=["star wars"]),
         limit: int = Query(20, ge=1, le=100),
         model: str | None = Query(None, max_length=1_000),
-    ) -> Sequence[schemas.Found]:
+    ) -> Sequence[schemas.ItemMatch]:
         """The most popular items that have all the words."""
-        return await desk.work(lambda: desk.shelf.model(model).search(q, limit))
+        return await service.work(lambda: service.store.model(model).search(q, limit))
 
-    @router.get("/models", response_model=list[schemas.Model], summary="What is served")
-    async def models() -> Sequence[schemas.Model]:
+    @router.get("/models", response_model=list[schemas.ModelInfo], summary="What is served")
+    async def models() -> Sequence[schemas.ModelInfo]:
         """The models, the first of which answers where none is named."""
-        return [desk.describe(served) for served in desk.shelf.models.values()]
+        return [service.describe(served) for served in service.store.models.values()]
 
     return router
 
 
-def _upkeep(desk: Desk) -> APIRouter:
+def _upkeep(service: InferenceService) -> APIRouter:
     router = APIRouter(tags=["upkeep"])
 
     @router.get("/health", summary="Alive?")
@@ -78,18 +78,18 @@ def _upkeep(desk: Desk) -> APIRouter:
     @router.get("/ready", summary="Ready?", responses={503: {"description": "shutting down"}})
     async def ready() -> Response:
         """200 while new requests are welcome, 503 once the server is about to end."""
-        status = "leaving" if desk.guard.draining else "ready"
-        return JSONResponse({"status": status}, 503 if desk.guard.draining else 200)
+        status = "leaving" if service.middleware.draining else "ready"
+        return JSONResponse({"status": status}, 503 if service.middleware.draining else 200)
 
     @router.get("/metrics", summary="Counters, for Prometheus")
     async def metrics() -> Response:
         """Text in the format of Prometheus."""
-        return Response(desk.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
     @router.post("/reload", summary="Look at the model folders again", responses=schemas.refusals(401, 403, 409))
     async def reload() -> Response:
         """Load every folder again. What is refused leaves the old version in place, and gives 409."""
-        outcomes = await desk.reload(force=True)
+        outcomes = await service.reload(force=True)
         refused = [outcome for outcome in outcomes if outcome.refused]
         content: dict[str, Any] = {"models": [vars(outcome) for outcome in outcomes]}
         if refused:

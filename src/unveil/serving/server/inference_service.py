@@ -1,4 +1,4 @@
-"""The desk: takes questions from the app to the models, on threads of its own, and looks after the models."""
+"""The inference service: scores requests on its own threads, and reloads models that have changed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -10,21 +10,21 @@ from typing import TypeVar
 
 from unveil.errors import UnveilError
 from unveil.serving.server import schemas
-from unveil.serving.server.limits import Guard, Limits
-from unveil.serving.server.model_store import BadQuestionError, Outcome, Served, Shelf
-from unveil.serving.server.monitoring import Metrics, tell
+from unveil.serving.server.limits import Limits, LimitsMiddleware
+from unveil.serving.server.model_store import BadRequestError, ModelStore, ReloadResult, ServedModel
+from unveil.serving.server.monitoring import Metrics, log_event
 
 T = TypeVar("T")
 
 
 @dataclass
-class Desk:
+class InferenceService:
     """Models, limits, counters, and the threads that score; each question is scored by one of them."""
 
-    shelf: Shelf
+    store: ModelStore
     limits: Limits
     metrics: Metrics
-    guard: Guard
+    middleware: LimitsMiddleware
     workers: int = 2
     watch: float | None = None  # seconds between two looks at the model folders; None: only when asked
     _pool: ThreadPoolExecutor = field(init=False)
@@ -43,28 +43,30 @@ class Desk:
             with suppress(asyncio.CancelledError):
                 await watching
             self._pool.shutdown()
-            tell("stopped")
+            log_event("stopped")
 
     async def work(self, task: Callable[[], T]) -> T:
         """Run a task on one of the scoring threads."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
-    async def answer(self, questions: Sequence[schemas.Question], *, batch: bool = False) -> list[schemas.Answer]:
+    async def answer(
+        self, questions: Sequence[schemas.RecommendRequest], *, batch: bool = False
+    ) -> list[schemas.RecommendResponse]:
         """One answer for each question; those to the same model are scored together.
 
         What is wrong with a question of a batch is told with its place, from 0.
         """
-        _refuse_more(len(questions), self.limits.batch, "questions")
+        _check_at_most(len(questions), self.limits.batch, "questions")
         models = []
         for place, question in enumerate(questions):
-            with _told_of(place, batch=batch):
-                self._refuse_beyond(question)
-                models.append(self.shelf.model(question.model))
-        self._refuse_work(models, questions)
+            with _at_place(place, batch=batch):
+                self._check_limits(question)
+                models.append(self.store.model(question.model))
+        self._check_passes(models, questions)
         by_model: dict[str, list[int]] = {}
         for place, served in enumerate(models):
             by_model.setdefault(served.name, []).append(place)
-        answers: dict[int, schemas.Answer] = {}
+        answers: dict[int, schemas.RecommendResponse] = {}
         for places in by_model.values():
             answers.update(await self._answers(models[places[0]], questions, places, batch=batch))
         given = [answers[place] for place in range(len(questions))]
@@ -72,19 +74,19 @@ class Desk:
         return given
 
     async def _answers(
-        self, served: Served, questions: Sequence[schemas.Question], places: Sequence[int], *, batch: bool
-    ) -> dict[int, schemas.Answer]:
+        self, served: ServedModel, questions: Sequence[schemas.RecommendRequest], places: Sequence[int], *, batch: bool
+    ) -> dict[int, schemas.RecommendResponse]:
         asked = [questions[place] for place in places]
         try:
             return dict(zip(places, await self.work(lambda: served.answer(asked)), strict=True))
-        except BadQuestionError as bad:
-            with _told_of(places[bad.place], batch=batch):
+        except BadRequestError as bad:
+            with _at_place(places[bad.place], batch=batch):
                 raise
 
-    def describe(self, served: Served) -> schemas.Model:
+    def describe(self, served: ServedModel) -> schemas.ModelInfo:
         """What is served under a name."""
         recommender = served.recommender
-        return schemas.Model(
+        return schemas.ModelInfo(
             name=served.name,
             version=served.version,
             network=served.network,
@@ -96,14 +98,14 @@ class Desk:
             dial=[dict(point) for point in served.dial],
         )
 
-    async def reload(self, *, force: bool = False) -> list[Outcome]:
+    async def reload(self, *, force: bool = False) -> list[ReloadResult]:
         """Look at the folders again, away from the threads that score."""
-        outcomes = await asyncio.to_thread(self.shelf.reload, force=force)
+        outcomes = await asyncio.to_thread(self.store.reload, force=force)
         for outcome in outcomes:
             if outcome.refused or outcome.changed:
                 how = "refused" if outcome.refused else "loaded"
                 self.metrics.reloads.labels(outcome.name, how).inc()
-                tell(f"model {how}", vars(outcome), level=WARNING if outcome.refused else 20)
+                log_event(f"model {how}", vars(outcome), level=WARNING if outcome.refused else 20)
         return outcomes
 
     async def _watch(self) -> None:
@@ -112,16 +114,16 @@ class Desk:
             try:
                 await self.reload()
             except Exception as error:  # a watcher that dies would go unnoticed
-                tell("watching failed", {"error": repr(error)}, level=ERROR)
+                log_event("watching failed", {"error": repr(error)}, level=ERROR)
 
-    def _refuse_beyond(self, question: schemas.Question) -> None:
+    def _check_limits(self, question: schemas.RecommendRequest) -> None:
         if question.user is not None and question.history is not None:
             raise UnveilError("a user and a history were both given", expected="one of them")
-        _refuse_more(question.k, self.limits.k, "k")
+        _check_at_most(question.k, self.limits.k, "k")
         for name in ("history", "candidates", "exclude"):
-            _refuse_more(len(getattr(question, name) or ()), self.limits.history, name)
+            _check_at_most(len(getattr(question, name) or ()), self.limits.history, name)
 
-    def _refuse_work(self, models: Sequence[Served], questions: Sequence[schemas.Question]) -> None:
+    def _check_passes(self, models: Sequence[ServedModel], questions: Sequence[schemas.RecommendRequest]) -> None:
         """Reasons are had by asking again without each item of the history: they cost most of all."""
         passes = sum(served.passes(question) for served, question in zip(models, questions, strict=True))
         if passes > self.limits.passes:
@@ -134,7 +136,7 @@ class Desk:
 
 
 @contextmanager
-def _told_of(place: int, *, batch: bool) -> Iterator[None]:
+def _at_place(place: int, *, batch: bool) -> Iterator[None]:
     """Inside, what is wrong is told with the place of the question in its batch."""
     try:
         yield
@@ -147,6 +149,6 @@ def _told_of(place: int, *, batch: bool) -> Iterator[None]:
         ) from error
 
 
-def _refuse_more(found: int, limit: int, name: str) -> None:
+def _check_at_most(found: int, limit: int, name: str) -> None:
     if found > limit:
         raise UnveilError(f"{name}: too many", found=f"{found:,}", expected=f"at most {limit:,}")

@@ -1,4 +1,8 @@
-"""What a server takes on, at most."""
+"""Limits of the server, and the middleware that enforces them before a request is parsed.
+
+A request is refused for a wrong token or, where none is needed, for its origin; for its size, for arriving too slowly,
+and while too many others are being answered.
+"""
 
 import asyncio
 import hmac
@@ -13,8 +17,8 @@ from uuid import uuid4
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unveil.errors import UnveilError
-from unveil.serving.server.monitoring import Metrics, tell
-from unveil.serving.server.origin_check import StrangerError, Visitors
+from unveil.serving.server.monitoring import Metrics, log_event
+from unveil.serving.server.origin_check import OriginCheck, OriginError
 
 
 @dataclass(frozen=True)
@@ -37,15 +41,15 @@ class Limits:
                 )
 
 
-#: Open to all, token or not: what is alive, and a page that holds no data.
+#: Paths that need no token: health checks, and a page without data.
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
-#: Of a body that is too large this much is read and thrown away, so that its sender gets to read the answer.
-_WASTE = 32 << 20
+#: Bytes of a too large body that are read and dropped, so that the client can read the response.
+_DROPPED = 32 << 20
 _REQUEST_ID = re.compile(r"[\w.:-]{1,64}")
 
 
 class RefusalError(Exception):
-    """A request that is answered here."""
+    """A request that is refused here, with its status."""
 
     def __init__(self, status: int, error: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(error)
@@ -53,8 +57,8 @@ class RefusalError(Exception):
 
 
 @dataclass
-class Guard:
-    """Wraps the app; `draining` asks clients to go elsewhere while what is under way is answered."""
+class LimitsMiddleware:
+    """ASGI middleware around the app; while `draining`, clients are asked to close their connections."""
 
     app: ASGIApp
     limits: Limits
@@ -62,45 +66,45 @@ class Guard:
     token: str | None = None
     draining: bool = False
     under_way: int = 0
-    visitors: Visitors = field(default_factory=Visitors)
-    paths: frozenset[str] = field(default_factory=frozenset)  # those that are counted by name
+    origin_check: OriginCheck = field(default_factory=OriginCheck)
+    paths: frozenset[str] = field(default_factory=frozenset)  # paths with a metric label of their own
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, log it and count it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        visit = Visit(scope, send, self)
+        exchange = Exchange(scope, send, self)
         self.under_way += 1
         self.metrics.under_way.inc()
         try:
-            await self._pass(visit, receive)
+            await self._pass(exchange, receive)
         except RefusalError as refused:
-            await visit.refuse(refused)
+            await exchange.refuse(refused)
         finally:
             self.under_way -= 1
             self.metrics.under_way.dec()
-            visit.close()
+            exchange.close()
 
-    async def _pass(self, visit: "Visit", receive: Receive) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in visit.scope["headers"]}
-        visit.name(headers.get("x-request-id", ""))
-        self._check_visitor(visit.scope, headers)
-        scope = _asked(visit.scope)
-        if scope["path"] in OPEN:  # no body is looked at: nobody may fill the memory without a token and a limit
-            await self.app(scope, receive, visit.send)
+    async def _pass(self, exchange: "Exchange", receive: Receive) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in exchange.scope["headers"]}
+        exchange.name(headers.get("x-request-id", ""))
+        self._check_origin(exchange.scope, headers)
+        scope = _get_for_head(exchange.scope)
+        if scope["path"] in OPEN:  # the body is not read: no memory is used without a token
+            await self.app(scope, receive, exchange.send)
             return
         self._check_token(headers.get("authorization", ""))
         self._check_room()
         body = await self._body(headers, receive)
-        await self.app(scope, _replayed(body, receive), visit.send)
+        await self.app(scope, _replayed(body, receive), exchange.send)
 
-    def _check_visitor(self, scope: Scope, headers: Mapping[str, str]) -> None:
+    def _check_origin(self, scope: Scope, headers: Mapping[str, str]) -> None:
         if self.token is not None:
             return
         try:
-            self.visitors.check(scope["method"], scope["path"], headers)
-        except StrangerError as error:
+            self.origin_check.check(scope["method"], scope["path"], headers)
+        except OriginError as error:
             raise RefusalError(403, str(error)) from None
 
     def _check_token(self, given: str) -> None:
@@ -116,15 +120,15 @@ class Guard:
             )
 
     def _check_room(self) -> None:
-        """Judged before the body is read: what is held in memory stays bounded."""
+        """Checked before the body is read: memory stays bounded."""
         if self.under_way > self.limits.concurrent:
-            message = f"too many requests at once: at most {self.limits.concurrent:,} are taken on; try again"
+            message = f"too many requests at once: at most {self.limits.concurrent:,}; try again"
             raise RefusalError(429, message, {"retry-after": "1"})
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
         """The whole body, within its limits."""
         declared = headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared) > _WASTE:
+        if declared.isdecimal() and int(declared) > _DROPPED:
             raise self._too_large(int(declared))
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -135,7 +139,7 @@ class Guard:
 
     async def _read(self, receive: Receive) -> bytes:
         parts, size, more = list[bytes](), 0, True
-        while more and size <= _WASTE:
+        while more and size <= _DROPPED:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise RefusalError(408, "the client went away before its request had arrived")
@@ -148,27 +152,27 @@ class Guard:
         return b"".join(parts)
 
     def _too_large(self, size: int) -> RefusalError:
-        error = f"the request is too large: {size:,} bytes or more, at most {self.limits.body:,} are taken"
+        error = f"the request is too large: {size:,} bytes or more, at most {self.limits.body:,}"
         return RefusalError(413, error, {"connection": "close"})
 
 
 @dataclass
-class Visit:
-    """One request on its way through."""
+class Exchange:
+    """One request and its response."""
 
     scope: Scope
     pass_on: Send
-    guard: Guard
+    middleware: LimitsMiddleware
     id: str = ""
     status: int = 0
     began: float = field(default_factory=time.perf_counter)
 
     def name(self, given: str) -> None:
-        """The id that the client gave, where it can be logged as it is; else a new one."""
+        """The id that the client gave, if it is safe to log; else a new one."""
         self.id = given if _REQUEST_ID.fullmatch(given) else uuid4().hex[:16]
 
     async def send(self, message: Message) -> None:
-        """Pass an answer on, with the request's id."""
+        """Send a response, with the request's id."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message = {
@@ -178,7 +182,7 @@ class Visit:
         await self.pass_on(message)
 
     async def refuse(self, refused: RefusalError) -> None:
-        """Answer with what is wrong."""
+        """Answer with the error."""
         content = json.dumps({"error": refused.error}, ensure_ascii=False).encode()
         headers = {"content-type": "application/json", "content-length": str(len(content)), **refused.headers}
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -186,28 +190,28 @@ class Visit:
         await self.send({"type": "http.response.body", "body": content})
 
     def close(self) -> None:
-        """Log it and count it. Paths that are not ours are counted as one: anybody can make up more."""
+        """Log and count it. Unknown paths are counted as one, so that clients cannot add labels."""
         seconds, path = time.perf_counter() - self.began, self.scope["path"]
-        counted = path if path in self.guard.paths else "other"
-        self.guard.metrics.requests.labels(counted, str(self.status)).inc()
-        self.guard.metrics.seconds.labels(counted).observe(seconds)
-        tell("request", {**self._told(path), "status": self.status, "ms": round(1000 * seconds, 3)})
+        counted = path if path in self.middleware.paths else "other"
+        self.middleware.metrics.requests.labels(counted, str(self.status)).inc()
+        self.middleware.metrics.seconds.labels(counted).observe(seconds)
+        log_event("request", {**self._about(path), "status": self.status, "ms": round(1000 * seconds, 3)})
 
-    def _told(self, path: str) -> dict[str, Any]:
+    def _about(self, path: str) -> dict[str, Any]:
         client = self.scope.get("client")
         return {"id": self.id, "method": self.scope["method"], "path": path[:200], "client": client and client[0]}
 
     def _closing(self) -> list[tuple[bytes, bytes]]:
-        return [(b"connection", b"close")] if self.guard.draining else []
+        return [(b"connection", b"close")] if self.middleware.draining else []
 
 
-def _asked(scope: Scope) -> Scope:
-    """HEAD asks for what GET gives; Uvicorn leaves the body of the answer out."""
+def _get_for_head(scope: Scope) -> Scope:
+    """HEAD is answered as GET; Uvicorn leaves the body out."""
     return {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body that was read, then whatever else comes: that the client has gone."""
+    """The body that was read, then later messages, such as a disconnect."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

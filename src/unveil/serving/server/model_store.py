@@ -24,17 +24,17 @@ from unveil.evaluation.ranking import at_rest
 from unveil.serving.attributes import Attributes
 from unveil.serving.explanations import effects
 from unveil.serving.export import network_of, servable
-from unveil.serving.exposure import POPULARITY, exposed, next_steps
+from unveil.serving.exposure import POPULARITY, item_exposures, next_steps
 from unveil.serving.folder import DIAL, EXPOSURE, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS, read_dial, version_of
-from unveil.serving.recommender import Choice, Recommender
-from unveil.serving.server.schemas import Answer, Found, Listed, Question, Reason
+from unveil.serving.recommender import Recommender, Selection
+from unveil.serving.server.schemas import ItemMatch, Reason, RecommendedItem, RecommendRequest, RecommendResponse
 
 #: Scores held at once: 16 MiB.
 CELLS = 2**22
 History = NDArray[np.int64]
 
 
-class BadQuestionError(UnveilError):
+class BadRequestError(UnveilError):
     """What is wrong with one of several questions; `place` counts from 0."""
 
     def __init__(self, place: int, error: UnveilError) -> None:
@@ -43,7 +43,7 @@ class BadQuestionError(UnveilError):
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class ItemInfo:
     """What is known of items beside the log."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Beside:
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class ServedModel:
     """Immutable: a new version is another object, and requests under way keep the one they began with."""
 
     name: str
@@ -59,7 +59,7 @@ class Served:
     version: str
     network: str
     recommender: Recommender
-    beside: Beside = field(default_factory=Beside)
+    info: ItemInfo = field(default_factory=ItemInfo)
     dial: Sequence[Mapping[str, float]] = ()
 
     @cached_property
@@ -75,7 +75,7 @@ class Served:
     @cached_property
     def titles(self) -> list[str]:
         """What to call each item: its title, or its id."""
-        return [self.beside.titles.get(raw, raw) for raw in self.ids]
+        return [self.info.titles.get(raw, raw) for raw in self.ids]
 
     @property
     def share_V(self) -> NDArray[np.float64]:
@@ -95,28 +95,30 @@ class Served:
 
     def warm(self) -> None:
         """Make everything that is made once, before the first request has to wait for it."""
-        self.answer([Question(history=self.ids[:1], k=1, filter_seen=False), Question(k=1)])
+        self.answer([RecommendRequest(history=self.ids[:1], k=1, filter_seen=False), RecommendRequest(k=1)])
         self.search("", 1)
 
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+    def answer(self, questions: Sequence[RecommendRequest]) -> list[RecommendResponse]:
         """One answer for each question; all histories are scored together."""
         asked = [self._history(question) for question in questions]
-        choices = [self._choice_of(place, question) for place, question in enumerate(questions)]
+        selections = [self._selection_of(place, question) for place, question in enumerate(questions)]
         scores = self._scores([history for history, _ in asked])
         return [
-            self._answer(question, choice, history, unknown, scores_1V)
-            for question, choice, (history, unknown), scores_1V in zip(questions, choices, asked, scores, strict=True)
+            self._answer(question, selection, history, unknown, scores_1V)
+            for question, selection, (history, unknown), scores_1V in zip(
+                questions, selections, asked, scores, strict=True
+            )
         ]
 
-    def passes(self, question: Question) -> int:
+    def passes(self, question: RecommendRequest) -> int:
         """How often the model is asked for the reasons of one list."""
         history, _ = self._history(question) if question.reasons else (np.zeros(0, np.int64), [])
         return 1 + len(np.unique(history[1 - self.recommender.length :])) if len(history) else 0
 
-    def search(self, text: str, limit: int) -> list[Found]:
+    def search(self, text: str, limit: int) -> list[ItemMatch]:
         """The item of this very id; then, the popular first, those that have the words side by side, then apart."""
         return [
-            Found(item_id=self.ids[v], title=self.titles[v], popularity=float(self.share_V[v]))
+            ItemMatch(item_id=self.ids[v], title=self.titles[v], popularity=float(self.share_V[v]))
             for v in islice(self._hits(text), limit)
         ]
 
@@ -139,7 +141,7 @@ class Served:
     def _searched(self) -> list[str]:
         return [f"{raw} {title}".lower() for raw, title in zip(self.ids, self.titles, strict=True)]
 
-    def _history(self, question: Question) -> tuple[History, list[str]]:
+    def _history(self, question: RecommendRequest) -> tuple[History, list[str]]:
         """Indices of the items that are known, and the ids that are not."""
         if question.user is not None:
             user = self.recommender.users.find(question.user)
@@ -153,13 +155,13 @@ class Served:
         """The ids that the model does not know, each once."""
         return [raw for raw in dict.fromkeys(given) if raw not in self.place]
 
-    def _choice_of(self, place: int, question: Question) -> Choice:
+    def _selection_of(self, place: int, question: RecommendRequest) -> Selection:
         try:
-            return self._choice(question)
+            return self._selection(question)
         except UnveilError as error:
-            raise BadQuestionError(place, error) from error
+            raise BadRequestError(place, error) from error
 
-    def _choice(self, question: Question) -> Choice:
+    def _selection(self, question: RecommendRequest) -> Selection:
         candidates = question.candidates
         if question.where:
             matching = self._matching(tuple(question.where))
@@ -172,10 +174,10 @@ class Served:
     def _matching(self) -> Any:
         @lru_cache(maxsize=256)
         def matching(conditions: tuple[str, ...]) -> frozenset[str]:
-            if self.beside.attributes is None:
+            if self.info.attributes is None:
                 hint = "Start the server with --items FILE."
                 raise UnveilError("conditions need attributes of items, and the server has none", hint=hint)
-            return frozenset(self.beside.attributes.matching(list(conditions)))
+            return frozenset(self.info.attributes.matching(list(conditions)))
 
         return matching
 
@@ -194,15 +196,15 @@ class Served:
         yield from (scores_BV[row : row + 1] for row in range(len(histories)))
 
     def _answer(
-        self, question: Question, choice: Choice, history: History, unknown: list[str], scores_1V: Tensor
-    ) -> Answer:
+        self, question: RecommendRequest, selection: Selection, history: History, unknown: list[str], scores_1V: Tensor
+    ) -> RecommendResponse:
         seen = (np.zeros(len(history), np.int64), history) if question.filter_seen else no_cells()
-        top_1K, score_1K = (choice if len(history) else choice.unturned())(scores_1V, seen)
+        top_1K, score_1K = (selection if len(history) else selection.without_novelty())(scores_1V, seen)
         top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
         why = self._reasons(history, top_K, question.reasons)
-        shown = exposed(self.recommender.exposure, self.share_V, top_K, self._step(question))
+        shown = item_exposures(self.recommender.exposure, self.share_V, top_K, self._step(question))
         items = [
-            Listed(
+            RecommendedItem(
                 item_id=self.ids[item],
                 title=self.titles[item],
                 rank=rank,
@@ -216,7 +218,7 @@ class Served:
                 zip(top_K, score_1K[0].tolist(), shown, why, strict=False), 1
             )
         ]
-        return Answer(
+        return RecommendResponse(
             model=self.name,
             version=self.version,
             items=items,
@@ -225,7 +227,7 @@ class Served:
             fallback=None if len(history) else "popularity",
         )
 
-    def _step(self, question: Question) -> int | None:
+    def _step(self, question: RecommendRequest) -> int | None:
         """The step that comes next for a known user; None for anybody else."""
         user = UNKNOWN if question.user is None else self.recommender.users.find(question.user)
         return None if user == UNKNOWN else int(next_steps(self.recommender.sequences, np.array([user]))[0])
@@ -247,7 +249,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReloadResult:
     """What came of looking at a folder again."""
 
     name: str
@@ -257,11 +259,11 @@ class Outcome:
 
 
 @dataclass
-class Shelf:
+class ModelStore:
     """`models` is replaced whole, never changed: whoever reads it sees one state or the next."""
 
-    beside: Beside = field(default_factory=Beside)
-    models: dict[str, Served] = field(default_factory=dict)
+    info: ItemInfo = field(default_factory=ItemInfo)
+    models: dict[str, ServedModel] = field(default_factory=dict)
     _seen: dict[str, Signature] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -269,11 +271,11 @@ class Shelf:
         """Load the first versions; what is wrong with one is an error here."""
         for name, folder in zip(_names(folders), folders, strict=True):
             self._seen[name] = signature(folder)
-            self.models = {**self.models, name: load(name, folder, self.beside)}
+            self.models = {**self.models, name: load(name, folder, self.info)}
 
-    def refuse_untitled(self) -> None:
+    def check_titles(self) -> None:
         """Titles of which none is an item's are of another log, or of other ids."""
-        titles = self.beside.titles
+        titles = self.info.titles
         if titles and not any(raw in titles for served in self.models.values() for raw in served.ids):
             ids = next(iter(self.models.values())).ids
             raise UnveilError(
@@ -283,7 +285,7 @@ class Shelf:
                 hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
             )
 
-    def model(self, name: str | None) -> Served:
+    def model(self, name: str | None) -> ServedModel:
         """The model of that name, or the first."""
         models = self.models
         if name is None:
@@ -292,30 +294,30 @@ class Shelf:
             raise unknown("model", name, models)
         return models[name]
 
-    def reload(self, *, force: bool = False) -> list[Outcome]:
+    def reload(self, *, force: bool = False) -> list[ReloadResult]:
         """Look at every folder again; with `force`, load it whether its files have changed or not."""
         with self._lock:
             return [self._reloaded(served, force=force) for served in list(self.models.values())]
 
-    def _reloaded(self, old: Served, *, force: bool) -> Outcome:
+    def _reloaded(self, old: ServedModel, *, force: bool) -> ReloadResult:
         now = signature(old.folder)
         if now == self._seen[old.name] and not force:
-            return Outcome(old.name, old.version)
+            return ReloadResult(old.name, old.version)
         self._seen[old.name] = now  # a folder that is refused is not tried again until it changes again
         try:
-            new = load(old.name, old.folder, self.beside)
+            new = load(old.name, old.folder, self.info)
         except Exception as error:  # whatever is wrong with a folder, the old version stays, and so do the others
             told = str(error) if isinstance(error, UnveilError) else repr(error)
-            return Outcome(old.name, old.version, refused=told)
+            return ReloadResult(old.name, old.version, refused=told)
         self.models = {**self.models, old.name: new}
-        return Outcome(new.name, new.version, changed=new.version != old.version)
+        return ReloadResult(new.name, new.version, changed=new.version != old.version)
 
 
-def load(name: str, folder: Path, beside: Beside) -> Served:
+def load(name: str, folder: Path, info: ItemInfo) -> ServedModel:
     """Read a folder, turn its network into ONNX where it can be, hold that against torch, and ask it once."""
     recommender = Recommender.load(folder)
     network = network_of(recommender).name
-    served = Served(name, folder, version_of(folder), network, servable(recommender), beside, read_dial(folder))
+    served = ServedModel(name, folder, version_of(folder), network, servable(recommender), info, read_dial(folder))
     served.warm()
     return served
 

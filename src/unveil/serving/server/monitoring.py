@@ -9,13 +9,13 @@ from typing import Any
 
 import prometheus_client
 
-from unveil.serving.server.schemas import Answer
+from unveil.serving.server.schemas import RecommendResponse
 
 LOGGER = logging.getLogger("unveil.server")
 
 
-class AsJson(logging.Formatter):
-    """time, level and event first; then whatever is told beside."""
+class JsonFormatter(logging.Formatter):
+    """time, level and event first; then the other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -30,14 +30,14 @@ class AsJson(logging.Formatter):
 def start(level: str = "info") -> None:
     """Send what the server and Uvicorn have to say to standard error, and nothing else."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(AsJson())
+    handler.setFormatter(JsonFormatter())
     for name in ("unveil.server", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper() if name == "unveil.server" else logging.WARNING)
 
 
-def tell(event: str, told: dict[str, Any] | None = None, *, level: int = logging.INFO) -> None:
+def log_event(event: str, told: dict[str, Any] | None = None, *, level: int = logging.INFO) -> None:
     """Log an event with what belongs to it."""
     LOGGER.log(level, event, extra={"told": told or {}})
 
@@ -62,7 +62,7 @@ class Metrics:
             "unveil_request_seconds", "Time to answer.", ["path"], buckets=_SECONDS, registry=self.registry
         )
 
-    def count(self, answers: Sequence[Answer]) -> None:
+    def count(self, answers: Sequence[RecommendResponse]) -> None:
         """What was given."""
         for answer in answers:
             self.lists.labels(answer.model).inc()

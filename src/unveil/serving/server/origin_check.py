@@ -15,12 +15,12 @@ _ANY_NAME = {"/health", "/ready"}
 _READING = {"GET", "HEAD", "OPTIONS"}
 
 
-class StrangerError(Exception):
+class OriginError(Exception):
     """Why a request is not answered."""
 
 
 @dataclass(frozen=True)
-class Visitors:
+class OriginCheck:
     """`names` are hosts that the server may be called, beside loopback's; `strict`: it may be called nothing else."""
 
     names: frozenset[str] = frozenset()
@@ -36,9 +36,9 @@ class Visitors:
         """Refuse a request that was addressed to another name, or that a page from elsewhere makes."""
         host = headers.get("host", "")
         if self.strict and host and path not in _ANY_NAME and not self._is_known(_name(host)):
-            raise StrangerError(f"this server is not called {_name(host)[:100]!r}: name it with --allow-host")
+            raise OriginError(f"this server is not called {_name(host)[:100]!r}: name it with --allow-host")
         if method not in _READING and self._is_from_elsewhere(host, headers):
-            raise StrangerError("a page from elsewhere may not ask this server: start it with a token, or --allow-host")
+            raise OriginError("a page from elsewhere may not ask this server: start it with a token, or --allow-host")
 
     def _is_known(self, name: str) -> bool:
         return is_loopback(name) or name in self.names

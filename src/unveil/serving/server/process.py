@@ -13,13 +13,13 @@ import uvicorn
 
 from unveil.errors import UnveilError
 from unveil.serving.server.app import create_app
-from unveil.serving.server.inference_service import Desk
-from unveil.serving.server.limits import OPEN, Guard, Limits
-from unveil.serving.server.model_store import Beside, Shelf
-from unveil.serving.server.monitoring import Metrics, tell
+from unveil.serving.server.inference_service import InferenceService
+from unveil.serving.server.limits import OPEN, Limits, LimitsMiddleware
+from unveil.serving.server.model_store import ItemInfo, ModelStore
+from unveil.serving.server.monitoring import Metrics, log_event
 from unveil.serving.server.monitoring import start as start_logs
-from unveil.serving.server.origin_check import Visitors
-from unveil.serving.server.timeouts import patient
+from unveil.serving.server.origin_check import OriginCheck
+from unveil.serving.server.timeouts import timeout_protocol
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,22 @@ class Settings:
     hosts: Sequence[str] = ()  # names that the server may be called, beside those of this machine
 
 
-def serve(folders: Sequence[Path], settings: Settings, beside: Beside | None = None) -> None:
+def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = None) -> None:
     """Load the models and answer until told to stop (SIGTERM, SIGINT)."""
     torch.set_num_threads(1)
-    shelf = Shelf(beside or Beside())
-    shelf.add(folders)
-    shelf.refuse_untitled()
+    store = ModelStore(info or ItemInfo())
+    store.add(folders)
+    store.check_titles()
     with _listening(settings.host, settings.port) as listener:
         start_logs()
-        desk = desk_of(shelf, settings)
+        service = service_of(store, settings)
         host, port = listener.getsockname()[:2]
         where = f"[{host}]" if ":" in host else host
-        versions = {served.name: served.version for served in shelf.models.values()}
-        tell("started", {"url": f"http://{where}:{port}/", "models": versions, "token": settings.token is not None})
-        Server(_config(desk, settings), desk.guard, settings.drain).run([listener])
+        versions = {served.name: served.version for served in store.models.values()}
+        log_event(
+            "started", {"url": f"http://{where}:{port}/", "models": versions, "token": settings.token is not None}
+        )
+        Server(_config(service, settings), service.middleware, settings.drain).run([listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -63,25 +65,25 @@ def _listening(host: str, port: int) -> socket.socket:
         raise UnveilError(f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", hint=hint) from None
 
 
-def desk_of(shelf: Shelf, settings: Settings) -> Desk:
-    """The desk with its app behind the door."""
+def service_of(store: ModelStore, settings: Settings) -> InferenceService:
+    """The service with its app behind the door."""
     metrics = Metrics()
-    visitors = Visitors.of(settings.host, settings.hosts)
-    guard = Guard(_nothing, settings.limits, metrics, settings.token, visitors=visitors)
-    desk = Desk(shelf, settings.limits, metrics, guard, settings.workers, settings.watch)
-    guard.app = app = create_app(desk)
-    guard.paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
-    return desk
+    origin_check = OriginCheck.of(settings.host, settings.hosts)
+    middleware = LimitsMiddleware(_nothing, settings.limits, metrics, settings.token, origin_check=origin_check)
+    service = InferenceService(store, settings.limits, metrics, middleware, settings.workers, settings.watch)
+    middleware.app = app = create_app(service)
+    middleware.paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
+    return service
 
 
 async def _nothing(scope: object, receive: object, send: object) -> None:
     """Stands in for the app until there is one."""
 
 
-def _config(desk: Desk, settings: Settings) -> "uvicorn.Config":
+def _config(service: InferenceService, settings: Settings) -> "uvicorn.Config":
     return uvicorn.Config(
-        desk.guard,
-        http=patient(settings.limits.seconds),
+        service.middleware,
+        http=timeout_protocol(settings.limits.seconds),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -94,15 +96,15 @@ def _config(desk: Desk, settings: Settings) -> "uvicorn.Config":
 class Server(uvicorn.Server):
     """On the first signal it says goodbye for a while, still answering; then it closes the door and finishes."""
 
-    def __init__(self, config: "uvicorn.Config", guard: Guard, drain: float) -> None:
+    def __init__(self, config: "uvicorn.Config", middleware: LimitsMiddleware, drain: float) -> None:
         super().__init__(config)
-        self.guard, self.drain = guard, drain
+        self.middleware, self.drain = middleware, drain
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end; a second signal ends the goodbye, a third does not wait for anybody."""
-        if not self.guard.draining:
-            tell("stopping", {"signal": signal.Signals(sig).name, "drain": self.drain})
-            self.guard.draining = True
+        if not self.middleware.draining:
+            log_event("stopping", {"signal": signal.Signals(sig).name, "drain": self.drain})
+            self.middleware.draining = True
             asyncio.get_running_loop().call_later(self.drain, self._close)
         elif not self.should_exit:
             self._close()

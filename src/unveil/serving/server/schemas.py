@@ -13,7 +13,7 @@ _EXAMPLES: list[Any] = [
 ]
 
 
-class Question(BaseModel):
+class RecommendRequest(BaseModel):
     """Whom to recommend to, a history or a known user, and how."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": _EXAMPLES})
@@ -34,14 +34,14 @@ class Question(BaseModel):
     reasons: int = Field(default=0, ge=0, le=20, description="Items of the history to name as reasons of each item.")
 
 
-class Batch(BaseModel):
+class BatchRequest(BaseModel):
     """Several questions at once; they may go to different models."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"questions": [{"history": ["50"]}, {"user": "196"}]}]}
     )
 
-    questions: list[Question] = Field(min_length=1)
+    questions: list[RecommendRequest] = Field(min_length=1)
 
 
 class Reason(BaseModel):
@@ -52,7 +52,7 @@ class Reason(BaseModel):
     effect: float
 
 
-class Listed(BaseModel):
+class RecommendedItem(BaseModel):
     """An item of a list."""
 
     item_id: str
@@ -67,12 +67,12 @@ class Listed(BaseModel):
     reasons: list[Reason] = []
 
 
-class Answer(BaseModel):
+class RecommendResponse(BaseModel):
     """A list, and what could not be taken into account."""
 
     model: str
     version: str = Field(description="Which weights answered: the beginning of their hash.")
-    items: list[Listed]
+    items: list[RecommendedItem]
     unknown_items: list[str] = Field(default=[], description="Ids of the history that the model does not know.")
     unknown_choices: list[str] = Field(
         default=[], description="Ids of the candidates and the exclusions that the model does not know."
@@ -82,13 +82,13 @@ class Answer(BaseModel):
     )
 
 
-class Answers(BaseModel):
+class BatchResponse(BaseModel):
     """One answer for each question, in order."""
 
-    answers: list[Answer]
+    answers: list[RecommendResponse]
 
 
-class Found(BaseModel):
+class ItemMatch(BaseModel):
     """An item that was searched for."""
 
     item_id: str
@@ -96,7 +96,7 @@ class Found(BaseModel):
     popularity: float
 
 
-class Model(BaseModel):
+class ModelInfo(BaseModel):
     """A model that is being served."""
 
     name: str
@@ -112,7 +112,7 @@ class Model(BaseModel):
     )
 
 
-class Wrong(BaseModel):
+class ErrorResponse(BaseModel):
     """What is wrong, in one sentence."""
 
     error: str
@@ -130,4 +130,4 @@ def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
         422: "the request cannot be answered as it is",
         429: "too many requests at once",
     }
-    return {code: {"model": Wrong, "description": meaning[code]} for code in codes}
+    return {code: {"model": ErrorResponse, "description": meaning[code]} for code in codes}

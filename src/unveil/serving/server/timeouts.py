@@ -10,22 +10,22 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 _UNDER_WAY = 1 << 18
 
 
-def patient(seconds: float) -> type[H11Protocol]:
+def timeout_protocol(seconds: float) -> type[H11Protocol]:
     """A protocol that waits so long, and no longer, for a head, for the rest of a body that was answered already, and
     for a client that takes nothing of its answer.
     """
 
-    class Patient(H11Protocol):
+    class TimeoutProtocol(H11Protocol):
         deadline: asyncio.TimerHandle | None = None
         reading: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if (wire := transport.get_extra_info("socket")) is not None:
-                wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNDER_WAY)
+            if (sock := transport.get_extra_info("socket")) is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNDER_WAY)
                 # Else the body of an answer waits for the client to confirm its head: 40 ms. asyncio sees to that only
                 # where a socket was made by its protocol's number.
-                wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._await_head()
 
         def data_received(self, data: bytes) -> None:
@@ -67,4 +67,4 @@ def patient(seconds: float) -> type[H11Protocol]:
             else:
                 self.transport.abort()
 
-    return Patient
+    return TimeoutProtocol
