@@ -12,105 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from unveil import __version__
 from unveil.errors import UnveilError
-
-_SUFFIX = ".part"
-
-
-def draft_file(path: Path) -> Path:
-    """An empty file beside `path`; drafts of it that nobody works on any more are removed."""
-    _sweep(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{_owner(path)}{os.getpid()}-", suffix=_SUFFIX)
-    os.close(handle)
-    return Path(name)
-
-
-def draft_folder(path: Path) -> Path:
-    """An empty folder beside `path`; drafts of it that nobody works on any more are removed."""
-    _sweep(path)
-    return Path(tempfile.mkdtemp(dir=path.parent, prefix=f"{_owner(path)}{os.getpid()}-", suffix=_SUFFIX))
-
-
-def _owner(path: Path) -> str:
-    """How the drafts of `path` are called that were begun on this machine: .NAME.MACHINE-; a process number follows."""
-    return f".{path.name}.{_machine()}-"
-
-
-def _sweep(path: Path) -> None:
-    """Remove the drafts of `path` whose processes are gone; those of other machines stay, whatever became of them."""
-    name = re.compile(rf"{re.escape(_owner(path))}(\d{{1,9}})-\w+{re.escape(_SUFFIX)}")
-    with suppress(OSError):
-        for found in filter(None, map(name.fullmatch, os.listdir(path.parent))):
-            if _is_gone(int(found[1])):
-                _remove(path.parent / found[0])
-
-
-def _machine() -> str:
-    """This machine since it was started and, in a container, the container: where a number is one process."""
-    where = platform.node()
-    with suppress(OSError):
-        where += Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink("/proc/self/ns/pid")
-    return f"{zlib.crc32(where.encode()):08x}"
-
-
-def _is_gone(process: int) -> bool:
-    if os.name != "posix":  # elsewhere signal 0 is more than a question
-        return False
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass  # it is there, and somebody else's
-    return False
-
-
-def _remove(draft: Path) -> None:
-    if draft.is_dir():
-        shutil.rmtree(draft, ignore_errors=True)
-    else:
-        draft.unlink(missing_ok=True)
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Keep every other process that asks out of the folder, which has to be there."""
-    handle = _locked(folder)
-    try:
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def refuse_busy(folder: Path) -> None:
-    """Stop early, before any work is done, where another process is in the folder."""
-    if folder.is_dir():
-        with alone_in(folder):
-            pass
-
-
-def _locked(folder: Path) -> int | None:
-    """A handle that holds the lock until it is closed; None where there are no locks."""
-    try:
-        import fcntl
-
-        handle = os.open(folder, os.O_RDONLY)
-    except (ImportError, PermissionError):
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        if not isinstance(error, BlockingIOError):
-            return None
-        hint = "Wait until it is done, stop it, or name another folder."
-        raise UnveilError("another process is at work in this folder", where=folder, hint=hint) from None
-    return handle
-
 
 _MEANING = {
     errno.EFBIG: ("the file would be larger than allowed", "Raise the limit or choose another place."),
@@ -127,16 +33,12 @@ _MEANING = {
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it becomes `path`, on failure nothing is left."""
-    with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = draft_file(path)
-        try:
-            yield draft
-            _give_usual_mode(draft)
-            _flush_to_disk(draft)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+    with _temporary(path) as draft:
+        draft.touch(exist_ok=False)
+        yield draft
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
@@ -145,19 +47,75 @@ def write_whole(path: Path, content: bytes | str) -> None:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """One JSON file, whole or not at all."""
+    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
 @contextmanager
 def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary folder beside `path`; on success it becomes `path`. An occupied `path` is refused."""
+    """Give a temporary folder beside `path`; on success it becomes `path`. An occupied `path` is an error."""
     refuse_occupied(path, overwrite=overwrite)
+    with _temporary(path) as draft:
+        draft.mkdir()
+        yield draft
+        if not path.exists():
+            draft.replace(path)
+            return
+        old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
+        path.replace(old)
+        try:
+            draft.replace(path)
+        except OSError:
+            old.replace(path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """A hidden name beside `path`, .NAME.MACHINE-PROCESS-RANDOM.part; whatever is there in the end is removed.
+
+    So the next writer can tell what a killed process left behind, which is removed, from what a living one works on.
+    """
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = draft_folder(path)
+        begin = f".{path.name}.{_machine()}-"
+        left = re.compile(rf"{re.escape(begin)}(\d{{1,9}})-\w+\.part")
+        with suppress(OSError):
+            for found in filter(None, map(left.fullmatch, os.listdir(path.parent))):
+                if _is_gone(int(found[1])):
+                    _remove(path.parent / found[0])
+        draft = path.with_name(f"{begin}{os.getpid()}-{token_hex(4)}.part")
         try:
-            draft.chmod(0o777 & ~_umask())
             yield draft
-            _swap_in(draft, path)
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            _remove(draft)
+
+
+def _machine() -> str:
+    """This machine since it was started and, in a container, the container: where a number is one process."""
+    where = platform.node()
+    with suppress(OSError):
+        where += Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink("/proc/self/ns/pid")
+    return f"{zlib.crc32(where.encode()):08x}"
+
+
+def _is_gone(process: int) -> bool:
+    if os.name != "posix":  # elsewhere signal 0 is more than a question
+        return False
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, PermissionError) as error:  # another user's process is there
+        return isinstance(error, ProcessLookupError)
+    return False
+
+
+def _remove(draft: Path) -> None:
+    if draft.is_dir():
+        shutil.rmtree(draft, ignore_errors=True)
+    else:
+        draft.unlink(missing_ok=True)
 
 
 def refuse_occupied(
@@ -197,20 +155,6 @@ def _refuse_unwritable(path: Path) -> None:
             raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _swap_in(draft: Path, path: Path) -> None:
-    if not path.exists():
-        draft.replace(path)
-        return
-    old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".old"))
-    path.replace(old)
-    try:
-        draft.replace(path)
-    except OSError:
-        old.replace(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Turn what the operating system says about writing into a message with advice, which names no draft."""
@@ -240,24 +184,46 @@ def _is_about(error: Exception, path: Path) -> bool:
     return named in (path, *path.parents) or named.name.startswith(f".{path.name}.")
 
 
-def _flush_to_disk(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+@contextmanager
+def alone_in(path: Path) -> Iterator[None]:
+    """Keep every other process that asks out of a folder, or a file, which has to be there.
+
+    The lock is the system's: nothing is written, and it goes with the process, however that ends. Where the system or
+    the file system has no such locks, nobody is kept out.
+    """
+    handle = _locked(path)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
-def _give_usual_mode(path: Path) -> None:
-    path.chmod(0o666 & ~_umask())
+def refuse_busy(folder: Path) -> None:
+    """Stop early, before any work is done, where another process is in the folder."""
+    if folder.is_dir():
+        with alone_in(folder):
+            pass
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _locked(path: Path) -> int | None:
+    """A handle that holds the lock until it is closed; None where there are no locks."""
+    try:
+        import fcntl
 
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """One JSON file, whole or not at all."""
-    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        handle = os.open(path, os.O_RDONLY)
+    except (ImportError, PermissionError):
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        if not isinstance(error, BlockingIOError):
+            return None
+        problem = f"another process is at work {'in this folder' if path.is_dir() else 'on this file'}"
+        hint = "Wait until it is done, stop it, or name another place."
+        raise UnveilError(problem, where=path, hint=hint) from None
+    return handle
 
 
 def versions() -> dict[str, str]:

@@ -72,7 +72,7 @@ def fetch(
     """
     from unveil.data import fetch as fetching
     from unveil.data.fetch.catalogue import dataset
-    from unveil.data.fetch.download import Patience
+    from unveil.data.fetch.download import Retries
 
     if everything or name is None:
         _print_catalogue(to)
@@ -91,16 +91,17 @@ def fetch(
             home=to,
             force=force,
             watcher=watcher,
-            patience=Patience(timeout, retries),
+            retries=Retries(timeout, retries),
         )
     _print_place(entry, path, to, "is here")
 
 
 def _print_catalogue(to: Path | None) -> None:
-    from unveil.data.fetch import catalogue, data_home, fetched
+    from unveil.data.fetch import data_home, fetched
+    from unveil.data.fetch.catalogue import CATALOGUE
 
     typer.echo(f"In {to or data_home()}:")
-    for entry in catalogue().values():
+    for entry in CATALOGUE.values():
         state = "here" if fetched(entry, to) else "-"
         typer.echo(f"  {entry.name:<14} {_size(entry.size):>10}  {state:<5} {entry.title}")
         typer.echo(f"  {'':<32} {entry.page}")

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.fetch.server import Served, Server, serving
-from unveil.data.fetch.download import Part, Patience, Silent, Source, download, well_formed
+from unveil.data.fetch.download import Retries, Silent, Source, download, well_formed
 from unveil.errors import UnveilError
+from unveil.files import alone_in
 
 BODY = random.Random(7).randbytes(400_000)
 SHA = f"sha256:{sha256(BODY).hexdigest()}"
-QUICK = Patience(timeout=5, tries=2, pause=0.0)
+QUICK = Retries(timeout=5, tries=2, pause=0.0)
 
 
 class StopsAt(Silent):
@@ -55,9 +56,9 @@ def stopped_midway(url: str, part: Path) -> int:
     return part.stat().st_size
 
 
-def refusal(source: Source, part: Path, patience: Patience = QUICK) -> str:
+def refusal(source: Source, part: Path, retries: Retries = QUICK) -> str:
     with pytest.raises(UnveilError) as caught:
-        download(source, part, Silent(), patience)
+        download(source, part, Silent(), retries)
     return str(caught.value)
 
 
@@ -111,7 +112,7 @@ def test_whatever_drops_the_bytes_are_right(
     with serving() as server, TemporaryDirectory() as folder:
         url = server.put("/set", Served(body, ranges, etag, drops=drops))
         source = Source(url, len(body) if known else None, f"sha256:{sha256(body).hexdigest()}" if known else None)
-        download(source, Path(folder, "part"), Silent(), Patience(5, 6, 0.0))
+        download(source, Path(folder, "part"), Silent(), Retries(5, 6, 0.0))
         assert Path(folder, "part").read_bytes() == body
 
 
@@ -242,12 +243,12 @@ def test_an_unreachable_server(part: Path) -> None:
 
 
 def test_a_name_that_does_not_resolve(part: Path) -> None:
-    assert "cannot find the server" in refusal(Source("http://data.invalid/set"), part, Patience(5, 1, 0.0))
+    assert "cannot find the server" in refusal(Source("http://data.invalid/set"), part, Retries(5, 1, 0.0))
 
 
 def test_a_server_that_says_nothing(server: Server, part: Path) -> None:
     url = server.put("/set", Served(BODY, hang=0.5))
-    assert "does not answer in time" in refusal(Source(url), part, Patience(0.1, 1, 0.0))
+    assert "does not answer in time" in refusal(Source(url), part, Retries(0.1, 1, 0.0))
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/set", "set.zip", "http:///set", ""])
@@ -264,8 +265,9 @@ def test_a_file_on_this_machine_is_a_source_too(tmp_path: Path, part: Path) -> N
 
 def test_two_at_once_do_not_write_into_one_file(server: Server, part: Path) -> None:
     part.parent.mkdir()
-    with Part(part).sole_use():
-        assert "another process is fetching this" in refusal(Source(server.put("/set", Served(BODY))), part)
+    part.touch()
+    with alone_in(part):
+        assert "another process is at work on this file" in refusal(Source(server.put("/set", Served(BODY))), part)
 
 
 def test_below_a_file_there_is_no_folder(server: Server, tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ import pytest
 
 from tests.data.fetch.archives import tar_of, zip_of
 from tests.data.fetch.server import Served, Server
-from unveil.data.fetch import catalogue, fetch, fetched, located, source_of
-from unveil.data.fetch.catalogue import Dataset, dataset
-from unveil.data.fetch.download import Patience, well_formed
+from unveil.data.fetch import fetch, fetched, located, source_of
+from unveil.data.fetch.catalogue import CATALOGUE, Dataset, dataset
+from unveil.data.fetch.download import Retries, well_formed
 from unveil.data.readers.base import FORMATS
 from unveil.errors import UnveilError
 
-QUICK = Patience(timeout=5, tries=2, pause=0.0)
+QUICK = Retries(timeout=5, tries=2, pause=0.0)
 RATINGS = b"1::1193::5::978300760\n1::661::3::978302109\n"
 ML_1M = zip_of({"ml-1m/": b"", "ml-1m/ratings.dat": RATINGS, "ml-1m/README": b"terms"})
 KUAIRAND = tar_of({f"KuaiRand-Pure/{log}": log.encode() for log in dataset("kuairand-pure").logs})
@@ -28,7 +28,7 @@ def served(server: Server, name: str, packed: bytes) -> Dataset:
 
 def refusal(entry: Dataset, *, terms_accepted: bool = True, force: bool = False) -> str:
     with pytest.raises(UnveilError) as caught:
-        fetch(entry, terms_accepted=terms_accepted, force=force, patience=QUICK)
+        fetch(entry, terms_accepted=terms_accepted, force=force, retries=QUICK)
     return str(caught.value)
 
 
@@ -75,7 +75,7 @@ def test_other_names_are_not_ours(name: str, home: Path) -> None:
     assert located(name) is None
 
 
-@pytest.mark.parametrize("name", catalogue())
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_what_is_not_here_says_how_to_get_it(name: str, home: Path) -> None:
     with pytest.raises(UnveilError) as caught:
         located(name)
@@ -176,10 +176,10 @@ def test_only_a_checksum_makes_up_for_a_certificate() -> None:
 
 def test_the_catalogue_is_complete() -> None:
     names = ["ml-100k", "ml-1m", "ml-20m", "ml-25m", "ml-32m", "amazon-beauty", "kuairand-pure"]
-    assert list(catalogue()) == names
+    assert list(CATALOGUE) == names
 
 
-@pytest.mark.parametrize("entry", catalogue().values(), ids=list(catalogue()))
+@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_every_entry_is_in_order(entry: Dataset) -> None:
     assert all(address.startswith("https://") for address in (entry.url, entry.page, entry.terms_url))
     assert entry.checksum is None or entry.checksum == well_formed(entry.checksum)
@@ -189,6 +189,6 @@ def test_every_entry_is_in_order(entry: Dataset) -> None:
     assert entry.packed == bool(entry.top)
 
 
-@pytest.mark.parametrize("entry", catalogue().values(), ids=list(catalogue()))
+@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=list(CATALOGUE))
 def test_every_format_can_be_read(entry: Dataset) -> None:
     assert entry.format in list(FORMATS)

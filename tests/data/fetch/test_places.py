@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from unveil.data.fetch import data_home, refuse_repository
+from unveil.data.fetch import check_no_repository, data_home
 from unveil.errors import UnveilError
 
 
@@ -41,15 +41,15 @@ def test_a_repository_is_no_place_for_data(tmp_path: Path, worktree: bool) -> No
     mark.parent.mkdir()
     mark.write_text("gitdir: elsewhere") if worktree else mark.mkdir()
     with pytest.raises(UnveilError, match="not fetched into a source repository"):
-        refuse_repository(tmp_path / "project" / "deep" / "inside")
+        check_no_repository(tmp_path / "project" / "deep" / "inside")
 
 
 def test_a_link_into_a_repository_is_seen_through(tmp_path: Path) -> None:
     (tmp_path / "project" / ".git").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "project")
     with pytest.raises(UnveilError, match="git working tree"):
-        refuse_repository(tmp_path / "link" / "data")
+        check_no_repository(tmp_path / "link" / "data")
 
 
 def test_elsewhere_is_fine(tmp_path: Path) -> None:
-    refuse_repository(tmp_path / "anywhere")
+    check_no_repository(tmp_path / "anywhere")

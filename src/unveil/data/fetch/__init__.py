@@ -3,62 +3,29 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from unveil.data.fetch.archive import USUAL_EXPANSION, unpack
 from unveil.data.fetch.catalogue import CATALOGUE, Dataset
-from unveil.data.fetch.download import (
-    Part,
-    Patience,
-    Silent,
-    Source,
-    Watcher,
-    check_room,
-    digest,
-    download,
-    well_formed,
-)
+from unveil.data.fetch.download import Part, Retries, Silent, Source, Watcher, check_room, digest, download, well_formed
 from unveil.errors import UnveilError
 from unveil.files import atomic_folder
+
+MARKER = "fetched.json"
 
 
 def data_home() -> Path:
     """`UNVEIL_DATA`, or the folder `unveil` in the place this platform keeps a user's data."""
     if chosen := os.environ.get("UNVEIL_DATA"):
         return Path(chosen).expanduser().absolute()
-    return _user_data() / "unveil"
-
-
-def _user_data() -> Path:
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support"
+        return Path.home() / "Library" / "Application Support" / "unveil"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "unveil"
     stated = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return stated if stated.is_absolute() else Path.home() / ".local" / "share"
-
-
-def refuse_repository(place: Path) -> None:
-    """Data under licence must not end up in a commit."""
-    whole = place.resolve()
-    for folder in (whole, *whole.parents):
-        if (folder / ".git").exists():
-            raise UnveilError(
-                f"data are not fetched into a source repository, and {folder} is a git working tree",
-                where=place,
-                hint="Choose another place with --to DIR or the environment variable UNVEIL_DATA.",
-            )
-
-
-MARKER = "fetched.json"
-
-
-def catalogue() -> Mapping[str, Dataset]:
-    """Every data set that can be fetched, by name."""
-    return CATALOGUE
+    return (stated if stated.is_absolute() else Path.home() / ".local" / "share") / "unveil"
 
 
 def located(name: str, home: Path | None = None) -> Path | None:
@@ -69,7 +36,11 @@ def located(name: str, home: Path | None = None) -> Path | None:
     known, _, file = name.partition("/")
     if known not in CATALOGUE:
         return None
-    path = _folder(CATALOGUE[known], home) / _log(CATALOGUE[known], file)
+    entry = CATALOGUE[known]
+    logs = {PurePosixPath(log).name: log for log in entry.logs}
+    if file and file not in logs:
+        raise UnveilError("no such log in the data set", where=known, found=file, expected=" or ".join(logs))
+    path = _folder(entry, home) / (logs[file] if file else entry.logs[0])
     if not path.is_file():
         raise UnveilError("the data set has not been fetched", found=name, hint=f"Run `unveil data fetch {known}`.")
     return path
@@ -89,11 +60,9 @@ def source_of(
     if checksum is not None:
         source = replace(source, size=None, checksum=well_formed(checksum))
     if not certificate and source.checksum is None:
-        raise UnveilError(
-            "without a known checksum the server's certificate is needed",
-            where=entry.name,
-            hint="Leave out --skip-certificate, or give the file's --checksum.",
-        )
+        hint = "Leave out --skip-certificate, or give the file's --checksum."
+        problem = "without a known checksum the server's certificate is needed"
+        raise UnveilError(problem, where=entry.name, hint=hint)
     return source
 
 
@@ -105,82 +74,65 @@ def fetch(
     home: Path | None = None,
     force: bool = False,
     watcher: Watcher | None = None,
-    patience: Patience | None = None,
+    retries: Retries | None = None,
 ) -> Path:
     """Download, check and unpack a data set and give the path of its log; nothing is done where it is there already."""
     source, folder = source or source_of(entry), _folder(entry, home)
-    refuse_repository(folder)
+    check_no_repository(folder)
     if not force and (path := fetched(entry, home)):
         return path
-    _refuse_strangers(folder)
+    if folder.exists() and not (folder / MARKER).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
+        hint = "Move it away, or choose another place with --to DIR or UNVEIL_DATA."
+        raise UnveilError("something else is there already", where=folder, hint=hint)
     if not terms_accepted:
         raise UnveilError("the terms of use have not been accepted", where=entry.name, hint=f"Read {entry.terms_url}.")
-    part = folder.with_name(f"{entry.name}.part")
-    _check_room(entry, source, part)
-    download(source, part, watcher or Silent(), patience or Patience())
+    part = Part(folder.with_name(f"{entry.name}.part"))
+    if source.size is not None:
+        unpacked = source.size * USUAL_EXPANSION if entry.packed else 0
+        check_room(next(each for each in part.path.parents if each.is_dir()), source.size - part.size + unpacked)
+    download(source, part.path, watcher or Silent(), retries or Retries())
     _install(entry, source, part, folder)
     return folder / entry.logs[0]
+
+
+def check_no_repository(place: Path) -> None:
+    """Data under licence must not end up in a commit."""
+    whole = place.resolve()
+    for folder in (whole, *whole.parents):
+        if (folder / ".git").exists():
+            problem = f"data are not fetched into a source repository, and {folder} is a git working tree"
+            hint = "Choose another place with --to DIR or the environment variable UNVEIL_DATA."
+            raise UnveilError(problem, where=place, hint=hint)
 
 
 def _folder(entry: Dataset, home: Path | None) -> Path:
     return (home or data_home()).expanduser().absolute() / entry.name
 
 
-def _log(entry: Dataset, file: str) -> str:
-    logs = {PurePosixPath(log).name: log for log in entry.logs}
-    if file and file not in logs:
-        raise UnveilError("no such log in the data set", where=entry.name, found=file, expected=" or ".join(logs))
-    return logs[file] if file else entry.logs[0]
-
-
-def _refuse_strangers(folder: Path) -> None:
-    """Only a folder this package has made is ever replaced."""
-    if folder.exists() and not (folder / MARKER).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
-        hint = "Move it away, or choose another place with --to DIR or UNVEIL_DATA."
-        raise UnveilError("something else is there already", where=folder, hint=hint)
-
-
-def _check_room(entry: Dataset, source: Source, part: Path) -> None:
-    if source.size is None:
-        return
-    place = next(folder for folder in part.parents if folder.is_dir())
-    unpacked = source.size * USUAL_EXPANSION if entry.packed else 0
-    check_room(place, source.size - Part(part).size + unpacked)
-
-
-def _install(entry: Dataset, source: Source, part: Path, folder: Path) -> None:
+def _install(entry: Dataset, source: Source, part: Part, folder: Path) -> None:
+    """Unpack it, with a note of what this is, whence, and under which terms; the logs have to be there."""
     with atomic_folder(folder, overwrite=True) as draft:
         try:
             if entry.packed:
-                unpack(part, draft, top=entry.top)
-            _mark(entry, source, part, draft)
+                unpack(part.path, draft, top=entry.top)
+            note = {
+                "name": entry.name,
+                "title": entry.title,
+                "source": source.url,
+                "bytes": part.size,
+                "checksum": digest(part.path, "sha256"),
+                "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
+                "terms": entry.terms_url,
+                "terms_accepted": True,
+                "citation": entry.citation,
+            }
             if not entry.packed:
-                part.replace(draft / entry.file)
-            _require_logs(entry, source, draft)
+                part.path.replace(draft / entry.file)
+            if missing := [log for log in entry.logs if not (draft / log).is_file()]:
+                found = ", ".join(sorted(path.name for path in draft.iterdir())) or "nothing"
+                raise UnveilError("the log is not in the archive", where=source.url, found=found, expected=missing[0])
+            (draft / MARKER).write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
         except UnveilError:
-            Part(part).discard()
+            part.discard()
             raise
-    Part(part).discard()
-
-
-def _require_logs(entry: Dataset, source: Source, draft: Path) -> None:
-    missing = [log for log in entry.logs if not (draft / log).is_file()]
-    if missing:
-        found = ", ".join(sorted(path.name for path in draft.iterdir() if path.name != MARKER)) or "nothing"
-        raise UnveilError("the log is not in the archive", where=source.url, found=found, expected=missing[0])
-
-
-def _mark(entry: Dataset, source: Source, part: Path, draft: Path) -> None:
-    """Leave a note of what this is, whence, and under which terms."""
-    note = {
-        "name": entry.name,
-        "title": entry.title,
-        "source": source.url,
-        "bytes": part.stat().st_size,
-        "checksum": digest(part, "sha256"),
-        "fetched": datetime.now(UTC).isoformat(timespec="seconds"),
-        "terms": entry.terms_url,
-        "terms_accepted": True,
-        "citation": entry.citation,
-    }
-    (draft / MARKER).write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+    part.discard()

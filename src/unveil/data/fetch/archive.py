@@ -46,7 +46,10 @@ def unpack(archive: Path, folder: Path, *, top: str = "") -> None:
                 target.mkdir(parents=True, exist_ok=True)
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                _copy(content, target, budget)
+                with target.open("xb") as file:
+                    while chunk := content.read(_CHUNK):
+                        budget.spend(len(chunk))
+                        file.write(chunk)
 
 
 class _Budget:
@@ -84,47 +87,30 @@ def _members(archive: Path, packed: IO[bytes], budget: _Budget) -> Iterator[tupl
     start = packed.read(4)
     packed.seek(0)
     if start == b"PK\x03\x04":
-        yield from _zip_members(archive, packed, budget)
+        with zipfile.ZipFile(packed) as zipped:
+            for entry in zipped.infolist():
+                budget.spend(members=1)
+                if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+                    raise _unsafe(archive, entry.filename, "a link or a device")
+                if entry.is_dir():
+                    yield entry.filename, None
+                else:
+                    with zipped.open(entry) as content:
+                        yield entry.filename, content
     elif start.startswith(b"\x1f\x8b"):
-        yield from _tar_members(archive, packed, budget)
+        with _BoundedGzip(packed, _Budget(archive)) as plain, tarfile.open(fileobj=plain, mode="r|") as tarred:
+            for member in tarred:
+                budget.spend(members=1)
+                if not (member.isreg() or member.isdir()):
+                    raise _unsafe(archive, member.name, "a link or a device")
+                yield member.name, tarred.extractfile(member) if member.isreg() else None
     else:
-        raise UnveilError(
-            "not an archive", where=archive.name, found=f"{start!r} at its start", expected="zip or tar.gz"
-        )
-
-
-def _zip_members(archive: Path, packed: IO[bytes], budget: _Budget) -> Iterator[tuple[str, IO[bytes] | None]]:
-    with zipfile.ZipFile(packed) as file:
-        for member in file.infolist():
-            budget.spend(members=1)
-            kind = stat.S_IFMT(member.external_attr >> 16)
-            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise _unsafe(archive, member.filename, "a link or a device")
-            if member.is_dir():
-                yield member.filename, None
-            else:
-                with file.open(member) as content:
-                    yield member.filename, content
-
-
-def _tar_members(archive: Path, packed: IO[bytes], budget: _Budget) -> Iterator[tuple[str, IO[bytes] | None]]:
-    with _BoundedGzip(packed, _Budget(archive)) as plain, tarfile.open(fileobj=plain, mode="r|") as file:
-        for member in file:
-            budget.spend(members=1)
-            if not (member.isreg() or member.isdir()):
-                raise _unsafe(archive, member.name, "a link or a device")
-            yield member.name, file.extractfile(member) if member.isreg() else None
-
-
-def _copy(content: IO[bytes], target: Path, budget: _Budget) -> None:
-    with target.open("xb") as file:
-        while chunk := content.read(_CHUNK):
-            budget.spend(len(chunk))
-            file.write(chunk)
+        found = f"{start!r} at its start"
+        raise UnveilError("not an archive", where=archive.name, found=found, expected="zip or tar.gz")
 
 
 def _safe_parts(archive: Path, name: str, top: str) -> tuple[str, ...]:
-    """The member's path below the folder; a name that could lead elsewhere is refused."""
+    """The member's path below the folder; a name that could lead elsewhere is an error."""
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or any(bad in name for bad in ("\\", ":", "\0")):
         raise _unsafe(archive, name, "a path that leads out of the folder")
@@ -141,9 +127,8 @@ def _damage_explained(archive: Path) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise UnveilError(
-            "the archive is damaged or of a kind that cannot be read", where=archive.name, found=str(error)
-        ) from error
+        problem = "the archive is damaged or of a kind that cannot be read"
+        raise UnveilError(problem, where=archive.name, found=str(error)) from error
     except OSError as error:
         if error.errno not in _BAD_NAMES:
             raise

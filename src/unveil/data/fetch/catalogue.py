@@ -20,10 +20,8 @@ class Dataset:
     terms_url: str
     citation: str
     format: str
-    logs: tuple[str, ...]
-    """The logs inside, relative to the data set's folder; the first is the one meant by the plain name."""
-    top: str = ""
-    """The single folder in which the archive wraps everything; it is left out when unpacking."""
+    logs: tuple[str, ...]  # inside, relative to the data set's folder; the first is the one meant by the plain name
+    top: str = ""  # the single folder in which the archive wraps everything; it is left out when unpacking
 
     @property
     def file(self) -> str:
@@ -37,7 +35,7 @@ class Dataset:
 
 
 def dataset(name: str) -> Dataset:
-    """The data set of that name; an unknown one is refused, with the nearest name."""
+    """The data set of that name; an unknown one is an error with the nearest name."""
     if name in CATALOGUE:
         return CATALOGUE[name]
     near = get_close_matches(name, CATALOGUE, n=1)
@@ -49,8 +47,6 @@ _GROUPLENS_TERMS = (
     "For research. Name the source, do not suggest that the University of Minnesota or GroupLens endorses you, "
     "{sharing}, and ask before any commercial use. The README decides."
 )
-_GROUPLENS_SHARING = "do not pass the data on without permission"
-_GROUPLENS_SHARING_32M = "pass the data on only under these same terms, do not try to identify users"
 _GROUPLENS_CITATION = (
     "F. M. Harper and J. A. Konstan. The MovieLens Datasets: History and Context. ACM TiiS 5(4), 2015. "
     "https://doi.org/10.1145/2827872"
@@ -58,24 +54,24 @@ _GROUPLENS_CITATION = (
 
 
 def _movielens(name: str, title: str, size: int, checksum: str, format: str, log: str) -> Dataset:
+    files = "https://files.grouplens.org/datasets/movielens"
+    sharing = "do not pass the data on without permission"
+    if name == "ml-32m":
+        sharing = "pass the data on only under these same terms, do not try to identify users"
     return Dataset(
         name=name,
         title=title,
-        url=f"https://files.grouplens.org/datasets/movielens/{name}.zip",
+        url=f"{files}/{name}.zip",
         page=f"https://grouplens.org/datasets/movielens/{name.removeprefix('ml-')}/",
         size=size,
         checksum=checksum,
-        terms=_GROUPLENS_TERMS.format(sharing=_GROUPLENS_SHARING_32M if name == "ml-32m" else _GROUPLENS_SHARING),
-        terms_url=f"https://files.grouplens.org/datasets/movielens/{name}-README.{_readme(name)}",
+        terms=_GROUPLENS_TERMS.format(sharing=sharing),
+        terms_url=f"{files}/{name}-README.{'txt' if name in ('ml-100k', 'ml-1m') else 'html'}",
         citation=_GROUPLENS_CITATION,
         format=format,
         logs=(log,),
         top=name,
     )
-
-
-def _readme(name: str) -> str:
-    return "txt" if name in ("ml-100k", "ml-1m") else "html"
 
 
 _ALL = (
