@@ -21,7 +21,7 @@ _LISTS = "lists"
 
 def print_run(run: "Run") -> None:
     """How training ended, how good the model is, what others published of the same data, and where it is."""
-    from unveil.runs.card import beside_published
+    from unveil.studies.paper import published_line
 
     fitted, monitor = run.fitted, run.experiment.training.monitor
     best = (
@@ -30,7 +30,7 @@ def print_run(run: "Run") -> None:
     early = " (stopped early)" if fitted.stopped_early else ""
     typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{early}{best}")
     print_evaluation(run.evaluation)
-    if (line := beside_published(run)) is not None:
+    if (line := published_line(run)) is not None:
         typer.echo(line)
     typer.echo(f"the run is in {run.folder}; next: unveil recommend {run.folder}")
 

@@ -146,6 +146,10 @@ class Prose:
         text = self._rendered(block, lambda *_, **__: "")
         return [" ".join(part.split()).removeprefix("> ") for part in _parts(text)]
 
+    def text(self, block: str) -> str:
+        """A block as it is: a Markdown file."""
+        return self._rendered(block, lambda *_, **__: "").strip() + "\n"
+
     def line(self, block: str) -> str:
         """A block as one paragraph."""
         return " ".join(self.paragraphs(block))

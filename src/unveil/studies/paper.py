@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unveil.errors import unknown
 from unveil.studies.results import Estimate, Measure, Results
+
+if TYPE_CHECKING:
+    from unveil.runs.train import Run
 
 #: A figure of the paper is reproduced when ours is within this share of it.
 NEAR = 0.05
@@ -141,3 +144,19 @@ def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
     if preset == "paper":
         return {"model.length": real["data"][data]["length"], **own}
     return {name: value for name, value in own.items() if name.startswith("estimator.")}
+
+
+def published_line(run: "Run") -> str | None:
+    """What others published for the data and network of a run, and its own; None where nothing can be compared."""
+    made, settings = run.recommender, run.experiment
+    data = recognised(len(made.users), len(made.items), len(made.sequences))
+    network = getattr(made.model, "name", "")
+    found = [each for each in paper()["others"] if (each["data"], each["network"]) == (data, network)]
+    if not found or settings.data.split != "leave-one-out" or not settings.evaluation.exclude_seen:
+        return None
+    own = " / ".join(f"{run.evaluation.value('full', metric, 10):.4f}" for metric in ("Recall", "NDCG"))
+    theirs = "; ".join(f"{each['recall']:.4f} / {each['ndcg']:.4f} ({each['source']})" for each in found)
+    return (
+        f"published  {network} on {data}, full ranking, leave-one-out, Recall@10 / NDCG@10: {theirs}; this run, "
+        f"{settings.estimator['name']}: {own}"
+    )

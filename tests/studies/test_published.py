@@ -3,25 +3,24 @@ from dataclasses import replace
 import pytest
 
 from tests.run_folders import Finished
-from unveil.experiment.rq4.published import PUBLISHED, Published
-from unveil.runs import card
-from unveil.runs.card import FULL_RANKING, beside_published
+from unveil.studies import paper
+from unveil.studies.paper import published_line
 
 
 @pytest.fixture
 def known(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the small log were the one that others have published figures of."""
     size = (40, 30, len(finished.run.recommender.sequences))
-    monkeypatch.setattr(card, "PUBLISHED", {"ml-1m": Published(size, {})})
+    monkeypatch.setattr(paper, "recognised", lambda *found: "ml-1m" if found == size else None)
 
 
 def test_a_log_that_nobody_published_of_is_told_nothing(finished: Finished) -> None:
-    assert beside_published(finished.run) is None
+    assert published_line(finished.run) is None
 
 
 @pytest.mark.usefixtures("known")
 def test_others_figures_stand_beside_ones_own_with_source_and_protocol(finished: Finished) -> None:
-    line = beside_published(finished.run)
+    line = published_line(finished.run)
     assert line is not None
     recall, ndcg = (finished.run.evaluation.value("full", metric, 10) for metric in ("Recall", "NDCG"))
     assert line.startswith("published  bert4rec on ml-1m, full ranking, leave-one-out, Recall@10 / NDCG@10: 0.2921 / ")
@@ -39,8 +38,9 @@ def test_another_protocol_is_not_held_beside_them(change: str, finished: Finishe
         if change == "temporal"
         else replace(made, evaluation=replace(made.evaluation, exclude_seen=False))
     )
-    assert beside_published(replace(finished.run, experiment=other)) is None
+    assert published_line(replace(finished.run, experiment=other)) is None
 
 
 def test_every_data_set_with_figures_is_one_that_can_be_recognised() -> None:
-    assert {data for data, _ in FULL_RANKING} <= set(PUBLISHED)
+    known = paper.paper()
+    assert {each["data"] for each in known["others"]} <= set(known["real"]["data"])

@@ -1,0 +1,1 @@
+from tests.run_folders import finished as finished
