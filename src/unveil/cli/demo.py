@@ -7,26 +7,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-import typer
-
-from unveil.cli.options import Jobs
+from unveil.cli.options import Jobs, Overwrite, Seed, option
 from unveil.cli.terminal import command_of, until_stopped
 
 
 def demo(
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="Folder to write: index.html, README.md, results.json, results.csv, log.csv, world/."
-        ),
-    ] = Path("demo"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the world, the log and the trainings.")] = 0,
-    users: Annotated[int, typer.Option(min=1, help="Users of the world.")] = 1000,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 80,
-    replicates: Annotated[
-        int, typer.Option(min=1, help="Repeat everything random, the world included; about a minute each.")
-    ] = 1,
+    output: Annotated[Path, option("Folder to write: page, results, log, world.", "--output", "-o")] = Path("demo"),
+    overwrite: Overwrite = False,
+    seed: Seed = 0,
+    users: Annotated[int, option("Users of the world.", min=1)] = 1000,
+    epochs: Annotated[int, option("Epochs of each training.", min=1)] = 80,
+    replicates: Annotated[int, option("Repetitions with other worlds; about a minute each.", min=1)] = 1,
     jobs: Jobs = None,
 ) -> None:
     """Show on a built-in world with known ground truth what a log hides, and what several losses learn from it.
@@ -53,13 +44,11 @@ def demo(
 
 
 def theory(
-    severity: Annotated[float, typer.Option(help="Exponent p of exposure: θ = ô^p, above 0, at most 10.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Seed of the worlds, the scores and the draws.")] = 0,
-    draws: Annotated[int, typer.Option(min=2, help="Logs drawn for each choice model.")] = 100,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder to write: index.html, results.json, results.csv.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
+    severity: Annotated[float, option("Exponent p of exposure: θ = ô^p, above 0, at most 10.")] = 1.0,
+    seed: Annotated[int, option("Seed of the worlds, the scores and the draws.", min=0, max=2**62)] = 0,
+    draws: Annotated[int, option("Logs drawn for each choice model.", min=2)] = 100,
+    output: Annotated[Path | None, option("Folder to write: page and results.", "--output", "-o")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Check the paper's propositions: exactly on tiny worlds, by drawn logs on a larger one, in about half a minute."""
     import shutil

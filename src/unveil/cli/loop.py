@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineOption, Jobs, LogOptions, takes_options
+from unveil.cli.options import Assignments, LogOptions, Seed, WorkerOptions, World, option, takes_options
 from unveil.cli.terminal import command_of, wide_enough
 
 if TYPE_CHECKING:
     from unveil.runs.workers import Engine
-    from unveil.simulation.world import World
+    from unveil.simulation import world as worlds
     from unveil.studies.loop import LoopPlan
     from unveil.studies.loop_report import LoopReport
 
@@ -23,50 +23,34 @@ _SIDE_BY_SIDE = 3
 def loop(
     *,
     options: LogOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the loop; new, or one to --resume.")],
+    output: Annotated[Path, option("Folder of the loop; new, or one to --resume.", "--output", "-o")],
     estimators: Annotated[
-        str,
-        typer.Option("--estimators", "-e", help="Models, with commas between; also the rules popularity and random."),
+        str, option("Models, with commas between; also popularity and random.", "--estimators", "-e")
     ] = "naive,popularity,random",
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of feedback; one training more, before the first.")] = 10,
-    k: Annotated[int, typer.Option("-k", min=1, help="Items recommended to every user in a round.")] = 10,
+    rounds: Annotated[int, option("Rounds of feedback after the first training.", min=1)] = 10,
+    k: Annotated[int, option("Items recommended to every user in a round.", "-k", min=1)] = 10,
     response: Annotated[
-        str,
-        typer.Option(help="uniform, position, geometric, popular, logit; in a world also relevant, logit-relevance."),
+        str, option("uniform, position, geometric, popular, logit; in a world also relevant, logit-relevance.")
     ] = "uniform",
-    retrain: Annotated[str, typer.Option(help="scratch, warm, warm:EPOCHS or every:ROUNDS.")] = "scratch",
-    replicates: Annotated[int, typer.Option(min=1, help="Repeat everything random.")] = 1,
-    preset: Annotated[
-        str, typer.Option(help="quick, paper or converged; epochs are fixed, nothing is held out.")
-    ] = "quick",
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting of all models, of one (ips:NAME) or response.NAME."
-        ),
-    ] = None,
-    world: Annotated[
-        str | None, typer.Option(help="Folder of the world the log was drawn from, or 'builtin': relevance is known.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    jobs: Jobs = None,
-    engine: EngineOption = "processes",
-    address: Address = None,
-    keep_logs: Annotated[
-        bool, typer.Option("--keep-logs", help="Also write the log after the last round, for each model.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a loop that was stopped; also with more rounds.")
-    ] = False,
+    retrain: Annotated[str, option("scratch, warm, warm:EPOCHS or every:ROUNDS.")] = "scratch",
+    replicates: Annotated[int, option("Repetitions of everything random.", min=1)] = 1,
+    preset: Annotated[str, option("quick, paper or converged; with a fixed number of epochs.")] = "quick",
+    assignments: Assignments = None,
+    world: World = None,
+    seed: Seed = 0,
+    workers: WorkerOptions,
+    keep_logs: Annotated[bool, option("Also write the last log of each model.", "--keep-logs")] = False,
+    resume: Annotated[bool, option("Continue a loop that was stopped; also with more rounds.", "--resume")] = False,
 ) -> None:
-    """Simulate a feedback loop: recommend, let users respond, retrain on their choices; and measure what happens."""
-    from unveil.runs.workers import engine as engine_of
+    """Simulate a feedback loop: recommend, let users respond, retrain on their choices; and measure what happens.
+
+    --set NAME=VALUE is for all models, itps:NAME=VALUE for one, response.NAME=VALUE for the users' response.
+    """
     from unveil.studies.loop import LoopConfig, LoopPlan
 
     config = LoopConfig(rounds, k, {"name": response}, retrain, replicates, seed)
     plan = LoopPlan.of(config, models_of(estimators), preset, assignments or [])
-    workers = engine_of(engine, jobs, address)
-    run_and_print(plan, options, output, workers, world, keep_logs=keep_logs, resume=resume)
+    run_and_print(plan, options, output, workers.workers(), world, keep_logs=keep_logs, resume=resume)
 
 
 def models_of(names: str) -> list[str]:
@@ -103,7 +87,7 @@ def run_and_print(
     _print(report, output)
 
 
-def _world(where: str | None) -> "World | None":
+def _world(where: str | None) -> "worlds.World | None":
     from unveil.simulation.world import World
 
     if where is None:
