@@ -125,8 +125,7 @@ BAD = [
     (["--config", "gone.toml"], "gone.toml: no such config", "a TOML file"),
     (["--min-rating", "3"], "the log has no rating column", "Drop --min-rating"),
     (["--workers", "1000", "--device", "cpu"], "more workers than cores: found 1000", "torchrun"),
-    (["--address", "127.0.0.1:1"], "an address is for the engine 'ray'", "--engine ray"),
-    (["--engine", "ray", "--address", "127.0.0.1:1"], "no Ray cluster answers", "ray start --head"),
+    (["--engine", "ray", "--address", "127.0.0.1:1"], "training does not run on Ray any more", "torchrun --nnodes"),
 ]
 
 

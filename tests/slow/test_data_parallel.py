@@ -19,9 +19,10 @@ from tests.training.distributed import battery
 from tests.training.distributed.battery import STILL
 from tests.training.distributed.uneven import weights
 from unveil.runs.train import run
+from unveil.runs.workers import cores
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import Crew, Place, cores, crew, joined
-from unveil.training.process_group import SOLO
+from unveil.training.distributed import Place, Workers, joined, local_workers
+from unveil.training.process_group import SINGLE
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(cores() < 2, reason="needs two cores")]
 
@@ -242,18 +243,18 @@ def test_what_only_one_worker_finds_wrong_is_told_by_the_leader(log: Path, pair:
     assert (other.stdout, other.stderr) == ("", "")
 
 
-def train_small(folder: Path, place: Place, crew: Crew | None = None) -> None:
+def train_small(folder: Path, place: Place, workers: Workers | None = None) -> None:
     """One of three."""
-    with joined(place, "cpu", crew) as team:
-        network, fitted = battery.trained(team, STILL)
+    with joined(place, "cpu", workers) as group:
+        network, fitted = battery.trained(group, STILL)
         told = {"told": battery.told(fitted)}
-        Checkpoint({"weights": weights(network)}, told).save(folder / f"{team.rank}.safetensors")
+        Checkpoint({"weights": weights(network)}, told).save(folder / f"{group.rank}.safetensors")
 
 
 def test_three_workers_give_what_one_gives(tmp_path: Path) -> None:
-    with crew(3, train_small, tmp_path) as (place, started):
+    with local_workers(3, train_small, tmp_path) as (place, started):
         train_small(tmp_path, place, started)
-    network, fitted = battery.trained(SOLO, STILL)
+    network, fitted = battery.trained(SINGLE, STILL)
     found = [Checkpoint.load(tmp_path / f"{rank}.safetensors") for rank in range(3)]
     for each in found:
         assert each.tensors["weights"].equal(found[0].tensors["weights"])

@@ -1,21 +1,17 @@
 """`unveil train LOG -o RUN`: from a log to an evaluated recommender."""
 
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineOption, LogOptions, TrainingOptions, option, takes_options
+from unveil.cli.options import LogOptions, TrainingOptions, option, takes_options
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.runs.config import Experiment
     from unveil.runs.train import Run
-
-    Start = Callable[..., Run]
 
 
 @takes_options
@@ -24,9 +20,9 @@ def train(
     options: LogOptions,
     output: Annotated[Path, option("Folder of the run; new, or one to --resume.", "--output", "-o")],
     training: TrainingOptions,
-    workers: Annotated[int, option("Processes that train together, here or on Ray; or use torchrun.", min=1)] = 1,
-    engine: EngineOption = "processes",
-    address: Address = None,
+    workers: Annotated[int, option("Processes of this machine that train together; see also torchrun.", min=1)] = 1,
+    engine: Annotated[str, option("No longer used: several machines train by torchrun.", hidden=True)] = "processes",
+    address: Annotated[str | None, option("No longer used.", hidden=True)] = None,
     resume: Annotated[bool, option("Continue a run that was stopped.", "--resume")] = False,
     page: Annotated[bool, option("Write the run's page, index.html.", "--page/--no-page")] = True,
 ) -> None:
@@ -40,31 +36,22 @@ def train(
     from unveil.runs.folder import is_finished
     from unveil.runs.report_page import write_run_page
 
-    experiment = training.experiment(options)
-    start, was_finished = _starter(workers, engine, address), is_finished(output)
-    finished = _trained(experiment, output, workers, start, resume=resume)
+    if engine != "processes" or address is not None:
+        hint = "On several machines: torchrun --nnodes N --nproc-per-node M ... -m unveil train LOG -o RUN."
+        raise UnveilError("training does not run on Ray any more", expected="--workers, or torchrun", hint=hint)
+    experiment, was_finished = training.experiment(options), is_finished(output)
+    finished = _trained(experiment, output, workers, resume=resume)
     if finished is not None:
         print_run(finished)
         if page and not was_finished:
             write_where_possible(lambda: write_run_page(FinishedRun.of(finished), ["unveil", *sys.argv[1:]]))
 
 
-def _starter(workers: int, engine: str, address: str | None) -> "Start":
-    """What starts the workers: this process, on its machine, or a Ray cluster."""
-    from unveil.runs.parallel import run_on_ray, run_workers
-    from unveil.runs.workers import engine as check_engine
-
-    if engine == "ray":
-        return partial(run_on_ray, workers=workers, address=address)
-    check_engine(engine, address=address)
-    return partial(run_workers, workers=workers)
-
-
-def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start", *, resume: bool) -> "Run | None":
+def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bool) -> "Run | None":
     """The run, trained by workers of this machine or as a rank of torchrun; None to all ranks but the first."""
     from unveil.processes import sigterm_interrupts
     from unveil.runs.folder import CONFIG
-    from unveil.runs.parallel import run_rank
+    from unveil.runs.parallel import run_rank, run_workers
     from unveil.training.distributed import Place
     from unveil.training.process_group import WorkerLostError
     from unveil.training.progress import watcher
@@ -73,7 +60,7 @@ def _trained(experiment: "Experiment", output: Path, workers: int, start: "Start
     try:
         with sigterm_interrupts():
             if place is None:
-                return start(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
+                return run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
             if workers not in (1, place.size):
                 hint = "Leave --workers out: torchrun has started the workers."
                 problem = "torchrun started another number of workers"

@@ -27,23 +27,23 @@ from unveil.evaluation.result import Evaluation
 
 
 class Sharing(Protocol):
-    """Each batch of cases is judged by one process, as it would be by a single one: results are the same to the bit."""
+    """Each batch of cases is evaluated by one process, as a single one would: results are the same to the bit."""
 
-    def judges(self, nth: int) -> bool:
-        """Whether it falls to this process to judge the n-th batch of cases."""
+    def evaluates(self, nth: int) -> bool:
+        """Whether this process evaluates the n-th batch of cases."""
 
-    def together(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Sum columns over the processes, in place: each has zeros where it fell to another to judge."""
+    def sum_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Sum columns over the processes, in place: each has zeros where another evaluated."""
 
 
 class Everything:
     """There is nobody to share with."""
 
-    def judges(self, nth: int) -> bool:
+    def evaluates(self, nth: int) -> bool:
         """Every batch."""
         return True
 
-    def together(self, columns: Mapping[str, NDArray[Any]]) -> None:
+    def sum_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """They are whole."""
 
 
@@ -174,13 +174,13 @@ class Evaluator:
         done = 0
         with at_rest(scorer):
             for nth, case_B in enumerate(self._batches()):
-                if self.sharing.judges(nth):
+                if self.sharing.evaluates(nth):
                     for name, value_B in self._batch(scorer, case_B, protocols, top).items():
                         columns[name][case_B] = value_B.cpu().numpy()
                 done += len(case_B)
                 if progress:
                     progress(done)
-        self.sharing.together(columns)
+        self.sharing.sum_columns(columns)
         return columns
 
     def _batches(self) -> Iterator[NDArray[np.int64]]:

@@ -37,7 +37,7 @@ from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
 from unveil.training.fit import Ready, prepare, validation_of
-from unveil.training.process_group import SOLO, Team
+from unveil.training.process_group import SINGLE, ProcessGroup
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, fitted_in
 from unveil.wording import quantity
@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What a run works with; the same for all of a team."""
+    """What a run works with; the same for all of a group."""
 
     experiment: Experiment
     log: Interactions
@@ -103,24 +103,24 @@ def run(
     resume: bool = False,
     watch: Watcher | None = None,
     tell: Tell = print,
-    team: Team = SOLO,
+    group: ProcessGroup = SINGLE,
 ) -> Run:
     """Read, split, train, judge, write. Whatever a user got wrong is found before the folder is touched.
 
-    With a team this is what its leader does, while the others `follow`.
+    With a group this is what its leader does, while the others `follow`.
     """
     refuse_busy(folder)
     refuse_unfit(folder, resume=resume)
-    parts = _parts(experiment, tell, team)
+    parts = _parts(experiment, tell, group)
     experiment, ready = parts.experiment, parts.ready
     with _place(folder, resume=resume):
         refuse_other(folder, experiment, parts.fingerprint, parts.origin)
-        if team.told(is_finished(folder)):
+        if group.broadcast(is_finished(folder)):
             tell("finished   nothing is left to do: this is what the run gave")
             return _as_it_is(folder, experiment)
-        about = _begin(folder, parts, team)
+        about = _begin(folder, parts, group)
         keep = Keep(folder, resume=resume, identity={"log": parts.fingerprint})
-        fitted = ready.fit(parts.validation, keep=keep, watch=watch, team=team)
+        fitted = ready.fit(parts.validation, keep=keep, watch=watch, group=group)
         evaluation = parts.evaluator.evaluate(ready.model)
         log, whole = parts.log, parts.split.whole
         exposure = exposure_table(ready.propensity, whole, parts.split.train)
@@ -130,16 +130,16 @@ def run(
     return finished
 
 
-def follow(experiment: Experiment, team: Team) -> None:
+def follow(experiment: Experiment, group: ProcessGroup) -> None:
     """The same reading, training and judging as the leader's, with nothing told and nothing written."""
-    parts = _parts(experiment, lambda _: None, team)
-    if not team.told(False):
-        parts.ready.fit(parts.validation, team=team)
+    parts = _parts(experiment, lambda _: None, group)
+    if not group.broadcast(False):
+        parts.ready.fit(parts.validation, group=group)
         parts.evaluator.evaluate(parts.ready.model, resamples=1)
 
 
-def _parts(experiment: Experiment, tell: Tell, team: Team) -> _Parts:
-    """Read, split and build, and see that all of the team have the same."""
+def _parts(experiment: Experiment, tell: Tell, group: ProcessGroup) -> _Parts:
+    """Read, split and build, and see that all of the group have the same."""
     log = experiment.data.load()
     split = experiment.data.parts(log)
     tell_data(log, split, tell)
@@ -150,12 +150,12 @@ def _parts(experiment: Experiment, tell: Tell, team: Team) -> _Parts:
     validation = validation_of(
         split, experiment, protocol=judging.validation, exclude_seen=judging.exclude_seen, seed=judging.seed
     )
-    shared = replace(validation, evaluator=replace(validation.evaluator, sharing=team))
-    evaluator = replace(_evaluator(experiment, split), sharing=team)
+    shared = replace(validation, evaluator=replace(validation.evaluator, sharing=group))
+    evaluator = replace(_evaluator(experiment, split), sharing=group)
     tell_training(ready, tell)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     with_what = {name: found for name, found in versions().items() if name in _MUST_AGREE}
-    team.agree({"log": fingerprint, "world": origin, "versions": with_what, **identity(experiment)})
+    group.check_same({"log": fingerprint, "world": origin, "versions": with_what, **identity(experiment)})
     return _Parts(experiment, log, split, ready, shared, evaluator, fingerprint, origin)
 
 
@@ -218,11 +218,11 @@ def _evaluator(experiment: Experiment, split: Split) -> Evaluator:
     )
 
 
-def _begin(folder: Path, parts: _Parts, team: Team) -> dict[str, Any]:
+def _begin(folder: Path, parts: _Parts, group: ProcessGroup) -> dict[str, Any]:
     ready = parts.ready
     about = {
         "versions": versions(),
-        "workers": team.size,
+        "workers": group.size,
         "log": {"fingerprint": parts.fingerprint, **asdict(describe(parts.log))},
         "world": parts.origin,
         "split": parts.split.rule,

@@ -38,7 +38,7 @@ def private_randomness(device: torch.device) -> Iterator[None]:
 def seed_epoch(seed: int, epoch: int, rank: int = 0) -> None:
     """Set torch's generators for one epoch: what is drawn in it depends on nothing that came before.
 
-    Each worker of a team draws for its own rows, from a stream of its own; the first one's is that of a single process.
+    Each worker of a group draws for its own rows, from a stream of its own; the first one's is that of one process.
     """
     words = [seed, epoch, _DROPOUT, rank] if rank else [seed, epoch, _DROPOUT]
     torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]))

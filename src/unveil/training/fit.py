@@ -24,7 +24,7 @@ from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.settings import plain
 from unveil.training.device import pick_device
-from unveil.training.process_group import SOLO, Team
+from unveil.training.process_group import SINGLE, ProcessGroup
 from unveil.training.progress import Watcher
 from unveil.training.recipe import AUTO, Recipe, named
 from unveil.training.trainer import Fitted, Keep, Trainer
@@ -62,7 +62,7 @@ class Ready:
         *,
         keep: Keep | None = None,
         watch: Watcher | None = None,
-        team: Team = SOLO,
+        group: ProcessGroup = SINGLE,
     ) -> Fitted:
         """Train the model in place, and bring it home from wherever it was trained; the best weights are kept.
 
@@ -78,7 +78,7 @@ class Ready:
             keep=keep,
             watch=watch,
             mean_weight=1.0 if self.weights is None else self.weights.mean,
-            team=team,
+            group=group,
         )
         self.model.cpu()
         return fitted

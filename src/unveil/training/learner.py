@@ -21,7 +21,7 @@ from unveil.data.batches import Batch
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Signal, cloze_risk
 from unveil.models.base import Backbone
-from unveil.training.process_group import SOLO, Team
+from unveil.training.process_group import SINGLE, ProcessGroup
 from unveil.training.progress import Watcher
 from unveil.training.recipe import TrainerConfig
 
@@ -186,7 +186,7 @@ class Learner:
     task: Task
     device: torch.device
     mean_weight: float = 1.0  # of the estimator's weights over all slots
-    team: Team = SOLO
+    group: ProcessGroup = SINGLE
     trim_heap: HeapTrim = field(default_factory=HeapTrim)
 
     @cached_property
@@ -216,13 +216,13 @@ class Learner:
             yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
-        """One step of the optimiser, the same for all of the team: risks and gradients are sums over its parts."""
-        part = self.team.part(batch)
+        """One step of the optimiser, the same for all of the group: risks and gradients are sums over its parts."""
+        part = self.group.part(batch)
         signal = self.estimator(part.slots).to(self.device)
         divisor, total = self.normaliser(signal, len(batch.slots))
         self.optimiser.zero_grad()
         risk = self.backward(part.to(self.device), signal, divisor)
-        (value,) = self.team.add_up(self.optimiser.parameters, risk)
+        (value,) = self.group.sum_gradients(self.optimiser.parameters, risk)
         _refuse_infinite(value, epoch)
         if self.config.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
@@ -239,11 +239,16 @@ class Learner:
 
     def normaliser(self, signal: Signal, slots: int) -> tuple[float, float]:
         """What the risk of a batch with so many slots is divided by, and its part in the mean over the epoch."""
-        return normaliser(self.estimator, signal, slots, self.task.slots_per_batch, self.mean_weight, self.team)
+        return normaliser(self.estimator, signal, slots, self.task.slots_per_batch, self.mean_weight, self.group)
 
 
 def normaliser(
-    estimator: Estimator, signal: Signal, slots: int, expected: float, mean_weight: float = 1.0, team: Team = SOLO
+    estimator: Estimator,
+    signal: Signal,
+    slots: int,
+    expected: float,
+    mean_weight: float = 1.0,
+    group: ProcessGroup = SINGLE,
 ) -> tuple[float, float]:
     """What the risk of a batch with `expected` slots is divided by, and its part in the mean over the epoch.
 
@@ -253,12 +258,12 @@ def normaliser(
     scale, where one clip of the gradient means the same to each. A self-normalised estimator divides by the mean
     weight of the batch itself.
 
-    Of a batch that a team shares, the signal is this process's part; `slots` and the sum of weights are those of the
+    Of a batch that a group shares, the signal is this process's part; `slots` and the sum of weights are those of the
     whole batch.
     """
     if not estimator.self_normalised:
         return expected * mean_weight, slots * mean_weight
-    (weight,) = team.sum(float(signal.weight_M.sum()))
+    (weight,) = group.sum(float(signal.weight_M.sum()))
     total = max(weight, torch.finfo(torch.float32).tiny)
     return total * expected / slots, total
 

@@ -27,7 +27,7 @@ from unveil.training.checkpoint import (
 )
 from unveil.training.device import pick_device, private_randomness, seed_epoch
 from unveil.training.learner import Learner, Task
-from unveil.training.process_group import SOLO, Team
+from unveil.training.process_group import SINGLE, ProcessGroup
 from unveil.training.progress import Plan, Silent, Watcher
 from unveil.training.recipe import WHEREABOUTS, TrainerConfig
 from unveil.wording import quantity
@@ -102,16 +102,16 @@ class Trainer:
         keep: Keep | None = None,
         watch: Watcher | None = None,
         mean_weight: float = 1.0,
-        team: Team = SOLO,
+        group: ProcessGroup = SINGLE,
     ) -> Fitted:
         """Train `model` in place. `validate` gives the metric to be maximised, alone or by its name among others.
 
-        All of a team call this with the same model, estimator and task; only its leader keeps and watches.
+        All of a group call this with the same model, estimator and task; only its leader keeps and watches.
         """
         device = pick_device(self.config.device)
-        learner = Learner(self.config, model.to(device), estimator, task, device, mean_weight, team)
+        learner = Learner(self.config, model.to(device), estimator, task, device, mean_weight, group)
         with threads(self.config.threads), private_randomness(device):
-            return _Run(self.config, learner, validate, keep, watch or Silent(), team).fit()
+            return _Run(self.config, learner, validate, keep, watch or Silent(), group).fit()
 
 
 @dataclass
@@ -123,7 +123,7 @@ class _Run:
     validate: Validate | None
     keep: Keep | None
     watch: Watcher
-    team: Team
+    group: ProcessGroup
     state: TrainingState = field(default_factory=TrainingState)
     saved_at: float = -math.inf
     kept: int = 0  # epochs in the last checkpoint
@@ -148,7 +148,7 @@ class _Run:
         return out_of_patience or self.state.done >= self.config.epochs
 
     def one_epoch(self, number: int) -> None:
-        seed_epoch(self.config.seed, number, self.team.rank)
+        seed_epoch(self.config.seed, number, self.group.rank)
         start = time.perf_counter()
         tally = self.learner.epoch(number, self.watch)
         seconds = time.perf_counter() - start
@@ -165,7 +165,7 @@ class _Run:
         self.learner.model.eval()
         found = self.validate(self.learner.model)
         mine = found if isinstance(found, Mapping) else {self.config.monitor: found}
-        metrics = self.team.told({name: float(value) for name, value in mine.items()})
+        metrics = self.group.broadcast({name: float(value) for name, value in mine.items()})
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
         if wrong or self.config.monitor not in metrics:
             told = f"no number for {wrong[0]}" if wrong else ", ".join(metrics)
@@ -174,11 +174,11 @@ class _Run:
         return metrics
 
     def begin(self) -> None:
-        """Go on from the checkpoint, or start anew; all of a team from the state of its leader."""
-        self.team.agree(self.learning())
+        """Go on from the checkpoint, or start anew; all of a group from the state of its leader."""
+        self.group.check_same(self.learning())
         if self.keep is not None:
             self.go_on(self.keep)
-        heard = self.team.hear(self.checkpoint)
+        heard = self.group.broadcast_state(self.checkpoint)
         if heard is not None:
             self.state = restored(heard, self.learner.model, self.learner.optimiser)
 

@@ -20,9 +20,9 @@ from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.runs.config import Experiment
 from unveil.runs.train import follow, run
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import Crew, Place, joined
+from unveil.training.distributed import Place, Workers, joined
 from unveil.training.learner import Learner, Tally
-from unveil.training.process_group import Team
+from unveil.training.process_group import ProcessGroup
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, Trainer
 
@@ -38,24 +38,24 @@ class Order:
     own: tuple[Experiment, Experiment]
 
 
-def work(order: Order, place: Place, crew: Crew | None = None) -> None:
+def work(order: Order, place: Place, workers: Workers | None = None) -> None:
     """The life of each of the two."""
-    with joined(place, "cpu", crew) as team:
+    with joined(place, "cpu", workers) as group:
         tensors, state = dict[str, Tensor](), dict[str, Any]()
         for task in (_words, _sums, _steps, _trainings, _judgement):
-            task(team, order, tensors, state)
-        _runs(team, order, state)
-        Checkpoint(tensors, state).save(order.folder / f"{team.rank}.safetensors")
+            task(group, order, tensors, state)
+        _runs(group, order, state)
+        Checkpoint(tensors, state).save(order.folder / f"{group.rank}.safetensors")
 
 
-def _words(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    state["told"] = team.told({"from": team.rank, "ä": [1.5, None]})
-    heard = team.hear(lambda: Checkpoint({"x": torch.arange(3.0)}, {"epochs": team.rank}))
+def _words(group: ProcessGroup, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    state["told"] = group.broadcast({"from": group.rank, "ä": [1.5, None]})
+    heard = group.broadcast_state(lambda: Checkpoint({"x": torch.arange(3.0)}, {"epochs": group.rank}))
     state["heard"] = None if heard is None else dict(heard.state)
     if heard is not None:
         tensors["heard"] = heard.tensors["x"]
-    team.agree({"log": "same", "deep": {"er": 1}})
-    state["disagreement"] = _refusal(lambda: team.agree({"log": "same", "deep": {"er": team.rank}}))
+    group.check_same({"log": "same", "deep": {"er": 1}})
+    state["disagreement"] = _refusal(lambda: group.check_same({"log": "same", "deep": {"er": group.rank}}))
 
 
 def _refusal(action: Callable[[], object]) -> str:
@@ -66,13 +66,13 @@ def _refusal(action: Callable[[], object]) -> str:
     return "no error"
 
 
-def _sums(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+def _sums(group: ProcessGroup, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """The first parameter has a gradient everywhere, the second with the leader, the third nowhere."""
-    state["sum"] = list(team.sum(1.0, team.rank, 2**40 + team.rank))
+    state["sum"] = list(group.sum(1.0, group.rank, 2**40 + group.rank))
     all_of_us, leader, nobody = (nn.Parameter(torch.zeros(2, 3)) for _ in range(3))
-    all_of_us.grad = torch.full((3, 2), 1.0 + team.rank).T  # not contiguous
-    leader.grad = torch.ones(2, 3) if team.leads else None
-    state["added"] = list(team.add_up([all_of_us, leader, nobody], 0.1, float(team.rank)))
+    all_of_us.grad = torch.full((3, 2), 1.0 + group.rank).T  # not contiguous
+    leader.grad = torch.ones(2, 3) if group.is_leader else None
+    state["added"] = list(group.sum_gradients([all_of_us, leader, nobody], 0.1, float(group.rank)))
     assert all_of_us.grad is not None
     assert leader.grad is not None
     assert nobody.grad is None
@@ -84,12 +84,12 @@ def task_with_holes() -> ClozeTask:
     return ClozeTask(circle(), LENGTH, batch_size=5, mask_probability=0.15, seed=3, always_mask=False)
 
 
-def steps(team: Team, self_normalised: bool) -> tuple[list[Tensor], Tally]:
+def steps(group: ProcessGroup, self_normalised: bool) -> tuple[list[Tensor], Tally]:
     """The gradients of every batch of an epoch, at the first weights, and the tally of all."""
     task, tally, found = task_with_holes(), Tally(), list[Tensor]()
     model = BERT4Rec(STILL, V, seed=1)
     config = replace(TRAINING, clip=None)
-    learner = Learner(config, model, Uneven(self_normalised), task, torch.device("cpu"), team=team)
+    learner = Learner(config, model, Uneven(self_normalised), task, torch.device("cpu"), group=group)
     for batch in task.epoch(1):
         if len(batch.slots):
             learner.step(batch, tally, 1)  # at a rate of 0
@@ -97,29 +97,29 @@ def steps(team: Team, self_normalised: bool) -> tuple[list[Tensor], Tally]:
     return found, tally
 
 
-def _steps(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+def _steps(group: ProcessGroup, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     for self_normalised in (False, True):
-        found, tally = steps(team, self_normalised)
+        found, tally = steps(group, self_normalised)
         tensors[f"steps/{self_normalised}"] = torch.stack(found)
         state[f"tally/{self_normalised}"] = [tally.loss, tally.total, tally.slots]
 
 
 def trained(
-    team: Team, model: BERT4RecConfig, keep: Keep | None = None, watch: Watcher | None = None
+    group: ProcessGroup, model: BERT4RecConfig, keep: Keep | None = None, watch: Watcher | None = None
 ) -> tuple[BERT4Rec, Fitted]:
-    """A small run of weighted slots; of a team, only the leader keeps."""
+    """A small run of weighted slots; of a group, only the leader keeps."""
     network = BERT4Rec(model, V, seed=1)
     task = ClozeTask(circle(), LENGTH, batch_size=16, mask_probability=0.3, last_share=0.2, seed=2)
-    keep = keep if team.leads else None
-    return network, Trainer(TRAINING).fit(network, Uneven(True), task, certainty, keep=keep, watch=watch, team=team)
+    keep = keep if group.is_leader else None
+    return network, Trainer(TRAINING).fit(network, Uneven(True), task, certainty, keep=keep, watch=watch, group=group)
 
 
-def _trainings(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+def _trainings(group: ProcessGroup, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     for name, model in (("still", STILL), ("dropped", MODEL), ("dropped again", MODEL)):
-        network, fitted = trained(team, model)
+        network, fitted = trained(group, model)
         tensors[f"trained/{name}"] = weights(network)
         state[f"trained/{name}"] = told(fitted)
-    network, fitted = trained(team, STILL, Keep(order.folder / "begun alone", resume=True))
+    network, fitted = trained(group, STILL, Keep(order.folder / "begun alone", resume=True))
     tensors["trained/resumed"], state["trained/resumed"] = weights(network), told(fitted)
 
 
@@ -140,26 +140,26 @@ def scorer() -> Table:
     return Table.drawn(np.random.default_rng(1), 40, levels=5)
 
 
-def _judgement(team: Team, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+def _judgement(group: ProcessGroup, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     done = list[int]()
-    found = replace(evaluator(), sharing=team).evaluate(scorer(), progress=done.append)
-    found.frame.write_parquet(order.folder / f"{team.rank}.cases.parquet")
-    found.summary.write_parquet(order.folder / f"{team.rank}.summary.parquet")
+    found = replace(evaluator(), sharing=group).evaluate(scorer(), progress=done.append)
+    found.frame.write_parquet(order.folder / f"{group.rank}.cases.parquet")
+    found.summary.write_parquet(order.folder / f"{group.rank}.summary.parquet")
     state["done"] = done[-1]
 
 
-def _runs(team: Team, order: Order, state: dict[str, Any]) -> None:
+def _runs(group: ProcessGroup, order: Order, state: dict[str, Any]) -> None:
     """Whole runs: one whose log is the same for all, and one whose log is not; the first once more, finished."""
 
     def attempt(experiment: Experiment, name: str, resume: bool = False) -> None:
-        if team.leads:
-            run(experiment, order.folder / name, resume=resume, tell=lambda _: None, team=team)
+        if group.is_leader:
+            run(experiment, order.folder / name, resume=resume, tell=lambda _: None, group=group)
         else:
-            follow(experiment, team)
+            follow(experiment, group)
 
     attempt(order.experiment, "shared")
     attempt(order.experiment, "shared", resume=True)
-    state["other log"] = _refusal(lambda: attempt(order.own[team.rank], "other"))
+    state["other log"] = _refusal(lambda: attempt(order.own[group.rank], "other"))
 
 
 def batches_of(task: ClozeTask) -> list[Batch]:

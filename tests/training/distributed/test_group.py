@@ -3,7 +3,6 @@
 import json
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing import active_children
 from pathlib import Path
@@ -22,10 +21,10 @@ from tests.training.test_resume import BATCHES, Interrupt
 from unveil.evaluation.result import Evaluation
 from unveil.runs.parallel import run_workers
 from unveil.runs.train import run
-from unveil.training import distributed as crews
+from unveil.runs.workers import cores
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import crew
-from unveil.training.process_group import SOLO, WorkerLostError, part_of
+from unveil.training.distributed import local_workers
+from unveil.training.process_group import SINGLE, WorkerLostError, part_of
 from unveil.training.progress import Silent
 from unveil.training.trainer import Keep, Stopped
 
@@ -45,23 +44,16 @@ class Together:
         return self.leader, self.follower
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["shelf", "messages"])
-def together(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
-    """Over a shelf, and as where the disk has no room for one."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not request.param:
-            patch.setattr(crews, "tickets", lambda size, folder: None)
-        yield worked(tmp_path_factory.mktemp("together"))
-
-
-def worked(folder: Path) -> Together:
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Together:
+    folder = tmp_path_factory.mktemp("together")
     (folder / "begun alone").mkdir()
     with pytest.raises(Stopped):
-        battery.trained(SOLO, STILL, Keep(folder / "begun alone"), Interrupt(2 * BATCHES + 2))  # in the third epoch
+        battery.trained(SINGLE, STILL, Keep(folder / "begun alone"), Interrupt(2 * BATCHES + 2))  # in the third epoch
     logs = [write_log(folder / f"{seed}.csv", seed) for seed in (0, 1)]
     mine, other = (experiment_on(log, EXPERIMENT) for log in logs)
     order = Order(folder, mine, (mine, other))
-    with crew(2, battery.work, order) as (place, started):
+    with local_workers(2, battery.work, order) as (place, started):
         battery.work(order, place, started)
     return Together(order, *(Checkpoint.load(folder / f"{rank}.safetensors") for rank in (0, 1)))
 
@@ -98,14 +90,14 @@ def test_loss_and_gradients_are_those_of_one_process(self_normalised: bool, toge
     assert {0} < {first for first, _ in counts}  # a leader with an empty share, and with others
     assert {0} < {second for _, second in counts}
     assert any(first != second and first and second for first, second in counts)
-    found, tally = battery.steps(SOLO, self_normalised)
+    found, tally = battery.steps(SINGLE, self_normalised)
     for each in together.both:
         torch.testing.assert_close(each.tensors[f"steps/{self_normalised}"], torch.stack(found), rtol=1e-4, atol=1e-6)
         assert each.state[f"tally/{self_normalised}"] == pytest.approx([tally.loss, tally.total, tally.slots], 1e-6)
 
 
 def test_without_dropout_training_is_that_of_one_process(together: Together) -> None:
-    network, fitted = battery.trained(SOLO, STILL)
+    network, fitted = battery.trained(SINGLE, STILL)
     for each in together.both:
         torch.testing.assert_close(each.tensors["trained/still"], weights(network), rtol=1e-3, atol=1e-5)
         assert_same_curve(each.state["trained/still"], battery.told(fitted))
@@ -126,7 +118,7 @@ def test_with_dropout_a_run_is_a_function_of_seed_and_size(together: Together) -
     for each in together.both:
         assert torch.equal(each.tensors["trained/dropped"], each.tensors["trained/dropped again"])
     assert torch.equal(*(each.tensors["trained/dropped"] for each in together.both))
-    network, fitted = battery.trained(SOLO, MODEL)
+    network, fitted = battery.trained(SINGLE, MODEL)
     assert not torch.equal(together.leader.tensors["trained/dropped"], weights(network))
     losses, alone = (
         [epoch[0] for epoch in each] for each in (together.leader.state["trained/dropped"], battery.told(fitted))
@@ -135,7 +127,7 @@ def test_with_dropout_a_run_is_a_function_of_seed_and_size(together: Together) -
 
 
 def test_a_run_begun_alone_is_gone_on_with_by_two(together: Together) -> None:
-    network, fitted = battery.trained(SOLO, STILL)
+    network, fitted = battery.trained(SINGLE, STILL)
     for each in together.both:
         assert_same_curve(each.state["trained/resumed"], battery.told(fitted))
         torch.testing.assert_close(each.tensors["trained/resumed"], weights(network), rtol=1e-3, atol=1e-5)
@@ -143,7 +135,7 @@ def test_a_run_begun_alone_is_gone_on_with_by_two(together: Together) -> None:
     assert len(kept.state["epochs"]) == TRAINING.epochs
 
 
-def test_shared_judgement_is_that_of_one_process_to_the_bit(together: Together) -> None:
+def test_shared_evaluation_is_that_of_one_process_to_the_bit(together: Together) -> None:
     whole = battery.evaluator().evaluate(battery.scorer())
     for rank, each in enumerate(together.both):
         folder = together.order.folder
@@ -195,7 +187,7 @@ class KillAt(Silent):
             self.killed = time.monotonic()
 
 
-@pytest.mark.skipif(crews.cores() < 2, reason="needs two cores")
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
 def test_a_worker_that_is_killed_ends_the_run_in_seconds_and_one_process_goes_on(alone: Path, tmp_path: Path) -> None:
     experiment = experiment_on(write_log(tmp_path / "log.csv"), EXPERIMENT)
     watch, said = KillAt(8), list[str]()

@@ -13,7 +13,7 @@ from unveil.data.batches import Batch, ClozeTask
 from unveil.data.slots import Slots
 from unveil.models.bert4rec import BERT4Rec
 from unveil.training.learner import Learner, Tally
-from unveil.training.process_group import SOLO, buckets, part_of
+from unveil.training.process_group import SINGLE, buckets, part_of
 
 
 def batch_of(asked_BL: np.ndarray) -> Batch:
@@ -44,7 +44,7 @@ def test_by_hand() -> None:
     assert first.slots.item_M.tolist() == [0]
     assert second.token_BL.tolist() == [[2, 3], [4, 5]]
     assert [index.tolist() for index in second.where] == [[1, 1], [0, 1]]
-    assert SOLO.part(batch) is batch
+    assert SINGLE.part(batch) is batch
 
 
 @given(st.lists(st.integers(0, 12), max_size=12), st.integers(1, 10))
