@@ -1,8 +1,9 @@
 """The one error a user sees: where, what was found, what was expected, what to do. Passwords are never shown."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from math import inf
 
 #: scheme://name:secret@, or what was meant to be it.
 _SECRET = re.compile(r"(\w:?/{1,2}[^\s:@/]*:)[^\s@]+@")
@@ -62,6 +63,24 @@ def refuse_unless(valid: bool, where: str, found: object, expected: str) -> None
     """A setting out of its range is refused by name."""
     if not valid:
         raise UnveilError("out of range", where=where, found=found, expected=expected)
+
+
+#: Ranges of settings, in the words of messages.
+_RANGES: Mapping[str, Callable[[float], bool]] = {
+    "at least 1": lambda value: value >= 1,
+    "0 or more": lambda value: 0 <= value < inf,
+    "above 0": lambda value: 0 < value < inf,
+    "above 0, at most 1": lambda value: 0 < value <= 1,
+    "between 0 and 1": lambda value: 0 <= value <= 1,
+    "0 or more, below 1": lambda value: 0 <= value < 1,
+}
+
+
+def check_ranges(settings: object, where: str, **ranges: str) -> None:
+    """Each named setting is in its range, such as `width="at least 1"`; one that is None is not checked."""
+    for name, expected in ranges.items():
+        value = getattr(settings, name)
+        refuse_unless(value is None or _RANGES[expected](value), f"{where}.{name}", value, expected)
 
 
 def _shown(value: object, longest: int = 80) -> str:

@@ -262,7 +262,7 @@ def test_impressions_are_used_or_pointed_at_and_the_share_kept_is_said(unveil: C
     done = unveil("train", log, "-o", tmp_path / "b", *recorded, "--set", "propensity.rate=0.5", *QUICK)
     assert "0.5 (propensity.rate)" in done.out
     done = unveil("train", log, "-o", tmp_path / "c", "-e", "corrected", *QUICK)
-    assert "warning: this log keeps what was shown and left, which is not used here" in done.out
+    assert "warning: this log has impressions without a click, which are not used here" in done.out
 
 
 def test_degenerate_weights_are_warned_of(unveil: Command, finished: Finished, tmp_path: Path) -> None:

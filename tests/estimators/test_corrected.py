@@ -15,7 +15,7 @@ from unveil.errors import UnveilError
 from unveil.estimators import corrected
 from unveil.estimators.base import Signal, cloze_risk, events
 from unveil.estimators.build import build
-from unveil.estimators.corrected import CorrectedTaught, ExposureCorrected, LogitAdjustment, SteadyTastes
+from unveil.estimators.corrected import CorrectedTaught, ExposureCorrected, LogitAdjustment, UserFactors
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.processes import threads
 from unveil.propensity.build import build as propensity
@@ -148,7 +148,7 @@ def test_the_loss_and_its_gradient_by_hand() -> None:
     made, slots = taught(trust=0.4, strength=0.8), DISTILLED_TOY.slots.part(0, 7)
     h_MD, table_VD, bias_V = parts = logits(slots)
     z_MV = h_MD @ table_VD.T + bias_V
-    liked_MV = torch.softmax(made.tastes.p_UK[slots.user_M] @ made.tastes.q_VK.T + made.tastes.b_V, 1)
+    liked_MV = torch.softmax(made.factors.p_UK[slots.user_M] @ made.factors.q_VK.T + made.factors.b_V, 1)
     offset_MV = 0.8 * THETA.of_all(slots).log()
     learnt = -(liked_MV * torch.log_softmax(z_MV, 1)).sum()
     taken = -torch.log_softmax(z_MV + offset_MV, 1)[torch.arange(7), slots.item_M].sum()
@@ -167,7 +167,7 @@ def test_without_trust_it_is_corrected() -> None:
 def test_level_at_the_tastes_where_users_choose_as_assumed() -> None:
     """At f = F the expected slope is 0, over takes drawn by P ∝ θ e^F, at every slot by itself."""
     made, slots = taught(trust=0.3), DISTILLED_TOY.slots.part(0, 12)
-    F_MV = made.tastes(slots.user_M)
+    F_MV = made.factors(slots.user_M)
     chance_MV = torch.softmax(F_MV + THETA.of_all(slots).log(), 1)
     V = DISTILLED_TOY.train.n_items
     h_MD = F_MV.clone().requires_grad_()  # the table is the identity: h are the logits
@@ -194,11 +194,11 @@ def test_steady_tastes_are_found_where_users_choose_as_assumed() -> None:
     options = {"width": 5, "penalty": 0.01, "batches": 600}
     made = build("corrected-taught", options, propensity=KnownTemporal(world), train=train)
     assert isinstance(made, CorrectedTaught)
-    found_UV = torch.softmax(made.tastes(torch.arange(8)), 1).numpy()
+    found_UV = torch.softmax(made.factors(torch.arange(8)), 1).numpy()
     true_UV = np.exp(F_UV) / np.exp(F_UV).sum(1, keepdims=True)
     assert np.abs(found_UV - true_UV).mean() < 0.03
     naive = build("naive", {})
-    counted = SteadyTastes.of(train, naive, width=5, penalty=0.01, batches=600, seed=0)
+    counted = UserFactors.of(train, naive, width=5, penalty=0.01, batches=600, seed=0)
     assert np.abs(torch.softmax(counted(torch.arange(8)), 1).numpy() - true_UV).mean() > 0.1
 
 
@@ -227,21 +227,21 @@ def test_tastes_are_those_of_least_penalised_loss() -> None:
     step(again)
     user_U = torch.arange(DISTILLED_TOY.train.n_users)
     expected_UV = torch.log_softmax((p_UK @ q_VK.T + b_V).detach(), 1)
-    torch.testing.assert_close(torch.log_softmax(made.tastes(user_U), 1), expected_UV, atol=0.02, rtol=0)
+    torch.testing.assert_close(torch.log_softmax(made.factors(user_U), 1), expected_UV, atol=0.02, rtol=0)
     free = taught(width=2, penalty=0.3, batches=3000)
-    assert made.tastes.b_V.abs().max() < 0.8 * free.tastes.b_V.abs().max(), "what is penalised is smaller"
+    assert made.factors.b_V.abs().max() < 0.8 * free.factors.b_V.abs().max(), "what is penalised is smaller"
 
 
 def test_every_slot_is_told_the_tastes_of_its_own_user() -> None:
     made, slots = taught(trust=1.0), DISTILLED_TOY.slots
     for m in range(0, len(slots), 11):
-        own_V = torch.softmax(made.tastes(slots.user_M[m : m + 1]), 1)[0]
+        own_V = torch.softmax(made.factors(slots.user_M[m : m + 1]), 1)[0]
         torch.testing.assert_close(made.imputed(slots)[m], own_V)
 
 
 def test_the_same_seed_learns_the_same() -> None:
-    assert torch.equal(taught(seed=4).tastes.p_UK, taught(seed=4).tastes.p_UK)
-    assert not torch.equal(taught(seed=4).tastes.p_UK, taught(seed=5).tastes.p_UK)
+    assert torch.equal(taught(seed=4).factors.p_UK, taught(seed=4).factors.p_UK)
+    assert not torch.equal(taught(seed=4).factors.p_UK, taught(seed=5).factors.p_UK)
 
 
 @pytest.mark.parametrize(("option", "value"), [("trust", 1.5), ("width", 0), ("batches", 0), ("penalty", -1.0)])
@@ -254,7 +254,7 @@ def test_options_out_of_range_are_refused(option: str, value: float) -> None:
 def test_small_steps_are_not_shared_out(monkeypatch: pytest.MonkeyPatch, many: int, given: int) -> None:
     seen: list[int] = []
     monkeypatch.setattr(corrected, "_MANY", many)
-    monkeypatch.setattr(corrected, "descend", lambda *_, **__: seen.append(torch.get_num_threads()))
+    monkeypatch.setattr(corrected, "minimise", lambda *_, **__: seen.append(torch.get_num_threads()))
     with threads(3):
         taught()
     assert seen == [given]

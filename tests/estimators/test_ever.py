@@ -21,7 +21,7 @@ from unveil.errors import UnveilError
 from unveil.estimators import ever
 from unveil.estimators.base import Signal, cloze_risk, events
 from unveil.estimators.build import build
-from unveil.estimators.ever import Ever, EverRated, TakenSets, item_liking, solved, taken
+from unveil.estimators.ever import Ever, EverRated, InteractionSets, interacted, item_ratings, solve
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive
 
@@ -42,16 +42,16 @@ def imputed(signal: Signal) -> NDArray[np.float32]:
 
 def test_a_set_by_hand() -> None:
     # One factor, b = (1, 2), the first taken: (c (1 + 4) + (1 − c) 1 + λ) a = 1 with c = 0.1 and λ = 0.6.
-    one = taken(sequences_of([[0, 0, 0]], 2))
+    one = interacted(sequences_of([[0, 0, 0]], 2))
     assert one.toarray().tolist() == [[1.0, 0.0]], "however often"
-    assert solved(one, np.array([[1.0], [2.0]]), 0.1, 0.6).item() == pytest.approx(1 / (0.5 + 0.9 + 0.6))
+    assert solve(one, np.array([[1.0], [2.0]]), 0.1, 0.6).item() == pytest.approx(1 / (0.5 + 0.9 + 0.6))
 
 
 @given(any_sequences(V), st.floats(0.01, 1.0), st.integers(0, 9))
 @settings(max_examples=30)
 def test_a_side_is_weighted_ridge_user_by_user(train: Sequences, unseen: float, seed: int) -> None:
     b_VK = np.random.default_rng(seed).standard_normal((V, 3))
-    found_UK = solved(taken(train), b_VK, unseen, 0.7)
+    found_UK = solve(interacted(train), b_VK, unseen, 0.7)
     for user in range(train.n_users):
         took_V = np.isin(np.arange(V), train.history(user)).astype(float)
         root_V = np.sqrt(np.where(took_V > 0, 1.0, unseen))
@@ -62,14 +62,15 @@ def test_a_side_is_weighted_ridge_user_by_user(train: Sequences, unseen: float, 
 
 def test_some_users_at_a_time_or_all(monkeypatch: pytest.MonkeyPatch) -> None:
     train, b_VK = sequences_of([[0, 1], [2], [], [3, 3, 4]], V), np.arange(10.0).reshape(V, 2)
-    whole = solved(taken(train), b_VK, 0.1, 1.0)
+    whole = solve(interacted(train), b_VK, 0.1, 1.0)
     monkeypatch.setattr(ever, "_NUMBERS", 4)
-    np.testing.assert_allclose(solved(taken(train), b_VK, 0.1, 1.0), whole)
+    np.testing.assert_allclose(solve(interacted(train), b_VK, 0.1, 1.0), whole)
 
 
 def test_the_signal_by_hand() -> None:
     estimator = fitted(sequences_of([[0, 1], [2]], 3), temperature=0.5, trust=0.75)
-    object.__setattr__(estimator, "sets", TakenSets(torch.tensor([[1.0], [0.0]]), torch.tensor([[0.5], [0.0], [-0.5]])))
+    factors = InteractionSets(torch.tensor([[1.0], [0.0]]), torch.tensor([[0.5], [0.0], [-0.5]]))
+    object.__setattr__(estimator, "sets", factors)
     signal = estimator(Slots(torch.tensor([0, 1]), torch.tensor([1, 2]), torch.tensor([0, 0])))
     share_V = np.exp([1.0, 0.0, -1.0]) / np.exp([1.0, 0.0, -1.0]).sum()
     np.testing.assert_allclose(imputed(signal), 0.75 * np.stack([share_V, np.full(3, 1 / 3)]), rtol=1e-6)
@@ -178,7 +179,7 @@ TOY = Toy.drawn(random_world(users=30))
 
 def test_an_item_by_hand() -> None:
     # One user, ratings 1 and −1 of two items: z = ±1, each with the weight 1 / (1 + 1/3), and 3 behind it.
-    found_V = item_liking(sequences_of([[0, 1]], 3), np.array([4.0, 2.0]))
+    found_V = item_ratings(sequences_of([[0, 1]], 3), np.array([4.0, 2.0]))
     np.testing.assert_allclose(found_V, np.array([1.0, -1.0, 0.0]) * 0.75 / 3.75)
 
 
@@ -186,7 +187,7 @@ def test_an_item_by_hand() -> None:
 @settings(max_examples=30)
 def test_no_shift_or_scale_of_the_ratings_matters(train: Sequences, seed: int) -> None:
     rating_N = np.random.default_rng(seed).standard_normal(len(train))
-    np.testing.assert_allclose(item_liking(train, 7 + 3 * rating_N), item_liking(train, rating_N), atol=1e-6)
+    np.testing.assert_allclose(item_ratings(train, 7 + 3 * rating_N), item_ratings(train, rating_N), atol=1e-6)
 
 
 def test_what_few_rated_is_held_back_though_it_is_liked_alike() -> None:
@@ -197,7 +198,7 @@ def test_what_few_rated_is_held_back_though_it_is_liked_alike() -> None:
         takes = [[*rng.integers(2, 22, 20), *np.flatnonzero(shown_2)] for shown_2 in shown_U2]
         item_N = np.concatenate(takes)
         rating_N = rng.standard_normal(len(item_N)) + np.where(item_N < 2, 1.5, 0)
-        found.append(item_liking(sequences_of([[int(each) for each in row] for row in takes], 22), rating_N)[:2])
+        found.append(item_ratings(sequences_of([[int(each) for each in row] for row in takes], 22), rating_N)[:2])
     np.testing.assert_allclose(np.mean(found, 0), [1.4, 0.7], atol=0.1)
 
 
@@ -226,7 +227,7 @@ def test_as_least_squares_has_it() -> None:
     rng = np.random.default_rng(0)
     train = sequences_of([rng.integers(0, 6, 8).tolist() for _ in range(10)], 6)
     rating_N = rng.standard_normal(len(train))
-    np.testing.assert_allclose(item_liking(train, rating_N), ridge(train, rating_N), atol=1e-3)
+    np.testing.assert_allclose(item_ratings(train, rating_N), ridge(train, rating_N), atol=1e-3)
 
 
 def test_free_of_exposure_where_the_taker_does_not_choose_by_liking() -> None:
@@ -236,7 +237,7 @@ def test_free_of_exposure_where_the_taker_does_not_choose_by_liking() -> None:
     train = sequences_of(histories, 4)
     harsh_U = rng.standard_normal(60)
     rating_N = better_V[train.item_N] + harsh_U[train.user_N] + rng.standard_normal(len(train))
-    assert np.argsort(item_liking(train, rating_N)).tolist() == [0, 1, 2, 3]
+    assert np.argsort(item_ratings(train, rating_N)).tolist() == [0, 1, 2, 3]
     assert np.argsort(train.count_V).tolist() == [3, 2, 1, 0]
 
 
@@ -379,7 +380,7 @@ def test_each_event_has_its_own_rating() -> None:
     assert TOY.log.rating is not None
     made = build("ever-rated", {}, train=TOY.train, log=TOY.log)
     assert isinstance(made, EverRated)
-    expected_V = item_liking(TOY.train, TOY.log.rating[TOY.train.event_N].astype(np.float64))
+    expected_V = item_ratings(TOY.train, TOY.log.rating[TOY.train.event_N].astype(np.float64))
     np.testing.assert_allclose(made.b_V.numpy(), expected_V, atol=1e-6)
 
 

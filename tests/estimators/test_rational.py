@@ -15,7 +15,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import Signal, cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.inverse import weight_diagnostics
-from unveil.propensity.joint import surprise
+from unveil.propensity.joint import choice_loss
 from unveil.propensity.known import KnownTemporal
 from unveil.simulation.choice import choice_model
 
@@ -41,7 +41,7 @@ def chance(theta_V: np.ndarray, f_V: np.ndarray) -> np.ndarray:
 
 
 def test_the_likelihood_is_that_of_all_that_can_be_exposed() -> None:
-    """`surprise` with 1[f_j > f_i] for better is −log P(i taken) by the world's own users, for every item.
+    """`choice_loss` with 1[f_j > f_i] for better is −log P(i taken) by the world's own users, for every item.
 
     And it is −log θ_i with the a of the estimator for each item that is better: what the smooth form puts together.
     """
@@ -52,7 +52,7 @@ def test_the_likelihood_is_that_of_all_that_can_be_exposed() -> None:
     assert a_MV is not None
     for psi, f, a_V in zip(psi_MV, f_MV, a_MV[:].double(), strict=True):
         psi_V, better_VV = torch.from_numpy(psi), torch.from_numpy(f > f[:, None]).double()
-        found_V = surprise(psi_V, psi_V.expand_as(better_VV), better_VV, torch.ones_like(psi_V))
+        found_V = choice_loss(psi_V, psi_V.expand_as(better_VV), better_VV, torch.ones_like(psi_V))
         np.testing.assert_allclose(found_V, -np.log(chance(expit(psi), f)), rtol=1e-4)  # P(better) is cut below 1
         torch.testing.assert_close(found_V, better_VV @ a_V - psi_V.sigmoid().log(), rtol=1e-4, atol=1e-5)
 

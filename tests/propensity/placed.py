@@ -5,16 +5,16 @@ from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import Vocabulary
-from unveil.propensity.positions import Placings
+from unveil.propensity.positions import PositionCounts
 
 Floats = NDArray[np.float64]
 
 
-def table(shown_VK: NDArray[np.float64], clicked_VK: NDArray[np.float64]) -> Placings:
+def table(shown_VK: NDArray[np.float64], clicked_VK: NDArray[np.float64]) -> PositionCounts:
     """Counts as placings; positions are counted from 1."""
     item_P, place_P = np.nonzero(shown_VK)
     shown_P, clicked_P = (each[item_P, place_P].astype(np.float64) for each in (shown_VK, clicked_VK))
-    return Placings(item_P, place_P, shown_P, clicked_P, np.arange(1, shown_VK.shape[1] + 1))
+    return PositionCounts(item_P, place_P, shown_P, clicked_P, np.arange(1, shown_VK.shape[1] + 1))
 
 
 def confounded(r_V: Floats, positions: int, strength: float = 6.0) -> Floats:

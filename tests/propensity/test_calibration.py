@@ -9,14 +9,14 @@ from scipy.special import logit
 from tests.propensity.seen import ITEMS, impressions
 from unveil.data.vocabulary import Vocabulary
 from unveil.propensity import calibration
-from unveil.propensity.calibration import IDENTITY, auc, calibrated, judged
-from unveil.propensity.impression_pairs import Draw, Pairs, Shown, recent, share
+from unveil.propensity.calibration import IDENTITY, auc, calibrate, quality_of
+from unveil.propensity.impression_pairs import Impressions, NegativeSampler, Pairs, recent_share, share
 from unveil.propensity.time_of_day import ExposureModel
 
 
 def test_recent_shares_look_back_and_fade() -> None:
     count_DV = np.array([[4.0, 0.0], [0.0, 2.0], [8.0, 8.0]])
-    shares = recent(count_DV, half_life=1.0)
+    shares = recent_share(count_DV, half_life=1.0)
     np.testing.assert_allclose(shares[1], share(np.array([4.0, 0.0])))
     np.testing.assert_allclose(shares[2], share(np.array([2.0, 2.0])))
     np.testing.assert_allclose(shares[0], shares[1])
@@ -24,8 +24,8 @@ def test_recent_shares_look_back_and_fade() -> None:
 
 
 def test_a_drawn_pair_stands_for_as_many_as_its_rate_says() -> None:
-    shown = Shown.of(impressions())
-    draw = Draw.mixed(8, shown.counts(shown.n_days).sum(0))
+    shown = Impressions.of(impressions())
+    draw = NegativeSampler.mixed(8, shown.counts(shown.n_days).sum(0))
     pairs = draw.pairs(shown, np.random.default_rng(0))
     drawn = ~pairs.shown_M
     each_V = np.bincount(pairs.item_M[drawn], weights=pairs.weight_M[drawn], minlength=ITEMS)
@@ -41,7 +41,7 @@ def pairs_of(shown: list[bool], weight: list[float]) -> Pairs:
 
 
 def test_figures_by_hand() -> None:
-    quality = judged(np.array([0.5, 0.25, 0.25]), pairs_of([True, False, True], [1, 4, 1]))
+    quality = quality_of(np.array([0.5, 0.25, 0.25]), pairs_of([True, False, True], [1, 4, 1]))
     assert quality.log_loss == pytest.approx((-np.log(0.5) - 4 * np.log(0.75) - np.log(0.25)) / 2)
     assert quality.mass == pytest.approx((0.5 + 4 * 0.25 + 0.25) / 2)
     # Two bins: the pair at 0.5 promised 0.5 and had 1; the others promised 1.25 and had 1.
@@ -85,7 +85,7 @@ def calibration_pairs(*rows: tuple[int, bool, float]) -> Pairs:
 def test_one_bin_by_hand() -> None:
     # 5 pairs are promised ¼ each, 3 pairs ½: 2.75 of 8; 2 were shown, and half of one more is added.
     pairs = calibration_pairs((0, True, 1), (0, False, 4), (1, True, 1), (1, False, 2))
-    found_B2 = calibrated(promising(0.25, 0.5), pairs).curve_B2
+    found_B2 = calibrate(promising(0.25, 0.5), pairs).curve_B2
     np.testing.assert_allclose(found_B2, [[logit(2.75 / 8), logit(2.5 / 9)]], rtol=1e-5)
 
 
@@ -97,8 +97,8 @@ def test_one_bin_by_hand() -> None:
     ],
 )
 def test_two_bins_by_hand(monkeypatch: pytest.MonkeyPatch, shown: int, rate: list[float]) -> None:
-    monkeypatch.setattr(calibration, "EACH", 1)
-    monkeypatch.setattr(calibration, "MOST", 2)
+    monkeypatch.setattr(calibration, "EACH_BIN", 1)
+    monkeypatch.setattr(calibration, "MOST_BINS", 2)
     pairs = calibration_pairs(*[(0, True, 1.0)] * shown, (0, False, 5.0 - shown), (1, True, 1), (1, False, 2))
-    found_B2 = calibrated(promising(0.25, 0.5), pairs).curve_B2
+    found_B2 = calibrate(promising(0.25, 0.5), pairs).curve_B2
     np.testing.assert_allclose(found_B2, np.stack([logit([0.25, 0.5]), logit(rate)], 1), atol=1e-6)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.propensity.scenes import ITEMS, STEPS, USERS, Scene, alike, fading, personal, scene, seasons
 from tests.propensity.test_popularity import BY_HAND, at
 from unveil.errors import UnveilError
-from unveil.propensity.build import build, caution
+from unveil.propensity.build import build, caveats
 from unveil.propensity.factors import Factors
 from unveil.propensity.popularity import (
     DampedStatic,
@@ -17,7 +17,7 @@ from unveil.propensity.popularity import (
     StaticPopularity,
     TemporalPopularity,
     Timing,
-    most_likely,
+    precision,
 )
 from unveil.propensity.ratings import RatedStatic, RatedTemporal
 
@@ -101,8 +101,8 @@ class TestTiming:
         expected = np.full((40, 50), 20.0)
         for true in (1.0, 10.0):
             count = rng.poisson(expected * rng.gamma(true, 1 / true, expected.shape)).astype(float)
-            assert most_likely(count, expected) == pytest.approx(true, rel=0.3)
-        assert most_likely(rng.poisson(expected).astype(float), expected) > 1000
+            assert precision(count, expected) == pytest.approx(true, rel=0.3)
+        assert precision(rng.poisson(expected).astype(float), expected) > 1000
 
 
 class TestJoint:
@@ -205,19 +205,19 @@ class TestRated:
 
 def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: Scene) -> None:
     for proxy in (StaticPopularity(), TemporalPopularity(), DampedStatic()):
-        (told,) = caution(proxy)
+        (told,) = caveats(proxy)
         assert "popularity stands in for exposure" in told
         assert "worse than naive" in told
         assert "`unveil propensity fit`" in told
         assert "With ratings, the estimator ever-rated needs none" in told
-    (told,) = caution(Timing())
-    assert "timing estimates it, assuming that tastes keep still" in told
-    assert caution(None) == []
+    (told,) = caveats(Timing())
+    assert f"timing estimates it, assuming {Timing.assumes}" in told
+    assert caveats(None) == []
 
 
 def test_impressions_that_are_not_used_are_pointed_at() -> None:
-    unused, proxy = caution(TemporalPopularity(), shown=True)
+    unused, proxy = caveats(TemporalPopularity(), shown=True)
     assert "propensity.name=recorded-temporal learns exposure" in unused
     assert "popularity stands in" in proxy
-    assert "propensity.name=recorded-static" in caution(StaticPopularity(), shown=True)[0]
-    assert caution(None, shown=True) == []
+    assert "propensity.name=recorded-static" in caveats(StaticPopularity(), shown=True)[0]
+    assert caveats(None, shown=True) == []

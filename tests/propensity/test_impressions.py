@@ -16,8 +16,8 @@ from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
-from unveil.propensity.factored import Blocks, Tables
-from unveil.propensity.impressions import Pages, steps, surprise, training_impressions, unrecorded
+from unveil.propensity.factored import Blocks, FactorTables
+from unveil.propensity.impressions import ImpressionCounts, impression_loss, log_unrecorded, steps, training_impressions
 
 
 def by_hand(*, step: bool) -> Interactions:
@@ -52,7 +52,7 @@ class TestPages:
         log = by_hand(step=True)
         train = leave_one_out(Sequences.of(log)).train
         assert train.event_N.tolist() == [0, 1, 8], "the last two takes of a are held out, b only trains"
-        pages = Pages.of(log, train, Blocks(first=0, steps=10, count=2), rate=0.25)
+        pages = ImpressionCounts.of(log, train, Blocks(first=0, steps=10, count=2), rate=0.25)
         assert list(zip(pages.user_G.tolist(), pages.block_G.tolist(), strict=True)) == [(0, 0), (1, 1)]
         assert pages.moments_G.tolist() == [2, 2], "times 1 and 2 of a, 8 and 9 of b"
         # a: x taken at 1, y left at 1 and taken at 2, z left at 2 (written twice); nothing of times 3 and 4.
@@ -81,7 +81,7 @@ class TestPages:
             step=time.astype(np.int32) if step else None,
         )
         train = Sequences.of(log)
-        pages = Pages.of(log, train, Blocks.of(train, blocks))
+        pages = ImpressionCounts.of(log, train, Blocks.of(train, blocks))
         assert pages.moments_G.sum() == 6
         assert (pages.shown_GV.toarray() == pages.moments_G[:, None]).all()
 
@@ -96,7 +96,8 @@ class TestPages:
             clicked=np.array([taken_first, not taken_first, False]),
         )
         train = Sequences.of(log)
-        assert Pages.of(log, train, Blocks.of(train, 1), rate=0.25).shown_GV.toarray().tolist() == [[0.25, 1]]
+        counts = ImpressionCounts.of(log, train, Blocks.of(train, 1), rate=0.25)
+        assert counts.shown_GV.toarray().tolist() == [[0.25, 1]]
 
 
 def test_what_is_older_than_the_training_part_looks_back_is_not_held_out() -> None:
@@ -140,7 +141,7 @@ class TestLikelihood:
     @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
     def test_log_of_what_is_not_recorded(self, rate: float) -> None:
         psi = torch.linspace(-8, 8, 41, dtype=torch.float64)
-        torch.testing.assert_close(unrecorded(psi, rate), torch.log1p(-rate * torch.sigmoid(psi)))
+        torch.testing.assert_close(log_unrecorded(psi, rate), torch.log1p(-rate * torch.sigmoid(psi)))
 
     @pytest.mark.parametrize("rate", [0.4, 1.0])
     def test_it_is_that_of_binomial_counts(self, rate: float) -> None:
@@ -148,10 +149,10 @@ class TestLikelihood:
         world = scene(personal(rng, sd=1.0), seasons(rng, sd=1.0))
         log = world.world.log(np.random.default_rng(1), impressions=1.0)
         # At a rate of 1 takes count whole, so that all counts are whole and the binomial law is there to compare with.
-        pages = Pages.of(log, Sequences.of(log), Blocks.of(Sequences.of(log), 4))
-        tables = Tables(pages.shape, 3, -0.5, generator=torch.Generator().manual_seed(0))
+        pages = ImpressionCounts.of(log, Sequences.of(log), Blocks.of(Sequences.of(log), 4))
+        tables = FactorTables(pages.shape, 3, -0.5, generator=torch.Generator().manual_seed(0))
         page_G = np.array([0, 5, 17])
-        found = surprise(pages, tables, page_G, np.arange(ITEMS), rate)
+        found = impression_loss(pages, tables, page_G, np.arange(ITEMS), rate)
         psi_GV = tables.factors().logits(pages.user_G[page_G], pages.block_G[page_G])
         expected = 0.0
         for g, page in enumerate(page_G):
@@ -166,11 +167,11 @@ class TestLikelihood:
         rng = np.random.default_rng(3)
         world = scene(personal(rng, sd=1.0), seasons(rng, sd=1.0))
         log = world.world.log(np.random.default_rng(1), impressions=0.5)
-        pages = Pages.of(log, Sequences.of(log), Blocks.of(Sequences.of(log), 4), 0.5)
-        tables = Tables(pages.shape, 3, -0.5, generator=torch.Generator().manual_seed(0))
+        pages = ImpressionCounts.of(log, Sequences.of(log), Blocks.of(Sequences.of(log), 4), 0.5)
+        tables = FactorTables(pages.shape, 3, -0.5, generator=torch.Generator().manual_seed(0))
         page_G = np.arange(6)
-        parts = [surprise(pages, tables, page_G, np.array([i]), 0.5).item() for i in range(ITEMS)]
-        whole = surprise(pages, tables, page_G, np.arange(ITEMS), 0.5).item()
+        parts = [impression_loss(pages, tables, page_G, np.array([i]), 0.5).item() for i in range(ITEMS)]
+        whole = impression_loss(pages, tables, page_G, np.arange(ITEMS), 0.5).item()
         assert np.mean(parts) == pytest.approx(whole, rel=1e-4)
 
 
@@ -258,13 +259,13 @@ def test_a_window_shorter_than_the_histories_tells_the_exposure_inside_it(shown:
 def test_a_log_without_what_was_left_is_refused(shown: tuple[Scene, float]) -> None:
     world, _ = shown
     for log in (world.log.interacted(), replace(world.log, clicked=None)):
-        with pytest.raises(UnveilError, match="needs a log that also has what was shown and left"):
+        with pytest.raises(UnveilError, match="needs a log with impressions without a click"):
             build("recorded-temporal", {}, world.train, log=log)
 
 
 def test_a_log_in_which_nothing_was_shown_is_refused(shown: tuple[Scene, float]) -> None:
     log = replace(shown[0].log, exposed=np.zeros(len(shown[0].log), bool))
-    with pytest.raises(UnveilError, match="finds nothing that was shown"):
+    with pytest.raises(UnveilError, match="finds no impression without a click"):
         build("recorded-static", {}, shown[0].train, log=log)
 
 

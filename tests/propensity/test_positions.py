@@ -15,9 +15,9 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out, temporal_split
 from unveil.errors import UnveilError
-from unveil.propensity.build import build, caution
+from unveil.propensity.build import build, caveats
 from unveil.propensity.impressions import training_impressions
-from unveil.propensity.positions import Position, _Likelihood, _uphill, alike, drawn_again, examined
+from unveil.propensity.positions import Position, _Likelihood, _line_search, bootstrap, examination, p_equal
 
 Floats = NDArray[np.float64]
 NEXT_TO_NONE = 1e-9
@@ -26,19 +26,21 @@ NEXT_TO_NONE = 1e-9
 def test_by_hand() -> None:
     """One item is taken at 20% and 10%, another at 40% and 20%: e is 1 : ½. Positions as such have 22% and 19%."""
     shown_VK, clicked_VK = np.array([[100.0, 100], [10, 1000]]), np.array([[20.0, 10], [4, 200]])
-    np.testing.assert_allclose(examined(table(shown_VK, clicked_VK).telling(), NEXT_TO_NONE), [1, 0.5], rtol=1e-6)
+    np.testing.assert_allclose(
+        examination(table(shown_VK, clicked_VK).informative(), NEXT_TO_NONE), [1, 0.5], rtol=1e-6
+    )
     rate_K = clicked_VK.sum(0) / shown_VK.sum(0)
     assert rate_K[1] / rate_K[0] > 0.87
 
 
 def test_the_added_item_by_hand() -> None:
     """Both items are alike, shown once everywhere: the shares of all clicks, 3 + ½ and 1 + ½, are e."""
-    found_K = examined(table(np.ones((1, 2)), np.array([[3.0, 1]])).telling(), 0.5)
+    found_K = examination(table(np.ones((1, 2)), np.array([[3.0, 1]])).informative(), 0.5)
     np.testing.assert_allclose(found_K, [1, 1.5 / 3.5], rtol=1e-9)
 
 
 def test_the_best_position_need_not_be_the_first_and_one_without_clicks_stays_above_nothing() -> None:
-    found_K = examined(table(np.full((1, 3), 50.0), np.array([[10.0, 20, 0]])).telling(), 0.5)
+    found_K = examination(table(np.full((1, 3), 50.0), np.array([[10.0, 20, 0]])).informative(), 0.5)
     assert found_K[1] == 1
     assert 0 < found_K[2] < 0.05
     assert found_K[0] == pytest.approx(10.5 / 20.5, rel=0.05)
@@ -52,7 +54,7 @@ def test_where_clicks_are_as_many_as_expected_e_is_found_exactly(seed: int, posi
     e_K, r_V = rng.uniform(0.05, 1, positions), rng.uniform(0.01, 1, items)
     shown_VK = rng.integers(1, 1000, (items, positions)).astype(float)
     clicked_VK = shown_VK * e_K * r_V[:, None]
-    found_K = examined(table(shown_VK, clicked_VK).telling(), NEXT_TO_NONE)
+    found_K = examination(table(shown_VK, clicked_VK).informative(), NEXT_TO_NONE)
     np.testing.assert_allclose(found_K, e_K / e_K.max(), rtol=1e-5)
     mean_V = (clicked_VK / found_K).sum(1) / shown_VK.sum(1)
     np.testing.assert_allclose(mean_V, r_V * e_K.max(), rtol=1e-5)
@@ -66,14 +68,14 @@ def test_no_step_leads_down_and_the_top_is_one(seed: int) -> None:
     shown_VK = rng.integers(1, 30, (int(rng.integers(1, 9)), K)).astype(float)
     clicked_VK = np.floor(shown_VK * rng.random(shown_VK.shape) * rng.random(K))
     clicked_VK[0, 0] = 1.0
-    likelihood = _Likelihood(table(shown_VK, clicked_VK).telling(), 0.5)
+    likelihood = _Likelihood(table(shown_VK, clicked_VK).informative(), 0.5)
     alpha_K = rng.normal(scale=3, size=K)
     for _ in range(30):
         before = likelihood(alpha_K)
         gradient_K, information_KK = likelihood.slope(alpha_K)
-        alpha_K = _uphill(likelihood, alpha_K, np.linalg.solve(information_KK, gradient_K))
+        alpha_K = _line_search(likelihood, alpha_K, np.linalg.solve(information_KK, gradient_K))
         assert likelihood(alpha_K) >= before - 1e-9 * abs(before)
-    found_K = examined(table(shown_VK, clicked_VK).telling(), 0.5)
+    found_K = examination(table(shown_VK, clicked_VK).informative(), 0.5)
     np.testing.assert_allclose(np.exp(alpha_K - alpha_K.max()), found_K, rtol=1e-5)
 
 
@@ -82,7 +84,7 @@ def test_no_step_leads_down_and_the_top_is_one(seed: int) -> None:
 def test_the_slope_is_that_of_the_likelihood(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shown_VK = rng.integers(1, 30, (4, 3)).astype(float)
-    likelihood = _Likelihood(table(shown_VK, np.floor(shown_VK / 2)).telling(), 0.5)
+    likelihood = _Likelihood(table(shown_VK, np.floor(shown_VK / 2)).informative(), 0.5)
     alpha_K, h = rng.normal(size=3), 1e-5
     by_hand = [(likelihood(alpha_K + h * unit) - likelihood(alpha_K - h * unit)) / (2 * h) for unit in np.eye(3)]
     gradient_K, _ = likelihood.slope(alpha_K)
@@ -110,14 +112,14 @@ def _world(items: int, each: int, seed: int) -> tuple[Floats, Floats, Floats]:
 
 def test_where_items_are_shown_often_em_finds_the_same() -> None:
     e_K, shown_VK, clicked_VK = _world(40, 20_000, 0)
-    found_K, em_K = examined(table(shown_VK, clicked_VK).telling(), 0.5), _em(shown_VK, clicked_VK, 600)
+    found_K, em_K = examination(table(shown_VK, clicked_VK).informative(), 0.5), _em(shown_VK, clicked_VK, 600)
     np.testing.assert_allclose(found_K, em_K, rtol=0.01)
     np.testing.assert_allclose(found_K, e_K, rtol=0.02)
 
 
 def test_where_items_are_seldom_shown_em_is_dragged_along_and_this_is_not() -> None:
     e_K, shown_VK, clicked_VK = _world(30_000, 3, 1)
-    found_K, em_K = examined(table(shown_VK, clicked_VK).telling(), 0.5), _em(shown_VK, clicked_VK, 150)
+    found_K, em_K = examination(table(shown_VK, clicked_VK).informative(), 0.5), _em(shown_VK, clicked_VK, 150)
     np.testing.assert_allclose(found_K, e_K, rtol=0.07)
     assert (em_K[1:] > 1.07 * e_K[1:]).all()
 
@@ -125,42 +127,44 @@ def test_where_items_are_seldom_shown_em_is_dragged_along_and_this_is_not() -> N
 def test_what_cannot_be_told_is_said() -> None:
     alone = table(np.diag([5.0, 5]), np.diag([1.0, 2]))
     with pytest.raises(UnveilError, match=r"no item was shown at two positions: .* found '2 positions, 2 items'"):
-        alone.telling()
+        alone.informative()
     nothing = table(np.array([[5.0, 5, 0], [0, 0, 3]]), np.array([[0.0, 0, 0], [0, 0, 1]]))
     with pytest.raises(UnveilError, match="no item that was shown at two positions was ever clicked"):
-        nothing.telling()
+        nothing.informative()
     for add in (0.0, -1.0, float("nan")):
         with pytest.raises(UnveilError, match=r"position\.add: out of range"):
-            examined(table(np.ones((1, 2)), np.ones((1, 2))).telling(), add)
+            examination(table(np.ones((1, 2)), np.ones((1, 2))).informative(), add)
 
 
 def test_positions_that_no_item_links_are_not_compared() -> None:
     """The first item links 1 and 2, the second 3 and 4; nothing links the two."""
     shown_VK = np.array([[9.0, 9, 0, 0, 0], [0, 0, 9, 9, 0], [0, 0, 0, 9, 9]])
-    apart = table(shown_VK, np.array([[5.0, 2, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]])).telling()
+    apart = table(shown_VK, np.array([[5.0, 2, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]])).informative()
     with pytest.raises(UnveilError, match=r"share no clicked item .* found 'position 3, 4'.*deepest"):
-        apart.linked(np.array([True, True, True, True, False]))
-    linked = apart.linked(np.array([True, True, False, False, False]))
+        apart.connected(np.array([True, True, True, True, False]))
+    linked = apart.connected(np.array([True, True, False, False, False]))
     assert linked.position_K.tolist() == [1, 2]
-    np.testing.assert_allclose(examined(linked, NEXT_TO_NONE), [1, 0.4], rtol=1e-6)
-    chained = table(np.array([[9.0, 9, 0], [0, 9, 9]]), np.array([[8.0, 4, 0], [0, 4, 2]])).telling()
-    np.testing.assert_allclose(examined(chained.linked(np.ones(3, bool)), NEXT_TO_NONE), [1, 0.5, 0.25], rtol=1e-6)
+    np.testing.assert_allclose(examination(linked, NEXT_TO_NONE), [1, 0.4], rtol=1e-6)
+    chained = table(np.array([[9.0, 9, 0], [0, 9, 9]]), np.array([[8.0, 4, 0], [0, 4, 2]])).informative()
+    np.testing.assert_allclose(
+        examination(chained.connected(np.ones(3, bool)), NEXT_TO_NONE), [1, 0.5, 0.25], rtol=1e-6
+    )
 
 
 def test_positions_that_are_alike_pass_for_different_one_time_in_twenty() -> None:
     rng = np.random.default_rng(3)
     r_V = rng.uniform(0.002, 0.02, 30)
     shown_VK = rng.multinomial(600, confounded(r_V, 3, 60.0)).astype(float) + 1
-    p = [alike(table(shown_VK, rng.poisson(shown_VK * r_V[:, None]).astype(float)).telling()) for _ in range(400)]
+    p = [p_equal(table(shown_VK, rng.poisson(shown_VK * r_V[:, None]).astype(float)).informative()) for _ in range(400)]
     share = np.mean(np.array(p) < 0.05)
     assert abs(share - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / 400)
     unlike = rng.poisson(shown_VK * r_V[:, None] * np.array([1, 0.7, 0.4])).astype(float)
-    assert alike(table(shown_VK, unlike).telling()) < 0.01
+    assert p_equal(table(shown_VK, unlike).informative()) < 0.01
 
 
 def test_that_positions_are_alike_by_hand() -> None:
     """8 and 2 clicks of one item shown equally often: (8 − 5)² / 2.5 = 3.6, the square of 1.897 deviations."""
-    assert alike(table(np.full((1, 2), 20.0), np.array([[8.0, 2]])).telling()) == pytest.approx(0.05778, abs=1e-5)
+    assert p_equal(table(np.full((1, 2), 20.0), np.array([[8.0, 2]])).informative()) == pytest.approx(0.05778, abs=1e-5)
 
 
 def test_drawn_again_it_varies_as_anew() -> None:
@@ -169,10 +173,10 @@ def test_drawn_again_it_varies_as_anew() -> None:
     e_K, r_V = np.array([1, 0.5]), rng.uniform(0.02, 0.2, 20)
     shown_VK = rng.multinomial(1000, confounded(r_V, 2, 10.0)).astype(float)
     anew = [rng.binomial(shown_VK.astype(int), r_V[:, None] * e_K).astype(float) for _ in range(150)]
-    true = np.std([np.log(examined(table(shown_VK, each).telling(), 0.5)[1]) for each in anew])
-    again_DK = drawn_again(table(shown_VK, anew[0]).telling(), 0.5, 150, rng)
+    true = np.std([np.log(examination(table(shown_VK, each).informative(), 0.5)[1]) for each in anew])
+    again_DK = bootstrap(table(shown_VK, anew[0]).informative(), 0.5, 150, rng)
     assert np.std(np.log(again_DK[:, 1] / again_DK[:, 0])) == pytest.approx(true, rel=0.3)
-    some = drawn_again(table(np.ones((1, 2)), np.ones((1, 2))).telling(), 0.5, 50, rng)
+    some = bootstrap(table(np.ones((1, 2)), np.ones((1, 2))).informative(), 0.5, 50, rng)
     assert ((some > 0) & (some <= 1)).all(), "also where a draw has no click, or nothing at all"
 
 
@@ -239,11 +243,11 @@ def test_each_event_has_the_examination_of_its_own_position(log: Interactions) -
     theta_M = model(slots_of(train))
     expected = [model.examination[int(k)] for k in log.position[train.event_N]]
     torch.testing.assert_close(theta_M, torch.tensor(expected, dtype=torch.float32))
-    assert caution(model)[0].startswith("nobody recorded exposure: position estimates it, assuming that a click")
-    assert "chance" not in caution(model)[0]
+    assert caveats(model)[0].startswith("exposure was not recorded: position estimates it")
+    assert "chance" not in caveats(model)[0]
     blind = drawn(np.ones(3), liked(5), 3000, 30, np.random.default_rng(1), strength=0.0)
     doubtful = Position(blind).fit(leave_one_out(Sequences.of(blind)).train)
-    assert caution(doubtful)[0].endswith(f"Here positions may differ by chance alone (p = {doubtful.alike:.2g}).")
+    assert caveats(doubtful)[0].endswith(f"Here positions may differ by chance alone (p = {doubtful.p_equal:.2g}).")
 
 
 def _history() -> Interactions:
@@ -290,7 +294,7 @@ def test_what_is_missing_is_said(log: Interactions) -> None:
     with pytest.raises(UnveilError, match="'position' needs a log"):
         build("position", {}, train)
     for clicked in (None, np.ones(len(log), bool)):
-        with pytest.raises(UnveilError, match=r"what users took and not what they left.*--clicked-col"):
+        with pytest.raises(UnveilError, match=r"no impressions without a click.*--clicked-col"):
             build("position", {}, train, log=replace(log, clicked=clicked))
     with pytest.raises(UnveilError, match=r"position.deepest: out of range: found -1"):
         build("position", {"deepest": -1}, train, log=log)

@@ -70,7 +70,7 @@ def test_ids_are_joined_by_what_they_are_and_not_by_their_place(folder: Path, mo
 
 
 def test_it_says_whom_it_does_not_know(folder: Path) -> None:
-    strangers = LearntTemporal(renamed(impressions()), str(folder)).strangers
+    strangers = LearntTemporal(renamed(impressions()), str(folder)).unknown
     assert strangers == {"users": pytest.approx(1 / 60), "items": pytest.approx(1 / 24)}
 
 

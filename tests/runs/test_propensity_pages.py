@@ -66,7 +66,7 @@ def test_as_typed(log: Interactions, tmp_path: Path) -> None:
     assert [each["position"] for each in told["places"]] == [1, 2]
     refused = CliRunner().invoke(app, [*asked, "--clicked-col", "none"])
     assert isinstance(refused.exception, UnveilError)
-    assert "what users took and not what they left" in str(refused.exception)
+    assert "no impressions without a click" in str(refused.exception)
 
 
 def test_a_row_without_a_position_is_named_with_its_file(log: Interactions, tmp_path: Path) -> None:

@@ -109,8 +109,8 @@ class ByPropensity(Protocol):
         """The one it was given."""
 
 
-def refuse_other_kind(estimator: ByPropensity) -> None:
-    """A static propensity where a temporal one is needed, or the reverse, is a mistake and no approximation."""
+def check_kind(estimator: ByPropensity) -> None:
+    """A static propensity where a temporal one is needed, or the reverse, is an error."""
     given = estimator.propensity
     if given.kind != estimator.needs:
         sibling = f"{given.name.removesuffix(f'-{given.kind}')}-{estimator.needs}"
@@ -120,6 +120,9 @@ def refuse_other_kind(estimator: ByPropensity) -> None:
             f"and {given.name!r} is {given.kind}",
             hint=f"Use a {estimator.needs} one, such as {instead!r}, or another estimator.",
         )
+
+
+refuse_other_kind = check_kind  # its name in plug-ins written before 0.2
 
 
 def cloze_risk(

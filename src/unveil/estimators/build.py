@@ -39,7 +39,7 @@ class _StandIn:
     name: str = "a stand-in"
 
 
-def refuse_options(name: str, options: Mapping[str, object]) -> None:
+def check_options(name: str, options: Mapping[str, object]) -> None:
     """Before anything is fitted or trained: options of an estimator that it does not have, or that are out of range."""
     needs = ESTIMATORS[name].needs
     if needs == "truth":

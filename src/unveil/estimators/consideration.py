@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
-from unveil.estimators.base import Need, Signal, refuse_other_kind, register
+from unveil.estimators.base import Need, Signal, check_kind, register
 from unveil.estimators.losses import ByRows
 from unveil.propensity.base import PropensityModel
 
@@ -18,11 +18,10 @@ from unveil.propensity.base import PropensityModel
 class Consideration:
     """P(i) = Σ_O P(O) · e^f_i / Σ_{j in O} e^f_j over all O that can be exposed: P ∝ e^f among what was.
 
-    The mean over the 2^V sets is one integral (`race`). Consistent for a user who takes one of the exposed by chance,
-    P ∝ e^f. For one who takes the best of them the loss is least in the limit of ever steeper f in the right order; on
-    the way there it has plateaus, so that a network need not find it. Where many items are exposed and none stands out
-    it is corrected: what they sum to hardly varies then. Where nobody is shown two items it learns nothing, as there is
-    nothing to learn.
+    The mean over the 2^V sets is one integral (`race`). Consistent for a user who chooses among the exposed at random,
+    P ∝ e^f. For one who chooses the best of them the loss is least in the limit of ever steeper f in the right order;
+    on the way there it has plateaus, so that a network need not find it. Where many items are exposed and none stands
+    out it is `corrected`: their sum hardly varies then. Where nobody sees two items there is nothing to learn.
     """
 
     propensity: PropensityModel
@@ -36,7 +35,7 @@ class Consideration:
     def __post_init__(self) -> None:
         valid, found = 0 < self.lowest <= self.highest < 1, f"{self.lowest:g} and {self.highest:g}"
         refuse_unless(valid, f"{self.name}.lowest, highest", found, "0 < lowest ≤ highest < 1")
-        refuse_other_kind(self)
+        check_kind(self)
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and θ of every item at the slot's own user and step."""
@@ -46,7 +45,7 @@ class Consideration:
     def offset(self, slots: Slots) -> Tensor:
         """log θ, as in corrected: the order of P where many items are exposed, and no integral for every item.
 
-        Where few are, an item that is seldom seen may be taken less than f + log θ says beside one that is seen alone.
+        Where few are, an item that is seldom exposed may be chosen less than f + log θ says beside one exposed alone.
         """
         return self.theta(slots).log()
 

@@ -1,4 +1,7 @@
-"""What corrected softmaxes share: the item of the log, unweighted, and logits shifted by a propensity in training."""
+"""Exposure-corrected softmaxes: logits shifted by a propensity in training; full, sampled, and with distillation.
+
+Shapes: U users, V items, K width, N training events, B of them, M slots.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,21 +14,21 @@ from torch.nn import Parameter
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
-from unveil.estimators.base import Need, Signal, cloze_risk, events, refuse_other_kind, register
+from unveil.errors import check_ranges
+from unveil.estimators.base import Need, Signal, check_kind, cloze_risk, events, register
 from unveil.estimators.losses import ByRows
 from unveil.estimators.sampling import OverSample, Sample, theta_of_some
 from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
-from unveil.propensity.factored import dealt, descend
+from unveil.propensity.factored import minimise, shuffled_batches
 
 
 @dataclass(frozen=True, eq=False)
 class PropensityOffset:
     """Training sees f_i + strength · log max(θ_i, clip) of every item, serving f_i alone.
 
-    Where P(i taken) ∝ θ_i · exp f_i, cross-entropy on the shifted logits finds f up to a constant. Nothing is weighted,
-    so there is no variance to explode: a small θ makes an item cheap not to have been taken, not dear to have been.
+    Where P(i chosen) ∝ θ_i · exp f_i, cross-entropy on the shifted logits finds f up to a constant. Nothing is
+    weighted, so no variance explodes: a small θ explains why an item was not chosen, and adds no weight where it was.
     """
 
     propensity: PropensityModel
@@ -37,9 +40,8 @@ class PropensityOffset:
     self_normalised: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        refuse_unless(0 < self.clip <= 1, f"{self.name}.clip", self.clip, "above 0, at most 1")
-        refuse_unless(0 <= self.strength < float("inf"), f"{self.name}.strength", self.strength, "0 or more")
-        refuse_other_kind(self)
+        check_ranges(self, self.name, clip="above 0, at most 1", strength="0 or more")
+        check_kind(self)
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and the shift of every item's logit at the slot's own user and step."""
@@ -60,10 +62,10 @@ class PropensityOffset:
 class ExposureCorrected(PropensityOffset):
     """P(i | s, t) ∝ θ_sit · exp f_i: a multinomial logit in which each item is considered with probability θ.
 
-    Consistent where users choose so. For a user who takes the best of what happens to be exposed it finds, slot by
+    Consistent where users choose so. For a user who chooses the best of what happens to be exposed it finds, slot by
     slot, what ITPS finds (`unveil theory`): the favourite first, and too much left for those behind it. But it finds it
     without weights, so that far fewer events are enough. Where one f serves slots of different θ, ITPS keeps the
-    favourite first and this need not. Needs θ of every item at the slot, not of the taken one alone.
+    favourite first and this need not. Needs θ of every item at the slot, not of the chosen one alone.
     """
 
     name: ClassVar[str] = "corrected"
@@ -116,7 +118,7 @@ _MANY = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class SteadyTastes:
+class UserFactors:
     """F_si = b_i + p_s · q_i of least risk, that of a signal with F for f, + `penalty` · (|p|² + |q|² + |b|² / 10) / N.
 
     A network has to guess a user's taste from what came before a slot; p_s is learnt from all that s took in the
@@ -147,13 +149,13 @@ class SteadyTastes:
         b_V, every = Parameter(torch.zeros(train.n_items)), events(train)
 
         def losses() -> Iterator[Tensor]:
-            for nth_B in dealt(len(every), _BATCH, batches, np.random.default_rng(seed)):
+            for nth_B in shuffled_batches(len(every), _BATCH, batches, np.random.default_rng(seed)):
                 slots = every.at(torch.from_numpy(nth_B))
                 size = p_UK.square().sum() + q_VK.square().sum() + _EASE * b_V.square().sum()
                 yield cloze_risk(p_UK[slots.user_M], q_VK, b_V, signal(slots)) + penalty * size / len(every)
 
         with threads(1 if train.n_items < _MANY else None):
-            descend([p_UK, q_VK, b_V], losses(), batches=batches, lr=_LR)
+            minimise([p_UK, q_VK, b_V], losses(), batches=batches, lr=_LR)
         return cls(p_UK.detach(), q_VK.detach(), b_V.detach())
 
     def __call__(self, user_M: Tensor) -> Tensor:
@@ -168,7 +170,7 @@ class CorrectedTaught(PropensityOffset):
     """−(1 − trust) log softmax(f + log θ)[i], as in corrected, − trust Σ_j P(j | s) log softmax(f)[j].
 
     P(j | s) = softmax(F_s)[j] is what s likes by F_sj = b_j + p_s · q_j, which is fitted first, to all training events
-    of all users, by the loss of corrected itself (`SteadyTastes`). One take says little of a user who sees little at a
+    of all users, by the loss of corrected itself (`UserFactors`). One take says little of a user who sees little at a
     time; all of a user's takes together say more, and so the network is told at every slot what they say.
 
     Consistent where corrected is and tastes keep still: P ∝ θ_sit · exp F_si. Both parts are least at f = F then.
@@ -182,21 +184,19 @@ class CorrectedTaught(PropensityOffset):
 
     name: ClassVar[str] = "corrected-taught"
     needs: ClassVar[Need] = "temporal"
-    tastes: SteadyTastes = field(init=False, repr=False)
+    factors: UserFactors = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unless(0 <= self.trust <= 1, f"{self.name}.trust", self.trust, "between 0 and 1")
-        refuse_unless(0 <= self.penalty < float("inf"), f"{self.name}.penalty", self.penalty, "0 or more")
-        for name in ("width", "batches"):
-            refuse_unless(getattr(self, name) >= 1, f"{self.name}.{name}", getattr(self, name), "at least 1")
+        ranges = {"trust": "between 0 and 1", "penalty": "0 or more", "width": "at least 1", "batches": "at least 1"}
+        check_ranges(self, self.name, **ranges)
 
     def fit(self, train: Sequences) -> Self:
         """Learn what each user likes."""
-        tastes = SteadyTastes.of(
+        factors = UserFactors.of(
             train, super().__call__, width=self.width, penalty=self.penalty, batches=self.batches, seed=self.seed
         )
-        object.__setattr__(self, "tastes", tastes)
+        object.__setattr__(self, "factors", factors)
         return self
 
     def __call__(self, slots: Slots) -> Signal:
@@ -206,4 +206,4 @@ class CorrectedTaught(PropensityOffset):
 
     def imputed(self, slots: Slots) -> Tensor:
         """trust · P(j | s)_MV."""
-        return torch.softmax(self.tastes(slots.user_M), 1).mul_(self.trust)
+        return torch.softmax(self.factors(slots.user_M), 1).mul_(self.trust)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
+from unveil.errors import check_ranges
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.losses import ByRows
@@ -109,8 +109,7 @@ class DoublyRobust(InversePropensity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unless(0 <= self.trust <= 1, f"{self.name}.trust", self.trust, "between 0 and 1")
-        refuse_unless(0 < self.backing < float("inf"), f"{self.name}.backing", self.backing, "above 0")
+        check_ranges(self, self.name, trust="between 0 and 1", backing="above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Count what follows what."""

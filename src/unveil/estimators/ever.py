@@ -1,7 +1,7 @@
-"""Whether a user ever takes an item, by weighted factors of the sets of what users took.
+"""Targets from the set of items that a user ever chose, by weighted matrix factorisation; with and without ratings.
 
-The matrix is 1 where s ever took i; all else is 0 with little weight (Y. Hu, Y. Koren and C. Volinsky, ICDM 2008).
-Shapes: U users, V items, K width; A and B are users and items or the reverse, R some rows of A.
+The matrix is 1 where s ever chose i; all else is 0 with little weight (Y. Hu, Y. Koren and C. Volinsky, ICDM 2008).
+Shapes: U users, V items, K width; A and B are users and items or the reverse, R some rows of A; P pairs (user, item).
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from torch import Tensor
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences, every_rating
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import UnveilError, check_ranges
 from unveil.estimators.base import BLOCK, Need, Signal, register
 from unveil.estimators.losses import ByRows
 
@@ -27,10 +27,10 @@ _SWEEPS, _NUMBERS = 8, 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
-class TakenSets:
+class InteractionSets:
     """F_si = p_s · q_i with Σ_{i in S_s} (1 − F_si)² + unseen · Σ_{i not in S_s} F_si² + penalty · (|p|² + |q|²) least.
 
-    S_s is what s took in the training part, however often. Each side is solved exactly given the other.
+    S_s is what s chose in the training part, however often. Each side is solved exactly given the other.
     """
 
     p_UK: Tensor
@@ -39,11 +39,11 @@ class TakenSets:
     @classmethod
     def of(cls, train: Sequences, *, unseen: float, width: int, penalty: float, seed: int) -> Self:
         """By alternating least squares from small random item factors."""
-        taken_UV = taken(train)
+        chosen_UV = interacted(train)
         q_VK = 0.1 * np.random.default_rng(seed).standard_normal((train.n_items, width))
         for _ in range(_SWEEPS):
-            p_UK = solved(taken_UV, q_VK, unseen, penalty)
-            q_VK = solved(taken_UV.T.tocsr(), p_UK, unseen, penalty)
+            p_UK = solve(chosen_UV, q_VK, unseen, penalty)
+            q_VK = solve(chosen_UV.T.tocsr(), p_UK, unseen, penalty)
         return cls(*(torch.from_numpy(side.astype(np.float32)) for side in (p_UK, q_VK)))
 
     def __call__(self, user_M: Tensor) -> Tensor:
@@ -52,22 +52,22 @@ class TakenSets:
         return p_UK[user_M] @ q_VK.T
 
 
-def taken(train: Sequences) -> Any:
-    """Sparse, 1 where s ever took i."""
+def interacted(train: Sequences) -> Any:
+    """Sparse, 1 where s ever chose i."""
     pair = (np.ones(len(train)), (train.user_N, train.item_N))
     count_UV = sparse.csr_matrix(pair, shape=(train.n_users, train.n_items))
     count_UV.data[:] = 1.0
     return count_UV
 
 
-def solved(taken_AB: Any, b_BK: Factors, unseen: float, penalty: float) -> Factors:
-    """One side given the other: (c Σ_j b_j b_j' + (1 − c) Σ_{j taken} b_j b_j' + λ 1) a = Σ_{j taken} b_j."""
+def solve(chosen_AB: Any, b_BK: Factors, unseen: float, penalty: float) -> Factors:
+    """One side given the other: (c Σ_j b_j b_j' + (1 − c) Σ_{j chosen} b_j b_j' + λ 1) a = Σ_{j chosen} b_j."""
     width = b_BK.shape[1]
     squares_BKK = (b_BK[:, :, None] * b_BK[:, None, :]).reshape(len(b_BK), -1)
     common_KK = unseen * (b_BK.T @ b_BK) + penalty * np.eye(width)
-    a_AK, rows = np.empty((taken_AB.shape[0], width)), max(1, _NUMBERS // width**2)
+    a_AK, rows = np.empty((chosen_AB.shape[0], width)), max(1, _NUMBERS // width**2)
     for start in range(0, len(a_AK), rows):
-        part = taken_AB[start : start + rows]
+        part = chosen_AB[start : start + rows]
         left_RKK = common_KK + (1 - unseen) * (part @ squares_BKK).reshape(-1, width, width)
         a_AK[start : start + rows] = np.linalg.solve(left_RKK, (part @ b_BK)[:, :, None])[:, :, 0]
     return a_AK
@@ -80,8 +80,8 @@ Values = NDArray[np.float64]
 _ROUNDS, _BACKING, _MOST = 8, 3.0, 3.0
 
 
-def item_liking(train: Sequences, rating_N: Values) -> Values:
-    """b_V of rating ≈ mean + a_s + b_i, shrunk, in standard deviations of the ratings; 0 where nobody took the item."""
+def item_ratings(train: Sequences, rating_N: Values) -> Values:
+    """b_V of rating ≈ mean + a_s + b_i, shrunk, in standard deviations of the ratings; 0 for items without ratings."""
     V = train.n_items
     key_P, nth_N, count_P = np.unique(
         train.user_N.astype(np.int64) * V + train.item_N, return_inverse=True, return_counts=True
@@ -105,20 +105,19 @@ def _shrunk(index_P: NDArray[np.int64], value_P: Values, weight_P: Values, size:
 @register
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ever:
-    """P(i | s) ∝ exp(F_si / temperature), F_si that s ever takes i, is to be predicted beside the item of the log.
+    """Predicts P(i | s) ∝ exp(F_si / temperature), F_si whether s ever chooses i, beside the item of the log.
 
-    How often s took i tells as much of exposure as of liking; whether s ever did, less of exposure: 1 − (1 − θ)^N is
-    nearer to 1 for all than θ is. And that s never did says little where few items are shown. F, learnt from the sets
-    of what users took (`TakenSets`), says both. The item of the log (eq. of L_Cloze) counts by 1 − `trust`: it alone
-    tells of the step.
+    How often s chose i depends on exposure as much as on preference; whether s ever did, less on exposure:
+    1 − (1 − θ)^N is nearer to 1 for all than θ is. That s never did says little where few items are exposed. F is
+    learnt from the sets of chosen items (`InteractionSets`). The item of the log (eq. of L_Cloze) counts by
+    1 − `trust`: it alone depends on the step.
 
-    Where everybody sees at some step all that they would take the sets are free of θ: what a user would take stands
-    before what they would not. Within a set F is alike, and the order is that of the log's own items, which is not free
-    of θ; nor is that of a model that cannot tell users apart. Elsewhere θ is in the sets too, and the more the rarer
-    exposure is.
+    If every user sees at some step all that they would choose, the sets are free of θ: what a user would choose ranks
+    above what they would not. Within a set F is alike, and the order is that of the log's own items, which is not free
+    of θ; nor is that of a model that cannot tell users apart. Else θ is in the sets too, more so if exposure is rare.
     """
 
-    unseen: float = 0.03  # the weight of an item that s never took, against 1 for one that s took
+    unseen: float = 0.03  # the weight of an item that s never chose, against 1 for one that s chose
     width: int = 16
     penalty: float = 1.0
     temperature: float = 0.1
@@ -128,29 +127,25 @@ class Ever:
     name: ClassVar[str] = "ever"
     needs: ClassVar[Need] = "nothing"
     self_normalised: ClassVar[bool] = False
-    sets: TakenSets = field(init=False, repr=False)
+    sets: InteractionSets = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        refuse_unless(0 < self.unseen <= 1, f"{self.name}.unseen", self.unseen, "above 0, at most 1")
-        refuse_unless(self.width >= 1, f"{self.name}.width", self.width, "at least 1")
-        refuse_unless(0 <= self.trust <= 1, f"{self.name}.trust", self.trust, "between 0 and 1")
-        for name in ("penalty", "temperature"):
-            value = getattr(self, name)
-            refuse_unless(0 < value < float("inf"), f"{self.name}.{name}", value, "above 0")
+        ranges = {"unseen": "above 0, at most 1", "width": "at least 1", "trust": "between 0 and 1"}
+        check_ranges(self, self.name, **ranges, penalty="above 0", temperature="above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Learn the sets."""
-        sets = TakenSets.of(train, unseen=self.unseen, width=self.width, penalty=self.penalty, seed=self.seed)
+        sets = InteractionSets.of(train, unseen=self.unseen, width=self.width, penalty=self.penalty, seed=self.seed)
         object.__setattr__(self, "sets", sets)
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """What the slot's user would ever take and, as far as that is not trusted, the item of the log."""
+        """What the slot's user would ever choose, by `trust`, and the item of the log, by the rest."""
         rest_M = torch.full((len(slots),), 1 - self.trust, device=slots.item_M.device)
         return Signal(slots.item_M, rest_M, imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
-        """What the slots' users would ever take, as far as it is trusted."""
+        """trust · P(i | s)_MV of the slots' users."""
         return self.liked(slots.user_M).mul_(self.trust)
 
     def liked(self, user_M: Tensor) -> Tensor:
@@ -167,20 +162,19 @@ class Ever:
 class EverRated(Ever):
     """P(i | s) ∝ exp((F_si + liking · b_i) / temperature), in the place of exp(F_si / temperature) in ever.
 
-    b_i is what i adds to the ratings of those who took it (`item_liking`), in standard deviations of the ratings. An
-    item that was seldom shown is seldom in a set, but those who took it rate it like any other: b is free of θ as far
-    as who takes an item does not depend on how well it is liked beyond what the taker's other ratings tell, and as it
-    has enough ratings not to be held back by the shrinkage. A user who takes the best of what is shown breaks that in
-    part, so b is no measure, only a help.
+    b_i is what i adds to the ratings of those who chose it (`item_ratings`), in standard deviations of the ratings. An
+    item that was seldom exposed is seldom in a set, but those who chose it rate it like any other: b is free of θ as
+    far as who chooses an item does not depend on how much they like it beyond their other ratings, and as it has enough
+    ratings. A user who chooses the best of what is exposed breaks that in part, so b is no measure, only a help.
 
-    An item that is taken n_i times, and would be m_i = Σ_s N_s P(i | s) times if the N_s takes of each user went by
-    liking alone, was shown the more the larger n_i / m_i. `balance` times its log is added to the logits of the log's
-    own items in training, and not in serving.
+    An item that is chosen n_i times, and would be m_i = Σ_s N_s P(i | s) times if the N_s choices of each user went by
+    preference alone, was exposed the more the larger n_i / m_i. `balance` times its log is added to the logits of the
+    log's own items in training, and not in serving.
     """
 
     log: Interactions
     liking: float = 0.9
-    balance: float = 0.5  # 0: what is shown too often is put down to liking
+    balance: float = 0.5  # 0: overexposure is mistaken for preference
 
     name: ClassVar[str] = "ever-rated"
     needs: ClassVar[Need] = "ratings"
@@ -189,13 +183,11 @@ class EverRated(Ever):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("liking", "balance"):
-            value = getattr(self, name)
-            refuse_unless(0 <= value < float("inf"), f"{self.name}.{name}", value, "0 or more")
+        check_ranges(self, self.name, liking="0 or more", balance="0 or more")
 
     def fit(self, train: Sequences) -> Self:
-        """Learn the sets, the items' liking, and what was taken more often than it is liked."""
-        object.__setattr__(self, "b_V", torch.from_numpy(item_liking(train, self._ratings(train)).astype(np.float32)))
+        """Learn the sets, the items' ratings, and what was chosen more often than preferences explain."""
+        object.__setattr__(self, "b_V", torch.from_numpy(item_ratings(train, self._ratings(train)).astype(np.float32)))
         super().fit(train)
         taken_V = torch.from_numpy(train.count_V.astype(np.float32))
         object.__setattr__(self, "shift_V", self.balance * torch.log((taken_V + 1) / (self._expected(train) + 1)))

@@ -1,7 +1,4 @@
-"""Clips that are shares of the events, such as 5%: numbers only once a log is known.
-
-A clip of 5% bounds the weights of the 5% of the training events least exposed.
-"""
+"""Inverse propensity weighting: IPS, ITPS, ITPS with shrunk weights; clips as shares of the events; diagnostics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,8 +10,8 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, refuse_unless
-from unveil.estimators.base import Estimator, Need, Signal, blocks, events, refuse_other_kind, register, weights_of
+from unveil.errors import UnveilError, check_ranges
+from unveil.estimators.base import Estimator, Need, Signal, blocks, check_kind, events, register, weights_of
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import WeightDiagnostics, diagnose_parts, inverse
 
@@ -22,7 +19,10 @@ CLIP = "clip"
 
 
 def share_of(clip: object, where: str = f"estimator.{CLIP}") -> float | None:
-    """The share that a clip such as 5% is; None where it is none, but a number, say. A share beyond all is refused."""
+    """The share that a clip such as 5% is; None if it is not a share, but a number, say.
+
+    A clip of 5% bounds the weights of the 5% of the training events least exposed: a number once the log is known.
+    """
     if not isinstance(clip, str) or not clip.endswith("%"):
         return None
     try:
@@ -36,7 +36,7 @@ def share_of(clip: object, where: str = f"estimator.{CLIP}") -> float | None:
 
 
 def settled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of an estimator that no log is needed for: all but a clip that is a share."""
+    """The options of an estimator that need no log: all but a clip that is a share."""
     return {name: value for name, value in options.items() if name != CLIP or share_of(value) is None}
 
 
@@ -55,12 +55,11 @@ class InversePropensity:
 
     name: ClassVar[str]
     needs: ClassVar[Need]
-    cuts: ClassVar[bool] = False  # whether it finds by itself where to cut its weights, and needs no clip
+    cuts: ClassVar[bool] = False  # whether it chooses by itself where to cut its weights, and needs no clip
 
     def __post_init__(self) -> None:
-        refuse_unless(0 <= self.clip <= 1, f"{self.name}.clip", self.clip, "between 0 and 1")
-        refuse_unless(0 <= self.exponent < float("inf"), f"{self.name}.exponent", self.exponent, "0 or more")
-        refuse_other_kind(self)
+        check_ranges(self, self.name, clip="between 0 and 1", exponent="0 or more")
+        check_kind(self)
 
     @property
     def ceiling(self) -> float:
@@ -124,7 +123,7 @@ class ShrunkITPS(InversePropensity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unless(0 <= self.support < float("inf"), f"{self.name}.support", self.support, "0 or more")
+        check_ranges(self, self.name, support="0 or more")
 
     @property
     def ceiling(self) -> float:
@@ -156,23 +155,20 @@ def best_cut(weight_N: NDArray[np.float64], support: float) -> float:
 
 
 def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics | None:
-    """Of these slots; None where weights do not come from a propensity, or are not all that is made of it."""
+    """Of these slots; None if weights do not come from a propensity, or are not its only use."""
     if estimator.needs not in ("static", "temporal") or not len(slots):
         return None
-    weighted, imputes = _form(estimator(slots.part(0, 1)))
+    first = estimator(slots.part(0, 1))
+    weighted, imputed = first.weighted, first.imputed_MV is not None
+    del first  # the weights of one block are held at a time
     if not weighted:
         return None
     weights = (estimator(part).weight_M for part in blocks(slots))
     if not isinstance(estimator, InversePropensity):
         return diagnose_parts(weights, float("inf"))
     found = diagnose_parts(weights, estimator.ceiling)
-    if not imputes:
+    if not imputed:
         return found
-    # What an imputation leaves of a weight is below the ceiling even where its propensity was clipped.
+    # What an imputation leaves of a weight is below the ceiling even if its propensity was clipped.
     whole = diagnose_parts((estimator.inverse(part) for part in blocks(slots)), estimator.ceiling)
     return replace(found, clipped=whole.clipped)
-
-
-def _form(signal: Signal) -> tuple[bool, bool]:
-    """Whether all that is known of exposure is in the weights, and whether something is imputed beside."""
-    return signal.weighted, signal.imputed_MV is not None

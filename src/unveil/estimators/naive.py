@@ -1,4 +1,4 @@
-"""The loss that takes every interaction at its word."""
+"""The baseline: every interaction counts alike; the same over sampled items; and the ideal loss of the ground truth."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -54,7 +54,7 @@ _BLOCK, _UNKNOWN = 1024, -1
 
 
 class Truth(Protocol):
-    """What is asked of a world: γ, and the item of highest γ."""
+    """A world whose relevance γ is known."""
 
     @property
     def n_users(self) -> int:
@@ -95,11 +95,11 @@ class Ideal:
     def __call__(self, slots: Slots) -> Signal:
         """The best item at the slot's own user and step, weighted by its relevance."""
         user_M, step_M = slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
-        self._learn(user_M, step_M)
+        self._look_up(user_M, step_M)
         target_M = torch.from_numpy(self._target_UT[user_M, step_M])
         return Signal(target_M, torch.from_numpy(self._gamma_UT[user_M, step_M])).to(slots.item_M.device)
 
-    def _learn(self, user_M: NDArray[Any], step_M: NDArray[Any]) -> None:
+    def _look_up(self, user_M: NDArray[Any], step_M: NDArray[Any]) -> None:
         new_M = self._target_UT[user_M, step_M] == _UNKNOWN
         user_M, step_M = user_M[new_M], step_M[new_M]
         for start in range(0, len(user_M), _BLOCK):

@@ -1,4 +1,4 @@
-"""The rational choice among the exposed: who was probably seen and not taken counts against, who was not does not."""
+"""The rational choice among exposed items: what was probably exposed and not chosen is a negative, and nothing else."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
-from unveil.estimators.base import Need, Signal, refuse_other_kind, register
+from unveil.estimators.base import Need, Signal, check_kind, register
 from unveil.estimators.losses import ByRows
 from unveil.propensity.base import PropensityModel
 
@@ -18,10 +18,10 @@ from unveil.propensity.base import PropensityModel
 class RationalChoice:
     """Σ_j a_j · softplus(f_j − f_i) for −log P(i), with a_j = −log(1 − θ_sjt), up to what does not depend on f.
 
-    The user takes the best of what is exposed, so P(i taken) = θ_i · Π_{j better than i} (1 − θ_j), and minus its
+    The user chooses the best of what is exposed, so P(i chosen) = θ_i · Π_{j better than i} (1 − θ_j), and minus its
     logarithm is −log θ_i + Σ_{j: f_j > f_i} a_j. The step in f_j − f_i is made smooth by a softplus. An
-    item that was surely shown and not taken counts fully against, one hardly shown hardly at all. The smooth loss is
-    least, at a slot, where exp f_i ∝ P(i) / a_i: for such a user that is the order of tastes whatever θ is.
+    item almost certainly exposed but not chosen acts as a negative, one hardly exposed hardly at all. The smooth loss
+    is least, at a slot, where exp f_i ∝ P(i) / a_i: for such a user that is the order of tastes whatever θ is.
     """
 
     propensity: PropensityModel
@@ -33,7 +33,7 @@ class RationalChoice:
 
     def __post_init__(self) -> None:
         refuse_unless(0 < self.highest < 1, f"{self.name}.highest", self.highest, "between 0 and 1")
-        refuse_other_kind(self)
+        check_kind(self)
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and how much each other item counts against it at the slot's own user and step."""
@@ -41,7 +41,7 @@ class RationalChoice:
         return Signal(slots.item_M, ones_M, rival_MV=ByRows(slots, self.rivals))
 
     def offset(self, slots: Slots) -> Tensor:
-        """log a: at its least the loss has P(taken) ∝ a · exp f."""
+        """log a: at its minimum the loss has P(chosen) ∝ a · exp f."""
         return self.rivals(slots).log()
 
     def rivals(self, slots: Slots) -> Tensor:

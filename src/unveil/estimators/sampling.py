@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
+from unveil.errors import check_ranges
 from unveil.propensity.base import OF_EVENTS, PropensityModel
 
 #: Keeps what is drawn here apart from all else that is drawn by the lot of a batch.
@@ -103,8 +103,7 @@ class OverSample:
     sampler: Sampler = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        refuse_unless(self.negatives >= 1, f"{self.name}.negatives", self.negatives, "at least 1")
-        refuse_unless(0 <= self.power <= 1, f"{self.name}.power", self.power, "between 0 and 1")
+        check_ranges(self, self.name, negatives="at least 1", power="between 0 and 1")
 
     def fit(self, train: Sequences) -> Self:
         """Count."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
+from unveil.errors import check_ranges
 from unveil.estimators.base import Need, events, register
 from unveil.estimators.corrected import PropensityOffset
 from unveil.propensity.base import PropensityModel
@@ -95,7 +95,7 @@ class Tempered(PropensityOffset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unless(0 <= self.static <= 1, f"{self.name}.static", self.static, "between 0 and 1")
+        check_ranges(self, self.name, static="between 0 and 1")
 
     def fit(self, train: Sequences) -> Self:
         """Find τ and the items' mean θ^τ."""

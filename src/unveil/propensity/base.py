@@ -1,10 +1,10 @@
-"""What a propensity model is, and where such models are found.
+"""What a propensity model is, and the registry of such models. Shapes: M slots, V items."""
 
-Shapes: M slots, V items.
-"""
+from typing import Any, ClassVar, Literal, Protocol, Self
 
-from typing import ClassVar, Literal, Protocol, Self
-
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.sequences import Sequences
@@ -12,27 +12,26 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.registry import Registry
 
-#: A static propensity says how likely an item is to be seen at all, a temporal one how likely at a step.
+#: A static propensity says how likely an item is to be exposed at all, a temporal one how likely at a step.
 Kind = Literal["static", "temporal"]
 
-#: What a model is made from, beside the training part it is fitted on; "log": the ids and times of the whole log;
-#: "ratings": the log, for its ratings of the training events; "impressions": the log, for what it says was shown and
-#: left; "positions": the log, for where its impressions stood.
+#: What a model is built from, beside the training part it is fitted on; "log": the ids and times of the whole log;
+#: "ratings", "impressions", "positions": the log, for what it says of these.
 Source = Literal["nothing", "logged", "truth", "log", "ratings", "impressions", "positions"]
 
-#: Sources that tell of events of the log alone: such a model has θ of what was taken, and of no other item.
+#: Sources that know θ of the log's own events alone, and of no other item.
 OF_EVENTS: frozenset[Source] = frozenset({"logged", "positions"})
 
 
 class PropensityModel(Protocol):
-    """θ: how likely a slot's item was to be seen there. Every value is above 0 and at most 1."""
+    """θ: the probability that a slot's item was exposed there. Every value is above 0 and at most 1."""
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
     source: ClassVar[Source]
 
     def fit(self, train: Sequences) -> Self:
-        """Learn from the training part; nothing else is ever shown to a propensity model."""
+        """Learn from the training part, and from nothing else."""
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ_M of the slots' own items."""
@@ -47,9 +46,21 @@ PROPENSITIES: Registry[PropensityModel] = Registry(
 register = PROPENSITIES.register
 
 
-def of_events_alone(what: str) -> UnveilError:
-    """The error of a model that knows θ of events of the log alone (`OF_EVENTS`) and is asked for every item."""
+def events_only(what: str) -> UnveilError:
+    """The error of a model that knows θ of the log's events alone (`OF_EVENTS`) and is asked for every item."""
     return UnveilError(
         f"a log records the {what} of what was shown, not of every item",
         hint="Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity.",
     )
+
+
+def indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """user_M, item_M, step_M as arrays."""
+    user_M, item_M, step_M = (index.cpu().numpy() for index in (slots.user_M, slots.item_M, slots.step_M))
+    return user_M, item_M, step_M
+
+
+def as_theta(theta: NDArray[Any], slots: Slots) -> Tensor:
+    """On the slots' device; what single precision rounds to 0 becomes its smallest number: θ stays above 0."""
+    theta_M = torch.from_numpy(theta).to(slots.item_M.device, torch.float32)
+    return theta_M.clamp_min(torch.finfo(torch.float32).tiny)

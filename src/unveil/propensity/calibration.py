@@ -1,4 +1,4 @@
-"""How good probabilities of rare events are: ranking, log-loss, calibration; on pairs that were drawn, as if all were.
+"""How good probabilities of rare events are: AUC, log-loss, calibration, on sampled pairs that stand for all.
 
 Shapes: M pairs, B bins.
 """
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 
-from unveil.propensity.impression_pairs import Pairs
+from unveil.propensity.impression_pairs import Floats, Pairs
 from unveil.propensity.time_of_day import ExposureModel
 
-Floats = NDArray[np.float64]
-BINS = 15
+#: Bins of the calibration error; most bins of the calibration curve, and the impressions that each needs.
+BINS, MOST_BINS, EACH_BIN = 15, 20, 100
+#: The curve of a model without calibration: beyond its ends a curve has slope 1.
+IDENTITY = np.zeros((1, 2), np.float32)
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Quality:
     """Figures of one model on held-out pairs.
 
     `log_loss` is in nats for each impression, over all its V pairs; `ece` is the expected calibration error over the
-    bins as a share of what was shown (0: every bin has what it was promised; 0.2: a fifth of it stands elsewhere);
-    `mass` is what was promised in all over what was shown.
+    bins as a share of the impressions (0: every bin has what was predicted; 0.2: a fifth is in other bins); `mass` is
+    the predicted number of impressions over the true one.
     """
 
     auc: float
@@ -44,31 +46,28 @@ class Quality:
     calibration: Calibration
 
 
-def judged(theta_M: NDArray[Any], pairs: Pairs) -> Quality:
-    """All figures; pairs weigh as many as they stand for."""
+def quality_of(theta_M: NDArray[Any], pairs: Pairs) -> Quality:
+    """All figures, each pair with its weight."""
     theta, weight = np.asarray(theta_M, np.float64), pairs.weight_M
     shown = float(pairs.shown_M.sum())
     loss_M = -np.where(pairs.shown_M, np.log(theta), np.log1p(-np.minimum(theta, 1 - 1e-12)))
-    bins = equal_mass(theta, weight, BINS)
-    promised_B, seen_B, size_B = (
-        np.bincount(bins, weights=each, minlength=BINS) for each in (weight * theta, weight * pairs.shown_M, weight)
-    )
+    predicted_B, seen_B, size_B = _binned(theta, pairs, BINS)
     there = size_B > 0
     return Quality(
         auc=auc(theta, pairs.shown_M, weight),
         log_loss=float((weight * loss_M).sum() / shown),
-        ece=float(np.abs(promised_B - seen_B).sum() / shown),
-        mass=float(promised_B.sum() / shown),
+        ece=float(np.abs(predicted_B - seen_B).sum() / shown),
+        mass=float(predicted_B.sum() / shown),
         calibration=Calibration(
-            (promised_B[there] / size_B[there]).tolist(),
+            (predicted_B[there] / size_B[there]).tolist(),
             (seen_B[there] / size_B[there]).tolist(),
-            promised_B[there].tolist(),
+            predicted_B[there].tolist(),
         ),
     )
 
 
 def auc(theta_M: Floats, shown_M: NDArray[np.bool_], weight_M: Floats) -> float:
-    """P(a pair that was shown has a higher θ than one that was not), ties counting half, pairs weighing."""
+    """P(a pair that was shown has a higher θ than one that was not), ties counting half, weighted."""
     _, group_M = np.unique(theta_M, return_inverse=True)
     positive = np.bincount(group_M, weights=weight_M * shown_M)
     negative = np.bincount(group_M, weights=weight_M * ~shown_M)
@@ -85,35 +84,35 @@ def equal_mass(theta_M: Floats, weight_M: Floats, bins: int) -> NDArray[np.int64
     return np.asarray(place[first][np.searchsorted(value, theta_M)])
 
 
-def table(qualities: Mapping[str, Quality]) -> dict[str, dict[str, float]]:
+def _binned(theta_M: Floats, pairs: Pairs, bins: int) -> tuple[Floats, Floats, Floats]:
+    """Of each bin: the predicted number of impressions, the true one, and the number of pairs."""
+    weight_M = pairs.weight_M
+    bin_M = equal_mass(theta_M, weight_M, bins)
+    sums_3B = np.stack(
+        [
+            np.bincount(bin_M, weights=each, minlength=bins)
+            for each in (weight_M * theta_M, weight_M * pairs.shown_M, weight_M)
+        ]
+    )
+    return sums_3B[0], sums_3B[1], sums_3B[2]
+
+
+def quality_table(qualities: Mapping[str, Quality]) -> dict[str, dict[str, float]]:
     """The figures without the curves, by model."""
     names = ("auc", "log_loss", "ece", "mass")
     return {model: {name: getattr(quality, name) for name in names} for model, quality in qualities.items()}
 
 
-#: Most bins of the curve, and the impressions that each has to be promised.
-MOST, EACH = 20, 100
+def calibrate(model: ExposureModel, pairs: Pairs) -> ExposureModel:
+    """The model with the curve through (logit of the mean θ, logit of the observed rate) of bins of equal mass.
 
-
-def calibrated(model: ExposureModel, pairs: Pairs) -> ExposureModel:
-    """The model with the curve through (logit of the mean promise, logit of what was shown) of bins of equal promise.
-
-    Where a bin holds less than one below it the two are pooled (isotonic regression), so that the curve never falls.
+    Isotonic regression: a bin with a smaller rate than one below it is pooled with it, so that the curve never falls.
     """
     raw = replace(model, curve_B2=IDENTITY)
     psi_M = raw.psi(pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M).astype(np.float64)
-    bins = max(1, min(MOST, int(pairs.shown_M.sum()) // EACH))
-    theta_M, weight_M = expit(psi_M), pairs.weight_M
-    bin_M = equal_mass(theta_M, weight_M, bins)
-    promised_B, seen_B, size_B = (
-        np.bincount(bin_M, weights=each, minlength=bins)
-        for each in (weight_M * theta_M, weight_M * pairs.shown_M, weight_M)
-    )
+    bins = max(1, min(MOST_BINS, int(pairs.shown_M.sum()) // EACH_BIN))
+    predicted_B, seen_B, size_B = _binned(expit(psi_M), pairs, bins)
     there = size_B > 0
     rate_B = isotonic_regression((seen_B[there] + 0.5) / (size_B[there] + 1), weights=size_B[there]).x
-    points = logit(promised_B[there] / size_B[there]), logit(rate_B)
+    points = logit(predicted_B[there] / size_B[there]), logit(rate_B)
     return replace(model, curve_B2=np.stack(points, axis=1).astype(np.float32))
-
-
-#: The curve of a model that is left as it is: beyond its ends a curve rises by one for one.
-IDENTITY = np.zeros((1, 2), np.float32)

@@ -1,8 +1,13 @@
-"""The impressions that belong to the training part of a log. Shapes: N rows of the log, U users."""
+"""Exposure from the impressions that a log records: which of them belong to training, counts, and the propensity.
+
+Shapes: N rows of the log (in `ImpressionCounts`: those shown), U users, V items, M moments, P pairs of a moment and an
+item, G groups (user, block of steps), E training events, S items of a sample.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log, log1p
+from math import log as ln
+from math import log1p
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,51 +19,53 @@ from torch.nn.functional import softplus
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import UnveilError
 from unveil.processes import threads
-from unveil.propensity.base import Kind, Source, register
-from unveil.propensity.factored import Blocks, Factored, Index, Tables, dealt, descend
+from unveil.propensity.base import Source
+from unveil.propensity.factored import Blocks, Factored, FactorTables, Index, Values, minimise, shuffled_batches
 from unveil.propensity.factors import Factors
 
 Mask = NDArray[np.bool_]
-Rank = NDArray[np.int64]
+
+#: Groups of a batch, most items of a sample, and the largest learning rate.
+_BATCH, _SAMPLE, _LR = 128, 4096, 0.03
 
 
 def training_impressions(log: Interactions, train: Sequences) -> Mask:
-    """The events of `train`, and what users were shown and left beside them, before anything that is held out.
+    """The events of `train`, and the impressions without a click before anything that is held out.
 
-    Where one moment parts what is held out from what is not, that moment counts; else each user's own first event
-    that is held out. Seen from the end of a history that event is the first, second, … click: the impressions before
+    If one point in time parts what is held out from what is not, that time counts; else each user's own first event
+    that is held out. Counted from the end of a history that event is the first, second, … click: the impressions before
     it hold clicks and skips in their right proportion. To stop at the last training click would favour clicks.
 
     `train` may begin later than the histories do (`Sequences.recent`): events before a user's first in it are not held
-    out but old, and what was left before the last of these is as old. Moments stay whole: what a user was shown
-    together with an event that is held out, or old, is out with it, training events included.
+    out but old, and so are impressions before the last of these. Moments stay whole: what a user was shown together
+    with an event that is held out, or old, is out with it, training events included.
     """
     train_N = np.zeros(len(log), bool)
     train_N[train.event_N] = True
     clicked_N = np.ones(len(log), bool) if log.clicked is None else log.clicked
     rank_N, begin_N = _order(log)
-    old_N = clicked_N & ~train_N & (rank_N < _first(log, train_N, rank_N, of_none=-1)[log.user])
+    old_N = clicked_N & ~train_N & (rank_N < _first(log, train_N, rank_N, default=-1)[log.user])
     held_N = clicked_N & ~train_N & ~old_N
-    early_N = _before_moment(log, train_N, held_N)
+    early_N = _before_held_out(log, train_N, held_N)
     if early_N is None:
-        early_N = begin_N < _first(log, held_N, begin_N, of_none=len(log))[log.user]
+        early_N = begin_N < _first(log, held_N, begin_N, default=len(log))[log.user]
     last_old_U = np.full(len(log.users), -1)
     np.maximum.at(last_old_U, log.user[old_N], begin_N[old_N])
     shown_N = (train_N | ~clicked_N) & early_N & (begin_N > last_old_U[log.user])
     return shown_N if log.exposed is None else shown_N & log.exposed
 
 
-def left_for_training(log: Interactions, train: Sequences) -> int:
-    """How many of these nobody took."""
+def training_skips(log: Interactions, train: Sequences) -> int:
+    """How many of these have no click."""
     return 0 if log.clicked is None else int((training_impressions(log, train) & ~log.clicked).sum())
 
 
-def _order(log: Interactions) -> tuple[Rank, Rank]:
+def _order(log: Interactions) -> tuple[Index, Index]:
     """The place of each row in the order of histories, and that of the first row of its moment.
 
-    A moment is a user's own time or, in a log without times, step; with neither, a row is a moment by itself.
+    A moment is a user's own time or, in a log without times, step; with neither, each row is a moment of its own.
     """
     order_N, place_N = log.order(), np.arange(len(log))
     rank_N, begin_N = np.empty(len(log), np.int64), np.empty(len(log), np.int64)
@@ -70,30 +77,27 @@ def _order(log: Interactions) -> tuple[Rank, Rank]:
     return rank_N, begin_N
 
 
-def _before_moment(log: Interactions, train_N: Mask, held_N: Mask) -> Mask | None:
-    """Rows before all that is held out; None where some of that came before a training event."""
+def _before_held_out(log: Interactions, train_N: Mask, held_N: Mask) -> Mask | None:
+    """Rows before all that is held out; None if some of that came before a training event."""
     if log.time is None or not held_N.any() or not train_N.any():
         return None
-    moment = log.time[held_N].min()
-    return np.asarray(log.time < moment) if log.time[train_N].max() < moment else None
+    start = log.time[held_N].min()
+    return np.asarray(log.time < start) if log.time[train_N].max() < start else None
 
 
-def _first(log: Interactions, of_N: Mask, rank_N: Rank, *, of_none: int) -> Rank:
-    """rank_U of each user's first such row, in the order of histories; `of_none` where a user has none."""
+def _first(log: Interactions, rows_N: Mask, rank_N: Index, *, default: int) -> Index:
+    """rank_U of each user's first such row, in the order of histories."""
     first_U = np.full(len(log.users), len(log))
-    np.minimum.at(first_U, log.user[of_N], rank_N[of_N])
-    return np.where(first_U == len(log), of_none, first_U)
-
-
-Values = NDArray[np.float64]
+    np.minimum.at(first_U, log.user[rows_N], rank_N[rows_N])
+    return np.where(first_U == len(log), default, first_U)
 
 
 @dataclass(frozen=True, eq=False)
-class Pages:
+class ImpressionCounts:
     """In block b user s had `moments_G` moments; at `shown_GV` of them, which is sparse, item i was shown.
 
-    Of what was shown and left, a log may keep a sample, each with probability `rate`; what was taken is always there.
-    To count as what was left does, a take counts by the rate: the expected count is rate · θ · moments for all.
+    A log may keep a sample of the impressions without a click, each with probability `rate`; clicks are always there.
+    To count alike, a click counts by the rate: the expected count is rate · θ · moments for all items.
     """
 
     user_G: Index
@@ -103,35 +107,34 @@ class Pages:
     shape: tuple[int, int, int]  # users, items, blocks
 
     @classmethod
-    def of(cls, log: Interactions, train: Sequences, blocks: Blocks, rate: float = 1.0) -> "Pages":
-        """A moment is a user's own time, and in one page; an item that stands in it twice was shown once."""
+    def of(cls, log: Interactions, train: Sequences, blocks: Blocks, rate: float = 1.0) -> "ImpressionCounts":
+        """Of the training part. An item that occurs twice in a moment was shown once."""
         row_N = np.flatnonzero(training_impressions(log, train))
         user_N, item_N, step_N = log.user[row_N].astype(np.int64), log.item[row_N].astype(np.int64), steps(log, train)
         _, clock_N = np.unique((step_N if log.time is None else log.time)[row_N], return_inverse=True)
         _, first_M, moment_N = np.unique(user_N * len(row_N) + clock_N, return_index=True, return_inverse=True)
-        # A take may stand in the midst of what was shown with it: the moment is at the last step of its rows.
+        # A click may stand in the middle of what was shown with it: the moment is at the last step of its rows.
         step_M = np.zeros(len(first_M), np.int64)
         np.maximum.at(step_M, moment_N, step_N[row_N])
-        page_G, page_M = np.unique(user_N[first_M] * blocks.count + blocks.at(step_M), return_inverse=True)
+        group_G, group_M = np.unique(user_N[first_M] * blocks.count + blocks.at(step_M), return_inverse=True)
         pair_P, pair_N = np.unique(moment_N * train.n_items + item_N, return_inverse=True)
-        taken_P = np.zeros(len(pair_P), bool)
-        taken_P[pair_N[np.ones(len(row_N), bool) if log.clicked is None else log.clicked[row_N]]] = True
+        clicked_P = np.zeros(len(pair_P), bool)
+        clicked_P[pair_N[np.ones(len(row_N), bool) if log.clicked is None else log.clicked[row_N]]] = True
         moment_P, item_P = np.divmod(pair_P, train.n_items)
-        shown_GV = sparse.csr_matrix(
-            (np.where(taken_P, rate, 1.0), (page_M[moment_P], item_P)), shape=(len(page_G), train.n_items)
-        )
+        at = (group_M[moment_P], item_P)
+        shown_GV = sparse.csr_matrix((np.where(clicked_P, rate, 1.0), at), shape=(len(group_G), train.n_items))
+        moments_G = np.bincount(group_M, minlength=len(group_G)).astype(np.float64)
         size = (train.n_users, train.n_items, blocks.count)
-        moments_G = np.bincount(page_M, minlength=len(page_G)).astype(np.float64)
-        return cls(page_G // blocks.count, page_G % blocks.count, moments_G, shown_GV, size)
+        return cls(group_G // blocks.count, group_G % blocks.count, moments_G, shown_GV, size)
 
     def __len__(self) -> int:
         return len(self.user_G)
 
 
 def steps(log: Interactions, train: Sequences) -> Index:
-    """The step of every row: the log's own or, where it has none, that of the user's training event before it.
+    """The step of every row: the log's own or, if it has none, that of the user's last training event before it.
 
-    What comes before the first has the step of the first.
+    What comes before a user's first event has the step of the first.
     """
     if log.step is not None:
         return log.step.astype(np.int64)
@@ -144,24 +147,20 @@ def steps(log: Interactions, train: Sequences) -> Index:
     return np.asarray(step_E[np.minimum(at_N + others_N, len(event_E) - 1)])
 
 
-#: Pages of a batch, and the most items that stand for all; the rate of the descent at its highest.
-_BATCH, _SAMPLE, _LR = 128, 4096, 0.03
-
-
 @dataclass
 class Recorded(Factored):
-    """θ_sib = σ(centre + a_s + d_i + Σ_k P_sk Q_ik W_bk), by the likelihood of what was shown, moment by moment.
+    """θ_sib = σ(centre + a_s + d_i + Σ_k P_sk Q_ik W_bk), by the likelihood of what was shown at each moment.
 
     At each of the m moments of a user and a block of steps, item i is shown with probability θ and the log keeps that
     with probability `rate`: of m moments it is found at n, which is binomial,
 
         −n log(rate · θ) − (m − n) log(1 − rate · θ).
 
-    Whether what was shown was liked plays no part: impressions tell exposure from relevance by themselves. A moment of
-    which the log kept nothing is not counted: where few items are shown at a time, or few are kept, θ̂ is too large, by
-    one factor for all items of a user and block as long as it stays well below 1, and by less for what is near 1.
-    Fitted on the impressions of the training part alone. Assumes that the log keeps what was left and what was taken
-    by chance, at the rate that it is told (of what was taken, which is always there, that share is counted).
+    Clicks play no part: impressions tell exposure from relevance by themselves. A moment of which the log kept nothing
+    is not counted: if few items are shown at a time, or few are kept, θ̂ is too large, by one factor for all items of a
+    user and block as long as it stays well below 1, and by less for what is near 1. Fitted on the impressions of the
+    training part alone. Assumes that the log keeps impressions at random, at the given rate (of clicks, which are
+    always there, that share is counted).
     """
 
     log: Interactions
@@ -173,75 +172,57 @@ class Recorded(Factored):
     batches: int = 1500
     seed: int = 0
 
+    family: ClassVar[str] = "recorded"
     source: ClassVar[Source] = "impressions"
-    name: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_unless(0 < self.rate <= 1, f"{self.name}.rate", self.rate, "above 0, at most 1")
-
-    def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
-        if not left_for_training(self.log, train):
-            problem = f"the propensity {self.name!r} finds nothing that was shown and left before what is held out"
+    def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
+        if not training_skips(self.log, train):
+            problem = f"the propensity {self.name!r} finds no impression without a click before what is held out"
             raise UnveilError(problem, hint="Use a longer log, or a propensity that needs no impressions.")
-        pages = Pages.of(self.log, train, blocks, self.rate)
-        generator = torch.Generator().manual_seed(self.seed)
-        tables = Tables(pages.shape, self.width, _centre(pages, self.rate), penalty=self.penalty, generator=generator)
-        learnt = [each for each in tables.parameters() if each.requires_grad]
-        with threads(1):  # steps of a few milliseconds: to share them out costs more
-            descend(learnt, self._losses(pages, tables), batches=self.batches, lr=_LR)
+        counts = ImpressionCounts.of(self.log, train, blocks, self.rate)
+        mean = float(counts.shown_GV.sum()) / (self.rate * float(counts.moments_G.sum()) * counts.shape[1])
+        centre, generator = ln(mean) - log1p(-min(mean, 0.99)), torch.Generator().manual_seed(self.seed)
+        tables = FactorTables(counts.shape, self.width, centre, penalty=self.penalty, generator=generator)
+        with threads(1):  # steps of a few milliseconds: a second thread costs more than it gains
+            minimise(tables.parameters(), self._losses(counts, tables), batches=self.batches, lr=_LR)
         return tables.factors()
 
-    def _losses(self, pages: Pages, tables: Tables) -> Iterator[Tensor]:
-        """Of batches of all pages in random order, over and over; each as if it were all of them, for each count."""
-        rng, total = np.random.default_rng(self.seed), float(pages.shown_GV.sum())
-        for page_G in dealt(len(pages), _BATCH, self.batches, rng):
-            item_S = rng.permutation(pages.shape[1])[:_SAMPLE]
-            batch = surprise(pages, tables, page_G, item_S, self.rate)
-            yield (batch * (len(pages) / len(page_G)) + tables.size()) / total
+    def _losses(self, counts: ImpressionCounts, tables: FactorTables) -> Iterator[Tensor]:
+        """Of batches of groups, each scaled to all of them; divided by the impressions."""
+        rng, total = np.random.default_rng(self.seed), float(counts.shown_GV.sum())
+        for group_B in shuffled_batches(len(counts), _BATCH, self.batches, rng):
+            item_S = rng.permutation(counts.shape[1])[:_SAMPLE]
+            batch = impression_loss(counts, tables, group_B, item_S, self.rate)
+            yield (batch * (len(counts) / len(group_B)) + tables.prior_loss()) / total
 
 
-def surprise(pages: Pages, tables: Tables, page_G: Index, item_S: Index, rate: float) -> Tensor:
-    """Σ −n log(rate θ) − (m − n) log(1 − rate θ) of these pages, up to a constant.
-
-    What was shown counts as it is; of the sum over all items that were not, `item_S` stand for all.
-    """
-    user_G, block_G = torch.from_numpy(pages.user_G[page_G]), torch.from_numpy(pages.block_G[page_G])
-    moments_G = torch.from_numpy(pages.moments_G[page_G].astype(np.float32))
-    shown = pages.shown_GV[page_G].tocoo()
-    row_P, item_P = torch.from_numpy(shown.row.astype(np.int64)), torch.from_numpy(shown.col.astype(np.int64))
-    psi_P = tables.own(user_G[row_P], item_P, block_G[row_P])
-    count_P = torch.from_numpy(shown.data.astype(np.float32))
-    seen = count_P * (softplus(-psi_P) + unrecorded(psi_P, rate))
-    psi_GS = tables.among(user_G, block_G, torch.from_numpy(item_S))
-    unseen_G = moments_G * unrecorded(psi_GS, rate).sum(1) * (pages.shape[1] / len(item_S))
-    return seen.sum() - unseen_G.sum()
-
-
-def unrecorded(psi: Tensor, rate: float) -> Tensor:
-    """log(1 − rate · σ(ψ)) = log(1 + (1 − rate) e^ψ) − log(1 + e^ψ)."""
-    return -softplus(psi) if rate == 1 else softplus(psi + log1p(-rate)) - softplus(psi)
-
-
-def _centre(pages: Pages, rate: float) -> float:
-    """The logit of the mean θ."""
-    mean = float(pages.shown_GV.sum()) / (rate * float(pages.moments_G.sum()) * pages.shape[1])
-    return log(mean) - log1p(-min(mean, 0.99))
-
-
-@register
-@dataclass
-class RecordedStatic(Recorded):
+class RecordedStatic(Recorded, kind="static"):
     """The same at all steps."""
 
-    name: ClassVar[str] = "recorded-static"
-    kind: ClassVar[Kind] = "static"
 
-
-@register
-@dataclass
-class RecordedTemporal(Recorded):
+class RecordedTemporal(Recorded, kind="temporal"):
     """Exposure that differs between blocks of steps."""
 
-    name: ClassVar[str] = "recorded-temporal"
-    kind: ClassVar[Kind] = "temporal"
+
+def impression_loss(
+    counts: ImpressionCounts, tables: FactorTables, group_B: Index, item_S: Index, rate: float
+) -> Tensor:
+    """Σ −n log(rate θ) − (m − n) log(1 − rate θ) of these groups, up to a constant.
+
+    Impressions are all counted; of the sum over all items that were not shown, `item_S` stand for all.
+    """
+    user_B, block_B = torch.from_numpy(counts.user_G[group_B]), torch.from_numpy(counts.block_G[group_B])
+    moments_B = torch.from_numpy(counts.moments_G[group_B].astype(np.float32))
+    shown = counts.shown_GV[group_B].tocoo()
+    row_P, item_P = torch.from_numpy(shown.row.astype(np.int64)), torch.from_numpy(shown.col.astype(np.int64))
+    psi_P = tables.of_item(user_B[row_P], item_P, block_B[row_P])
+    count_P = torch.from_numpy(shown.data.astype(np.float32))
+    seen = count_P * (softplus(-psi_P) + log_unrecorded(psi_P, rate))
+    psi_BS = tables.of_items(user_B, block_B, torch.from_numpy(item_S))
+    unseen_B = moments_B * log_unrecorded(psi_BS, rate).sum(1) * (counts.shape[1] / len(item_S))
+    return seen.sum() - unseen_B.sum()
+
+
+def log_unrecorded(psi: Tensor, rate: float) -> Tensor:
+    """log(1 − rate · σ(ψ)) = log(1 + (1 − rate) e^ψ) − log(1 + e^ψ)."""
+    return -softplus(psi) if rate == 1 else softplus(psi + log1p(-rate)) - softplus(psi)

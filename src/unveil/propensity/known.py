@@ -1,4 +1,7 @@
-"""The true propensities of a world whose exposure is known. Shapes: M slots, B slots asked for, U users, V items."""
+"""Propensities that are known: those of a simulated world, and those that a log records.
+
+Shapes: N rows of the log, M slots, B some users or slots, U users, V items.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
@@ -11,7 +14,7 @@ from torch import Tensor
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.propensity.base import Kind, Source, of_events_alone, register
+from unveil.propensity.base import Kind, Source, as_theta, events_only, indices, register
 from unveil.wording import quantity
 
 #: Users whose steps are averaged at a time.
@@ -19,7 +22,7 @@ _BLOCK = 256
 
 
 class Exposure(Protocol):
-    """What is asked of a world: θ at given users, items and steps."""
+    """A world whose θ is known at given users, items and steps."""
 
     @property
     def n_users(self) -> int:
@@ -51,17 +54,17 @@ class KnownTemporal:
     source: ClassVar[Source] = "truth"
 
     def fit(self, train: Sequences) -> Self:
-        """Nothing is left to learn."""
+        """Nothing to learn."""
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ_sit of the slots' items."""
-        return _tensor(self.world.exposure_of(*_indices(slots)), slots)
+        return as_theta(self.world.exposure_of(*indices(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ_sit of all items."""
-        user_M, _, step_M = _indices(slots)
-        return _tensor(self.world.exposure(user_M, step_M), slots)
+        user_M, _, step_M = indices(slots)
+        return as_theta(self.world.exposure(user_M, step_M), slots)
 
 
 @register
@@ -83,22 +86,22 @@ class KnownStatic:
 
     def fit(self, train: Sequences) -> Self:
         """Average over the steps for every user with training events."""
-        self._learn(np.flatnonzero(train.length_U))
+        self._average(np.flatnonzero(train.length_U))
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ_si of the slots' items."""
-        user_M, item_M, _ = _indices(slots)
-        self._learn(user_M)
-        return _tensor(self._theta_UV[user_M, item_M], slots)
+        user_M, item_M, _ = indices(slots)
+        self._average(user_M)
+        return as_theta(self._theta_UV[user_M, item_M], slots)
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ_si of all items."""
-        user_M, _, _ = _indices(slots)
-        self._learn(user_M)
-        return _tensor(self._theta_UV[user_M], slots)
+        user_M, _, _ = indices(slots)
+        self._average(user_M)
+        return as_theta(self._theta_UV[user_M], slots)
 
-    def _learn(self, user_M: NDArray[Any]) -> None:
+    def _average(self, user_M: NDArray[Any]) -> None:
         new_B = np.unique(user_M[~self._known_U[user_M]])
         for start in range(0, len(new_B), _BLOCK):
             user_B = new_B[start : start + _BLOCK]
@@ -106,20 +109,10 @@ class KnownStatic:
         self._known_U[new_B] = True
 
 
-def _indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    user_M, item_M, step_M = (index.cpu().numpy() for index in (slots.user_M, slots.item_M, slots.step_M))
-    return user_M, item_M, step_M
-
-
-def _tensor(theta: NDArray[np.float32], slots: Slots) -> Tensor:
-    """A propensity that single precision rounds to 0 becomes its smallest number: θ stays above 0."""
-    return torch.from_numpy(theta).to(slots.item_M.device, torch.float32).clamp_min(torch.finfo(torch.float32).tiny)
-
-
 @register
 @dataclass
 class Logged:
-    """θ of each event as its own row of the log gives it; of other items the log says nothing."""
+    """θ of each event as its own row of the log gives it; the log does not record that of other items."""
 
     propensity_N: NDArray[Any]
 
@@ -149,5 +142,5 @@ class Logged:
         return torch.from_numpy(theta_M).to(slots.item_M.device)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """Not to be had."""
-        raise of_events_alone("propensity")
+        """An error: not recorded."""
+        raise events_only("propensity")

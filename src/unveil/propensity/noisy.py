@@ -1,7 +1,7 @@
-"""Standard normal numbers that belong to places: the same whoever asks, in whatever order, with nothing stored.
+"""True propensities of a world with an error of a stated size: standard normal noise with nothing stored.
 
-A place (seed, user, step) is the seed of a splitmix64 generator, and the item counts its outputs. Shapes: M slots,
-V items.
+The noise of (user, step, item) is always the same: (seed, user, step) is the state of a splitmix64 generator, and the
+item counts its outputs. Shapes: M slots, V items.
 """
 
 from dataclasses import dataclass, field
@@ -14,31 +14,27 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
+from unveil.errors import check_ranges, refuse_unless
 from unveil.propensity.base import Kind, PropensityModel, Source, register
 from unveil.propensity.known import Exposure, KnownStatic, KnownTemporal
 
 Words = NDArray[np.uint64]
 Normals = NDArray[np.float32]
+Indices = NDArray[np.int64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_HALF = np.uint64(32)
+#: Cells whose noise is drawn at once, to stay in the cache; logits beyond which a propensity is as good as 0 or 1.
+_CELLS, _FAR = 1 << 17, 700.0
 
 
 def normals(seed: int, user_M: NDArray[Any], step_M: NDArray[Any], item: NDArray[Any]) -> Normals:
     """ε of (user, step, item): with item_M one number a slot, with item_1V one for every slot and item."""
-    key_M = stream_keys(seed, user_M, step_M)
-    key = key_M if item.ndim == 1 else key_M[:, None]
-    return _normal(_mixed(key + _words(item) * _GOLDEN))
-
-
-def stream_keys(seed: int, user_M: NDArray[Any], step_M: NDArray[Any]) -> Words:
-    """The state of each slot's own generator. All arithmetic is modulo 2^64, on purpose."""
-    key_M = np.full(len(user_M), seed, np.uint64)
+    key_M = np.full(len(user_M), seed, np.uint64)  # the state of each slot's generator, modulo 2^64
     for index_M in (user_M, step_M):
         key_M = _mixed(key_M + _words(index_M) * _GOLDEN)
-    return key_M
+    key = key_M if item.ndim == 1 else key_M[:, None]
+    return _normal(_mixed(key + _words(item) * _GOLDEN))
 
 
 def _words(index: NDArray[Any]) -> Words:
@@ -56,26 +52,18 @@ def _mixed(word: Words) -> Words:
 def _normal(word: Words) -> Normals:
     """Box and Muller: √(−2 ln u) · cos 2πv, with u in (0, 1] from the upper half of the word and v from the lower."""
     scale = np.float32(2.0**-32)
-    u = ((word >> _HALF).astype(np.float32) + np.float32(0.5)) * scale
+    u = ((word >> np.uint64(32)).astype(np.float32) + np.float32(0.5)) * scale
     v = word.astype(np.uint32).astype(np.float32) * scale
     normal: Normals = np.sqrt(np.float32(-2) * np.log(u)) * np.cos(np.float32(2 * np.pi) * v)
     return normal
 
 
-Places = NDArray[np.int64]
-
-#: Cells whose noise is drawn at once: few enough to stay in the processor's cache.
-_CELLS = 1 << 17
-#: Beyond this many logits a propensity is 0 or 1 to any precision.
-_FAR = 700.0
-
-
 @dataclass
 class Noisy:
-    """logit θ̂ = logit θ + bias + sd · ε, with ε standard normal and fixed for each place and `seed`.
+    """logit θ̂ = logit θ + bias + sd · ε, with ε standard normal, fixed by `seed`, user, item and step.
 
-    An error that averages out (`sd`) and one that does not (`bias`): 1 logit is a factor of e in the odds. The error
-    of a place is the same each time it is asked for, as that of a propensity model that was fitted once would be.
+    An error that averages out (`sd`) and one that does not (`bias`): 1 logit is a factor of e in the odds. It is the
+    same at each call, as that of a propensity model that was fitted once would be.
     """
 
     world: Exposure
@@ -88,22 +76,19 @@ class Noisy:
     _true: PropensityModel = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, fits, expected in (
-            ("sd", 0 <= self.sd < float("inf"), "0 or more"),
-            ("bias", bool(np.isfinite(self.bias)), "a number"),
-            ("seed", 0 <= self.seed < 2**63, "a whole number, 0 or more"),
-        ):
-            refuse_unless(fits, f"{self.name}.{name}", getattr(self, name), expected)
+        check_ranges(self, self.name, sd="0 or more")
+        refuse_unless(bool(np.isfinite(self.bias)), f"{self.name}.bias", self.bias, "a number")
+        refuse_unless(0 <= self.seed < 2**63, f"{self.name}.seed", self.seed, "a whole number, 0 or more")
 
     def fit(self, train: Sequences) -> Self:
-        """What the true propensities need; the noise is not learnt from anything."""
+        """Fit the true propensities; the noise needs no training."""
         self._true.fit(train)
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ̂ of the slots' items."""
         item_M = slots.item_M.cpu().numpy()
-        return self._disturbed(self._true(slots), normals(self.seed, *self._place(slots), item_M))
+        return self._with_error(self._true(slots), normals(self.seed, *self._keys(slots), item_M))
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ̂ of all items, row by row of the true ones."""
@@ -111,14 +96,14 @@ class Noisy:
         item_1V = np.arange(theta_MV.shape[1])[None]
         rows = max(1, _CELLS // theta_MV.shape[1])
         for start in range(0, len(slots), rows):
-            noise_BV = normals(self.seed, *self._place(slots.part(start, start + rows)), item_1V)
-            theta_MV[start : start + rows] = self._disturbed(theta_MV[start : start + rows], noise_BV)
+            noise_BV = normals(self.seed, *self._keys(slots.part(start, start + rows)), item_1V)
+            theta_MV[start : start + rows] = self._with_error(theta_MV[start : start + rows], noise_BV)
         return theta_MV
 
-    def _place(self, slots: Slots) -> tuple[Places, Places]:
+    def _keys(self, slots: Slots) -> tuple[Indices, Indices]:
         return slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
 
-    def _disturbed(self, theta: Tensor, noise: Normals) -> Tensor:
+    def _with_error(self, theta: Tensor, noise: Normals) -> Tensor:
         """θ̂ = 1 / (1 + (1 − θ)/θ · exp −(bias + sd · ε)); a θ of 1 stays 1."""
         shift = (torch.from_numpy(noise).to(theta.device, torch.float64) * self.sd + self.bias).clamp(-_FAR, _FAR)
         true = theta.double()
@@ -151,7 +136,7 @@ class NoisyStatic(Noisy):
         super().__post_init__()
         self._true = KnownStatic(self.world)
 
-    def _place(self, slots: Slots) -> tuple[Places, Places]:
-        """One and the same place at all steps."""
-        user_M, step_M = super()._place(slots)
+    def _keys(self, slots: Slots) -> tuple[Indices, Indices]:
+        """The same at all steps."""
+        user_M, step_M = super()._keys(slots)
         return user_M, np.zeros_like(step_M)

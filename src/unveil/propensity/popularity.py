@@ -1,7 +1,7 @@
-"""Popularity in the place of exposure: the paper's estimates from the training part (section 5.2).
+"""Popularity in the place of exposure: the paper's estimates from the training part (section 5.2), and variants.
 
 Popularity is exposure × relevance: a proxy, and never to be called unbiased. Shapes: N events, M slots, V items,
-T steps and C cells that occur.
+T steps, C cells that occur or, in `Timing`, blocks of steps.
 """
 
 from dataclasses import dataclass, field
@@ -16,19 +16,22 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import UnveilError, check_ranges
 from unveil.propensity.base import Kind, Source, register
-from unveil.propensity.factored import Blocks, Factored
+from unveil.propensity.factored import Blocks, Factored, Values
 from unveil.propensity.factors import Factors
+
+#: Candidates for κ of `Timing`: from changes of any size to none that could be seen; and its largest θ̂.
+_PRECISIONS, _BELOW_ONE = np.geomspace(0.1, 1e6, 71), 1 - 1e-6
 
 
 @dataclass
 class Popularity:
     """Counts of what the model is trained on: the last `window` training events of each user (None: all).
 
-    `add` is added to every count (α of add-α smoothing). Without it a cell that never occurs would get 0, which no
-    propensity may be: it gets the estimate of the rarest cell that does occur. A slot of the training part always
-    falls in a cell that occurs, so this floor never touches the paper's estimate there.
+    `add` is added to every count (α of add-α smoothing). Without it a cell that never occurs would have 0, which no
+    propensity may be: it has the estimate of the rarest cell that does occur. A training slot is always in a cell that
+    occurs, so this floor never touches the paper's estimate there.
     """
 
     window: int | None = None
@@ -38,8 +41,7 @@ class Popularity:
     source: ClassVar[Source] = "nothing"
 
     def __post_init__(self) -> None:
-        refuse_unless(self.window is None or self.window >= 1, f"{self.name}.window", self.window, "at least 1")
-        refuse_unless(0 <= self.add < float("inf"), f"{self.name}.add", self.add, "0 or more")
+        check_ranges(self, self.name, window="at least 1", add="0 or more")
 
     def _counted(self, train: Sequences) -> Sequences:
         recent = train if self.window is None else train.recent(self.window)
@@ -59,13 +61,12 @@ class StaticPopularity(Popularity):
 
     def fit(self, train: Sequences) -> Self:
         """Count."""
-        count_V = self._counted(train).count_V + self.add
+        counted = self._counted(train)
+        count_V = counted.count_V + self.add
         count_V = np.maximum(count_V, count_V[count_V > 0].min())
-        self._theta_V = torch.from_numpy((count_V / self._total(train)).astype(np.float32))
+        total = len(counted) + self.add * train.n_items
+        self._theta_V = torch.from_numpy((count_V / total).astype(np.float32))
         return self
-
-    def _total(self, train: Sequences) -> float:
-        return len(self._counted(train)) + self.add * train.n_items
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ̂_i of the slots' items."""
@@ -97,59 +98,53 @@ class TemporalPopularity(Popularity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unless(self.half_width >= 0, f"{self.name}.half_width", self.half_width, "0 or more")
+        check_ranges(self, self.name, half_width="0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count, and spread over neighbouring steps."""
         counted = self._counted(train)
-        occurring_TV = _occurring(counted)
-        step = np.flatnonzero(np.diff(occurring_TV.indptr))
+        count_TV = _counts(counted)
+        step = np.flatnonzero(np.diff(count_TV.indptr))
         self._first = int(step[0])
-        occurring_TV = occurring_TV[self._first : int(step[-1]) + 1]
-        steps, items = occurring_TV.shape
-        count_TV = kernel(steps, self.half_width) @ occurring_TV
+        count_TV = count_TV[self._first : int(step[-1]) + 1]
+        steps, items = count_TV.shape
         total = len(counted) + self.add * steps * items
-        self._theta_TV = count_TV.tocsr() / total
+        self._theta_TV = (kernel(steps, self.half_width) @ count_TV).tocsr() / total
         self._theta_TV.sort_indices()
-        self._cell_C = _cells(self._theta_TV)
+        row_C = np.repeat(np.arange(steps), np.diff(self._theta_TV.indptr))
+        self._cell_C = np.asarray(row_C * items + self._theta_TV.indices, np.int64)
         self._floor = self.add / total or float(self._theta_TV.data.min())
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ̂_it of the slots' items at their own steps."""
-        asked_M = self._rows(slots) * self._theta_TV.shape[1] + slots.item_M.cpu().numpy()
-        at_M = np.searchsorted(self._cell_C[:-1], asked_M)  # the last stands for all beyond it
-        theta_M = np.where(self._cell_C[at_M] == asked_M, self._theta_TV.data[at_M], 0.0)
-        return self._completed(theta_M).to(slots.item_M.device)
+        cell_M = self._rows(slots) * self._theta_TV.shape[1] + slots.item_M.cpu().numpy()
+        at_M = np.searchsorted(self._cell_C[:-1], cell_M)  # the last stands for all beyond it
+        theta_M = np.where(self._cell_C[at_M] == cell_M, self._theta_TV.data[at_M], 0.0)
+        return self._smoothed(theta_M).to(slots.item_M.device)
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ̂_it of all items at the slots' own steps."""
         row_T, nth_M = np.unique(self._rows(slots), return_inverse=True)
-        theta_TV = self._completed(self._theta_TV[row_T].toarray())
+        theta_TV = self._smoothed(self._theta_TV[row_T].toarray())
         return theta_TV[torch.from_numpy(nth_M)].to(slots.item_M.device)
 
     def _rows(self, slots: Slots) -> NDArray[np.int64]:
         last = self._theta_TV.shape[0] - 1
         return np.asarray((slots.step_M.cpu().numpy() - self._first).clip(0, last))
 
-    def _completed(self, theta: NDArray[np.float64]) -> Tensor:
+    def _smoothed(self, theta: Values) -> Tensor:
         theta = theta + self._floor if self.add else np.where(theta > 0, theta, self._floor)
         return torch.from_numpy(theta.astype(np.float32))
 
 
-def _occurring(counted: Sequences) -> Any:
+def _counts(counted: Sequences) -> Any:
     """How often each item occurs at each step, sparse; counted a block at a time, since events may lie on the disk."""
     count_TV = sparse.csr_matrix((counted.n_steps, counted.n_items), dtype=np.int64)
     for part in counted.blocks():
         one_B = np.ones(len(part), np.int64)
         count_TV = count_TV + sparse.csr_matrix((one_B, (part.step_N, part.item_N)), shape=count_TV.shape)
     return count_TV
-
-
-def _cells(theta_TV: Any) -> NDArray[np.int64]:
-    """The flat index of every stored cell, in the order of storage."""
-    row_C = np.repeat(np.arange(theta_TV.shape[0]), np.diff(theta_TV.indptr))
-    return np.asarray(row_C * theta_TV.shape[1] + theta_TV.indices, np.int64)
 
 
 def kernel(steps: int, half_width: int) -> Any:
@@ -160,29 +155,24 @@ def kernel(steps: int, half_width: int) -> Any:
     return K_TT @ sparse.diags(1 / np.asarray(K_TT.sum(0)).ravel())
 
 
-def refuse_exponent(exponent: float, where: str) -> None:
-    """An exponent is at least 0: all alike; at 1 it is popularity itself."""
-    refuse_unless(0 <= exponent < float("inf"), f"{where}.exponent", exponent, "0 or more")
-
-
 @register
 @dataclass
 class DampedStatic(StaticPopularity):
     """θ̂_i ∝ popularity_i^exponent, 1 for the most popular: the paper's weights on real data, as a propensity.
 
     Assumes log exposure = exponent · log popularity + what averages out over items. Nothing in the log tells the
-    exponent; where there are ratings, `rated-static` finds it.
+    exponent; with ratings, `rated-static` finds it.
     """
 
-    exponent: float = 0.5
+    exponent: float = 0.5  # 0: all alike; 1: popularity
 
     name: ClassVar[str] = "damped-static"
     kind: ClassVar[Kind] = "static"
-    assumes: ClassVar[str] = "that exposure is popularity to a power that somebody chose"
+    assumes: ClassVar[str] = "that exposure is popularity to a given power"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_exponent(self.exponent, self.name)
+        check_ranges(self, self.name, exponent="0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count and damp."""
@@ -194,10 +184,7 @@ class DampedStatic(StaticPopularity):
 @register
 @dataclass
 class DampedTemporal(TemporalPopularity):
-    """θ̂_it ∝ popularity_it^exponent, 1 for the most popular of all items and steps.
-
-    `tempered` with popularity-temporal and static = 1 takes the exponent that swaps within histories bear out.
-    """
+    """θ̂_it ∝ popularity_it^exponent, 1 for the most popular of all items and steps."""
 
     exponent: float = 0.5
 
@@ -208,7 +195,7 @@ class DampedTemporal(TemporalPopularity):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_exponent(self.exponent, self.name)
+        check_ranges(self, self.name, exponent="0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count, and find the largest count."""
@@ -216,35 +203,20 @@ class DampedTemporal(TemporalPopularity):
         self._largest = float(self._theta_TV.data.max()) + (self._floor if self.add else 0.0)
         return self
 
-    def __call__(self, slots: Slots) -> Tensor:
-        """θ̂ of the slots' items at their own steps."""
-        return self._damped(super().__call__(slots))
-
-    def of_all(self, slots: Slots) -> Tensor:
-        """θ̂ of all items at the slots' own steps."""
-        return self._damped(super().of_all(slots))
-
-    def _damped(self, theta: Tensor) -> Tensor:
-        return (theta / self._largest).clamp_max(1.0) ** self.exponent
-
-
-Counts = NDArray[np.float64]
-#: Of the prior: from movements of any size to none that could be seen.
-_PRECISIONS = np.geomspace(0.1, 1e6, 71)
-#: The largest θ̂: its logit must be finite.
-_BELOW_ONE = 1 - 1e-6
+    def _smoothed(self, theta: Values) -> Tensor:
+        return (super()._smoothed(theta) / self._largest).clamp_max(1.0) ** self.exponent
 
 
 @register
 @dataclass
 class Timing(Factored):
-    """θ̂_it ∝ ρ_ib = (n_ib + κ) / (m_ib + κ): takes of item i in block b over what its share of all takes would give.
+    """θ̂_it ∝ ρ_ib = (n_ib + κ) / (m_ib + κ): interactions of item i in block b over those expected from its share.
 
-    m_ib = n_b · n_i / n. An item's mean stays out of it, so that no static relevance is ever divided out, and no static
-    exposure either. ρ is the posterior mean of n ~ Poisson(m ρ), ρ ~ Gamma(κ, κ), with the κ that makes the counts most
-    likely: where they scatter no more than chance lets them, κ is as good as infinite and θ̂ the same for all.
+    m_ib = n_b · n_i / n. An item's mean stays out of it, so that no static relevance is divided out, and no static
+    exposure either. ρ is the posterior mean of n ~ Poisson(m ρ), ρ ~ Gamma(κ, κ), with the κ of maximum likelihood:
+    where counts vary no more than by chance, κ is as good as infinite and θ̂ the same for all.
 
-    Assumes that what moves with the step, for all users together, is exposure and not taste: P(i | s, t) ∝ θ_it e^f_si.
+    Assumes that what changes with the step, for all users together, is exposure, not taste: P(i | s, t) ∝ θ_it e^f_si.
     """
 
     window: int | None = None
@@ -253,26 +225,23 @@ class Timing(Factored):
     name: ClassVar[str] = "timing"
     kind: ClassVar[Kind] = "temporal"
     source: ClassVar[Source] = "nothing"
-    assumes: ClassVar[str] = (
-        "that tastes keep still: what moves with the step is exposure, and nothing else is looked at"
-    )
+    assumes: ClassVar[str] = "that preferences are constant: what changes with the step is exposure"
     precision: float = field(init=False, repr=False)  # κ
 
-    def _estimated(self, train: Sequences, blocks: Blocks) -> Factors:
+    def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
         count_CV = np.zeros((blocks.count, train.n_items))
         np.add.at(count_CV, (blocks.at(train.step_N), train.item_N), 1)
         expected_CV = count_CV.sum(1, keepdims=True) * count_CV.sum(0) / count_CV.sum()
-        self.precision = most_likely(count_CV, expected_CV)
-        moved_CV = (count_CV + self.precision) / (expected_CV + self.precision)
-        theta_CV = moved_CV / moved_CV.max() * _BELOW_ONE
+        self.precision = precision(count_CV, expected_CV)
+        ratio_CV = (count_CV + self.precision) / (expected_CV + self.precision)
+        theta_CV = ratio_CV / ratio_CV.max() * _BELOW_ONE
         psi_VC = np.log(theta_CV / (1 - theta_CV)).T
         return Factors.of(np.ones((train.n_users, blocks.count)), psi_VC, np.eye(blocks.count))
 
 
-def most_likely(count_CV: Counts, expected_CV: Counts) -> float:
-    """The κ at which the counts, negative binomial around what is expected, are most likely."""
-    there = expected_CV > 0
-    n, m = count_CV[there], expected_CV[there]
+def precision(count_CV: Values, expected_CV: Values) -> float:
+    """The κ of maximum likelihood, the counts negative binomial around the expected ones."""
+    n, m = count_CV[expected_CV > 0], expected_CV[expected_CV > 0]
 
     def log_likelihood(k: float) -> float:
         return float((gammaln(n + k) - gammaln(k) + k * np.log(k / (k + m)) + n * np.log(m / (k + m))).sum())

@@ -1,6 +1,7 @@
-"""ExposureModel: how likely an item is to be what a user is shown at an impression.
+"""Exposure by user, item, day and hour, learnt from impressions: the model, its folder, and propensities by it.
 
-Shapes: U users, V items, H hours of the day, D days, K factors, M places asked about.
+The folder: `exposure.json` (what it is and how good), `ids.json`, `factors.safetensors`.
+Shapes: U users, V items, H hours of the day, D days, K factors, B points of the calibration, M slots.
 """
 
 import json
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as from_bytes
@@ -25,14 +25,18 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
-from unveil.propensity.base import Kind, Source, register
+from unveil.propensity.base import Kind, Source, as_theta, indices, register
 from unveil.propensity.impression_pairs import days_of, hours
 
 Floats = NDArray[np.float32]
-Places = NDArray[Any]
+Indices = NDArray[Any]
 
-#: The user or the item that the model has never met.
-STRANGER = -1
+#: A user or an item that the model does not have.
+UNKNOWN = -1
+FORMAT = "unveil exposure 1"
+ABOUT, IDS, FACTORS = "exposure.json", "ids.json", "factors.safetensors"
+_TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV", "curve_B2")
+_HINT = "Name a folder that `unveil propensity fit` wrote."
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +45,10 @@ class ExposureModel:
 
     ψ = centre + slope · log recent_di + slope' · log steady_di + Σ_k P_sk Q_ik W_hk
 
-    with the item's share of the impressions before that day, of late and over a longer time, and h the hour of the
-    day. The shares are the item's bias, one that follows the time; a user needs none, since every impression shows one
-    item. A stranger among users has P = 0, one among items the smallest shares and Q = 0: what remains is popularity. A
-    day outside those of the table is read at the nearest one that is in it.
+    with the item's share of the impressions before that day, recent and over a longer time, and h the hour of the
+    day. The shares are the item's bias, which changes with time; a user needs none, since every impression shows one
+    item. An unknown user has P = 0, an unknown item the smallest shares and Q = 0: what remains is popularity. A day
+    outside the table is read at the nearest one in it.
     """
 
     users: Vocabulary
@@ -63,25 +67,26 @@ class ExposureModel:
         """Days whose recent shares are known."""
         return len(self.recent_DV)
 
-    def theta(self, user_M: Places, item_M: Places, day_M: Places, hour_M: Places) -> Floats:
-        """θ_M; strangers are −1."""
+    def theta(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
+        """θ_M."""
         return self._probability(self.psi(user_M, item_M, day_M, hour_M))
 
-    def psi(self, user_M: Places, item_M: Places, day_M: Places, hour_M: Places) -> Floats:
+    def psi(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
         """ψ_M, before calibration."""
         P_MK = _rows(self.P_UK, user_M)
         product_M = np.einsum("mk,mk,mk->m", P_MK, _rows(self.Q_VK, item_M), self.W_HK[hour_M])
         return np.asarray(self.popularity(item_M, day_M) + product_M, np.float32)
 
-    def theta_of_all(self, user_M: Places, day_M: Places, hour_M: Places) -> Floats:
-        """θ_MV of all the model's items, then of a stranger in the last column."""
-        product_MV = (_rows(self.P_UK, user_M) * self.W_HK[hour_M]) @ _with_stranger(self.Q_VK).T
-        item_V = np.append(np.arange(len(self.items)), STRANGER)
+    def theta_of_all(self, user_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
+        """θ_MV of all the model's items, then of an unknown item in the last column."""
+        Q_VK = np.concatenate([self.Q_VK, np.zeros((1, self.Q_VK.shape[1]), np.float32)])
+        product_MV = (_rows(self.P_UK, user_M) * self.W_HK[hour_M]) @ Q_VK.T
+        item_V = np.append(np.arange(len(self.items)), UNKNOWN)
         day, nth_M = np.unique(self._day(day_M), return_inverse=True)
         row_DV = np.stack([self.popularity(item_V, np.full(len(item_V), each)) for each in day])
         return self._probability(row_DV[nth_M] + product_MV)
 
-    def theta_over_days(self, user_M: Places, item_M: Places) -> Floats:
+    def theta_over_days(self, user_M: Indices, item_M: Indices) -> Floats:
         """The mean of θ over all days, at the hours' mean factor: the static propensity of a user and an item."""
         product_M = np.einsum("mk,mk,k->m", _rows(self.P_UK, user_M), _rows(self.Q_VK, item_M), self.W_HK.mean(0))
         total_M = np.zeros(len(user_M), np.float64)
@@ -89,15 +94,15 @@ class ExposureModel:
             total_M += self._probability(self.popularity(item_M, np.full(len(item_M), day)) + product_M)
         return np.asarray(total_M / self.n_days, np.float32)
 
-    def popularity(self, item_M: Places, day_M: Places) -> Floats:
+    def popularity(self, item_M: Indices, day_M: Indices) -> Floats:
         """The part of ψ that is the same for all users."""
         centre, slope, other = self.line
-        recent_DV, steady_DV = self._with_strangers
+        recent_DV, steady_DV = self._with_unknown
         at = self._day(day_M), item_M
         return np.asarray(centre + slope * recent_DV[at] + other * steady_DV[at], np.float32)
 
     @cached_property
-    def _with_strangers(self) -> tuple[Floats, Floats]:
+    def _with_unknown(self) -> tuple[Floats, Floats]:
         """Both tables with a last column, which −1 finds: the smallest share of each day."""
         recent_DV, steady_DV = (
             np.concatenate([table_DV, table_DV.min(axis=1, keepdims=True)], axis=1)
@@ -105,43 +110,30 @@ class ExposureModel:
         )
         return recent_DV, steady_DV
 
-    def _day(self, day_M: Places) -> Places:
+    def _day(self, day_M: Indices) -> Indices:
         return np.clip(day_M, 0, self.n_days - 1)
 
-    def _curve(self, psi: NDArray[Any]) -> NDArray[Any]:
-        """Beyond its ends the curve rises by one for one."""
+    def _probability(self, psi: NDArray[Any]) -> Floats:
+        """σ(curve(ψ)); beyond its ends the curve has slope 1."""
         at_B, to_B = self.curve_B2.T.astype(np.float64)
         inside = np.clip(psi, at_B[0], at_B[-1])
-        return np.asarray(np.interp(inside, at_B, to_B) + (psi - inside))
-
-    def _probability(self, logit: NDArray[Any]) -> Floats:
-        theta: Floats = np.asarray(expit(self._curve(logit)), np.float32)
+        theta: Floats = np.asarray(expit(np.interp(inside, at_B, to_B) + (psi - inside)), np.float32)
         return np.maximum(theta, np.finfo(np.float32).tiny)
 
 
-def _rows(table_RK: Floats, index_M: Places) -> Floats:
-    """The rows of a table; zeros for strangers."""
-    return np.asarray(np.where((index_M != STRANGER)[:, None], table_RK[index_M], 0), np.float32)
-
-
-def _with_stranger(table_RK: Floats) -> Floats:
-    return np.concatenate([table_RK, np.zeros((1, table_RK.shape[1]), np.float32)])
-
-
-FORMAT = "unveil exposure 1"
-ABOUT, IDS, FACTORS = "exposure.json", "ids.json", "factors.safetensors"
-_TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV", "curve_B2")
-_HINT = "Name a folder that `unveil propensity fit` wrote."
+def _rows(table_RK: Floats, index_M: Indices) -> Floats:
+    """The rows of a table; zeros where unknown."""
+    return np.asarray(np.where((index_M != UNKNOWN)[:, None], table_RK[index_M], 0), np.float32)
 
 
 def write(model: ExposureModel, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Into a folder that is there; gives what `about` would read: that, and what the model needs."""
+    """Into an existing folder; `about` is added to `exposure.json`, whose content is returned."""
     ids = {"users": model.users.ids.to_list(), "items": model.items.ids.to_list()}
     parts = {
         IDS: json.dumps(ids, ensure_ascii=False).encode(),
         FACTORS: as_bytes({name: getattr(model, name) for name in _TABLES}),
     }
-    told = {
+    content = {
         "format": FORMAT,
         "line": list(model.line),
         "first_day": model.first_day,
@@ -150,51 +142,48 @@ def write(model: ExposureModel, folder: Path, about: Mapping[str, Any]) -> dict[
     }
     for name, part in parts.items():
         (folder / name).write_bytes(part)
-    (folder / ABOUT).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return told
+    (folder / ABOUT).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return content
 
 
 def about(folder: Path) -> dict[str, Any]:
-    """What the folder says of itself."""
+    """The content of `exposure.json`."""
     try:
-        told = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        content = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         raise UnveilError(
             "not a learnt exposure", where=folder, expected=f"a folder with {ABOUT}", hint=_HINT
         ) from None
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UnveilError("not a learnt exposure of this version", where=folder, expected=FORMAT, hint=_HINT)
-    return told
+    return content
 
 
 def load(folder: Path) -> ExposureModel:
-    """Read what `write` wrote; a part that was changed or damaged is refused."""
-    told = about(folder)
+    """Read what `write` wrote; an error if a part was changed or damaged."""
+    content = about(folder)
     try:
         parts = {name: (folder / name).read_bytes() for name in (IDS, FACTORS)}
-        if any(told["parts"][name] != sha256(part).hexdigest() for name, part in parts.items()):
+        if any(content["parts"][name] != sha256(part).hexdigest() for name, part in parts.items()):
             raise UnveilError("not as it was written: changed or damaged", where=folder, hint=_HINT)
         ids, tables = json.loads(parts[IDS]), from_bytes(parts[FACTORS])
         return ExposureModel(
             Vocabulary(ids["users"]),
             Vocabulary(ids["items"]),
             **{name: tables[name] for name in _TABLES},
-            line=(told["line"][0], told["line"][1], told["line"][2]),
-            first_day=int(told["first_day"]),
+            line=(content["line"][0], content["line"][1], content["line"][2]),
+            first_day=int(content["first_day"]),
         )
     except (OSError, ValueError, KeyError, TypeError, IndexError, SafetensorError) as error:
         raise UnveilError(f"a damaged exposure ({error})", where=folder, hint=_HINT) from None
-
-
-LearntPlaces = NDArray[np.int64]
 
 
 @dataclass
 class Learnt:
     """θ of a model that `unveil propensity fit` wrote to `path`, joined to the log by the raw ids.
 
-    A user or an item of the log that the model has never met gets what popularity alone gives (see `ExposureModel`).
-    It was fitted before the log was split: it knows what was shown of held-out events, and not what was taken.
+    A user or an item of the log that the model does not have gets what popularity alone gives (see `ExposureModel`).
+    It was fitted before the log was split: it knows the impressions of held-out events, and not the clicks.
     """
 
     log: Interactions
@@ -203,8 +192,8 @@ class Learnt:
     name: ClassVar[str]
     source: ClassVar[Source] = "log"
     _model: ExposureModel = field(init=False, repr=False)
-    _user_U: LearntPlaces = field(init=False, repr=False)  # the model's index of each user of the log, −1 for strangers
-    _item_V: LearntPlaces = field(init=False, repr=False)
+    _user_U: Indices = field(init=False, repr=False)  # the model's index of each user of the log, −1 if unknown
+    _item_V: Indices = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.path:
@@ -217,23 +206,23 @@ class Learnt:
             raise UnveilError("the learnt exposure knows none of the log's items", where=self.path)
 
     @property
-    def strangers(self) -> dict[str, float]:
-        """The share of the log's users and of its items that the model has never met."""
+    def unknown(self) -> dict[str, float]:
+        """The share of the log's users and of its items that the model does not have."""
         return {"users": float((self._user_U < 0).mean()), "items": float((self._item_V < 0).mean())}
 
     def fit(self, train: Sequences) -> Self:
-        """Nothing is left to learn: impressions have told it."""
+        """Nothing left to learn."""
         return self
 
-    def _places(self, slots: Slots) -> tuple[LearntPlaces, LearntPlaces]:
-        user_M, item_M = (index.cpu().numpy() for index in (slots.user_M, slots.item_M))
+    def _places(self, slots: Slots) -> tuple[Indices, Indices]:
+        user_M, item_M, _ = indices(slots)
         return self._user_U[user_M], self._item_V[item_M]
 
 
 @register
 @dataclass
 class LearntTemporal(Learnt):
-    """θ_sit at the moment of the slot's own event: its day and its hour."""
+    """θ_sit on the day and at the hour of the slot's own event."""
 
     name: ClassVar[str] = "learnt-temporal"
     kind: ClassVar[Kind] = "temporal"
@@ -241,22 +230,22 @@ class LearntTemporal(Learnt):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.log.time is None:
-            problem = "a temporal propensity was learnt along the days, and this log has no times"
+            problem = "a temporal propensity was learnt by day and hour, and this log has no times"
             raise UnveilError(problem, hint="Use learnt-static, with an estimator that takes a static one.")
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' items."""
-        return _tensor(self._model.theta(*self._places(slots), *self._moments(slots)), slots)
+        return as_theta(self._model.theta(*self._places(slots), *self._times(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ of all items of the log."""
         user_M, _ = self._places(slots)
-        theta_MV = self._model.theta_of_all(user_M, *self._moments(slots))
-        return _tensor(theta_MV[:, self._item_V], slots)  # −1 is the last column: a stranger's
+        theta_MV = self._model.theta_of_all(user_M, *self._times(slots))
+        return as_theta(theta_MV[:, self._item_V], slots)  # −1 is the last column: that of an unknown item
 
-    def _moments(self, slots: Slots) -> tuple[LearntPlaces, LearntPlaces]:
+    def _times(self, slots: Slots) -> tuple[Indices, Indices]:
         if slots.event_M is None:
-            raise UnveilError("learnt propensities are of a moment, and these slots are no events of the log")
+            raise UnveilError("learnt propensities need the time of an event, and these slots are no events of the log")
         assert self.log.time is not None
         time_M = self.log.time[slots.event_M.cpu().numpy()]
         return days_of(time_M, self._model.first_day), hours(time_M)
@@ -272,15 +261,11 @@ class LearntStatic(Learnt):
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' items."""
-        return _tensor(self._model.theta_over_days(*self._places(slots)), slots)
+        return as_theta(self._model.theta_over_days(*self._places(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ of all items of the log."""
         user_M, _ = self._places(slots)
         shape = (len(slots), len(self._item_V))
         user_MV, item_MV = (np.broadcast_to(each, shape).ravel() for each in (user_M[:, None], self._item_V))
-        return _tensor(self._model.theta_over_days(user_MV, item_MV).reshape(shape), slots)
-
-
-def _tensor(theta: NDArray[np.float32], slots: Slots) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(theta)).to(slots.item_M.device)
+        return as_theta(self._model.theta_over_days(user_MV, item_MV).reshape(shape), slots)

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.files import atomic_folder, versions
 from unveil.propensity import time_of_day
-from unveil.propensity.calibration import table as quality_figures
-from unveil.propensity.positions import CHANCE, Placings, Position, alike, drawn_again, examined, placings_of
-from unveil.propensity.time_of_day_fit import ExposureFit, Fitted
+from unveil.propensity.calibration import quality_table as quality_figures
+from unveil.propensity.positions import (
+    CHANCE,
+    Position,
+    PositionCounts,
+    bootstrap,
+    examination,
+    p_equal,
+    position_counts,
+)
+from unveil.propensity.time_of_day_fit import ExposureFit, FittedExposure
 from unveil.report.charts import curves, reliability_figure
 from unveil.report.page import Cell, Code, Column, Figure, Page, Table, count, number, percent, write_page
 from unveil.report.prose import Prose
@@ -34,7 +42,7 @@ _DRAWN = ("learnt", "shown, of late", "taken, static")
 
 
 def write_fit(
-    fitted: Fitted,
+    fitted: FittedExposure,
     log: Interactions,
     how: ExposureFit,
     folder: Path,
@@ -50,7 +58,7 @@ def write_fit(
         "fit": plain(how),
         "days": fitted.days,
         "impressions": fitted.impressions,
-        "strangers": fitted.strangers,
+        "strangers": fitted.unknown,
         "quality": quality_figures(fitted.quality),
         "curves": {name: asdict(each.calibration) for name, each in fitted.quality.items()},
         "epochs": fitted.epochs,
@@ -159,30 +167,34 @@ def looked_at(
     log: Interactions, *, deepest: int = 0, add: float = Position.add, draws: int = 400, seed: int = 0
 ) -> Places:
     """e of a whole log: what was marked as exposed, or all of it."""
-    placings = placings_of(log, np.ones(len(log), bool) if log.exposed is None else log.exposed, deepest)
-    shown_K, clicked_K = placings.by_position()
-    telling = placings.telling().linked(clicked_K > 0)
-    e_K = examined(telling, add)
+    counts = position_counts(log, np.ones(len(log), bool) if log.exposed is None else log.exposed, deepest)
+    shown_K, clicked_K = counts.by_position()
+    informative = counts.informative().connected(clicked_K > 0)
+    e_K = examination(informative, add)
     best = int(e_K.argmax())
-    e_DK = drawn_again(telling, add, draws, np.random.default_rng(seed))
+    e_DK = bootstrap(informative, add, draws, np.random.default_rng(seed))
     low_K, high_K = np.quantile(e_DK / e_DK[:, [best]], ENDS, axis=0)
-    kept_K = np.isin(placings.position_K, telling.position_K)
-    places = _places(telling, shown_K[kept_K], clicked_K[kept_K], best, (e_K, low_K, high_K))
+    kept_K = np.isin(counts.position_K, informative.position_K)
+    places = _places(informative, shown_K[kept_K], clicked_K[kept_K], best, (e_K, low_K, high_K))
     return Places(
-        places, places[best].position, len(np.unique(telling.item_P)), int(telling.clicked_P.sum()), alike(telling)
+        places,
+        places[best].position,
+        len(np.unique(informative.item_P)),
+        int(informative.clicked_P.sum()),
+        p_equal(informative),
     )
 
 
 def _places(
-    telling: Placings,
+    informative: PositionCounts,
     shown_K: NDArray[np.float64],
     clicked_K: NDArray[np.float64],
     best: int,
     figures: tuple[NDArray[np.float64], ...],
 ) -> tuple[Place, ...]:
     rate_K = clicked_K / shown_K
-    counts = (shown_K.astype(int), clicked_K.astype(int))
-    columns = (telling.position_K, *counts, rate_K, rate_K / rate_K[best], *figures)
+    totals = (shown_K.astype(int), clicked_K.astype(int))
+    columns = (informative.position_K, *totals, rate_K, rate_K / rate_K[best], *figures)
     return tuple(Place(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
 

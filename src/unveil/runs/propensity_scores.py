@@ -17,7 +17,7 @@ from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError, unknown
 from unveil.files import atomic_folder, versions, write_json
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel
-from unveil.propensity.build import build, refuse_options
+from unveil.propensity.build import build, check_options
 from unveil.propensity.calibration import BINS, Calibration, equal_mass
 from unveil.propensity.factors import sigmoid
 from unveil.propensity.weights import diagnose, inverse
@@ -204,7 +204,7 @@ def score_all(
     refuse_stray(assignments, asked)
     options = {name: _options(name, assignments) for name in asked}
     for name in asked:
-        refuse_options(name, options[name])
+        check_options(name, options[name])
     part = world.aligned_with(log)
     train = leave_one_out(Sequences.of(log)).train
     if not len(train):

@@ -18,7 +18,7 @@ from unveil.evaluation.protocols import FULL
 from unveil.models.base import Backbone, TaskName, backbone
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build as build_propensity
-from unveil.propensity.build import by_popularity, caution
+from unveil.propensity.build import caveats, is_popularity
 from unveil.propensity.build import parts as parts_of_propensity
 from unveil.propensity.known import Exposure
 from unveil.propensity.weights import WeightDiagnostics
@@ -49,12 +49,12 @@ class Ready:
     @property
     def by_proxy(self) -> bool:
         """Whether popularity stands in for exposure that nobody recorded."""
-        return by_popularity(self.propensity)
+        return is_popularity(self.propensity)
 
     def warnings(self) -> list[str]:
         """Plain sentences where the weights or their source are doubtful."""
         told = [] if self.weights is None else self.weights.warnings()
-        return [*told, *caution(self.propensity, shown=self.shown)]
+        return [*told, *caveats(self.propensity, shown=self.shown)]
 
     def fit(
         self,

@@ -11,12 +11,12 @@ from pydantic import Field
 
 from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import ESTIMATORS
-from unveil.estimators.build import refuse_options as refuse_estimator
+from unveil.estimators.build import check_options as check_estimator
 from unveil.estimators.inverse import settled
 from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES
-from unveil.propensity.build import refuse_options as refuse_propensity
+from unveil.propensity.build import check_options as check_propensity
 from unveil.settings import changed, flattened, plain
 
 
@@ -190,9 +190,9 @@ class Recipe:
         ):
             if choice.get("name") not in known:
                 raise unknown(kind, str(choice.get("name")), known)
-        refuse_estimator(*named(settled(self.estimator)))
+        check_estimator(*named(settled(self.estimator)))
         if self.propensity["name"] != AUTO:
-            refuse_propensity(*named(self.propensity))
+            check_propensity(*named(self.propensity))
 
     @classmethod
     def preset(cls, name: str, model: str | None = None) -> Self:

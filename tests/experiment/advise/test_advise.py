@@ -302,7 +302,7 @@ def test_nothing_but_naive_can_be_had(log: Path, tmp_path: Path) -> None:
         (("popularity", "known"), "--propensities known: cannot be had from this log: the propensity 'known-static' "),
         (("noisy",), "needs a world whose exposure is known"),
         (("logged",), "needs a log with a propensity column, and there is none"),
-        (("recorded",), "a log that also has what was shown and left, and there is none.*--clicked-col"),
+        (("recorded",), "a log with impressions without a click, and there is none.*--clicked-col"),
         (("position",), "needs a log with a position column"),
         (("learnt",), "needs the folder of a learnt exposure"),
     ],

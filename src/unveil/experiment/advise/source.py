@@ -10,7 +10,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError
-from unveil.propensity.impressions import left_for_training
+from unveil.propensity.impressions import training_skips
 
 #: A history of fewer events has nothing left to train on after two are held out.
 _FEWEST = 3
@@ -68,7 +68,7 @@ def some_users(log: Interactions, most: int, seed: int) -> Interactions:
 def left_behind(log: Interactions) -> float:
     """How many impressions that nobody took there are to learn from for each training event; 0: too few to speak of."""
     train = leave_one_out(Sequences.of(log)).train
-    left = left_for_training(log, train)
+    left = training_skips(log, train)
     return left / len(train) if left >= _WORTH else 0.0
 
 
