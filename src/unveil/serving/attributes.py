@@ -1,9 +1,8 @@
-"""What is known of items beside the log, and the conditions that it can be asked for.
+"""Attributes of items, and conditions on them.
 
 A condition is `name=value`, `name!=value`, or a comparison of numbers with <, <=, > or >=. A cell may hold several
-values: a list, or text with | between them; and an item may have several rows. All that its rows hold is taken
-together: a condition holds for an item where one of the values fits, != where none of them is the value. Two conditions
-need not be met by the same row.
+values: a list, or text with | between them; and an item may have several rows. A condition holds if any value of any
+row matches, != if none is equal. Two conditions may be met by different rows.
 """
 
 import re
@@ -49,8 +48,8 @@ class Attributes:
         try:
             items = self.frame.group_by("item_id", maintain_order=True).agg(**holds)
         except pl.exceptions.PolarsError as error:
-            told = str(error).splitlines()[0]
-            raise UnveilError(f"values that cannot be compared: {told}", where="; ".join(conditions)) from None
+            reason = str(error).splitlines()[0]
+            raise UnveilError(f"values that cannot be compared: {reason}", where="; ".join(conditions)) from None
         return items.filter(pl.all_horizontal(pl.lit(True), *holds))["item_id"].to_list()
 
     def _holds(self, condition: str) -> pl.Expr:
@@ -82,7 +81,7 @@ class Attributes:
         cell = pl.col(name)
         if not self.frame.schema[name].is_numeric():
             cell = cell.cast(pl.String).cast(pl.Float64, strict=False)
-        cell = cell.cast(pl.Float64).fill_nan(None)  # NaN is no number, and would be the largest of all
+        cell = cell.cast(pl.Float64).fill_nan(None)  # NaN would be larger than every number
         compared = {"<": cell < number, "<=": cell <= number, ">": cell > number, ">=": cell >= number}
         return compared[sign].fill_null(False).any()
 
@@ -110,7 +109,7 @@ def _read(path: Path) -> pl.DataFrame:
 
 
 def _separator(path: Path) -> str:
-    """What the first line has most of; spreadsheets of some countries write semicolons."""
+    """The most frequent one in the first line: some spreadsheets write semicolons."""
     with path.open("rb") as file:
         first = file.readline()
     return max(",;\t", key=lambda sign: first.count(sign.encode()))

@@ -26,47 +26,44 @@ CELLS = 2**22
 class Effects:
     """effect_JK[j, k] = log p(item k | history) − log p(item k | history without item j).
 
-    Above 0: the item of the history speaks for it, and makes it exp(effect) times as likely; below 0: against it.
+    Above 0: the item of the history makes it exp(effect) times as likely; below 0: less likely.
     """
 
     item_J: NDArray[np.int64]
     effect_JK: NDArray[np.float32]
 
     def strongest(self, k: int, count: int) -> list[tuple[int, float]]:
-        """The items of the history that moved item k most, for or against it: (item, effect)."""
+        """The items of the history with the largest effects on item k: (item, effect)."""
         effect_J = self.effect_JK[:, k]
         order_J = np.argsort(-np.abs(effect_J), kind="stable")[:count]
         return [(int(self.item_J[j]), float(effect_J[j])) for j in order_J]
 
 
 def effects(scorer: Scorer, history: NDArray[Any], item_K: NDArray[Any], n_items: int, length: int) -> Effects:
-    """Ask again without each item of the history that the model reads, all its occurrences at once.
+    """Score again without each item of the history that the model reads, all its occurrences at once.
 
-    Where the history is longer than the model reads, an older event moves up into the place, as it would have.
+    If the history is longer than the model reads, an older event takes the free place.
     """
     item_J = np.unique(np.asarray(history, np.int64)[-(length - 1) :] if length > 1 else np.zeros(0, np.int64))
-    questions = [np.asarray(history), *(history[history != item] for item in item_J)]
-    share_QK = torch.cat([_log_shares(scorer, part, item_K, n_items, length) for part in _parts(questions, n_items)])
+    variants = [np.asarray(history), *(history[history != item] for item in item_J)]
+    size = max(1, CELLS // n_items)
+    parts = (variants[start : start + size] for start in range(0, len(variants), size))
+    share_QK = torch.cat([_log_shares(scorer, part, item_K, n_items, length) for part in parts])
     return Effects(item_J, (share_QK[:1] - share_QK[1:]).numpy())
 
 
 def factor(effect: float) -> str:
-    """An effect for people: × 1.50, so many times as likely as without; ÷ 1.50, so many times less."""
-    size = np.exp(min(abs(effect), 700.0))
-    return f"{'×' if effect >= 0 else '÷'} {size:.2f}" if size < 1000 else f"{'×' if effect >= 0 else '÷'} > 1000"
-
-
-def _parts(questions: Sequence[NDArray[Any]], n_items: int) -> list[Sequence[NDArray[Any]]]:
-    size = max(1, CELLS // n_items)
-    return [questions[start : start + size] for start in range(0, len(questions), size)]
+    """An effect as text: × 1.50, that many times as likely as without the item; ÷ 1.50, that many times less."""
+    size, sign = np.exp(min(abs(effect), 700.0)), "×" if effect >= 0 else "÷"
+    return f"{sign} {size:.2f}" if size < 1000 else f"{sign} > 1000"
 
 
 def _log_shares(
-    scorer: Scorer, questions: Sequence[NDArray[Any]], item_K: NDArray[Any], n_items: int, length: int
+    scorer: Scorer, histories: Sequence[NDArray[Any]], item_K: NDArray[Any], n_items: int, length: int
 ) -> Tensor:
-    """log softmax of the scores, at the items asked about."""
+    """log softmax of the scores, at the items that are explained."""
     with at_rest(scorer):
-        scores_QV = scorer.scores(tokens_of(questions, n_items, length)).cpu()
+        scores_QV = scorer.scores(tokens_of(histories, n_items, length)).cpu()
     return scores_QV[:, torch.from_numpy(np.asarray(item_K, np.int64))] - scores_QV.logsumexp(dim=1, keepdim=True)
 
 
@@ -86,7 +83,7 @@ def explained(
     count: int,
     steps: Mapping[str, int] | None = None,
 ) -> pl.DataFrame:
-    """A frame of lists with the columns of `COLUMNS`; of the reasons, the strongest first.
+    """The recommendations with the columns of `COLUMNS`; the strongest reasons first.
 
     `histories` are those of the frame's users, as item indices; `steps` those that come next for them, where they are
     users of the log.
@@ -108,11 +105,6 @@ def explained(
     )
     columns = zip(COLUMNS.items(), values, strict=True)
     return frame.with_columns(pl.Series(name, column, kind) for (name, kind), column in columns)
-
-
-def explained_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The columns of such a frame."""
-    return {**schema, **COLUMNS}
 
 
 def _texts(recommender: Recommender, history: NDArray[Any], item_K: NDArray[Any], count: int) -> list[str]:

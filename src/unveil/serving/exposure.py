@@ -1,6 +1,6 @@
-"""How likely items are to be shown, as the propensity that a model was trained with has it: a small table beside it.
+"""Exposure probabilities of items, by the propensity that a model was trained with: a small table saved with it.
 
-A propensity model needs the log, a world or a fit of minutes; those who serve have none of them. Shapes: S steps,
+A propensity model needs the log, a world or a fit of minutes; a server has none of them. Shapes: S steps,
 U users, B users of a batch, V items, K items asked about, N events.
 """
 
@@ -28,7 +28,7 @@ Floats = NDArray[np.float32]
 
 
 class ItemExposure(NamedTuple):
-    """A propensity, and whose word it is."""
+    """A propensity and its source."""
 
     propensity: float
     source: str
@@ -36,7 +36,7 @@ class ItemExposure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ExposureTable:
-    """theta_SV[s, i]: the propensity of item i for a user whose next step is step_S[s]; NaN: nothing is known.
+    """theta_SV[s, i]: the propensity of item i for a user whose next step is step_S[s]; NaN: unknown.
 
     `over` says what it is a mean of: of `users`, where they differ, or of `events`, where only these have propensities.
     """
@@ -52,20 +52,20 @@ class ExposureTable:
         return f"{self.name}, mean over {self.over}" if self.over else self.name
 
     def at(self, step: int | None) -> Floats:
-        """theta_V at the nearest step; None: at the last, for somebody who is in no log."""
+        """theta_V at the nearest step; None: at the last, for unknown users."""
         row = len(self.step_S) - 1 if step is None else int(np.abs(self.step_S - step).argmin())
         theta_V: Floats = self.theta_SV[row]
         return theta_V
 
     def now(self) -> Self:
-        """The last step alone: another log counts its steps otherwise."""
+        """The last step alone, for a log that counts its steps differently."""
         return replace(self, step_S=self.step_S[-1:], theta_SV=self.theta_SV[-1:])
 
 
 def item_exposures(
     table: ExposureTable | None, share_V: NDArray[np.float64], item_K: Sequence[int] | NDArray[Any], step: int | None
 ) -> list[ItemExposure]:
-    """The propensity of each item at a step; popularity, a proxy, named as such where nothing better is known."""
+    """The propensity of each item at a step; where it is unknown, popularity, named as such."""
     index = np.asarray(item_K, np.int64)
     proxy = [ItemExposure(share, POPULARITY) for share in share_V[index].tolist()]
     if table is None:
@@ -137,7 +137,7 @@ def _of_events(propensity: PropensityModel, train: Sequences) -> ExposureTable:
 
 
 def _spread(values: NDArray[Any], count: int) -> NDArray[Any]:
-    """At most so many of them, the first and the last among them, evenly apart; of one, the last."""
+    """At most `count` of them, evenly spaced, with the first and the last; of one, the last."""
     if len(values) <= count:
         return values
     return values[np.linspace(len(values) - 1, 0, count).round().astype(np.int64)[::-1]]

@@ -14,7 +14,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
-from unveil.serving.explanations import explained, explained_schema
+from unveil.serving.explanations import COLUMNS, explained
 from unveil.serving.exposure import next_steps
 from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection, joined
 from unveil.serving.streaming import write_frames
@@ -185,7 +185,7 @@ def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str]) -> 
 
 
 def _schema(request: ListRequest) -> Mapping[str, Any]:
-    schema = explained_schema(SCHEMA) if request.reasons else SCHEMA
+    schema = {**SCHEMA, **COLUMNS} if request.reasons else SCHEMA
     return {**schema, "fallback": pl.String} if request.fallback else schema
 
 

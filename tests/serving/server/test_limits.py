@@ -158,7 +158,7 @@ def test_the_work_of_one_request_is_bounded(store: ModelStore) -> None:
         assert status(asked, asked, {"history": [], "reasons": 5}) == 200
         refused = client.post("/v1/recommend/batch", json={"questions": [asked, asked, {**asked, "history": ["001"]}]})
     assert refused.status_code == 422
-    assert "asked too often for one request: found '10 times', expected at most 8." in refused.json()["error"]
+    assert "too many forward passes for one request: found '10', expected at most 8." in refused.json()["error"]
     assert "--max-passes" in refused.json()["error"]
 
 

@@ -66,7 +66,7 @@ def test_those_who_look_after_it_may_call_it_what_they_like(path: str, client: C
 def test_a_page_from_elsewhere_may_not_ask(headers: dict[str, str], path: str, client: Client) -> None:
     answer = client.post(path, json={}, headers=headers)
     assert answer.status_code == 403
-    assert "a page from elsewhere" in answer.json()["error"]
+    assert "a page of another origin" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(

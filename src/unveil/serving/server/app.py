@@ -22,7 +22,7 @@ _NO_OBJECT = "the request is no JSON object: send one, with the header Content-T
 
 
 def create_app(service: InferenceService) -> FastAPI:
-    """The app of a service; `service.middleware` has to stand before it."""
+    """The FastAPI app of a service; `service.middleware` wraps it."""
     app = FastAPI(
         title="unveil", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=service.open
     )
@@ -41,13 +41,13 @@ def _lists(service: InferenceService) -> APIRouter:
 
     @router.post("/recommend", response_model=schemas.RecommendResponse, summary="One list")
     async def recommend(question: schemas.RecommendRequest) -> Response:
-        """The list for a history or a known user."""
+        """Recommendations for a history or a known user."""
         (answer,) = await service.answer([question])
         return _json(answer)
 
     @router.post("/recommend/batch", response_model=schemas.BatchResponse, summary="Many lists")
     async def recommend_batch(batch: schemas.BatchRequest) -> Response:
-        """One list for each question, in order."""
+        """One response for each request, in order."""
         return _json(schemas.BatchResponse(answers=await service.answer(batch.questions, batch=True)))
 
     @router.get("/items", response_model=list[schemas.ItemMatch], summary="Search items")
@@ -56,12 +56,12 @@ def _lists(service: InferenceService) -> APIRouter:
         limit: int = Query(20, ge=1, le=100),
         model: str | None = Query(None, max_length=1_000),
     ) -> Sequence[schemas.ItemMatch]:
-        """The most popular items that have all the words."""
+        """The most popular items whose titles have all the words."""
         return await service.work(lambda: service.store.model(model).search(q, limit))
 
     @router.get("/models", response_model=list[schemas.ModelInfo], summary="What is served")
     async def models() -> Sequence[schemas.ModelInfo]:
-        """The models, the first of which answers where none is named."""
+        """All models; the first is the default."""
         return [service.describe(served) for served in service.store.models.values()]
 
     return router
@@ -72,12 +72,12 @@ def _upkeep(service: InferenceService) -> APIRouter:
 
     @router.get("/health", summary="Alive?")
     async def health() -> dict[str, str]:
-        """200 as long as the process answers at all."""
+        """200 while the process answers."""
         return {"status": "alive"}
 
     @router.get("/ready", summary="Ready?", responses={503: {"description": "shutting down"}})
     async def ready() -> Response:
-        """200 while new requests are welcome, 503 once the server is about to end."""
+        """200 while the server accepts requests, 503 once it is shutting down."""
         status = "leaving" if service.middleware.draining else "ready"
         return JSONResponse({"status": status}, 503 if service.middleware.draining else 200)
 
@@ -88,7 +88,7 @@ def _upkeep(service: InferenceService) -> APIRouter:
 
     @router.post("/reload", summary="Look at the model folders again", responses=schemas.refusals(401, 403, 409))
     async def reload() -> Response:
-        """Load every folder again. What is refused leaves the old version in place, and gives 409."""
+        """Load every folder again. 409 if one is refused: its old version stays."""
         outcomes = await service.reload(force=True)
         refused = [outcome for outcome in outcomes if outcome.refused]
         content: dict[str, Any] = {"models": [vars(outcome) for outcome in outcomes]}

@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 @dataclass
 class InferenceService:
-    """Models, limits, counters, and the threads that score; each question is scored by one of them."""
+    """Models, limits, metrics, and the scoring threads; each request is scored by one of them."""
 
     store: ModelStore
     limits: Limits
     metrics: Metrics
     middleware: LimitsMiddleware
     workers: int = 2
-    watch: float | None = None  # seconds between two looks at the model folders; None: only when asked
+    watch: float | None = None  # seconds between checks for changed folders; None: only on request
     _pool: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class InferenceService:
 
     @asynccontextmanager
     async def open(self, app: object) -> AsyncIterator[None]:
-        """While the server runs: watch the folders; afterwards, let what is being scored come to its end."""
+        """Watch the folders while the server runs; then wait for running requests."""
         watching = asyncio.create_task(self._watch())
         try:
             yield
@@ -50,41 +50,41 @@ class InferenceService:
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     async def answer(
-        self, questions: Sequence[schemas.RecommendRequest], *, batch: bool = False
+        self, requests: Sequence[schemas.RecommendRequest], *, batch: bool = False
     ) -> list[schemas.RecommendResponse]:
-        """One answer for each question; those to the same model are scored together.
+        """One response for each request; those to the same model are scored together.
 
-        What is wrong with a question of a batch is told with its place, from 0.
+        An error in a batch names the place of its request, from 0.
         """
-        _check_at_most(len(questions), self.limits.batch, "questions")
+        _check_at_most(len(requests), self.limits.batch, "questions")
         models = []
-        for place, question in enumerate(questions):
+        for place, request in enumerate(requests):
             with _at_place(place, batch=batch):
-                self._check_limits(question)
-                models.append(self.store.model(question.model))
-        self._check_passes(models, questions)
+                self._check_limits(request)
+                models.append(self.store.model(request.model))
+        self._check_passes(models, requests)
         by_model: dict[str, list[int]] = {}
         for place, served in enumerate(models):
             by_model.setdefault(served.name, []).append(place)
         answers: dict[int, schemas.RecommendResponse] = {}
         for places in by_model.values():
-            answers.update(await self._answers(models[places[0]], questions, places, batch=batch))
-        given = [answers[place] for place in range(len(questions))]
+            answers.update(await self._answers(models[places[0]], requests, places, batch=batch))
+        given = [answers[place] for place in range(len(requests))]
         self.metrics.count(given)
         return given
 
     async def _answers(
-        self, served: ServedModel, questions: Sequence[schemas.RecommendRequest], places: Sequence[int], *, batch: bool
+        self, served: ServedModel, requests: Sequence[schemas.RecommendRequest], places: Sequence[int], *, batch: bool
     ) -> dict[int, schemas.RecommendResponse]:
-        asked = [questions[place] for place in places]
+        chosen = [requests[place] for place in places]
         try:
-            return dict(zip(places, await self.work(lambda: served.answer(asked)), strict=True))
+            return dict(zip(places, await self.work(lambda: served.answer(chosen)), strict=True))
         except BadRequestError as bad:
             with _at_place(places[bad.place], batch=batch):
                 raise
 
     def describe(self, served: ServedModel) -> schemas.ModelInfo:
-        """What is served under a name."""
+        """A served model, as /v1/models shows it."""
         recommender = served.recommender
         return schemas.ModelInfo(
             name=served.name,
@@ -99,7 +99,7 @@ class InferenceService:
         )
 
     async def reload(self, *, force: bool = False) -> list[ReloadResult]:
-        """Look at the folders again, away from the threads that score."""
+        """Load changed folders, away from the scoring threads."""
         outcomes = await asyncio.to_thread(self.store.reload, force=force)
         for outcome in outcomes:
             if outcome.refused or outcome.changed:
@@ -113,31 +113,31 @@ class InferenceService:
             await asyncio.sleep(self.watch)
             try:
                 await self.reload()
-            except Exception as error:  # a watcher that dies would go unnoticed
+            except Exception as error:  # the watch must not end unnoticed
                 log_event("watching failed", {"error": repr(error)}, level=ERROR)
 
-    def _check_limits(self, question: schemas.RecommendRequest) -> None:
-        if question.user is not None and question.history is not None:
+    def _check_limits(self, request: schemas.RecommendRequest) -> None:
+        if request.user is not None and request.history is not None:
             raise UnveilError("a user and a history were both given", expected="one of them")
-        _check_at_most(question.k, self.limits.k, "k")
+        _check_at_most(request.k, self.limits.k, "k")
         for name in ("history", "candidates", "exclude"):
-            _check_at_most(len(getattr(question, name) or ()), self.limits.history, name)
+            _check_at_most(len(getattr(request, name) or ()), self.limits.history, name)
 
-    def _check_passes(self, models: Sequence[ServedModel], questions: Sequence[schemas.RecommendRequest]) -> None:
-        """Reasons are had by asking again without each item of the history: they cost most of all."""
-        passes = sum(served.passes(question) for served, question in zip(models, questions, strict=True))
+    def _check_passes(self, models: Sequence[ServedModel], requests: Sequence[schemas.RecommendRequest]) -> None:
+        """Reasons need one forward pass for each item of the history: they cost most."""
+        passes = sum(served.passes(request) for served, request in zip(models, requests, strict=True))
         if passes > self.limits.passes:
             raise UnveilError(
-                "reasons: the model would have to be asked too often for one request",
-                found=f"{passes:,} times",
+                "reasons: too many forward passes for one request",
+                found=f"{passes:,}",
                 expected=f"at most {self.limits.passes:,}",
-                hint="Ask for reasons of fewer lists at once; or start the server with a higher --max-passes.",
+                hint="Request reasons for fewer lists at once; or start the server with a higher --max-passes.",
             )
 
 
 @contextmanager
 def _at_place(place: int, *, batch: bool) -> Iterator[None]:
-    """Inside, what is wrong is told with the place of the question in its batch."""
+    """Add the place of the request in its batch to an error."""
     try:
         yield
     except UnveilError as error:

@@ -1,4 +1,4 @@
-"""A model that answers questions: the recommender on ONNX Runtime, with ids and titles at hand.
+"""A model that answers requests: the recommender on ONNX Runtime, with ids and titles at hand.
 
 Shapes: B histories, K places, V items.
 """
@@ -35,7 +35,7 @@ History = NDArray[np.int64]
 
 
 class BadRequestError(UnveilError):
-    """What is wrong with one of several questions; `place` counts from 0."""
+    """An error in one of several requests; `place` counts from 0."""
 
     def __init__(self, place: int, error: UnveilError) -> None:
         super().__init__(error.problem, where=error.where, found=error.found, expected=error.expected, hint=error.hint)
@@ -44,7 +44,7 @@ class BadRequestError(UnveilError):
 
 @dataclass(frozen=True, eq=False)
 class ItemInfo:
-    """What is known of items beside the log."""
+    """Titles and attributes of items."""
 
     titles: Mapping[str, str] = field(default_factory=dict)
     attributes: Attributes | None = None
@@ -52,7 +52,7 @@ class ItemInfo:
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
-    """Immutable: a new version is another object, and requests under way keep the one they began with."""
+    """A recommender with ids and titles. Immutable: a new version is another object; running requests keep theirs."""
 
     name: str
     folder: Path
@@ -69,12 +69,12 @@ class ServedModel:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Index of each raw id: far quicker for a few ids than the vocabulary is."""
+        """Index of each raw id: faster for a few ids than the vocabulary."""
         return {raw: place for place, raw in enumerate(self.ids)}
 
     @cached_property
     def titles(self) -> list[str]:
-        """What to call each item: its title, or its id."""
+        """Title of each item, or its id."""
         return [self.info.titles.get(raw, raw) for raw in self.ids]
 
     @property
@@ -84,39 +84,34 @@ class ServedModel:
 
     @property
     def propensity(self) -> str:
-        """Whose word on exposure is given with the items."""
+        """Source of the items' propensities."""
         exposure = self.recommender.exposure
         return POPULARITY if exposure is None else exposure.source
 
-    @cached_property
-    def fallback_1V(self) -> Tensor:
-        """Scores for those of whom nothing is known."""
-        return self.recommender.popularity_1V
-
     def warm(self) -> None:
-        """Make everything that is made once, before the first request has to wait for it."""
+        """Fill all caches before the first request."""
         self.answer([RecommendRequest(history=self.ids[:1], k=1, filter_seen=False), RecommendRequest(k=1)])
         self.search("", 1)
 
-    def answer(self, questions: Sequence[RecommendRequest]) -> list[RecommendResponse]:
-        """One answer for each question; all histories are scored together."""
-        asked = [self._history(question) for question in questions]
-        selections = [self._selection_of(place, question) for place, question in enumerate(questions)]
-        scores = self._scores([history for history, _ in asked])
+    def answer(self, requests: Sequence[RecommendRequest]) -> list[RecommendResponse]:
+        """One response for each request; all histories are scored together."""
+        histories = [self._history(request) for request in requests]
+        selections = [self._selection_of(place, request) for place, request in enumerate(requests)]
+        scores = self._scores([history for history, _ in histories])
         return [
-            self._answer(question, selection, history, unknown, scores_1V)
-            for question, selection, (history, unknown), scores_1V in zip(
-                questions, selections, asked, scores, strict=True
+            self._answer(request, selection, history, unknown, scores_1V)
+            for request, selection, (history, unknown), scores_1V in zip(
+                requests, selections, histories, scores, strict=True
             )
         ]
 
-    def passes(self, question: RecommendRequest) -> int:
-        """How often the model is asked for the reasons of one list."""
-        history, _ = self._history(question) if question.reasons else (np.zeros(0, np.int64), [])
+    def passes(self, request: RecommendRequest) -> int:
+        """Number of forward passes for the reasons of one request."""
+        history, _ = self._history(request) if request.reasons else (np.zeros(0, np.int64), [])
         return 1 + len(np.unique(history[1 - self.recommender.length :])) if len(history) else 0
 
     def search(self, text: str, limit: int) -> list[ItemMatch]:
-        """The item of this very id; then, the popular first, those that have the words side by side, then apart."""
+        """The item with this id; then, by popularity, titles with the words as a phrase, then with all words."""
         return [
             ItemMatch(item_id=self.ids[v], title=self.titles[v], popularity=float(self.share_V[v]))
             for v in islice(self._hits(text), limit)
@@ -141,13 +136,13 @@ class ServedModel:
     def _searched(self) -> list[str]:
         return [f"{raw} {title}".lower() for raw, title in zip(self.ids, self.titles, strict=True)]
 
-    def _history(self, question: RecommendRequest) -> tuple[History, list[str]]:
+    def _history(self, request: RecommendRequest) -> tuple[History, list[str]]:
         """Indices of the items that are known, and the ids that are not."""
-        if question.user is not None:
-            user = self.recommender.users.find(question.user)
+        if request.user is not None:
+            user = self.recommender.users.find(request.user)
             known = self.recommender.sequences.history(user) if user != UNKNOWN else np.zeros(0)
             return known.astype(np.int64), []
-        given = question.history or []
+        given = request.history or []
         places = [self.place.get(raw, UNKNOWN) for raw in given]
         return np.array([place for place in places if place != UNKNOWN], np.int64), self._unknown(given)
 
@@ -155,19 +150,19 @@ class ServedModel:
         """The ids that the model does not know, each once."""
         return [raw for raw in dict.fromkeys(given) if raw not in self.place]
 
-    def _selection_of(self, place: int, question: RecommendRequest) -> Selection:
+    def _selection_of(self, place: int, request: RecommendRequest) -> Selection:
         try:
-            return self._selection(question)
+            return self._selection(request)
         except UnveilError as error:
             raise BadRequestError(place, error) from error
 
-    def _selection(self, question: RecommendRequest) -> Selection:
-        candidates = question.candidates
-        if question.where:
-            matching = self._matching(tuple(question.where))
+    def _selection(self, request: RecommendRequest) -> Selection:
+        candidates = request.candidates
+        if request.where:
+            matching = self._matching(tuple(request.where))
             candidates = list(matching if candidates is None else matching & set(candidates))
         return self.recommender.choice(
-            question.k, novelty=question.novelty, candidates=candidates, exclude=question.exclude
+            request.k, novelty=request.novelty, candidates=candidates, exclude=request.exclude
         )
 
     @cached_property
@@ -176,18 +171,18 @@ class ServedModel:
         def matching(conditions: tuple[str, ...]) -> frozenset[str]:
             if self.info.attributes is None:
                 hint = "Start the server with --items FILE."
-                raise UnveilError("conditions need attributes of items, and the server has none", hint=hint)
+                raise UnveilError("conditions need item attributes, and the server has none", hint=hint)
             return frozenset(self.info.attributes.matching(list(conditions)))
 
         return matching
 
     def _scores(self, histories: Sequence[History]) -> Iterator[Tensor]:
-        """scores_1V of each history, popularity where nothing is known; those of the model are asked together."""
+        """scores_1V of each history, scored in batches; popularity for histories without a known item."""
         warm = [history for history in histories if len(history)]
         size = max(1, CELLS // len(self.ids))
         rows = (row_1V for at in range(0, len(warm), size) for row_1V in self._rows(warm[at : at + size]))
         for history in histories:
-            yield next(rows) if len(history) else self.fallback_1V
+            yield next(rows) if len(history) else self.recommender.popularity_1V
 
     def _rows(self, histories: Sequence[History]) -> Iterator[Tensor]:
         token_BL = tokens_of(histories, len(self.ids), self.recommender.length)
@@ -196,13 +191,13 @@ class ServedModel:
         yield from (scores_BV[row : row + 1] for row in range(len(histories)))
 
     def _answer(
-        self, question: RecommendRequest, selection: Selection, history: History, unknown: list[str], scores_1V: Tensor
+        self, request: RecommendRequest, selection: Selection, history: History, unknown: list[str], scores_1V: Tensor
     ) -> RecommendResponse:
-        seen = (np.zeros(len(history), np.int64), history) if question.filter_seen else no_cells()
+        seen = (np.zeros(len(history), np.int64), history) if request.filter_seen else no_cells()
         top_1K, score_1K = (selection if len(history) else selection.without_novelty())(scores_1V, seen)
         top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
-        why = self._reasons(history, top_K, question.reasons)
-        shown = item_exposures(self.recommender.exposure, self.share_V, top_K, self._step(question))
+        why = self._reasons(history, top_K, request.reasons)
+        shown = item_exposures(self.recommender.exposure, self.share_V, top_K, self._step(request))
         items = [
             RecommendedItem(
                 item_id=self.ids[item],
@@ -223,13 +218,13 @@ class ServedModel:
             version=self.version,
             items=items,
             unknown_items=unknown,
-            unknown_choices=self._unknown([*(question.candidates or []), *question.exclude]),
+            unknown_choices=self._unknown([*(request.candidates or []), *request.exclude]),
             fallback=None if len(history) else "popularity",
         )
 
-    def _step(self, question: RecommendRequest) -> int | None:
-        """The step that comes next for a known user; None for anybody else."""
-        user = UNKNOWN if question.user is None else self.recommender.users.find(question.user)
+    def _step(self, request: RecommendRequest) -> int | None:
+        """The next step of a known user; None otherwise."""
+        user = UNKNOWN if request.user is None else self.recommender.users.find(request.user)
         return None if user == UNKNOWN else int(next_steps(self.recommender.sequences, np.array([user]))[0])
 
     def _reasons(self, history: History, top_K: list[int], count: int) -> list[list[Reason]]:
@@ -250,7 +245,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True)
 class ReloadResult:
-    """What came of looking at a folder again."""
+    """Whether a folder was reloaded, or why not."""
 
     name: str
     version: str
@@ -268,13 +263,13 @@ class ModelStore:
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, folders: Sequence[Path]) -> None:
-        """Load the first versions; what is wrong with one is an error here."""
+        """Load the first versions; an invalid folder is an error."""
         for name, folder in zip(_names(folders), folders, strict=True):
             self._seen[name] = signature(folder)
             self.models = {**self.models, name: load(name, folder, self.info)}
 
     def check_titles(self) -> None:
-        """Titles of which none is an item's are of another log, or of other ids."""
+        """At least one item of the models has a title."""
         titles = self.info.titles
         if titles and not any(raw in titles for served in self.models.values() for raw in served.ids):
             ids = next(iter(self.models.values())).ids
@@ -295,7 +290,7 @@ class ModelStore:
         return models[name]
 
     def reload(self, *, force: bool = False) -> list[ReloadResult]:
-        """Look at every folder again; with `force`, load it whether its files have changed or not."""
+        """Load the folders that have changed; with `force`, all of them."""
         with self._lock:
             return [self._reloaded(served, force=force) for served in list(self.models.values())]
 
@@ -303,18 +298,18 @@ class ModelStore:
         now = signature(old.folder)
         if now == self._seen[old.name] and not force:
             return ReloadResult(old.name, old.version)
-        self._seen[old.name] = now  # a folder that is refused is not tried again until it changes again
+        self._seen[old.name] = now  # a refused folder is tried again only after another change
         try:
             new = load(old.name, old.folder, self.info)
-        except Exception as error:  # whatever is wrong with a folder, the old version stays, and so do the others
-            told = str(error) if isinstance(error, UnveilError) else repr(error)
-            return ReloadResult(old.name, old.version, refused=told)
+        except Exception as error:  # the old version stays, whatever is wrong
+            reason = str(error) if isinstance(error, UnveilError) else repr(error)
+            return ReloadResult(old.name, old.version, refused=reason)
         self.models = {**self.models, old.name: new}
         return ReloadResult(new.name, new.version, changed=new.version != old.version)
 
 
 def load(name: str, folder: Path, info: ItemInfo) -> ServedModel:
-    """Read a folder, turn its network into ONNX where it can be, hold that against torch, and ask it once."""
+    """Read a folder, convert its network to ONNX if possible, compare that with torch, and fill the caches."""
     recommender = Recommender.load(folder)
     network = network_of(recommender).name
     served = ServedModel(name, folder, version_of(folder), network, servable(recommender), info, read_dial(folder))
@@ -323,7 +318,7 @@ def load(name: str, folder: Path, info: ItemInfo) -> ServedModel:
 
 
 def signature(folder: Path) -> Signature:
-    """When the files of a model were last changed, how large they are, and which files they are."""
+    """Time of change, size and inode of the files of a model."""
     return tuple(_stat(folder / name) for name in (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE, DIAL))
 
 
@@ -336,7 +331,7 @@ def _stat(path: Path) -> tuple[int, int, int]:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """The folders' own names, told apart by a number where two are alike."""
+    """The names of the folders; a number is added to repeated ones."""
     names: list[str] = []
     for folder in folders:
         name, number = folder.resolve().name, 2

@@ -28,7 +28,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def start(level: str = "info") -> None:
-    """Send what the server and Uvicorn have to say to standard error, and nothing else."""
+    """Send the logs of the server and of Uvicorn to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     for name in ("unveil.server", "uvicorn"):
@@ -38,7 +38,7 @@ def start(level: str = "info") -> None:
 
 
 def log_event(event: str, told: dict[str, Any] | None = None, *, level: int = logging.INFO) -> None:
-    """Log an event with what belongs to it."""
+    """Log an event with its fields."""
     LOGGER.log(level, event, extra={"told": told or {}})
 
 
@@ -63,7 +63,7 @@ class Metrics:
         )
 
     def count(self, answers: Sequence[RecommendResponse]) -> None:
-        """What was given."""
+        """Count the lists of these responses."""
         for answer in answers:
             self.lists.labels(answer.model).inc()
             self.unknown.labels(answer.model).inc(len(answer.unknown_items))
@@ -71,7 +71,7 @@ class Metrics:
                 self.fallbacks.labels(answer.model).inc()
 
     def text(self) -> bytes:
-        """Everything, as it is scraped."""
+        """All metrics in the text format."""
         return prometheus_client.generate_latest(self.registry)
 
     def _counter(self, name: str, about: str, *labels: str) -> prometheus_client.Counter:

@@ -1,7 +1,7 @@
-"""Whom a server without a token listens to: this machine, and no web page that a browser on it happens to show.
+"""Which requests a server without a token accepts: those of this machine, but not of web pages of another origin.
 
-A page from elsewhere can make a browser ask 127.0.0.1: under a name of its own that it points there (DNS rebinding),
-told by `Host`, or across sites, told by `Sec-Fetch-Site` and `Origin`. Where a token is asked for, it has none.
+A page of another origin can make a browser request 127.0.0.1: under a name of its own (DNS rebinding), seen in `Host`,
+or across sites, seen in `Sec-Fetch-Site` and `Origin`. With a token this is not needed: such a page has none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ _READING = {"GET", "HEAD", "OPTIONS"}
 
 
 class OriginError(Exception):
-    """Why a request is not answered."""
+    """Why a request is refused."""
 
 
 @dataclass(frozen=True)
 class OriginCheck:
-    """`names` are hosts that the server may be called, beside loopback's; `strict`: it may be called nothing else."""
+    """`names` are accepted host names besides loopback's; `strict`: no others are accepted."""
 
     names: frozenset[str] = frozenset()
     strict: bool = False
@@ -33,12 +33,14 @@ class OriginCheck:
         return cls(known, strict=is_loopback(listening) or bool(known))
 
     def check(self, method: str, path: str, headers: Mapping[str, str]) -> None:
-        """Refuse a request that was addressed to another name, or that a page from elsewhere makes."""
+        """Refuse a request to another host name, or from a page of another origin."""
         host = headers.get("host", "")
         if self.strict and host and path not in _ANY_NAME and not self._is_known(_name(host)):
-            raise OriginError(f"this server is not called {_name(host)[:100]!r}: name it with --allow-host")
+            raise OriginError(f"{_name(host)[:100]!r} is no host name of this server: add --allow-host")
         if method not in _READING and self._is_from_elsewhere(host, headers):
-            raise OriginError("a page from elsewhere may not ask this server: start it with a token, or --allow-host")
+            raise OriginError(
+                "a page of another origin may not use this server: start it with a token, or --allow-host"
+            )
 
     def _is_known(self, name: str) -> bool:
         return is_loopback(name) or name in self.names
@@ -54,7 +56,7 @@ class OriginCheck:
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a name or an address can only be this machine."""
+    """Whether a name or an address is of this machine only."""
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:

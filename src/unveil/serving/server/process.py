@@ -24,21 +24,21 @@ from unveil.serving.server.timeouts import timeout_protocol
 
 @dataclass(frozen=True)
 class Settings:
-    """Where to listen, whom to let in, and how to end."""
+    """Address, access, limits, and how to stop."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     token: str | None = None
     workers: int = 2
     watch: float | None = 2.0
-    drain: float = 1.0  # seconds in which requests are still taken on after being told to stop, clients sent away
-    patience: float = 30.0  # seconds that requests under way are then given
+    drain: float = 1.0  # seconds after the signal in which new requests are still answered
+    patience: float = 30.0  # seconds that running requests are then given
     limits: Limits = field(default_factory=Limits)
-    hosts: Sequence[str] = ()  # names that the server may be called, beside those of this machine
+    hosts: Sequence[str] = ()  # accepted host names, besides those of this machine
 
 
 def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = None) -> None:
-    """Load the models and answer until told to stop (SIGTERM, SIGINT)."""
+    """Load the models and serve until SIGTERM or SIGINT."""
     torch.set_num_threads(1)
     store = ModelStore(info or ItemInfo())
     store.add(folders)
@@ -56,7 +56,7 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that takes connections; they wait until the server runs."""
+    """A listening socket; connections wait until the server runs."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -66,7 +66,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def service_of(store: ModelStore, settings: Settings) -> InferenceService:
-    """The service with its app behind the door."""
+    """The service, its app and the middleware around it."""
     metrics = Metrics()
     origin_check = OriginCheck.of(settings.host, settings.hosts)
     middleware = LimitsMiddleware(_nothing, settings.limits, metrics, settings.token, origin_check=origin_check)
@@ -94,14 +94,14 @@ def _config(service: InferenceService, settings: Settings) -> "uvicorn.Config":
 
 
 class Server(uvicorn.Server):
-    """On the first signal it says goodbye for a while, still answering; then it closes the door and finishes."""
+    """On the first signal it keeps answering for a while, then stops listening and finishes running requests."""
 
     def __init__(self, config: "uvicorn.Config", middleware: LimitsMiddleware, drain: float) -> None:
         super().__init__(config)
         self.middleware, self.drain = middleware, drain
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end; a second signal ends the goodbye, a third does not wait for anybody."""
+        """Begin to drain; a second signal ends the draining, a third does not wait for requests."""
         if not self.middleware.draining:
             log_event("stopping", {"signal": signal.Signals(sig).name, "drain": self.drain})
             self.middleware.draining = True

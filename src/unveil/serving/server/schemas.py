@@ -1,4 +1,4 @@
-"""What is asked and answered, as JSON. Raw ids in, raw ids out."""
+"""Requests and responses as JSON. Raw ids in, raw ids out."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,28 +14,24 @@ _EXAMPLES: list[Any] = [
 
 
 class RecommendRequest(BaseModel):
-    """Whom to recommend to, a history or a known user, and how."""
+    """A history or a known user to recommend to, and the conditions."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": _EXAMPLES})
 
-    history: list[Id] | None = Field(default=None, description="Item ids, oldest first. Unknown ones are passed over.")
+    history: list[Id] | None = Field(default=None, description="Item ids, oldest first. Unknown ones are skipped.")
     user: Id | None = Field(default=None, description="A user of the log that the model was trained on.")
-    model: Id | None = Field(default=None, description="Name of a model; the first where not given.")
-    k: int = Field(default=10, ge=1, description="Items in the list.")
-    novelty: float = Field(
-        default=0.0, ge=0, le=1, description="Novelty dial: 0, by likelihood; 1, by lift over popularity."
-    )
+    model: Id | None = Field(default=None, description="Name of a model; the first by default.")
+    k: int = Field(default=10, ge=1, description="Number of recommended items.")
+    novelty: float = Field(default=0.0, ge=0, le=1, description="0: by likelihood … 1: by lift over popularity.")
     filter_seen: bool = Field(default=True, description="Leave out the items of the history.")
-    candidates: list[Id] | None = Field(default=None, description="The only items that may be listed.")
-    exclude: list[Id] = Field(default=[], description="Items that may not be listed.")
-    where: list[Annotated[str, Field(max_length=1_000)]] = Field(
-        default=[], max_length=20, description="Conditions on the attributes of items; all have to hold."
-    )
-    reasons: int = Field(default=0, ge=0, le=20, description="Items of the history to name as reasons of each item.")
+    candidates: list[Id] | None = Field(default=None, description="The only items that may be recommended.")
+    exclude: list[Id] = Field(default=[], description="Items that may not be recommended.")
+    where: list[Id] = Field(default=[], max_length=20, description="Conditions on item attributes; all have to hold.")
+    reasons: int = Field(default=0, ge=0, le=20, description="Number of history items named as reasons of each item.")
 
 
 class BatchRequest(BaseModel):
-    """Several questions at once; they may go to different models."""
+    """Several requests at once; they may go to different models."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"questions": [{"history": ["50"]}, {"user": "196"}]}]}
@@ -45,7 +41,7 @@ class BatchRequest(BaseModel):
 
 
 class Reason(BaseModel):
-    """An item of the history, and what leaving it out does: log p(item | history) − log p(item | without it)."""
+    """An item of the history and its effect: log p(item | history) − log p(item | history without it)."""
 
     item_id: str
     title: str
@@ -53,43 +49,39 @@ class Reason(BaseModel):
 
 
 class RecommendedItem(BaseModel):
-    """An item of a list."""
+    """A recommended item."""
 
     item_id: str
     title: str
     rank: int
     score: float
-    popularity: float = Field(description="Share of all interactions: a proxy of how often it was shown.")
-    propensity: float = Field(description="How likely the item is to be shown, by the source; at a user's next step.")
-    propensity_source: str = Field(
-        description="The propensity that the model was trained with; popularity where it knows none of the item."
-    )
+    popularity: float = Field(description="Share of all interactions: a proxy of exposure.")
+    propensity: float = Field(description="Exposure probability of the item at the user's next step, by the source.")
+    propensity_source: str = Field(description="The propensity of training; popularity where it has none for the item.")
     reasons: list[Reason] = []
 
 
 class RecommendResponse(BaseModel):
-    """A list, and what could not be taken into account."""
+    """Recommended items, and ids that could not be used."""
 
     model: str
     version: str = Field(description="Which weights answered: the beginning of their hash.")
     items: list[RecommendedItem]
-    unknown_items: list[str] = Field(default=[], description="Ids of the history that the model does not know.")
-    unknown_choices: list[str] = Field(
-        default=[], description="Ids of the candidates and the exclusions that the model does not know."
-    )
+    unknown_items: list[str] = Field(default=[], description="Unknown ids of the history.")
+    unknown_choices: list[str] = Field(default=[], description="Unknown ids of candidates and exclusions.")
     fallback: Literal["popularity"] | None = Field(
-        default=None, description="What answered in place of the model, where nothing of the history is known."
+        default=None, description="What answered in place of the model, if no item of the history is known."
     )
 
 
 class BatchResponse(BaseModel):
-    """One answer for each question, in order."""
+    """One response for each request, in order."""
 
     answers: list[RecommendResponse]
 
 
 class ItemMatch(BaseModel):
-    """An item that was searched for."""
+    """An item found by a search."""
 
     item_id: str
     title: str
@@ -105,11 +97,9 @@ class ModelInfo(BaseModel):
     items: int
     users: int
     length: int = Field(description="Events of a history that are read, plus one.")
-    max_k: int = Field(description="Items of a list, at most.")
+    max_k: int = Field(description="Largest number of recommended items.")
     propensity: str = Field(description="Source of the items' propensities, or popularity where there is none.")
-    dial: list[dict[str, float]] = Field(
-        default=[], description="What the novelty dial was measured to give and to take."
-    )
+    dial: list[dict[str, float]] = Field(default=[], description="Measured accuracy and novelty by setting of novelty.")
 
 
 class ErrorResponse(BaseModel):
@@ -119,11 +109,11 @@ class ErrorResponse(BaseModel):
 
 
 def refusals(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """How the answers of a path to bad requests are described in OpenAPI."""
+    """How the responses of a path to bad requests are described in OpenAPI."""
     meaning = {
         400: "not JSON",
         401: "a token is needed",
-        403: "asked under another name, or by a page from elsewhere",
+        403: "another host name, or a page of another origin",
         408: "the request did not arrive in time",
         409: "a new model was refused; the old one stays",
         413: "the request is too large",
