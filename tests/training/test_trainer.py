@@ -44,7 +44,7 @@ def fit(
 ) -> tuple[Backbone, Fitted]:
     model = BERT4Rec(MODEL, V, seed=1)
     task = ClozeTask(circle(), LENGTH, 16, 0.3, seed=2)
-    return model, Trainer(config).fit(model, Naive(), task, validate)
+    return model, Trainer(config, model, Naive(), task, validate).fit()
 
 
 def test_the_best_weights_are_kept_and_a_tie_is_no_gain() -> None:
@@ -126,11 +126,11 @@ def test_batches_without_slots_teach_nothing_and_harm_nothing() -> None:
     weights = []
     for version in (task, Holes(task)):
         model = BERT4Rec(replace(MODEL, dropout=0.0), V, seed=1)
-        Trainer(config).fit(model, Naive(), version)
+        Trainer(config, model, Naive(), version).fit()
         weights.append(model.item.weight.detach())
     assert torch.equal(*weights)
     with pytest.raises(UnveilError, match="no item was masked"):
-        Trainer(config).fit(BERT4Rec(MODEL, V), Naive(), Holes(task, all_empty=True))
+        Trainer(config, BERT4Rec(MODEL, V), Naive(), Holes(task, all_empty=True)).fit()
 
 
 class Notes(Silent):
@@ -216,7 +216,7 @@ def test_the_scale_of_the_weights_does_not_matter() -> None:
     states = []
     for weight in (1.0, 2.0**17):
         model, task = BERT4Rec(MODEL, V, seed=1), ClozeTask(circle(), LENGTH, 16, 0.3, seed=2)
-        fitted = Trainer(TRAINING).fit(model, Weighted(weight), task, mean_weight=weight)
+        fitted = Trainer(TRAINING, model, Weighted(weight), task, mean_weight=weight).fit()
         states.append((model.state_dict(), [epoch.loss for epoch in fitted.epochs]))
     (plain, losses), (heavy, heavy_losses) = states
     assert all(torch.equal(plain[name], heavy[name]) for name in plain)

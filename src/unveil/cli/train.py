@@ -65,7 +65,7 @@ def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bo
                 hint = "Leave --workers out: torchrun has started the workers."
                 problem = "torchrun started another number of workers"
                 raise UnveilError(problem, found=workers, expected=f"{place.size}", hint=hint)
-            resume = resume or (place.again and (output / CONFIG).exists())
+            resume = resume or (place.attempt > 0 and (output / CONFIG).exists())
             return run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
     except (KeyboardInterrupt, WorkerLostError) as stop:
         if place is None or place.rank == 0:

@@ -30,7 +30,7 @@ from unveil.files import refuse_occupied, write_json, write_whole
 from unveil.runs.config import Experiment
 from unveil.serving.folder import MANIFEST
 from unveil.settings import built, plain
-from unveil.training.checkpoint import refuse_other_run
+from unveil.training.checkpoint import check_same_run
 from unveil.training.recipe import WHEREABOUTS
 
 CONFIG, ABOUT, SPLIT, NEGATIVES, CARD = (
@@ -66,7 +66,7 @@ def refuse_other(folder: Path, experiment: Experiment, fingerprint: str, world: 
         if read_json(folder / ABOUT).get("world", world) != world:
             raise UnveilError("the run began with another world", where=folder, hint=hint)
     if (folder / CONFIG).exists():
-        refuse_other_run(identity(read_config(folder)), identity(experiment), folder / CONFIG)
+        check_same_run(identity(read_config(folder)), identity(experiment), folder / CONFIG)
 
 
 def _fingerprint(folder: Path) -> object:

@@ -39,7 +39,7 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def refuse_other_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
+def check_same_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
     """Compare two identities, and name the first thing that differs."""
     for name, before, after in differences(saved, now):
         raise UnveilError(
@@ -206,13 +206,13 @@ def checkpoint_of(state: TrainingState, model: Backbone, optimiser: "AdamW", ide
     tensors |= {f"best/{name}": tensor for name, tensor in state.best_weights.items()}
     for name, parameter in model.named_parameters():
         tensors |= {f"optimiser/{name}/{key}": value for key, value in optimiser.state[parameter].items()}
-    told = {
+    rest = {
         "epochs": [asdict(epoch) for epoch in state.epochs],
         "best": None if state.best is None else asdict(state.best),
         "waited": state.waited,
         "identity": identity,
     }
-    return Checkpoint(tensors, told)
+    return Checkpoint(tensors, rest)
 
 
 def restored(checkpoint: Checkpoint, model: Backbone, optimiser: "AdamW") -> TrainingState:
@@ -221,10 +221,10 @@ def restored(checkpoint: Checkpoint, model: Backbone, optimiser: "AdamW") -> Tra
     for name, parameter in model.named_parameters():
         saved = checkpoint.part(f"optimiser/{name}")
         optimiser.state[parameter] = {key: value.to(parameter.device) for key, value in saved.items()}
-    told = checkpoint.state
+    rest = checkpoint.state
     return TrainingState(
-        epochs=[Epoch(**epoch) for epoch in told["epochs"]],
-        best=None if told["best"] is None else Best(**told["best"]),
+        epochs=[Epoch(**epoch) for epoch in rest["epochs"]],
+        best=None if rest["best"] is None else Best(**rest["best"]),
         best_weights=checkpoint.part("best"),
-        waited=told["waited"],
+        waited=rest["waited"],
     )

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import Store
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.multiprocessing.spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, start_processes
 
@@ -42,7 +42,7 @@ class Place:
     size: int
     address: str  # file:///path of one machine, tcp://host:port of the leader, or env:// as torchrun sets it
     local_rank: int = 0  # among the workers of one machine: its GPU
-    again: bool = False  # started once more, after a worker was lost
+    attempt: int = 0  # how often torchrun has started the workers again, after one was lost
 
     @classmethod
     def of_environment(cls) -> Self | None:
@@ -50,10 +50,10 @@ class Place:
         if not all(name in os.environ for name in _TORCHRUN):
             return None
         try:
-            rank, size, local, restarts = (int(os.environ.get(name, 0)) for name in _NUMBERS)
+            rank, size, local, attempt = (int(os.environ.get(name, 0)) for name in _NUMBERS)
         except ValueError as error:
             raise UnveilError(f"{', '.join(_NUMBERS)} must be whole numbers ({error})") from None
-        return cls(rank, size, "env://", local, restarts > 0)
+        return cls(rank, size, "env://", local, attempt)
 
 
 class Workers:
@@ -161,9 +161,10 @@ def _device(device: str, place: Place) -> torch.device:
 
 
 def _store(place: Place) -> Store:
+    """Where the workers meet; those that torchrun starts again would else find what those before them left there."""
     try:
         store: Store = next(rendezvous(place.address, place.rank, place.size, timeout=TO_JOIN))[0]
-        return store
+        return PrefixStore(f"attempt/{place.attempt}/{place.size}", store)
     except (RuntimeError, ValueError) as error:
         hint = "Check the address and port of the first worker, and that its machine can be reached."
         problem = f"worker {place.rank + 1} cannot join the others ({_first_line(error)})"

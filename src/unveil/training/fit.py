@@ -25,7 +25,7 @@ from unveil.propensity.weights import WeightDiagnostics
 from unveil.settings import plain
 from unveil.training.device import pick_device
 from unveil.training.process_group import SINGLE, ProcessGroup
-from unveil.training.progress import Watcher
+from unveil.training.progress import Silent, Watcher
 from unveil.training.recipe import AUTO, Recipe, named
 from unveil.training.trainer import Fitted, Keep, Trainer
 
@@ -44,7 +44,7 @@ class Ready:
     propensity: PropensityModel | None  # None: the estimator does not weight by one
     model: Backbone
     weights: WeightDiagnostics | None
-    shown: bool = False  # the log keeps what was shown and left
+    shown: bool = False  # the log has impressions without a click
 
     @property
     def by_proxy(self) -> bool:
@@ -53,8 +53,8 @@ class Ready:
 
     def warnings(self) -> list[str]:
         """Plain sentences where the weights or their source are doubtful."""
-        told = [] if self.weights is None else self.weights.warnings()
-        return [*told, *caveats(self.propensity, shown=self.shown)]
+        found = [] if self.weights is None else self.weights.warnings()
+        return [*found, *caveats(self.propensity, shown=self.shown)]
 
     def fit(
         self,
@@ -66,20 +66,15 @@ class Ready:
     ) -> Fitted:
         """Train the model in place, and bring it home from wherever it was trained; the best weights are kept.
 
-        Which are best is told by the takes of the validation part, as the estimator explains them.
+        Which are best is decided by the validation interactions, as the estimator explains them.
         """
         if validation is not None and isinstance(self.estimator, Explaining):
             validation = validation.explained_by(self.estimator.offset)
-        fitted = Trainer(self.recipe.training).fit(
-            self.model,
-            self.estimator,
-            self.task,
-            validation,
-            keep=keep,
-            watch=watch,
-            mean_weight=1.0 if self.weights is None else self.weights.mean,
-            group=group,
+        mean_weight, config = 1.0 if self.weights is None else self.weights.mean, self.recipe.training
+        trainer = Trainer(
+            config, self.model, self.estimator, self.task, validation, keep, watch or Silent(), mean_weight, group
         )
+        fitted = trainer.fit()
         self.model.cpu()
         return fitted
 
@@ -142,25 +137,25 @@ def new_model(recipe: Recipe, n_items: int) -> Backbone:
 
 
 def _task(train: Sequences, recipe: Recipe, name: TaskName) -> ClozeTask | NextItemTask:
-    asked, length, seed = recipe.task, recipe.model.length, recipe.training.seed
+    config, length, seed = recipe.task, recipe.model.length, recipe.training.seed
     if name == "next-item":
-        return NextItemTask(train, length, asked.batch_size, seed=seed, bucket=asked.bucket)
+        return NextItemTask(train, length, config.batch_size, seed=seed, bucket=config.bucket)
     return ClozeTask(
         train,
         length=length,
-        batch_size=asked.batch_size,
-        mask_probability=asked.mask_probability,
-        last_share=asked.last_share,
+        batch_size=config.batch_size,
+        mask_probability=config.mask_probability,
+        last_share=config.last_share,
         seed=seed,
-        always_mask=asked.always_mask,
-        bucket=asked.bucket,
+        always_mask=config.always_mask,
+        bucket=config.bucket,
     )
 
 
 def propensity_of(
     train: Sequences, recipe: Recipe, log: Interactions | None, world: KnownTruth | None
 ) -> PropensityModel | None:
-    """The one that was asked for, or what the estimator needs: true where there is a world, else popularity."""
+    """The one that is named, or what the estimator needs: true where there is a world, else popularity."""
     name = propensity_name(recipe, world)
     if name is None:
         return None
@@ -168,7 +163,7 @@ def propensity_of(
     return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
 
 
-def refuse_missing(recipe: Recipe, log: Interactions | None, world: KnownTruth | None = None) -> None:
+def check_available(recipe: Recipe, log: Interactions | None, world: KnownTruth | None = None) -> None:
     """Before anything is fitted: a column, or a world, that the recipe needs and that is not there."""
     name = propensity_name(recipe, world)
     if name is None:
@@ -179,10 +174,10 @@ def refuse_missing(recipe: Recipe, log: Interactions | None, world: KnownTruth |
 
 def propensity_name(recipe: Recipe, world: KnownTruth | None = None) -> str | None:
     """The propensity that the recipe comes down to; None where its estimator uses none."""
-    needs, asked = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
+    needs, name = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
     if needs not in ("static", "temporal"):
         return None
-    return f"{'popularity' if world is None else 'known'}-{needs}" if asked == AUTO else asked
+    return f"{'popularity' if world is None else 'known'}-{needs}" if name == AUTO else name
 
 
 def reads_log(recipe: Recipe) -> bool:

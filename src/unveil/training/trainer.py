@@ -17,9 +17,9 @@ from unveil.training.checkpoint import (
     Epoch,
     TrainingState,
     append,
+    check_same_run,
     checkpoint_of,
     read,
-    refuse_other_run,
     restored,
     rewrite,
     settings,
@@ -69,8 +69,8 @@ def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
     """What training gave that is over, by its file of epochs."""
     epochs = read(folder / EPOCHS)
     try:
-        told = [(epoch.epoch, epoch.validation) for epoch in epochs if epoch.validation is not None]
-        valid = [Best(epoch, float(figures[config.monitor])) for epoch, figures in told]
+        validated = [(epoch.epoch, epoch.validation) for epoch in epochs if epoch.validation is not None]
+        valid = [Best(epoch, float(metrics[config.monitor])) for epoch, metrics in validated]
     except (LookupError, TypeError, ValueError):
         problem = f"the epochs do not tell the validation's {config.monitor}"
         raise UnveilError(problem, where=folder / EPOCHS, hint="Restore the folder from a copy.") from None
@@ -86,68 +86,57 @@ class Stopped(KeyboardInterrupt):
         super().__init__(f"training was stopped; {kept} {'is' if epochs_kept == 1 else 'are'} kept")
 
 
-@dataclass(frozen=True)
-class Trainer:
-    """Minimises an estimator's risk over a task, epoch by epoch."""
-
-    config: TrainerConfig = field(default_factory=TrainerConfig)
-
-    def fit(
-        self,
-        model: Backbone,
-        estimator: Estimator,
-        task: Task,
-        validate: Validate | None = None,
-        *,
-        keep: Keep | None = None,
-        watch: Watcher | None = None,
-        mean_weight: float = 1.0,
-        group: ProcessGroup = SINGLE,
-    ) -> Fitted:
-        """Train `model` in place. `validate` gives the metric to be maximised, alone or by its name among others.
-
-        All of a group call this with the same model, estimator and task; only its leader keeps and watches.
-        """
-        device = pick_device(self.config.device)
-        learner = Learner(self.config, model.to(device), estimator, task, device, mean_weight, group)
-        with threads(self.config.threads), private_randomness(device):
-            return _Run(self.config, learner, validate, keep, watch or Silent(), group).fit()
-
-
 @dataclass
-class _Run:
-    """One call of `fit`: the parts it works with, and the state that a checkpoint holds."""
+class Trainer:
+    """Minimises an estimator's risk over a task, epoch by epoch.
+
+    `validate` gives the metric to be maximised, alone or by its name among others. All processes of a group train with
+    the same model, estimator and task; only its leader keeps and watches. `state` is what a checkpoint holds.
+    """
 
     config: TrainerConfig
-    learner: Learner
-    validate: Validate | None
-    keep: Keep | None
-    watch: Watcher
-    group: ProcessGroup
+    model: Backbone
+    estimator: Estimator
+    task: Task
+    validate: Validate | None = None
+    keep: Keep | None = None
+    watch: Watcher = field(default_factory=Silent)
+    mean_weight: float = 1.0  # of the estimator's weights over all slots
+    group: ProcessGroup = SINGLE
     state: TrainingState = field(default_factory=TrainingState)
     saved_at: float = -math.inf
     kept: int = 0  # epochs in the last checkpoint
 
+    def __post_init__(self) -> None:
+        device = pick_device(self.config.device)
+        self.learner = Learner(
+            self.config, self.model.to(device), self.estimator, self.task, device, self.mean_weight, self.group
+        )
+
     def fit(self) -> Fitted:
-        self.begin()
-        self.watch.start(Plan(self.config.epochs, len(self.learner.task), self.state.done, self.config.monitor))
-        try:
-            while not self.finished():
-                self.one_epoch(self.state.done + 1)
-        except KeyboardInterrupt as interrupt:
-            raise Stopped(self.kept, self.keep.folder if self.keep else None) from interrupt
-        finally:
-            self.watch.stop()
-        if self.state.best_weights:
-            self.learner.model.load_state_dict(self.state.best_weights)
-        self.learner.model.eval()
+        """Train the model in place, from the checkpoint if there is one to resume; it then holds the best weights."""
+        with threads(self.config.threads), private_randomness(self.learner.device):
+            self.begin()
+            self.watch.start(Plan(self.config.epochs, len(self.task), self.state.done, self.config.monitor))
+            try:
+                while not self.finished():
+                    self.one_epoch(self.state.done + 1)
+            except KeyboardInterrupt as interrupt:
+                raise Stopped(self.kept, self.keep.folder if self.keep else None) from interrupt
+            finally:
+                self.watch.stop()
+            if self.state.best_weights:
+                self.model.load_state_dict(self.state.best_weights)
+            self.model.eval()
         return Fitted(self.state.epochs, self.state.best, self.state.done < self.config.epochs)
 
     def finished(self) -> bool:
+        """Whether all epochs are done, or validation has not improved for too long."""
         out_of_patience = self.config.patience is not None and self.state.waited >= self.config.patience
         return out_of_patience or self.state.done >= self.config.epochs
 
     def one_epoch(self, number: int) -> None:
+        """Train, validate, store and report."""
         seed_epoch(self.config.seed, number, self.group.rank)
         start = time.perf_counter()
         tally = self.learner.epoch(number, self.watch)
@@ -162,15 +151,15 @@ class _Run:
         due = number % self.config.validate_every == 0 or number == self.config.epochs
         if self.validate is None or not due:
             return None
-        self.learner.model.eval()
-        found = self.validate(self.learner.model)
+        self.model.eval()
+        found = self.validate(self.model)
         mine = found if isinstance(found, Mapping) else {self.config.monitor: found}
         metrics = self.group.broadcast({name: float(value) for name, value in mine.items()})
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
         if wrong or self.config.monitor not in metrics:
-            told = f"no number for {wrong[0]}" if wrong else ", ".join(metrics)
-            raise UnveilError("validation failed", where=f"epoch {number}", found=told, expected=self.config.monitor)
-        self.state.validated(metrics[self.config.monitor], self.learner.model)
+            problem = f"no number for {wrong[0]}" if wrong else ", ".join(metrics)
+            raise UnveilError("validation failed", where=f"epoch {number}", found=problem, expected=self.config.monitor)
+        self.state.validated(metrics[self.config.monitor], self.model)
         return metrics
 
     def begin(self) -> None:
@@ -178,9 +167,9 @@ class _Run:
         self.group.check_same(self.learning())
         if self.keep is not None:
             self.go_on(self.keep)
-        heard = self.group.broadcast_state(self.checkpoint)
-        if heard is not None:
-            self.state = restored(heard, self.learner.model, self.learner.optimiser)
+        received = self.group.broadcast_state(self.checkpoint)
+        if received is not None:
+            self.state = restored(received, self.model, self.learner.optimiser)
 
     def go_on(self, keep: Keep) -> None:
         """From the checkpoint, if there is one: a run that died before its first starts anew."""
@@ -190,8 +179,8 @@ class _Run:
             raise UnveilError("the folder holds a run already", where=keep.folder, hint=hint)
         if there:
             checkpoint = Checkpoint.load(keep.checkpoint)
-            refuse_other_run(checkpoint.state["identity"], self.identity(), keep.checkpoint)
-            self.state = restored(checkpoint, self.learner.model, self.learner.optimiser)
+            check_same_run(checkpoint.state["identity"], self.identity(), keep.checkpoint)
+            self.state = restored(checkpoint, self.model, self.learner.optimiser)
             self.kept = self.state.done
         sweep_drafts(keep.checkpoint)
         rewrite(keep.epochs, self.state.epochs)
@@ -208,7 +197,7 @@ class _Run:
 
     def checkpoint(self) -> Checkpoint:
         """The state as it is now."""
-        return checkpoint_of(self.state, self.learner.model, self.learner.optimiser, self.identity())
+        return checkpoint_of(self.state, self.model, self.learner.optimiser, self.identity())
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the numbers, as far as it can be named."""
@@ -216,11 +205,11 @@ class _Run:
 
     def learning(self) -> dict[str, Any]:
         """What is learnt, and how."""
-        model, estimator = self.learner.model, self.learner.estimator
+        model, estimator = self.model, self.estimator
         trainer = {name: value for name, value in settings(self.config).items() if name not in WHEREABOUTS}
         return {
             "training": trainer,
             "model": {"class": type(model).__name__, "n_items": model.n_items, **settings(model.config)},
             "estimator": {"name": estimator.name, **settings(estimator)},
-            "task": settings(self.learner.task),
+            "task": settings(self.task),
         }

@@ -23,7 +23,7 @@ from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed import Place, Workers, joined
 from unveil.training.learner import Learner, Tally
 from unveil.training.process_group import ProcessGroup
-from unveil.training.progress import Watcher
+from unveil.training.progress import Silent, Watcher
 from unveil.training.trainer import Fitted, Keep, Trainer
 
 STILL = replace(MODEL, dropout=0.0)
@@ -111,7 +111,8 @@ def trained(
     network = BERT4Rec(model, V, seed=1)
     task = ClozeTask(circle(), LENGTH, batch_size=16, mask_probability=0.3, last_share=0.2, seed=2)
     keep = keep if group.is_leader else None
-    return network, Trainer(TRAINING).fit(network, Uneven(True), task, certainty, keep=keep, watch=watch, group=group)
+    trainer = Trainer(TRAINING, network, Uneven(True), task, certainty, keep, watch or Silent(), group=group)
+    return network, trainer.fit()
 
 
 def _trainings(group: ProcessGroup, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from unveil.settings import plain
 from unveil.studies.arms import Variant, check_changes, estimators_of
 from unveil.studies.cells import Store, run_cells
 from unveil.studies.results import BASELINES
-from unveil.training.fit import refuse_missing
+from unveil.training.fit import check_available
 
 #: Raised when the same settings no longer give the same cells.
 FORMAT = 1
@@ -85,7 +85,7 @@ def answer(plan: RealPlan, folder: Path, engine: Engine, *, watch: Watcher | Non
     refuse_too_few_items(split, plan.study.negatives)
     with convert_first(plan.study.log.data):
         for arm in plan.estimators:
-            refuse_missing(plan.study.recipe(arm, 0), log)
+            check_available(plan.study.recipe(arm, 0), log)
     store = Store(folder, identity(plan.study, log))
     store.open()
     with alone_in(folder):
