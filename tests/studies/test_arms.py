@@ -9,13 +9,13 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, estimator, events
 from unveil.estimators.inverse import InversePropensity, share_of
-from unveil.experiment.advise.study import AdviceStudy
 from unveil.experiment.reproduce.plan import Plan
 from unveil.experiment.reproduce.study import Study
 from unveil.propensity.popularity import TemporalPopularity
 from unveil.report.names import named
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
+from unveil.studies.advise import Advise
 from unveil.studies.arms import Variant, estimators_of, families, propensity_settings, with_propensity
 from unveil.studies.trial import quantile, resolved
 from unveil.training.recipe import Recipe
@@ -67,7 +67,7 @@ def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> Non
     assert study.recipe("itps@joint", 3).propensity == {"name": "joint-temporal", "seed": 3}
     assert study.recipe("itps@popularity", 3).propensity == {"name": "popularity-temporal"}, "nothing in it is random"
     assert study.recipe("ever", 3).estimator["seed"] == 3
-    assert AdviceStudy().recipe("ever", 3).estimator["seed"] == 3
+    assert Advise().recipe("ever", 3).estimator["seed"] == 3
     assert "seed" not in study.recipe("naive", 3).estimator
     own = study.recipe("itps@popularity+exponent=0.5", 3)
     assert own.propensity == {"name": "popularity-temporal"}

@@ -8,8 +8,8 @@ import typer
 
 from unveil.cli.options import Address, EngineOption, Jobs, LogOptions, TitleIds, Titles, takes_options
 from unveil.cli.study_options import CHOICES, FITS, named_in, numbers_in
-from unveil.cli.terminal import command_of, print_answer, until_stopped
-from unveil.experiment.advise.scenarios import EFFORTS
+from unveil.cli.terminal import command_of, until_stopped
+from unveil.studies.scenarios import EFFORTS
 
 if TYPE_CHECKING:
     from unveil.audit.advice import Audit
@@ -175,16 +175,15 @@ def advise(
     address: Address = None,
 ) -> None:
     """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
-    from unveil.experiment.advise.asked import Asked
-    from unveil.experiment.advise.files import next_step, write
-    from unveil.experiment.advise.judged import Advice
-    from unveil.experiment.advise.page import sheets
-    from unveil.experiment.advise.run import advise as tried
-    from unveil.experiment.advise.words import caution, reading
     from unveil.runs.progress import job_watcher
     from unveil.runs.workers import engine as engine_of
+    from unveil.studies.advise import advise_study
+    from unveil.studies.advise_report import write_config
+    from unveil.studies.engine import run
+    from unveil.studies.writer import print_report, write
 
-    asked = Asked(
+    study = advise_study(
+        options.source(),
         effort=effort,
         estimators=None if estimators is None else named_in(estimators),
         propensities=None if propensities is None else propensities_in(propensities),
@@ -203,12 +202,11 @@ def advise(
         changes=tuple(assignments or ()),
         seed=seed,
     )
-    plan = asked.plan(options.source())
     with until_stopped(output):
-        found = tried(plan, output, engine_of(engine, jobs, address), watch=job_watcher(), tell=_say)
-        advice = Advice(found)
-        write(advice, output, command_of(sys.argv[1:]))
-    print_answer(sheets(advice), [*reading(advice), caution(advice), f"next: {next_step(advice, output)}"], output)
+        answer = run(study, output, engine_of(engine, jobs, address), watch=job_watcher(), say=_say)
+        report = write(answer, output, command_of(sys.argv[1:]))
+        write_config(report)
+    print_report(report, output)
 
 
 def _say(text: str) -> None:

@@ -79,13 +79,18 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A study that is being run: its store, its data, a folder to copy from, and the records that are there."""
+    """A study that is being run: its store, its data, a folder to copy from, and the records that are there.
+
+    `say` informs a person; `workers` is how many cells are done at a time.
+    """
 
     study: "Study"
     store: Store
     source: Source
     other: Path | None = None
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    say: Callable[[str], None] = lambda _: None
+    workers: int = 1
 
     @property
     def folder(self) -> Path:
@@ -221,6 +226,7 @@ class Answer:
     records: Mapping[str, Mapping[str, Any]]  # of all cells, by key
     seconds: float = 0.0  # of this run
     made: int = 0  # cells made by this run
+    folder: Path = Path()
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -262,7 +268,7 @@ def run(
     store.open()
     if announced := study.announcement():
         say(announced)
-    work, cells, made = Work(study, store, source, copy_from), list[Cell](), 0
+    work, cells, made = Work(study, store, source, copy_from, {}, say, engine.workers()), list[Cell](), 0
     with alone_in(folder):
         if copy_from is not None:
             study.copy_files(copy_from, folder)
@@ -270,4 +276,4 @@ def run(
             cells, made = list(stage), len({cell.key for cell in work.left(stage)})
             jobs = [StudyJob(study, cell, folder) for cell in {cell.key: cell for cell in cells}.values()]
             work.records.update(run_cells(jobs, store, engine, watch or Silent(), what=what))
-    return Answer(study, source, cells, work.records, time.monotonic() - begun, made)
+    return Answer(study, source, cells, work.records, time.monotonic() - begun, made, folder)

@@ -1,4 +1,4 @@
-"""What is not known of a log, and therefore tried: how users choose, how rare exposure is, what liking does to it."""
+"""What is not known of a log, and therefore varied: how users choose, how rare exposure is, what is popular."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -7,7 +7,7 @@ from itertools import product
 
 @dataclass(frozen=True)
 class Scenario:
-    """How logs are drawn. `liked` is the declared share of popularity that is liking; None: ratings told it."""
+    """How logs are drawn. `liked` is the declared share of popularity that is relevance; None: by the ratings."""
 
     choice: str
     severity: float
@@ -21,7 +21,7 @@ class Scenario:
 
     @property
     def seed(self) -> int:
-        """Of its draws: scenarios do not share their luck, so that each draw is one of its own."""
+        """Of its draws: scenarios have random numbers of their own."""
         return int.from_bytes(sha256(self.key.encode()).digest()[:4])
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ EFFORTS = {
     ),
     "thorough": Effort(
         users=2000,
-        worlds=6,  # they are the units: with three, corrected for a hundred candidates, nothing could ever be sure
+        worlds=6,  # they are the units: with three, corrected for a hundred candidates, nothing could be significant
         replicates=1,
         choices=("rational_exposed", "categorical_exposed", "rational_all"),
         severities=(1.0, 2.0, 4.0),

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from unveil.experiment.advise.decision import decide, followed, robust_of
-from unveil.experiment.advise.gains import Floats, gains, mean_over_strata
+from unveil.studies.decision import Floats, decide, gain_left_out, gains, mean_over_strata, robust_of
 
 
 def draws(*scenarios: tuple[float, ...]) -> Floats:
@@ -64,7 +63,7 @@ def test_the_robust_choice_is_taken_where_it_is_sure() -> None:
     found = decide(three(), ("naive", "steady", "bold"))
     assert (found.chosen, found.why) == ("bold", "robust")
     assert found.best == "bold"
-    assert found.followed == pytest.approx(0.07)
+    assert found.left_out == pytest.approx(0.07)
 
 
 def test_without_anything_sure_naive_is_advised() -> None:
@@ -81,7 +80,7 @@ def test_a_higher_mean_is_no_reason_to_be_below_naive_somewhere() -> None:
     }
     found = decide(value, ("naive", "bold", "wild"))
     assert found.best == "wild"
-    assert found.sure("wild")
+    assert found.gains["wild"].significant
     assert found.chosen in ("wild", "naive")
     if found.chosen == "wild":
         assert found.robust == "wild"
@@ -99,14 +98,14 @@ def unsure() -> dict[str, Floats]:
 def test_what_is_sure_and_loses_nowhere_is_taken_where_neither_the_robust_nor_the_highest_mean_is_sure() -> None:
     found = decide(unsure(), ("naive", "loud", "quiet"))
     assert found.robust == found.best == "loud"
-    assert not found.sure("loud")
+    assert not found.gains["loud"].significant
     assert (found.chosen, found.why) == ("quiet", "mean")
 
 
 def test_what_is_sure_on_average_but_loses_somewhere_is_not_taken() -> None:
     value = unsure() | {"quiet": draws((0.62, 0.63), (0.39, 0.40))}
     found = decide(value, ("naive", "loud", "quiet"))
-    assert found.sure("quiet")
+    assert found.gains["quiet"].significant
     assert (found.chosen, found.why) == ("naive", "naive is safer")
 
 
@@ -119,7 +118,7 @@ def test_what_is_chosen_is_sure_and_naive_never_gains(seed: int, worlds: int) ->
     found = decide(value, arms)
     assert found.gains["naive"].mean.difference == 0
     assert min(min(each.regret) for each in found.gains.values()) == pytest.approx(0)
-    assert found.chosen == "naive" or found.sure(found.chosen)
+    assert found.chosen == "naive" or found.gains[found.chosen].significant
     least = [found.gains[arm].largest_regret for arm in sorted(arms, key=lambda a: found.gains[a].largest_regret)]
     assert all(one <= other for one, other in pairwise(least))
     assert found.gains[found.robust].largest_regret == least[0]
@@ -129,5 +128,5 @@ def test_draws_left_out_are_not_looked_at() -> None:
     """Only the first replicate makes `lucky` look good: left out, naive is chosen; left in, the others pay for it."""
     value = {"naive": draws((0.4, 0.4, 0.4)), "lucky": draws((0.9, 0.3, 0.3))}
     expected = np.mean([0.0, 0.3 - 0.4, 0.3 - 0.4])
-    assert followed(value, ("naive", "lucky")) == pytest.approx(expected)
-    assert followed({arm: each[:, :, :1] for arm, each in value.items()}, ("naive", "lucky")) is None
+    assert gain_left_out(value, ("naive", "lucky")) == pytest.approx(expected)
+    assert gain_left_out({arm: each[:, :, :1] for arm, each in value.items()}, ("naive", "lucky")) is None

@@ -4,18 +4,22 @@ import numpy as np
 import pytest
 
 from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
-from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.estimators.inverse import ITPS
-from unveil.experiment.advise.candidates import candidates, from_a_log, probe, weights
-from unveil.experiment.advise.gains import mean_over_strata
-from unveil.experiment.advise.scenarios import EFFORTS, Effort, Scenario, scenarios
-from unveil.experiment.advise.source import Looks, some_users, taken_again
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.arms import Variant, family
+from unveil.studies.candidates import (
+    LogShape,
+    candidates,
+    from_a_log,
+    probe,
+    repeat_share,
+    some_users,
+)
+from unveil.studies.decision import mean_over_strata
+from unveil.studies.scenarios import EFFORTS, Effort, Scenario, scenarios
 
 
 def test_every_combination_that_fits_together() -> None:
@@ -38,12 +42,12 @@ def test_every_combination_that_fits_together() -> None:
         Variant.of(arm)
 
 
-def test_what_is_taken_again_by_hand() -> None:
+def test_repeats_by_hand() -> None:
     # One user: a, a, b, a is four events of two items; another took a once.
     user, item = np.array([0, 0, 0, 0, 1], np.int32), np.array([0, 0, 1, 0, 0], np.int32)
     log = Interactions(user=user, item=item, users=Vocabulary(["s", "t"]), items=Vocabulary(["a", "b"]))
-    assert taken_again(log) == pytest.approx(2 / 5)
-    assert taken_again(log.where(np.arange(5) == 2)) == 0
+    assert repeat_share(log) == pytest.approx(2 / 5)
+    assert repeat_share(log.where(np.arange(5) == 2)) == 0
 
 
 @pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
@@ -67,11 +71,6 @@ def test_an_effort_can_be_sure_of_something(effort: Effort) -> None:
     assert p * (len(tried) - 1) < 0.05
 
 
-def test_weights_can_be_clipped_and_offsets_cannot() -> None:
-    assert weights("itps")
-    assert not weights("corrected")
-
-
 def test_what_says_that_it_cuts_its_weights_is_not_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ITPS, "cuts", True)
     assert candidates(("itps", "ips"), ("popularity",), ("5%",)).usable[1:] == (
@@ -82,12 +81,11 @@ def test_what_says_that_it_cuts_its_weights_is_not_clipped(monkeypatch: pytest.M
 
 def test_a_propensity_is_probed_by_building_it() -> None:
     log = World.builtin(WorldSpec(users=12, items=10, steps=8), 0).log(np.random.default_rng(0))
-    train = leave_one_out(Sequences.of(log)).train
     names = from_a_log()
     assert "known-temporal" not in names
     some = ["popularity-temporal", "timing", "logged", "learnt-temporal"]
     assert set(some) < set(names)
-    found = probe(some, train, log, 20)
+    found = probe(some, log, 20)
     assert found["popularity-temporal"] == found["timing"] == ""
     assert found["logged"] == "", "a drawn log carries its propensities"
     assert "learnt exposure" in found["learnt-temporal"]
@@ -107,7 +105,7 @@ def test_some_users_of_a_log_and_how_it_looks() -> None:
     assert set(some.users.ids) <= set(log.users.ids)
     assert np.bincount(some.user).min() >= 3
     assert some == some_users(log, 5, seed=1)
-    looks = Looks.of(some)
+    looks = LogShape.of(some)
     assert looks.events == len(some)
     assert looks.length == pytest.approx(len(some) / 5)
     count_V = np.sort(np.bincount(some.item))[::-1]

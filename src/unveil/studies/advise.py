@@ -1,0 +1,452 @@
+"""`unveil advise`: which estimator, clip and propensity to use on a log.
+
+Worlds are fitted to the log (or given); logs are drawn from them in several scenarios; every candidate is trained on
+each and evaluated on true relevance. Shapes: Z scenarios, W worlds, R replicates.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache, partial
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from unveil.data.filters import LogSource
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError, refuse_unless, unknown
+from unveil.estimators.base import estimator
+from unveil.models.tensor_factorization.recipes import RECIPES
+from unveil.report.page import Figure, KeyFigure, Table
+from unveil.runs.progress import spell
+from unveil.simulation.choice import CHOICES
+from unveil.simulation.fit import Fit, fit_world, implicit_worlds, refuse_no_share
+from unveil.simulation.generate import rate_that_leaves
+from unveil.simulation.world import World
+from unveil.studies.advise_report import CONFIG, Advice, advice_figures, advice_rows, advice_tables
+from unveil.studies.arms import (
+    TRUE_THETA,
+    Variant,
+    changes_of,
+    check_changes,
+    check_distinct,
+    estimator_seed,
+    families,
+    family,
+    propensity_settings,
+    seconds_of,
+)
+from unveil.studies.candidates import (
+    Candidates,
+    LogShape,
+    candidates,
+    check_columns,
+    check_estimator,
+    check_impressions,
+    check_items,
+    check_probed,
+    check_used,
+    from_a_log,
+    has_ratings,
+    impressions_per_event,
+    probe,
+    read_users,
+    repeat_share,
+    uses_impressions,
+    with_rate,
+)
+from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
+from unveil.studies.results import BASE, BOUND
+from unveil.studies.scenarios import EFFORTS, Scenario, scenarios
+from unveil.studies.trial import TrialContext, rank_rows, record
+from unveil.studies.worlds import BUILTIN, digest, is_world, ratings_noise, world_folder
+from unveil.training.recipe import Recipe, network_in
+from unveil.wording import quantity
+
+#: Of a fitted world, unless another number is given.
+_MOST_STEPS = 100
+#: The same figures everywhere, however many processes there are.
+_ALWAYS = {"training.device": "cpu", "training.threads": 1}
+#: Streams of random numbers of one draw, kept apart.
+_LOG, _TRAINING = 0, 1
+#: Seconds of a cell beside its training: propensities, evaluation, and its part of drawing the log.
+_BESIDE = 2.0
+
+
+class Advise(Study):
+    """Where worlds come from, and how networks are trained on the logs drawn from them."""
+
+    name: ClassVar[str] = "advise"
+    title: ClassVar[str] = "Which estimator for this log?"
+    template: ClassVar[str] = "advise.md.j2"
+    format: ClassVar[int] = 2
+    extent = frozenset({"worlds", "replicates", "scenarios", "estimators", "clips", "propensities"})
+
+    log: LogSource = Field(default_factory=LogSource, exclude=True)
+    preset: str = "quick"  # of training, as in `unveil train`
+    users: int = 500  # of the log that worlds are fitted to
+    steps: int = _MOST_STEPS
+    fit: str = "posterior"
+    liked: tuple[float, ...] = ()  # for logs without ratings: declared shares of popularity that are relevance
+    world: str | None = None  # a saved world, or 'builtin', in the place of one that is fitted
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
+    left: float = 0.0  # impressions without a click for each event of the log: drawn logs record as many
+    impressions: float = 1.0  # the share of impressions without a click that the log records
+    scenarios: tuple[Scenario, ...] = scenarios(EFFORTS["quick"].choices, EFFORTS["quick"].severities)
+    worlds: int = 1
+    replicates: int = 3
+    estimators: tuple[str, ...] = EFFORTS["quick"].estimators
+    clips: tuple[str, ...] = EFFORTS["quick"].clips
+    propensities: tuple[str, ...] = ()  # none named: all that the log allows
+    required: bool = Field(default=False, exclude=True)  # whether a propensity that cannot be had is an error
+
+    def __hash__(self) -> int:
+        """By the fields that can be hashed."""
+        return hash(self.digest)
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """Whatever can be found wrong before the log is read is found here."""
+        for name in ("users", "steps", "worlds", "replicates"):
+            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        refuse_unless(0 < self.impressions <= 1, "impressions", self.impressions, "above 0, at most 1")
+        if self.fit not in list(RECIPES):
+            raise unknown("way to fit a world", self.fit, RECIPES)
+        self._check_worlds()
+        self._check_scenarios()
+        for name in self.estimators:
+            check_estimator(name)
+        if set(self.estimators) <= {BASE, BOUND}:
+            raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
+        check_used(self.required_propensities, self.estimators)
+        check_changes((BASE, BOUND, *self.estimators), self.changes)
+        known = [name for name in self.propensities if name in map(family, from_a_log())]
+        for arm in candidates(self.estimators, known, self.clips).arms:
+            self.recipe(arm, 0)
+        return self
+
+    def _check_worlds(self) -> None:
+        for share in self.liked:
+            refuse_no_share(share, "--implicit")
+        check_distinct(self.liked, "--implicit")
+        if self.liked and self.world is not None:
+            problem = "a world that is given has a liking of its own, and none is to be declared"
+            hint = "Leave out --implicit, or --world."
+            raise UnveilError(problem, where="--implicit", found=self.liked[0], hint=hint)
+        if self.world not in (None, BUILTIN) and self.worlds > 1:
+            raise UnveilError("a saved world is one world", found=f"{self.worlds} worlds", hint="Pass --worlds 1.")
+
+    def _check_scenarios(self) -> None:
+        if not self.scenarios:
+            raise UnveilError("there is no scenario to try", expected="at least one of --choices and of --severities")
+        for scenario in self.scenarios:
+            if scenario.choice not in list(CHOICES):
+                raise unknown("choice model", scenario.choice, CHOICES)
+            if not 0 < scenario.severity < float("inf"):
+                raise UnveilError("the severity is out of range", found=scenario.severity, expected="above 0")
+        check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
+
+    @property
+    def required_propensities(self) -> tuple[str, ...]:
+        """The propensities without which nothing is tried."""
+        return self.propensities if self.required else ()
+
+    @property
+    def groups(self) -> int:
+        """Worlds of one draw from the posterior: one for each declared share."""
+        return max(1, len(self.liked))
+
+    def world_number(self, draw: int, scenario: Scenario) -> int:
+        """The world of a scenario."""
+        return draw * self.groups + (0 if scenario.liked is None else self.liked.index(scenario.liked))
+
+    def recipe(self, arm: str, seed: int) -> Recipe:
+        """How an arm is trained."""
+        variant = Variant.of(arm)
+        needs = estimator(variant.estimator).needs
+        own = estimator_seed(variant.estimator, seed) | changes_of(variant.estimator, self.changes)
+        changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
+        if needs in ("static", "temporal"):
+            changes |= propensity_settings(variant.propensity or TRUE_THETA, needs, seed)
+            changes |= with_rate(self.impressions, changes["propensity.name"])
+        named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})
+        return named.changed(changes | variant.settings)
+
+    def open_data(self) -> Source:
+        """The log, and all that it lacks."""
+        shown = user_log(self)
+        if self.world not in (None, BUILTIN):
+            World.load(Path(self.world))
+        check_impressions(shown, self.impressions, self.left)
+        check_columns(self.required_propensities, shown, recorded=self.left > 0)
+        events = shown.interacted()
+        if self.world is None and not self.liked and events.rating is None:
+            raise UnveilError(
+                "the log has no ratings, and without them relevance cannot be told from exposure",
+                hint="Name a world with --world; or declare with --implicit 0.25,0.75 which share of what makes items "
+                "popular is that they are liked: a world is then made for each.",
+            )
+        if self.world is None:
+            check_items(len(events.items), "what the users that are drawn took")
+        return Source(self.log.log, events.fingerprint(), str(events))
+
+    def identity(self, source: Source) -> dict[str, Any]:
+        """Without the impressions: cells that depend on them name them."""
+        fields = self.model_dump(mode="json", exclude={*self.extent, "left", "impressions"})
+        given = digest(Path(self.world)) if self.world not in (None, BUILTIN) else self.world
+        return fields | {"world": given, "log": source.fingerprint}
+
+    def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
+        """Worlds; then which propensities can be estimated; then the trainings that follow from both."""
+        worlds = [Cell(f"worlds-{draw}", {"world": draw}, method="run_worlds") for draw in range(self.worlds)]
+        for cell in worlds:
+            if not is_world(world_folder(work.folder, cell.at["world"] * self.groups)):
+                work.store.remove(cell.key)  # its folder was removed
+        yield "worlds", worlds
+        probed = Cell(self.probe_key, {}, method="run_probe")
+        if work.left([probed]):
+            check_items(len(self._first_log(work.folder).items), "a log that was drawn from the world")
+            work.say("Fitting every propensity to your log and to a drawn one, to find out which can be estimated.")
+        yield "looks at propensities", [probed]
+        cells = self.training_cells(work.records[probed.key])
+        left = work.left(cells)
+        draws, seconds = len(self.scenarios) * self.worlds * self.replicates, sum(cell.cost for cell in left)
+        work.say(
+            f"{len(cells)} trainings on {draws} drawn logs, {len(left)} left: about {spell(seconds / work.workers)} on "
+            f"{quantity(work.workers, 'process', 'processes')}, by a rough estimate."
+            if left
+            else f"{len(cells)} trainings are done: nothing is left to do."
+        )
+        yield "cells", cells
+
+    def training_cells(self, probed: Mapping[str, Any]) -> list[Cell]:
+        """Whole replicates first; within one log by log, so that a process draws few of them."""
+        arms, size = self.candidates(probed).arms, tuple(probed["size"])
+        axes = product(range(self.worlds), range(self.replicates), self.scenarios, arms)
+        return [
+            Cell(
+                self.cell_key(draw, scenario, replicate, arm),
+                {"scenario": scenario.key, "world": draw, "replicate": replicate, "estimator": arm},
+                _BESIDE + seconds_of(self.recipe(arm, 0), size),
+            )
+            for draw, replicate, scenario, arm in axes
+        ]
+
+    def cell_key(self, draw: int, scenario: Scenario, replicate: int, arm: str) -> str:
+        """d0-rational_exposed-p1-r0-naive; with impressions, how many there are for each event."""
+        kept = f"-i{self.left:.3g}" if uses_impressions(self.recipe(arm, 0)) else ""
+        return f"d{draw}-{scenario.key}-r{replicate}-{arm}{kept}".replace(":", "-")
+
+    @property
+    def wanted(self) -> list[str]:
+        """The propensities of the registry that are looked at."""
+        return [name for name in from_a_log() if not self.propensities or family(name) in self.propensities]
+
+    @property
+    def probe_key(self) -> str:
+        """By the names that are looked at, and by the impressions that drawn logs record."""
+        kept = f" {self.left:.3g}" if self.left else ""
+        return f"propensities-{sha256((','.join(self.wanted) + kept).encode()).hexdigest()[:8]}"
+
+    def candidates(self, probed: Mapping[str, Any]) -> Candidates:
+        """The arms that the real log allows, and a drawn one, which always has ratings."""
+        check_probed(self.required_propensities, probed["real"], probed["drawn"])
+        refused = {name for part in ("real", "drawn") for name, why in probed[part].items() if why}
+        able = dict.fromkeys(family(name) for name in probed["real"] if name not in refused)
+        order = self.propensities or tuple(able)
+        unrated = self.refused_estimators()
+        named = [name for name in self.estimators if name not in unrated]
+        found = candidates(named, sorted(able, key=order.index), self.clips)
+        if found.usable == (BASE,):
+            raise UnveilError(
+                "of what is asked for, this log allows the naive loss alone",
+                found=", ".join((*self.estimators, *self.propensities)),
+                hint="Try more --estimators, or --propensities all.",
+            )
+        return found
+
+    def refused_estimators(self) -> dict[str, str]:
+        """Estimators that need ratings, where the log lacks some."""
+        need = [name for name in self.estimators if estimator(name).needs == "ratings"]
+        rated = not need or has_ratings(user_log(self).interacted())
+        return {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
+
+    def run_worlds(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Make the worlds of one draw from the posterior, one for each declared share, and keep them."""
+        draw = cell.at["world"]
+        made = _worlds(self, draw, lambda n, of: context.on_progress(n / of))
+        for group, world in enumerate(made):
+            world.save(world_folder(context.folder, draw * self.groups + group), overwrite=True)
+        about = [{"origin": world.origin, "description": asdict(world.describe())} for world in made]
+        return {"draw": draw, "worlds": about}
+
+    def run_probe(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Fit each propensity to both logs; and how large a drawn log is."""
+        log, window = self._first_log(context.folder), self.recipe(BASE, 0).model.length
+        return {
+            "real": probe(self.wanted, user_log(self), window),
+            "drawn": probe(self.wanted, log, window),
+            "size": [len(log.users), len(log.items), len(log.interacted())],
+        }
+
+    def _first_log(self, folder: Path) -> Interactions:
+        return draw_log(self, folder, 0, self.scenarios[0], 0, self.left > 0).log
+
+    def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Train one candidate on one draw of one scenario, and evaluate it."""
+        draw, replicate, arm = (cell.at[name] for name in ("world", "replicate", "estimator"))
+        scenario = next(each for each in self.scenarios if each.key == cell.at["scenario"])
+        recipe = self.recipe(arm, self.training_seed(draw, scenario, replicate))
+        recorded = uses_impressions(recipe)
+        trial, rate = trial_context(self, context.folder, draw, scenario, replicate, recorded)
+        if recorded:
+            recipe = recipe.changed(with_rate(rate, str(recipe.propensity["name"])))
+        where = {"draw": draw, "scenario": scenario.key, "replicate": replicate, "estimator": arm}
+        return {**where, "looks": asdict(LogShape.of(trial.log)), **record(trial, arm, recipe, context.on_progress)}
+
+    def training_seed(self, draw: int, scenario: Scenario, replicate: int) -> int:
+        """Of all that is random in the trainings on a draw: the same for all arms."""
+        entropy = [self.seed, self.world_number(draw, scenario), scenario.seed, replicate, _TRAINING]
+        return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+    def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Of every user where there is one draw."""
+        return rank_rows(record, by_user=self.worlds * self.replicates == 1)
+
+    def findings(self, answer: Answer) -> Mapping[str, Any]:
+        """The advice, what the ground truth would give, what could not be tried, and the shapes of the logs."""
+        return advice_of(answer).findings()
+
+    def facts(self, answer: Answer) -> Mapping[str, Any]:
+        """The figures behind the sentences, and the next command."""
+        advice = advice_of(answer)
+        used = [self.recipe(arm, 0) for arm in advice.candidates.usable]
+        command = ["unveil", "train", self.log.log, "--config", str(answer.folder / CONFIG), "-o", "run"]
+        learns = any(map(uses_impressions, used))
+        return {**advice.facts(), "uses_impressions": learns, "next_step": shlex.join(command)}
+
+    def csv(self, answer: Answer) -> list[dict[str, Any]]:
+        """One row for each arm."""
+        return advice_rows(advice_of(answer))
+
+    def tables(self, answer: Answer) -> Mapping[str, Table]:
+        """Candidates, ceilings, scenarios, logs and worlds."""
+        return advice_tables(advice_of(answer))
+
+    def figures(self, answer: Answer) -> Mapping[str, Figure]:
+        """The share of the gap that is closed in each scenario."""
+        return advice_figures(advice_of(answer))
+
+    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
+        """The choice, its gain and its largest regret."""
+        return advice_of(answer).key_figures()
+
+
+def advise_study(
+    log: LogSource,
+    *,
+    effort: str = "quick",
+    propensities: tuple[str, ...] | None = None,
+    choices: tuple[str, ...] | None = None,
+    severities: tuple[float, ...] | None = None,
+    liked: tuple[float, ...] = (),
+    world: str | None = None,
+    **options: Any,
+) -> Advise:
+    """The study of a log, which is looked at for the length of its histories and its impressions.
+
+    What is None is as the effort has it; options are fields of the study.
+    """
+    if effort not in EFFORTS:
+        raise unknown("effort", effort, EFFORTS)
+    default = EFFORTS[effort]
+    for name in propensities or ():
+        if name not in families():
+            raise unknown("propensity", name, families())
+    known = tuple(name for name in default.propensities if name in families())
+    names = ("users", "replicates", "estimators", "clips")
+    given = {name: getattr(default, name) for name in names} | {k: v for k, v in options.items() if v is not None}
+    shown = read_users(log, given["users"], given.get("seed", 0))
+    longest = int(np.bincount(shown.interacted().user).max())
+    found = {
+        "worlds": default.worlds if world in (None, BUILTIN) else 1,
+        "steps": _MOST_STEPS if world is not None else min(_MOST_STEPS, longest),
+        **given,
+        "scenarios": scenarios(choices or default.choices, severities or default.severities, liked),
+        "propensities": known if propensities is None else propensities,
+    }
+    left, required = impressions_per_event(shown), propensities is not None
+    return Advise(log=log, left=left, required=required, liked=liked, world=world, **found)
+
+
+@lru_cache(maxsize=1)
+def user_log(study: Advise) -> Interactions:
+    """Some users of the log, with their impressions."""
+    return read_users(study.log, study.users, study.seed)
+
+
+def _worlds(study: Advise, draw: int, on_progress: Any) -> list[World]:
+    if study.world == BUILTIN:
+        return [World.builtin(seed=study.seed + draw)]
+    if study.world is not None:
+        return [World.load(Path(study.world))]
+    log = user_log(study).interacted()
+    fit = Fit(steps=study.steps, recipe=study.fit, seed=study.seed + draw, real_lengths=True)
+    if study.liked:
+        return implicit_worlds(log, fit, study.liked, on_progress)
+    return [fit_world(log, fit, on_progress).world]
+
+
+class DrawnLog(NamedTuple):
+    """A scenario's world, as far as the log of a replicate shows it; the log; and how many impressions it records."""
+
+    world: World
+    log: Interactions
+    rate: float  # the share of impressions without a click that are recorded; 0: none are
+
+
+def draw_log(
+    study: Advise, folder: Path, draw: int, scenario: Scenario, replicate: int, recorded: bool = False
+) -> DrawnLog:
+    """The log of a replicate, with ratings; `recorded`, with as many impressions for each event as the real one has.
+
+    The interactions are the same with and without them.
+    """
+    number = study.world_number(draw, scenario)
+    whole = World.load(world_folder(folder, number)).with_severity(scenario.severity)
+    log_of = partial(whole.log, choice=scenario.choice, ratings_noise=ratings_noise(whole))
+    rng = partial(np.random.default_rng, [study.seed, number, scenario.seed, replicate, _LOG])
+    events = log_of(rng()).compact()
+    seen = whole.aligned_with(events)
+    if not recorded:
+        return DrawnLog(seen, events, 0.0)
+    rate = rate_that_leaves(seen, len(events), study.left)
+    return DrawnLog(seen, log_of(rng(), impressions=rate).within_taken(), rate)
+
+
+@lru_cache(maxsize=2)  # with impressions and without
+def trial_context(
+    study: Advise, folder: Path, draw: int, scenario: Scenario, replicate: int, recorded: bool
+) -> tuple[TrialContext, float]:
+    """What the arms of a draw share, and the rate of its impressions.
+
+    The epoch that is kept is chosen by the held-out interactions, not by the ground truth: as on the real log.
+    """
+    recipe = study.recipe(BASE, study.training_seed(draw, scenario, replicate))
+    found = draw_log(study, folder, draw, scenario, replicate, recorded)
+    return TrialContext.of(found.world, found.log, recipe, negatives=0, popular=False, by_log=True), found.rate
+
+
+@lru_cache(maxsize=1)
+def advice_of(answer: Answer) -> Advice:
+    """What follows from an answer."""
+    study, log = answer.study, user_log(answer.study).interacted()
+    probed = answer.records[study.probe_key]
+    reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}  # the real log's first
+    refused = {family(name): why for name, why in reasons.items() if why} | study.refused_estimators()
+    return Advice(answer, study.candidates(probed), refused, LogShape.of(log), repeat_share(log))
