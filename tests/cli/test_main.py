@@ -46,7 +46,7 @@ def test_a_model_that_no_memory_holds(
 ) -> None:
     log, folder = write_log(tmp_path / "log.csv"), tmp_path / "run"
     assert ended(["train", log, "-o", folder, "--set", "model.width=100000000000000"], monkeypatch) == 2
-    assert "unveil: there is not enough memory. Take a smaller model (model.width" in capsys.readouterr().err
+    assert "unveil: there is not enough memory. Use a smaller model (model.width" in capsys.readouterr().err
     assert not folder.exists()
 
 

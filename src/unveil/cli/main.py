@@ -15,7 +15,7 @@ from unveil.errors import UnveilError
 
 
 class _Commands(TyperGroup):
-    """Ctrl-C is one message too, unless the command has more to say of it."""
+    """Ctrl-C gives one message, unless the command handles it."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -54,8 +54,8 @@ app.command("theory")(demo.theory)
 app.command("loop")(loop.loop)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(given: bool) -> None:
+    if given:
         typer.echo(f"unveil {__version__}")
         raise typer.Exit
 
@@ -68,7 +68,7 @@ def _root(
 
 
 def run() -> None:
-    """Entry point: a user's mistake is one message on standard error and exit code 2, never a traceback."""
+    """Entry point: a user error is one message on standard error and exit code 2, never a traceback."""
     signal.signal(signal.SIGTERM, _stop)
     if isinstance(sys.stdout, TextIOWrapper):  # as standard error does where the terminal's encoding lacks a character
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -76,9 +76,9 @@ def run() -> None:
         app()
     except UnveilError as error:
         sys.exit(_fail(str(error)))
-    except UnicodeEncodeError as error:  # as the bytes of an argument that are no text
+    except UnicodeEncodeError as error:  # an argument with bytes that are no text
         sys.exit(_fail(str(UnveilError("not text in UTF-8", found=error.object))))
-    except OSError as error:  # what the system refuses without our having thought of it
+    except OSError as error:  # other errors of the system
         sys.exit(_fail(f"{error.filename or 'the system says'}: {error.strerror or error}."))
     except (MemoryError, RuntimeError) as error:
         if not _is_of_memory(error):
@@ -87,18 +87,18 @@ def run() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """End as after Ctrl-C: drafts of files are removed on the way out."""
+    """End as after Ctrl-C: temporary files are removed."""
     raise SystemExit(_fail("stopped.", 128 + number))
 
 
 _SMALLER = (
-    "Take a smaller model (model.width, model.length, task.batch_size; the width of an estimator or a propensity), "
+    "Use a smaller model (model.width, model.length, task.batch_size; the width of an estimator or a propensity), "
     "a smaller log, or a larger machine."
 )
 
 
 def _is_of_memory(error: Exception) -> bool:
-    """torch tells of it in words alone: can't allocate memory; CUDA out of memory, tried to allocate …"""
+    """torch says it in the message only: can't allocate memory; CUDA out of memory, tried to allocate …"""
     return isinstance(error, MemoryError) or "allocate" in str(error)
 
 

@@ -1,6 +1,6 @@
-"""The vectors of a model with raw ids: items as answers, users as questions. Their product is the model's score.
+"""A trained model for other programs: as an ONNX file, or as vectors of items and users in Parquet.
 
-score of item i for user u = query_u · vector_i + bias_i, so that any index of inner products gives the model's lists.
+score of item i for user u = query_u · vector_i + bias_i, so that any inner-product index gives the model's ranking.
 Shapes: B users of a batch, D width, V items.
 """
 
@@ -38,7 +38,7 @@ def query_schema(recommender: Recommender) -> Mapping[str, Any]:
 
 
 def query_vectors(recommender: Recommender) -> Iterator[pl.DataFrame]:
-    """`user_id, vector` of every user, a frame at a time: what the model makes of the whole history."""
+    """`user_id, vector` of every user, a frame at a time: the output of the network for the whole history."""
     model, sequences = network_of(recommender), recommender.sequences
     for start in range(0, sequences.n_users, ROWS):
         user_B = np.arange(start, min(start + ROWS, sequences.n_users), dtype=np.int32)
@@ -53,7 +53,7 @@ def query_vectors(recommender: Recommender) -> Iterator[pl.DataFrame]:
 
 
 def network_of(recommender: Recommender) -> Backbone:
-    """Its network; a scorer of another kind has no vectors and no graph."""
+    """Its network; other scorers have no vectors and no graph."""
     if not isinstance(recommender.model, Backbone):
         raise UnveilError("only a network can be exported", found=type(recommender.model).__name__)
     return recommender.model
@@ -68,14 +68,14 @@ ONNX, ITEM_VECTORS, QUERY_VECTORS = "model.onnx", "item_vectors.parquet", "query
 
 @dataclass(frozen=True)
 class Written:
-    """A file, and what is to be known of it."""
+    """A file and its description."""
 
     path: Path
     about: str
 
 
 def export_onnx(recommender: Recommender, path: Path, *, overwrite: bool = False) -> Written:
-    """Write the network as ONNX, once it has said on real histories what the network in torch says."""
+    """Write the network as ONNX, after comparing it with torch on real histories."""
     refuse_existing(path, overwrite=overwrite)
     content, difference = checked_onnx(recommender)
     write_whole(path, content)
@@ -92,14 +92,14 @@ def checked_onnx(recommender: Recommender) -> tuple[bytes, float]:
 
 
 def on_onnx(recommender: Recommender) -> Recommender:
-    """The same recommender, run by ONNX Runtime; refused where it would answer otherwise."""
+    """The same recommender on ONNX Runtime; an error if it differs."""
     from unveil.serving.onnx_model import OnnxScorer
 
     return replace(recommender, model=OnnxScorer.of(checked_onnx(recommender)[0]))
 
 
 def servable(recommender: Recommender) -> Recommender:
-    """On ONNX Runtime; in torch, as it is, where there is no such form of it: of another package, or too large."""
+    """On ONNX Runtime; or in torch, if the network has no ONNX form: of another package, or too large."""
     from unveil.serving.onnx_model import has_form
 
     return on_onnx(recommender) if has_form(network_of(recommender)) else recommender

@@ -37,7 +37,7 @@ MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE = (
     "histories.safetensors",
     "exposure.safetensors",
 )
-#: What the novelty dial was measured to give and to take, where it was; beside the model, and no part of it.
+#: The measured trade-off of novelty, if there is one; not part of the model.
 DIAL = "dial.json"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
 _AGAIN = "Copy it again from where it came, or train again."
@@ -87,36 +87,36 @@ def load(folder: Path) -> Recommender:
             _check(folder / name, manifest["sha256"][name])
         return _assembled(folder, manifest)
     except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        told = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
-        raise UnveilError(f"the folder does not hold together: {told}", where=folder, hint=_AGAIN) from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
+        raise UnveilError(f"the folder does not hold together: {reason}", where=folder, hint=_AGAIN) from error
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=error.filename or folder) from error
 
 
 def version_of(folder: Path) -> str:
-    """Which weights, ids and histories the folder holds: the beginning of a hash of all of them."""
+    """Version of the folder: the beginning of a hash of its weights, ids and histories."""
     return sha256((folder / MANIFEST).read_bytes()).hexdigest()[:12]
 
 
 def write_dial(folder: Path, points: Sequence[Mapping[str, float]]) -> Path:
-    """Keep what the dial was measured to give and to take, with the model that it was measured on."""
+    """Save the measured trade-off of novelty, with the version of the model."""
     path = folder / DIAL
     write_whole(path, json.dumps({"model": version_of(folder), "points": list(points)}, indent=1) + "\n")
     return path
 
 
 def read_dial(folder: Path) -> list[dict[str, float]]:
-    """What was measured on this very model: nothing where the folder has been trained on or replaced since."""
+    """The trade-off measured on this version of the model; empty if it was trained again or replaced."""
     try:
-        told = json.loads((folder / DIAL).read_text(encoding="utf-8"))
-        points = [{str(name): float(value) for name, value in point.items()} for point in told["points"]]
-        return points if told["model"] == version_of(folder) else []
+        saved = json.loads((folder / DIAL).read_text(encoding="utf-8"))
+        points = [{str(name): float(value) for name, value in point.items()} for point in saved["points"]]
+        return points if saved["model"] == version_of(folder) else []
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return []
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    """What the folder says it is."""
+    """The manifest of the folder."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text())
@@ -172,7 +172,7 @@ def _hash(path: Path) -> str:
 
 
 def _column(sequences: Sequences, name: str) -> Streamed:
-    """A column of the histories, a block of users at a time: they may be part of others that lie on the disk."""
+    """A column of the histories, a block of users at a time: they may be on disk."""
     if name == "offset_U1":
         return Streamed.of(sequences.offset_U1)
     kind = getattr(sequences.lying, name).dtype

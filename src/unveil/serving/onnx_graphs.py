@@ -34,7 +34,7 @@ Value = str  # what a node gives, by its name
 
 @dataclass
 class Graph:
-    """Values are named by the node that gives them; weights by where they come from."""
+    """A graph in the making. Values are named by their node; weights by their module."""
 
     nodes: list[Any] = field(default_factory=list)
     weights: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -158,7 +158,7 @@ def logits(graph: Graph, h_BD: Value, table_VD: Value, bias_V: torch.Tensor) -> 
 
 
 def tied_logits(graph: Graph, h_BD: Value, bias_V: torch.Tensor) -> Value:
-    """Against the whole embedding, of which PAD and MASK are then left out: cutting the table would copy it."""
+    """With the whole embedding, dropping PAD and MASK afterwards: cutting the table would copy it."""
     padded = torch.cat([bias_V.detach(), bias_V.new_zeros(n_tokens(len(bias_V)) - len(bias_V))])
     return graph.cut(logits(graph, h_BD, "item", padded), 1, 0, len(bias_V))
 

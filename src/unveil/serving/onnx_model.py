@@ -27,7 +27,7 @@ _WRITERS: dict[str, Callable[[Graph, Any, Value], Value]] = {"bert4rec": bert4re
 
 
 def has_form(model: Backbone) -> bool:
-    """Whether it is known how to write this network, as those of other packages are not, and one file can hold it."""
+    """Whether this network has an ONNX form, as those of other packages have not, and fits into one file."""
     return model.name in _WRITERS and _size(_written(model)) <= LARGEST
 
 
@@ -57,7 +57,7 @@ def _graph(model: Backbone) -> Any:
         known = f"one of {', '.join(sorted(_WRITERS))}"
         raise UnveilError("this network has no ONNX form", found=model.name, expected=known)
     graph = _written(model)
-    _refuse_larger(_size(graph))
+    _check_size(_size(graph))
     tensor = onnx.helper.make_tensor_value_info
     return onnx.helper.make_graph(
         graph.nodes,
@@ -69,7 +69,7 @@ def _graph(model: Backbone) -> Any:
 
 
 def _written(model: Backbone) -> Graph:
-    """Nodes, and weights where they lie: nothing is copied."""
+    """Nodes and weights; weights are not copied."""
     graph = Graph()
     graph.op("Identity", _WRITERS[model.name](graph, model, INPUT))
     graph.nodes[-1].output[0] = OUTPUT
@@ -81,7 +81,7 @@ def _size(graph: Graph) -> int:
     return sum(array.nbytes for array in graph.weights.values())
 
 
-def _refuse_larger(size: int) -> None:
+def _check_size(size: int) -> None:
     if size > LARGEST:
         raise UnveilError(
             "the network is too large for an ONNX file",
@@ -92,7 +92,7 @@ def _refuse_larger(size: int) -> None:
 
 
 def _about(model: Backbone, length: int) -> dict[str, str]:
-    """What a reader has to know to ask, as text beside the graph."""
+    """Metadata of the model: what its input and output are."""
     return {
         "n_items": str(model.n_items),
         "pad": str(pad_token(model.n_items)),
@@ -106,13 +106,13 @@ def _about(model: Backbone, length: int) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class OnnxScorer:
-    """One thread a session: two get in each other's way when several requests are answered at once."""
+    """A scorer by ONNX Runtime. One thread per session: with several requests at once, two are slower."""
 
     session: Any
 
     @classmethod
     def of(cls, content: bytes) -> Self:
-        """Ready the model for the CPU."""
+        """A session on the CPU."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
@@ -124,13 +124,13 @@ class OnnxScorer:
         return torch.from_numpy(scores_BV)
 
 
-#: Histories that are asked; the largest difference allowed, as a share of the spread of the scores.
-ASKED, TOLERANCE = 32, 1e-4
+#: Histories to compare on; the largest difference allowed, in standard deviations of the scores.
+HISTORIES, TOLERANCE = 32, 1e-4
 
 
 def check_parity(exported: Scorer, model: Scorer, sequences: Sequences, length: int) -> float:
-    """The largest difference found; a difference that could change a list is an error."""
-    differences = [_difference(exported, model, token_BL) for token_BL in _questions(sequences, length)]
+    """The largest difference found; one that could change a ranking is an error."""
+    differences = [_difference(exported, model, token_BL) for token_BL in _histories(sequences, length)]
     largest = float(np.max(differences))  # NaN, where any of them is
     if not largest <= TOLERANCE:
         hint = "Nothing was written. Please report it, with the run's config.json."
@@ -140,10 +140,10 @@ def check_parity(exported: Scorer, model: Scorer, sequences: Sequences, length: 
     return largest
 
 
-def _questions(sequences: Sequences, length: int) -> list[Tensor]:
-    """Users of every length in one batch, the longest and the shortest alone, and somebody without a history."""
+def _histories(sequences: Sequences, length: int) -> list[Tensor]:
+    """Users of all lengths in one batch, the shortest and the longest alone, and an empty history."""
     user_U = np.argsort(sequences.length_U, kind="stable")
-    user_B = user_U[np.linspace(0, len(user_U) - 1, min(ASKED, len(user_U))).astype(np.int64)]
+    user_B = user_U[np.linspace(0, len(user_U) - 1, min(HISTORIES, len(user_U))).astype(np.int64)]
     together = histories(sequences, user_B, sequences.length_U[user_B], length)
     ends = (histories(sequences, user_B[[end]], sequences.length_U[user_B[[end]]], length) for end in (0, -1))
     return [together, *ends, tokens_of([np.zeros(0, np.int64)], sequences.n_items, length)]

@@ -64,15 +64,15 @@ def check_k(k: int, n_items: int) -> None:
 
 
 def popularity(sequences: Sequences) -> NDArray[np.int64]:
-    """count_V: how often each item was taken."""
+    """count_V: interactions of each item."""
     return np.bincount(sequences.item_N, minlength=sequences.n_items)
 
 
 def shift(count_V: NDArray[np.int64], novelty: float) -> Tensor:
-    """−λ · log((count_i + 1) / (Σ_j count_j + V)): what the dial adds to each score.
+    """−λ · log((count_i + 1) / (Σ_j count_j + V)): what novelty λ adds to each score.
 
-    At 0 items stand by how likely they are after this history, p(i | h); at 1 by how much more likely than for just
-    anybody, p(i | h) / p(i). In between, by the odds of the two.
+    At 0 items are ranked by their probability after this history, p(i | h); at 1 by its lift over popularity,
+    p(i | h) / p(i); in between, by p(i | h) / p(i)^λ.
     """
     if not 0 <= novelty <= 1:
         raise UnveilError("novelty is out of range", found=novelty, expected="between 0 and 1")
@@ -87,20 +87,20 @@ SCHEMA = {"user_id": pl.String, "item_id": pl.String, "score": pl.Float32, "rank
 
 @dataclass(frozen=True)
 class Recommendations:
-    """Lists as a frame `user_id, item_id, score, rank`, best first, and the ids that nobody knows."""
+    """A frame `user_id, item_id, score, rank`, best first, and the ids that are unknown."""
 
     frame: pl.DataFrame
     unknown_users: tuple[str, ...] = ()
     unknown_items: tuple[str, ...] = ()
-    fallback_users: tuple[str, ...] = ()  # those whose list is by popularity, nothing of them being known
+    fallback_users: tuple[str, ...] = ()  # unknown users, whose recommendations are by popularity
 
 
 @dataclass(frozen=True, eq=False)
 class Recommender:
-    """Top-k lists for known users or for given histories.
+    """Top-k recommendations for known users or for given histories.
 
-    `sequences` are the histories of the known users; `length` is the number of tokens the model is shown. Items of a
-    user's own history are left out unless asked for. Equal scores stand in the order of the vocabulary.
+    `sequences` are the histories of the known users; `length` is the number of tokens the model reads. Items of a
+    user's own history are left out by default. Ties are in the order of the vocabulary.
     """
 
     model: Scorer
@@ -121,7 +121,7 @@ class Recommender:
         world: "World | None" = None,
         watch: "Watcher | None" = None,
     ) -> Self:
-        """Train on a log less each user's last two events, of which the earlier says when to stop.
+        """Train on a log without each user's last two interactions; the earlier of them is for early stopping.
 
         `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
         Where popularity has to stand in for exposure, or the weights are degenerate, an `UnveilWarning` says so.
@@ -154,10 +154,10 @@ class Recommender:
         candidates: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
     ) -> Selection:
-        """How lists are to be: their length, the novelty dial (0 to 1), and the items that may stand in them.
+        """How to recommend: the number of items, the novelty (0 to 1), and the items that may be recommended.
 
-        `candidates` are the only items that may (None: all may), `exclude` those that may not; ids that nobody knows
-        are passed over.
+        `candidates` are the only allowed items (None: all), `exclude` those that are not allowed; unknown ids are
+        skipped.
         """
         check_k(k, len(self.items))
         shift_V = shift(self.count_V, novelty) if novelty else None
@@ -172,7 +172,7 @@ class Recommender:
     ) -> Recommendations:
         """The k best items for each of these users (all known users, where none are named).
 
-        In the place of k may stand a `selection`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
+        k may also be a `choice`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
         """
         selection = self._chosen(k)
         raw = pl.Series(self.users.ids if users is None else list(users), dtype=pl.String)
@@ -184,7 +184,7 @@ class Recommender:
         return Recommendations(joined(frames), unknown_users=unknown)
 
     def batches(self, user_B: Index, k: int | Selection = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
-        """The lists of many users, by index, a frame at a time: memory does not grow with their number."""
+        """Recommendations for many users, by index, a frame at a time: memory does not grow with their number."""
         selection = self._chosen(k)
         for part in self._parts(len(user_B)):
             part_B = user_B[part]
@@ -196,14 +196,14 @@ class Recommender:
     def recommend_for(
         self, histories: Sequence[Sequence[str]], k: int | Selection = 10, *, filter_seen: bool = True
     ) -> Recommendations:
-        """The k best items after each history of raw item ids, oldest first. Unknown ids are passed over and reported.
+        """The k best items after each history of raw item ids, oldest first. Unknown ids are skipped and reported.
 
-        The user ids of the answer are the places of the histories, from 0. An empty history is a new user's.
+        The user ids of the result are the positions of the histories, from 0. An empty history is a new user's.
         """
         selection = self._chosen(k)
         index = [self.items.index(list(history)) for history in histories]
         known = [found[found != UNKNOWN] for found in index]
-        _refuse_strangers(histories, known)
+        _check_known(histories, known)
         frames = (
             self._lists(_places(part), tokens_of(known[part], len(self.items), self.length), barred, selection)
             for part in self._parts(len(known))
@@ -213,13 +213,13 @@ class Recommender:
         return Recommendations(joined(frames), unknown_items=tuple(dict.fromkeys(unknown)))
 
     def with_histories(self, log: Interactions) -> Self:
-        """The same model, asked about the histories of another log: those of new users, or what came since.
+        """The same model with the histories of another log: of new users, or with later interactions.
 
-        Events with items that nobody knows are passed over, and so are users who have no others. Popularity stays that
-        of the log that was learnt from.
+        Interactions with unknown items are skipped, and so are users who have no others. Popularity stays that of the
+        training log.
         """
-        taken, place_V = log.interacted(), self.items.index(log.items.ids)
-        known = taken.where(place_V[taken.item] != UNKNOWN).compact()
+        clicked, place_V = log.interacted(), self.items.index(log.items.ids)
+        known = clicked.where(place_V[clicked.item] != UNKNOWN).compact()
         if not len(known):
             hint = "Give ids as they are written in the log that the model was trained on."
             raise UnveilError("no item of the histories is known", found=", ".join(log.items.ids.head(5)), hint=hint)
@@ -232,7 +232,7 @@ class Recommender:
         return other
 
     def popular(self, names: Sequence[str], k: int | Selection = 10) -> pl.DataFrame:
-        """The same list for each name, by log popularity, whatever the dial: for those of whom nothing is known."""
+        """The same popular items for each name, for unknown users; novelty is ignored."""
         top_1K, score_1K = self._chosen(k).without_novelty()(self.popularity_1V, no_cells())
         once = self._frame(pl.Series([""]), top_1K.numpy(), score_1K.numpy()).drop("user_id")
         users = pl.DataFrame({"user_id": list(names)}, schema={"user_id": pl.String})
@@ -253,7 +253,7 @@ class Recommender:
 
     @cached_property
     def count_V(self) -> NDArray[np.int64]:
-        """How often each item was taken."""
+        """Interactions of each item."""
         return popularity(self.sequences)
 
     @cached_property
@@ -270,7 +270,7 @@ class Recommender:
         return k if isinstance(k, Selection) else self.choice(k)
 
     def _open(self, candidates: Sequence[str] | None, exclude: Sequence[str]) -> Tensor | None:
-        """Which items may be listed; None: all. Candidates of which none is known are an error."""
+        """Which items are allowed; None: all. It is an error if none is left."""
         if candidates is None and not exclude:
             return None
         allowed_V = torch.full((len(self.items),), candidates is None)
@@ -303,7 +303,7 @@ class Recommender:
 
 
 def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """One frame of all; of none, an empty one."""
+    """All in one frame; without any, an empty one."""
     whole = list(frames)
     return pl.concat(whole, how="vertical") if whole else pl.DataFrame(schema=SCHEMA)
 
@@ -312,7 +312,7 @@ def _places(part: slice) -> pl.Series:
     return pl.Series(range(part.start, part.stop), dtype=pl.Int64).cast(pl.String)
 
 
-def _refuse_strangers(histories: Sequence[Sequence[str]], known: Sequence[Index]) -> None:
+def _check_known(histories: Sequence[Sequence[str]], known: Sequence[Index]) -> None:
     for place, (given, left) in enumerate(zip(histories, known, strict=True)):
         if len(given) and not len(left):
             raise UnveilError(

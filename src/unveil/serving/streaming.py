@@ -1,4 +1,4 @@
-"""Frames made one after another, written as one file: memory does not grow with their number."""
+"""Frames written to one file as they are made: memory does not grow with their number."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -18,7 +18,7 @@ ROWS = 1 << 16
 
 
 def check_kind(path: Path) -> None:
-    """Stop before any work is done where the file's ending says nothing."""
+    """Check the ending of the file before any work is done."""
     if path.suffix not in KINDS:
         raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=f"one of {', '.join(KINDS)}")
 
@@ -52,7 +52,7 @@ def _sink(lazy: pl.LazyFrame, kind: str, draft: Path) -> None:
 
 
 def _interruptibly(write: Callable[[], object], stop: Event) -> None:
-    """Write in another thread: inside Polars this one would not hear of SIGTERM until all is written."""
+    """Write in another thread: inside Polars, this one would not receive SIGTERM until all is written."""
     with ThreadPoolExecutor(1) as pool:
         written = pool.submit(write)
         try:
