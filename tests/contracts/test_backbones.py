@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.slots import mask_token, pad_token
-from unveil.models.base import BACKBONES, Backbone, backbone, begun
+from unveil.models.base import BACKBONES, Backbone, backbone, mask_first
 
 V, L = 9, 6
 PAD, MASK = pad_token(V), mask_token(V)
@@ -59,7 +59,7 @@ def test_the_order_of_a_history_matters(name: str) -> None:
 
 def test_slots_are_columns(name: str) -> None:
     model = network(name).eval()
-    token_BL = begun(rows([1, 2, 3], [5]), V) if model.task == "next-item" else rows([1, 2, 3], [5])
+    token_BL = mask_first(rows([1, 2, 3], [5]), V) if model.task == "next-item" else rows([1, 2, 3], [5])
     where = (torch.tensor([0, 0, 1]), torch.tensor([L - 1, 2, L - 1]))
     torch.testing.assert_close(model(token_BL, where), model(token_BL)[where], rtol=1e-5, atol=1e-5)
 
@@ -73,7 +73,7 @@ def test_scoring_is_without_dropout_and_leaves_the_mode(name: str) -> None:
 
 def test_training_is_with_dropout(name: str) -> None:
     model = network(name, dropout=0.5).train()
-    token_BL = begun(rows([1, 2, 3]), V) if model.task == "next-item" else rows([1, 2, 3])
+    token_BL = mask_first(rows([1, 2, 3]), V) if model.task == "next-item" else rows([1, 2, 3])
     assert not torch.equal(model(token_BL), model(token_BL))
 
 
@@ -88,7 +88,7 @@ def test_seeded_and_apart_from_the_global_generator(name: str) -> None:
 
 def test_every_weight_is_reached_by_the_loss(name: str) -> None:
     model = network(name, dropout=0.0)
-    token_BL = begun(rows([1, 2, 3], [5]), V) if model.task == "next-item" else rows([1, 2, 3], [5])
+    token_BL = mask_first(rows([1, 2, 3], [5]), V) if model.task == "next-item" else rows([1, 2, 3], [5])
     where = (torch.tensor([0, 1]), torch.tensor([L - 1, L - 1]))
     torch.autograd.backward(model.logits(model(token_BL, where)).logsumexp(1).sum())
     silent = [key for key, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]

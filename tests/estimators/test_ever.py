@@ -297,13 +297,13 @@ def test_the_whole_target_where_both_assumptions_hold(
     made, train = two_tastes(shown_3, **options)
     assert in_order(least(made, train)) == right
     if made.liking:
-        assert in_order(made.liked(torch.arange(20)).numpy())
+        assert in_order(made.preference(torch.arange(20)).numpy())
 
 
 def test_what_others_like_more_than_sets_differ_goes_before_what_is_taken() -> None:
     """A limit: F is 0.8 apart, and 0.9 b more than that; each user's own items are still in order."""
     made, _ = two_tastes((1, 1, 1), apart=0.9)
-    liked_UV = made.liked(torch.arange(20)).numpy()
+    liked_UV = made.preference(torch.arange(20)).numpy()
     assert not in_order(liked_UV)
     assert (np.diff(liked_UV[::2, :3]) > 0).all()
     assert (np.diff(liked_UV[1::2, 3:]) > 0).all()
@@ -337,7 +337,7 @@ def test_what_is_taken_more_often_than_it_is_liked_is_put_down_to_exposure() -> 
     assert isinstance(made, EverRated)
     for item in range(TOY.train.n_items):
         expected = sum(
-            length * float(made.liked(torch.tensor([user]))[0, item])
+            length * float(made.preference(torch.tensor([user]))[0, item])
             for user, length in enumerate(TOY.train.length_U.tolist())
         )
         taken = int((TOY.train.item_N == item).sum())
@@ -361,7 +361,7 @@ def test_the_shift_is_in_the_loss_of_the_item_of_the_log_alone() -> None:
     h_MD, table_VD = (torch.randn(n, 3, generator=rng, requires_grad=True) for n in (7, TOY.train.n_items))
     bias_V = torch.randn(TOY.train.n_items, generator=rng, requires_grad=True)
     z_MV = h_MD @ table_VD.T + bias_V
-    liked = -(made.liked(slots.user_M) * torch.log_softmax(z_MV, 1)).sum()
+    liked = -(made.preference(slots.user_M) * torch.log_softmax(z_MV, 1)).sum()
     taken = -torch.log_softmax(z_MV + made.shift_V, 1)[torch.arange(7), slots.item_M].sum()
     expected, found = (0.4 * liked + 0.6 * taken) / 7, cloze_risk(h_MD, table_VD, bias_V, made(slots))
     torch.testing.assert_close(found, expected)

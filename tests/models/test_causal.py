@@ -8,7 +8,7 @@ from tests.contracts.test_backbones import MASK, PAD, V, network, rows
 from tests.data.ragged import sequences_of
 from unveil.data.batches import NextItemTask
 from unveil.data.slots import histories
-from unveil.models.base import BACKBONES, backbone, begun
+from unveil.models.base import BACKBONES, backbone, mask_first
 
 CAUSAL = [name for name in BACKBONES if backbone(name).task == "next-item"]
 
@@ -16,7 +16,7 @@ CAUSAL = [name for name in BACKBONES if backbone(name).task == "next-item"]
 def test_the_last_mask_moves_to_the_beginning() -> None:
     asked = torch.tensor([[PAD, PAD, 1, 2, MASK], [PAD, PAD, PAD, PAD, MASK], [1, 2, 3, 4, MASK]])
     begins = [[PAD, PAD, MASK, 1, 2], [PAD, PAD, PAD, PAD, MASK], [MASK, 1, 2, 3, 4]]
-    assert begun(asked, V).tolist() == begins
+    assert mask_first(asked, V).tolist() == begins
 
 
 def test_the_cells_of_a_recurrent_network_begin_within_one_by_the_root_of_the_width() -> None:

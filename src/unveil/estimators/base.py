@@ -83,10 +83,10 @@ class Estimator(Protocol):
 
 @runtime_checkable
 class Explaining(Protocol):
-    """An estimator that explains a part of what was taken by something else than f, such as exposure."""
+    """An estimator that explains a part of the choices by something other than f, such as exposure."""
 
     def offset(self, slots: Slots) -> Tensor:
-        """offset_MV with P(taken) ∝ exp(f + offset), or in the order of it: what it expects of a log, not of users."""
+        """offset_MV with P(chosen) ∝ exp(f + offset), or in the order of it: what it expects of a log, not of users."""
 
 
 ESTIMATORS: Registry[Estimator] = Registry("estimator", package="unveil.estimators", group="unveil.estimators")
@@ -99,7 +99,7 @@ def estimator(name: str) -> type[Estimator]:
 
 
 class ByPropensity(Protocol):
-    """An estimator that is made with a propensity."""
+    """An estimator that uses a propensity."""
 
     name: ClassVar[str]
     needs: ClassVar[Need]
@@ -151,7 +151,7 @@ def _total(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal) -> Te
 
 
 def _loss(signal: Signal) -> tuple[ChunkLoss, Wide | Both | None]:
-    """How logits become a loss, and the numbers for every item that this takes."""
+    """The form of the loss, and the numbers for every item that it needs."""
     if signal.rival_MV is not None:
         return by_slope(pairwise), signal.rival_MV
     if signal.imputed_MV is not None:

@@ -1,4 +1,4 @@
-"""An estimator by its name, made from what it needs."""
+"""An estimator by its name, built from what it needs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,18 +22,18 @@ def build(
     log: Interactions | None = None,
 ) -> Estimator:
     """The estimator `name` with its options, given the propensity, world, training part or log that it needs."""
-    made = ESTIMATORS.build(name, options, *parts(name, propensity, world, log))
-    if not isinstance(made, Learns):
-        return made
+    built = ESTIMATORS.build(name, options, *parts(name, propensity, world, log))
+    if not isinstance(built, Learns):
+        return built
     if train is None:
         hint = "Pass the training part (train=)."
         raise UnveilError(f"the estimator {name!r} learns from the training part, and none is given", hint=hint)
-    return made.fit(train)
+    return built.fit(train)
 
 
 @dataclass(frozen=True)
 class _StandIn:
-    """In the place of a propensity that is not there yet, for an estimator that is made to have its options checked."""
+    """In the place of a propensity, for an estimator that is built to have its options checked."""
 
     kind: Kind
     name: str = "a stand-in"
@@ -45,31 +45,24 @@ def check_options(name: str, options: Mapping[str, object]) -> None:
     if needs == "truth":
         return
     stand_ins: list[object] = [_StandIn(needs)] if needs in ("static", "temporal") else [None] * (needs == "ratings")
-    with suppress(AttributeError):  # of somebody's own that asks its parts for more when it is made: it has to wait
+    with suppress(AttributeError):  # a plug-in that needs more of its parts when it is built
         ESTIMATORS.build(name, options, *stand_ins)
 
 
 def parts(name: str, propensity: PropensityModel | None, world: Truth | None, log: Interactions | None) -> list[object]:
-    """What an estimator is made from, of what is at hand; whatever is not there is named."""
+    """What an estimator is built from; an error names what is missing."""
     needs = ESTIMATORS[name].needs
     if needs == "nothing":
         return []
+    part: object | None = propensity
+    what = f"a {needs} propensity"
+    hint = f"Name one, such as 'recorded-{needs}', learnt from impressions; popularity is the last resort."
     if needs == "ratings":
-        rated = None if log is None or log.rating is None else log
-        return [_given(rated, name, "a log with ratings", "Use 'ever', which needs none.")]
-    if needs == "truth":
-        what, hint = (
-            "a world whose truth is known",
-            "Name the world of the log with --world (in Python, world=), or choose another estimator.",
-        )
-        return [_given(world, name, what, hint)]
-    hint = (
-        f"Name one, such as 'recorded-{needs}', which learns exposure from impressions; popularity is the last resort."
-    )
-    return [_given(propensity, name, f"a {needs} propensity", hint)]
-
-
-def _given(part: object | None, name: str, what: str, hint: str) -> object:
+        part = None if log is None or log.rating is None else log
+        what, hint = "a log with ratings", "Use 'ever', which needs none."
+    elif needs == "truth":
+        part, what = world, "a world whose truth is known"
+        hint = "Name the world of the log with --world (in Python, world=), or choose another estimator."
     if part is None:
         raise UnveilError(f"the estimator {name!r} needs {what}, and none is given", hint=hint)
-    return part
+    return [part]

@@ -90,8 +90,8 @@ class CorrectedSampled(OverSample, PropensityOffset):
     """P(i | s, t) ∝ θ_sit · exp f_i as in corrected, the sum over all items replaced by that over a sample.
 
     A drawn item's logit becomes f_j + log θ_sjt − log π_j: what was not shown is no evidence, and what was not drawn
-    is stood for by what was. Tends to corrected as more are drawn. In large catalogues θ is asked for at
-    the target and the drawn items alone.
+    is stood for by what was. Tends to corrected as more are drawn. In large catalogues θ is
+    computed for the target and the drawn items alone.
     """
 
     name: ClassVar[str] = "corrected-sampled"
@@ -113,7 +113,7 @@ class CorrectedSampled(OverSample, PropensityOffset):
 _BATCH, _SPREAD, _LR = 512, 0.1, 0.03
 #: What an item adds for all users rests on many events, and is held back less.
 _EASE = 0.1
-#: Over fewer items than this a step takes a few milliseconds, and to share it out costs more than it gains.
+#: Over fewer items than this a step takes a few milliseconds, and a second thread costs more than it gains.
 _MANY = 4096
 
 
@@ -121,8 +121,8 @@ _MANY = 4096
 class UserFactors:
     """F_si = b_i + p_s · q_i of least risk, that of a signal with F for f, + `penalty` · (|p|² + |q|² + |b|² / 10) / N.
 
-    A network has to guess a user's taste from what came before a slot; p_s is learnt from all that s took in the
-    training part, before and after.
+    A network infers a user's taste from what came before a slot; p_s is learnt from all training events of s, before
+    and after.
     """
 
     p_UK: Tensor
@@ -170,8 +170,8 @@ class CorrectedTaught(PropensityOffset):
     """−(1 − trust) log softmax(f + log θ)[i], as in corrected, − trust Σ_j P(j | s) log softmax(f)[j].
 
     P(j | s) = softmax(F_s)[j] is what s likes by F_sj = b_j + p_s · q_j, which is fitted first, to all training events
-    of all users, by the loss of corrected itself (`UserFactors`). One take says little of a user who sees little at a
-    time; all of a user's takes together say more, and so the network is told at every slot what they say.
+    of all users, by the loss of corrected itself (`UserFactors`). One choice says little about a user who sees
+    few items at a time; all choices of a user say more, and are distilled into the network at every slot.
 
     Consistent where corrected is and tastes keep still: P ∝ θ_sit · exp F_si. Both parts are least at f = F then.
     """

@@ -1,4 +1,4 @@
-"""Imputed relevance: what a plain model of the training part expects a user to take next.
+"""The doubly robust form, as far as a log of events supports it: imputed relevance plus a weighted residual.
 
 Shapes: N training events, M slots, V items.
 """
@@ -90,9 +90,9 @@ class Transitions:
 class DoublyRobust(InversePropensity):
     """a_i = m_i + O_i (Y_i − m_i) / θ_sit in the place of Y_i / θ_sit (eq. of L_ITPS), m the imputed relevance.
 
-    With O of every item at every slot, its mean is right if θ is or m is. A log of events tells O of the taken item
-    alone, and of slots without an event nothing: there a_i = m_i, and at the taken item (1 − m_i) / θ̂ more, which on
-    average over logs is P(event) m_i + (θ/θ̂) μ_i (1 − m_i) for a user who takes i with probability μ_i if it is seen,
+    With O of every item at every slot, its mean is right if θ is or m is. A log of events tells O of the chosen item
+    alone, and of slots without an event nothing: there a_i = m_i, and at the chosen item (1 − m_i) / θ̂ more, which on
+    average over logs is P(event) m_i + (θ/θ̂) μ_i (1 − m_i) for a user who chooses i with probability μ_i if exposed,
     whatever else is. Where m is right and certain (0 or 1) that is ∝ m, the right minimum whatever θ̂ is; where θ̂ is
     right it is off by m_i (P(event) − μ_i), which `trust` keeps small. No estimator has both halves on such a log: only
     θ μ can be seen in it, and another θ with another μ gives the same log.
@@ -127,6 +127,6 @@ class DoublyRobust(InversePropensity):
         return self.imputation.of_all(slots).mul_(self.trust)
 
 
-def doubly_robust(imputed: Tensor, taken: Tensor, shown: Tensor, theta: Tensor) -> Tensor:
+def doubly_robust(imputed: Tensor, chosen: Tensor, shown: Tensor, theta: Tensor) -> Tensor:
     """a = m + O (Y − m) / θ, item by item."""
-    return imputed + shown * (taken - imputed) / theta
+    return imputed + shown * (chosen - imputed) / theta

@@ -146,9 +146,9 @@ class Ever:
 
     def imputed(self, slots: Slots) -> Tensor:
         """trust · P(i | s)_MV of the slots' users."""
-        return self.liked(slots.user_M).mul_(self.trust)
+        return self.preference(slots.user_M).mul_(self.trust)
 
-    def liked(self, user_M: Tensor) -> Tensor:
+    def preference(self, user_M: Tensor) -> Tensor:
         """P(i | s)_MV of these users."""
         return torch.softmax(self.scores(user_M) / self.temperature, 1)
 
@@ -189,8 +189,8 @@ class EverRated(Ever):
         """Learn the sets, the items' ratings, and what was chosen more often than preferences explain."""
         object.__setattr__(self, "b_V", torch.from_numpy(item_ratings(train, self._ratings(train)).astype(np.float32)))
         super().fit(train)
-        taken_V = torch.from_numpy(train.count_V.astype(np.float32))
-        object.__setattr__(self, "shift_V", self.balance * torch.log((taken_V + 1) / (self._expected(train) + 1)))
+        count_V = torch.from_numpy(train.count_V.astype(np.float32))
+        object.__setattr__(self, "shift_V", self.balance * torch.log((count_V + 1) / (self._expected(train) + 1)))
         return self
 
     def __call__(self, slots: Slots) -> Signal:
@@ -207,10 +207,10 @@ class EverRated(Ever):
 
     def _expected(self, train: Sequences) -> Tensor:
         """m_V = Σ_s N_s P(i | s), a block of users at a time."""
-        taken_U = torch.from_numpy(train.length_U.astype(np.float32))
+        count_U = torch.from_numpy(train.length_U.astype(np.float32))
         expected_V = torch.zeros(train.n_items)
-        for user_M in torch.split(torch.arange(len(taken_U)), BLOCK):
-            expected_V += taken_U[user_M] @ self.liked(user_M)
+        for user_M in torch.split(torch.arange(len(count_U)), BLOCK):
+            expected_V += count_U[user_M] @ self.preference(user_M)
         return expected_V
 
     def _ratings(self, train: Sequences) -> NDArray[np.float64]:

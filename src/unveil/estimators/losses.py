@@ -1,4 +1,4 @@
-"""A number for every slot and item that is made some slots at a time: catalogues are long, and M × V numbers many.
+"""How a signal becomes a loss: each form with its gradient, some slots and items at a time (M × V numbers are many).
 
 Shapes: M slots, R of them, V items.
 """
@@ -18,10 +18,10 @@ from unveil.data.slots import Slots
 
 @dataclass(frozen=True, eq=False)
 class ByRows:
-    """x_MV, of which `[rows]` makes the rows that are asked for and keeps none; `[:]` makes it whole, as a tensor."""
+    """x_MV, of which `[rows]` computes some rows and keeps none; `[:]` gives all, as a tensor."""
 
     slots: Slots
-    make: Callable[[Slots], Tensor]  # x_RV of some of the slots: each slot is judged by itself
+    make: Callable[[Slots], Tensor]  # x_RV of some of the slots, each by itself
     device: torch.device | str | None = None  # None: where they are made
 
     def __len__(self) -> int:
@@ -36,7 +36,7 @@ class ByRows:
         return replace(self, device=device)
 
 
-#: A number for every slot and item, at hand or made when asked for.
+#: A number for every slot and item, stored or computed when needed.
 Wide = Tensor | ByRows
 
 
@@ -102,8 +102,8 @@ def explained(
     assert both_2RV is not None
     imputed_RV, offset_RV = both_2RV
     imputed, steep_RV = soft_cross_entropy(z_RV, target_R1, torch.zeros_like(weight_R1), imputed_RV, slope)
-    taken, slope_RV = cross_entropy(z_RV, target_R1, weight_R1, offset_RV, slope)
-    return imputed + taken, slope_RV.add_(steep_RV) if slope else slope_RV
+    target, slope_RV = cross_entropy(z_RV, target_R1, weight_R1, offset_RV, slope)
+    return imputed + target, slope_RV.add_(steep_RV) if slope else slope_RV
 
 
 #: Rows of a chunk, and the number of logits beyond which a chunk has fewer rows.

@@ -1,4 +1,4 @@
-"""The race of the exposed: how likely an item is to win when each takes part with its own probability.
+"""The likelihood of a choice among randomly exposed items, as a race of exponential clocks.
 
 Shapes: R rows of a chunk, V items, Q places at which the integral is read.
 """
@@ -13,13 +13,13 @@ from torch import Tensor
 PLACES, WIDEST, MOST_PLACES = 16, 1.25, 64
 #: How far, in logarithms of time, before the first finish the places begin, and how far after the target's they end.
 _BEFORE, _AFTER = 5.0, 2.5
-#: Cells looked at together: what is made of them stays in the cache of a core.
+#: Cells of a part: what is computed of them stays in the cache of a core.
 _CELLS = 1 << 18
 #: A clock this far gone has rung for sure.
 _RUNG = 60.0
 #: Between places nearer than this: what is too small for a number at the first is next to nothing at the last.
 _FAR = 70.0
-#: Items whose chances are multiplied before a logarithm is taken: in single precision each is above 6e-8.
+#: Items whose chances are multiplied before the logarithm: in single precision each is above 6e-8.
 _GROUP = 4
 
 
@@ -29,7 +29,7 @@ def race(
     """−log P(target) with P(i) = θ_i ∫ x_i e^(−x_i) Π_{j≠i} (1 − θ_j + θ_j e^(−x_j)) dv, where x_j = e^(z_j + v).
 
     Item j is exposed with probability θ_j; the exposed start a clock of rate e^z_j each, and the first to ring, at the
-    time e^v, is taken: that is P ∝ e^z among the exposed, averaged over all that can be exposed. The integrand is
+    time e^v, is chosen: that is P ∝ e^z among the exposed, averaged over all that can be exposed. The integrand is
     smooth and falls off at both ends, so that a sum at even places is all but exact.
     """
     assert theta_RV is not None

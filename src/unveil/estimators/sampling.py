@@ -83,8 +83,7 @@ def sampled_loss(
     return (weight_M.detach().to(h_MD.dtype) * F.cross_entropy(z_MK1, first_M, reduction="none")).sum()
 
 
-#: Pairs of slot and item whose θ is asked for at once; and how many items there may be for each one that is drawn
-#: before it takes longer to ask for all than for pairs.
+#: Pairs of slot and item whose θ is computed at once; items for each one drawn above which pairs are quicker than all.
 _PAIRS, _FEW = 1 << 18, 8
 
 
@@ -119,7 +118,7 @@ class OverSample:
 
 def theta_of_some(propensity: PropensityModel, slots: Slots, item_K: Tensor, n_items: int) -> Tensor:
     """θ_MK of some items at the slots; pair by pair where all items would be far more than these."""
-    if n_items <= _FEW * len(item_K) or propensity.source in OF_EVENTS:  # they know of the taken item alone
+    if n_items <= _FEW * len(item_K) or propensity.source in OF_EVENTS:  # they know the chosen item alone
         return propensity.of_all(slots)[:, item_K]
     rows = max(1, _PAIRS // len(item_K))
     parts = [_pairs(slots.part(at, at + rows), item_K) for at in range(0, max(len(slots), 1), rows)]

@@ -27,10 +27,10 @@ Contrast = NDArray[np.float64]
 def borne_out(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> float:
     """τ in [0, 1] of P(i | s, t) ∝ θ_sit^τ · e^f_si, by the conditional likelihood of swaps, f left open.
 
-    Let a user take i at t and k at u. Of the two ways round, this one has the odds e^(τ d) with
+    Let a user choose i at t and k at u. Of the two ways round, this one has the odds e^(τ d) with
     d = log θ_sit + log θ_sku − log θ_skt − log θ_siu: the user's preferences f, and all else that does not change with
     the step, cancel. τ maximises Σ log σ(τ d) − τ²/2 over pairs of events: without evidence it is 0. A propensity
-    counted from events must not be judged by them: each half of the users is judged by θ fitted on the other half. θ
+    counted from events must not be tested on them: each half of the users is tested with θ fitted on the other half. θ
     is raised to `lowest` from below, as it is where it is used.
     """
     contrast_P = np.concatenate(
@@ -78,15 +78,15 @@ class Tempered(PropensityOffset):
     """P(i | s, t) ∝ θ_sit^τ / θ_i^(1 − static) · exp f_i, θ_i the mean of θ_sit^τ over the training events.
 
     τ is the share of the correction that the log bears out (`borne_out`): 1 where exposure moves choices as θ says, 0
-    where it does not at all. An item's mean exposure cannot be told from its appeal by any log of events, so it is left
-    in f unless `static` says otherwise: a popularity in the place of θ then takes no relevance away.
+    where it does not at all. No log of events can tell an item's mean exposure from its appeal, so it is left
+    in f unless `static` says otherwise: popularity in the place of θ then removes no relevance.
 
     τ is consistent for P ∝ θ_sit^τ e^f_si with f that keeps still while θ moves, and f is found up to each item's mean.
     The mean is over all users: where θ is personal, what a user's own θ differs from it by is corrected as well, moving
     or not. `strength` multiplies what was found.
     """
 
-    static: float = 0.0  # how much of an item's mean exposure is taken for exposure; 1: all, as in corrected
+    static: float = 0.0  # how much of an item's mean is treated as exposure; 1: all, as in corrected
 
     name: ClassVar[str] = "tempered"
     needs: ClassVar[Need] = "temporal"

@@ -1,1 +1,1 @@
-"""How scores are made: one network a file, whole."""
+"""Models that score items: one network a file, baselines, tensor factorisation."""

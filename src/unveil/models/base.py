@@ -1,6 +1,6 @@
 """What the trainer and every scorer's user ask of a network.
 
-Shapes: B batch, L length, D width, M slots asked for, V items.
+Shapes: B batch, L length, D width, M slots, V items.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
 
-#: How a network is asked while it learns: hidden items of a history, or the next item at every event.
+#: What a network is trained to predict: hidden items of a history, or the next item at every event.
 TaskName = Literal["cloze", "next-item"]
 
 
@@ -94,7 +94,7 @@ class Backbone(nn.Module, ABC):
         return scores_BV
 
     def n_parameters(self) -> int:
-        """How many numbers are learnt."""
+        """The number of trainable parameters."""
         return sum(parameter.numel() for parameter in self.parameters())
 
 
@@ -108,7 +108,7 @@ def backbone(name: str) -> type[Backbone]:
 
 
 class Causal(Backbone):
-    """Its rows begin with MASK, as in `data.next_item`; it is asked like all networks, with MASK at the end."""
+    """Its rows begin with MASK, as in `data.next_item`; for scores MASK stands at the end, as in all networks."""
 
     task: ClassVar[TaskName] = "next-item"
     item: nn.Embedding
@@ -117,7 +117,7 @@ class Causal(Backbone):
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """scores_BV for what comes next: the last column has read the whole history."""
-        return super().scores(begun(token_BL, self.n_items))
+        return super().scores(mask_first(token_BL, self.n_items))
 
     def head(self, h_MD: Tensor) -> Output:
         """The three factors of the logits: the items' own vectors as answers, or those of an untied table."""
@@ -125,7 +125,7 @@ class Causal(Backbone):
         return Output(h_MD, table_VD, self.bias)
 
 
-def begun(token_BL: Tensor, n_items: int) -> Tensor:
+def mask_first(token_BL: Tensor, n_items: int) -> Tensor:
     """Rows with their last token, MASK, moved to the beginning: PAD x₁ x₂ MASK becomes PAD MASK x₁ x₂."""
     padding_B = (token_BL == pad_token(n_items)).sum(1)
     column_L = torch.arange(token_BL.shape[1], device=token_BL.device)

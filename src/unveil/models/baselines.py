@@ -17,7 +17,7 @@ from unveil.data.slots import pad_token
 
 @dataclass(frozen=True, eq=False)
 class Popularity:
-    """Every user is offered what most users took: score_i = training count of i."""
+    """Recommends what most users chose: score_i = training count of i."""
 
     count_V: Tensor
 

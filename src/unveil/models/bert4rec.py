@@ -1,6 +1,6 @@
 """BERT4Rec: a bidirectional transformer that fills in masked items. The whole network.
 
-Shapes: B batch, L length, D width, H heads, E width of one head, M slots asked for, Q most slots of a row, V items.
+Shapes: B batch, L length, D width, H heads, E width of one head, M slots, Q most slots of a row, V items.
 Rows of tokens are right-aligned (see `data.tokens`): the most recent event stands in the last column.
 """
 
@@ -76,10 +76,10 @@ class BERT4Rec(Backbone):
         """
         h = self.embed(token_BL)
         bias_B11L = self.padding_bias(token_BL, h.dtype)
-        asked = None if where is None else Asked.of(where, token_BL.shape)
+        slots = None if where is None else SlotIndex.of(where, token_BL.shape)
         last = len(self.blocks) - 1
         for n, block in enumerate(self.blocks):
-            h = block(h, bias_B11L, asked if n == last else None)
+            h = block(h, bias_B11L, slots if n == last else None)
         return h
 
     def embed(self, token_BL: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class BERT4Rec(Backbone):
         return output
 
 
-class Asked(NamedTuple):
+class SlotIndex(NamedTuple):
     """Slots in two numberings: `row_M` of the flat B·L columns, `place_M` of a B × Q table of each row's own slots."""
 
     row_M: Tensor
@@ -113,7 +113,7 @@ class Asked(NamedTuple):
     shape: tuple[int, int]  # B, Q
 
     @classmethod
-    def of(cls, where: Where, shape: torch.Size) -> "Asked":
+    def of(cls, where: Where, shape: torch.Size) -> "SlotIndex":
         """The n-th slot of a row stands at place n; the order of the slots is free."""
         b_M, l_M = where
         B, L = shape
@@ -150,24 +150,24 @@ class Block(nn.Module):
         self.query, self.key_value, self.mix = nn.Linear(D, D), nn.Linear(D, 2 * D), nn.Linear(D, D)
         self.widen, self.narrow = nn.Linear(D, 4 * D), nn.Linear(4 * D, D)
 
-    def forward(self, h_BLD: Tensor, bias_B11L: Tensor | None, asked: Asked | None = None) -> Tensor:
-        """The next h everywhere, or only at the slots asked for; the bias may differ from query to query."""
+    def forward(self, h_BLD: Tensor, bias_B11L: Tensor | None, slots: SlotIndex | None = None) -> Tensor:
+        """The next h everywhere, or only at these slots; the bias may differ from query to query."""
         p, pre = self.config.dropout if self.training else 0.0, self.config.norm == "pre"
         x_BLD = self.attention_norm(h_BLD) if pre else h_BLD
-        h = h_BLD if asked is None else asked.pick(h_BLD)
-        h = add_dropped(h, self.attend(x_BLD, bias_B11L, asked), p)
+        h = h_BLD if slots is None else slots.pick(h_BLD)
+        h = add_dropped(h, self.attend(x_BLD, bias_B11L, slots), p)
         h = h if pre else self.attention_norm(h)
         x = self.ffn_norm(h) if pre else h
         h = add_dropped(h, self.narrow(F.gelu(self.widen(x))), p)
         return h if pre else self.ffn_norm(h)
 
-    def attend(self, x_BLD: Tensor, bias_B11L: Tensor | None, asked: Asked | None) -> Tensor:
-        """softmax(q kᵀ / √E + bias) v, from every column or only from the slots asked for."""
-        q_BQD = self.query(x_BLD) if asked is None else asked.spread(self.query(asked.pick(x_BLD)))
+    def attend(self, x_BLD: Tensor, bias_B11L: Tensor | None, slots: SlotIndex | None) -> Tensor:
+        """softmax(q kᵀ / √E + bias) v, from every column or only from these slots."""
+        q_BQD = self.query(x_BLD) if slots is None else slots.spread(self.query(slots.pick(x_BLD)))
         k_BHLE, v_BHLE = (self._split(x) for x in self.key_value(x_BLD).chunk(2, dim=-1))
         p = self.config.attention_p if self.training else 0.0
         a_BQD = attention(self._split(q_BQD), k_BHLE, v_BHLE, bias_B11L, p).transpose(1, 2).flatten(2)
-        mixed: Tensor = self.mix(a_BQD if asked is None else asked.gather(a_BQD))
+        mixed: Tensor = self.mix(a_BQD if slots is None else slots.gather(a_BQD))
         return mixed
 
     def _split(self, x_BLD: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """GRU4Rec: a recurrent network that says at every event what comes next. The whole network.
 
-Shapes: B batch, L length, D width, M slots asked for, V items. Rows are right-aligned and begin with MASK.
+Shapes: B batch, L length, D width, M slots, V items. Rows are right-aligned and begin with MASK.
 """
 
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ from unveil.data.slots import histories
 from unveil.errors import UnveilError
 from unveil.evaluation.ranking import at_rest
 from unveil.files import atomic_file, refuse_existing, write_whole
-from unveil.models.base import Backbone, Causal, begun
+from unveil.models.base import Backbone, Causal, mask_first
 from unveil.serving.recommender import ROWS, Recommender
 from unveil.serving.streaming import write_frames
 
@@ -44,7 +44,7 @@ def query_vectors(recommender: Recommender) -> Iterator[pl.DataFrame]:
         user_B = np.arange(start, min(start + ROWS, sequences.n_users), dtype=np.int32)
         token_BL = histories(sequences, user_B, sequences.length_U[user_B], recommender.length)
         if isinstance(model, Causal):
-            token_BL = begun(token_BL, model.n_items)
+            token_BL = mask_first(token_BL, model.n_items)
         last = torch.arange(len(user_B)), torch.full((len(user_B),), token_BL.shape[1] - 1)
         with at_rest(model):
             query_BD = model.head(model(token_BL, last)).h_MD.cpu().numpy()

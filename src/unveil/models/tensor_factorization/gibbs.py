@@ -275,7 +275,7 @@ class Gibbs:
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """The last draw, and the posterior mean of what was asked for."""
+    """The last draw, and posterior means of predictions."""
 
     draw: Draw
     mean: tuple[Values, ...]
@@ -285,14 +285,14 @@ def sample(
     gibbs: Gibbs,
     train: Tuples,
     likelihood: Likelihood,
-    asked: Sequence[Tuples],
+    tested: Sequence[Tuples],
     rng: np.random.Generator,
     advance: Callable[[int], None] = lambda tuples: None,
 ) -> Sampled:
-    """Run the sampler; average the predictions of the `asked` tuples over the draws after the burn-in."""
-    total: list[Values] = [np.zeros(len(part)) for part in asked]
+    """Run the sampler; average the predictions of the `tested` tuples over the draws after the burn-in."""
+    total: list[Values] = [np.zeros(len(part)) for part in tested]
     for sweep, draw in enumerate(gibbs.draws(train, likelihood, rng)):
         if sweep >= gibbs.burn_in:
-            total = [sum_N + likelihood.predicted(draw.logits(part)) for sum_N, part in zip(total, asked, strict=True)]
+            total = [sum_N + likelihood.predicted(draw.logits(part)) for sum_N, part in zip(total, tested, strict=True)]
         advance(len(train))
     return Sampled(draw, tuple(sum_N / (gibbs.sweeps - gibbs.burn_in) for sum_N in total))

@@ -36,7 +36,7 @@ class Side:
     def of(
         cls, table_RK: Values, rest_K: NDArray[Any] | None = None, learnt_K: NDArray[np.bool_] | None = None
     ) -> "Side":
-        """A table that starts here; drawn to 0, and all of it learnt, unless told otherwise."""
+        """A table that starts here; drawn to 0 and all of it learnt, unless given otherwise."""
         width = table_RK.shape[1]
         rest_K = np.zeros(width) if rest_K is None else rest_K
         learnt_K = np.ones(width, bool) if learnt_K is None else learnt_K
@@ -232,7 +232,7 @@ _BIASES = 4  # columns for the centre, and the biases of users, items and steps
 class Regularised:
     """The maximum a posteriori under P, Q ~ N(0, 1/λ), W ~ N(1, 1/λ), stopped where the validation part likes it best.
 
-    The penalty shrinks whatever the tuples do not insist on, and that is most of what is personal: see ADR 5.
+    The penalty shrinks what few tuples support, and that is most of what is personal: see ADR 5.
     """
 
     name: ClassVar[str] = "regularised"

@@ -83,7 +83,7 @@ def split(tuples: Tuples, rng: np.random.Generator) -> Parts:
 Where = Literal["slots", "anywhere"]
 
 
-#: Rounds after which negatives that still hit an interaction leave their slot: all of its items may be taken.
+#: Rounds after which negatives that still hit an interaction leave their slot: all of its items may be interactions.
 _PATIENCE = 50
 
 
@@ -101,7 +101,7 @@ class Negatives:
             raise UnveilError(
                 "more negatives than items",
                 found=self.each,
-                expected=f"1 to {others} for each positive: the items less the one that was taken",
+                expected=f"1 to {others} for each positive: the items less the positive",
                 hint="Pass a smaller --negatives, or use a log with more items.",
             )
         if len(self._taken) == np.prod(self.interacted.shape):
@@ -237,7 +237,7 @@ Metric = Literal["MSE", "AUC"]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Parts of the tuples, how their values come about, and how a prediction of them is judged.
+    """Parts of the tuples, how their values come about, and how predictions are scored.
 
     `negatives` are drawn beside the positives of each epoch; the validation and test parts have theirs once for all.
     """
@@ -251,14 +251,14 @@ class Task:
 
     @classmethod
     def of_ratings(cls, parts: Parts) -> "Task":
-        """Relevance: predict the ratings, judged by squared error."""
+        """Relevance: predict the ratings, scored by squared error."""
         return cls("relevance", parts, Normal(), "MSE")
 
     @classmethod
     def of_exposure(
         cls, parts: Parts, negatives: Negatives, rng: np.random.Generator, *, redraw: bool = True
     ) -> "Task":
-        """Exposure: tell interacted tuples from drawn negatives, judged by the area under the ROC curve.
+        """Exposure: tell interactions from sampled negatives, scored by the area under the ROC curve.
 
         Unless `redraw`, the negatives of the training part are drawn once too.
         """
