@@ -88,7 +88,7 @@ def leakage(split: Split) -> Leakage | None:
 
 
 def _first(item_N: NDArray[np.int32], time_N: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """When each item is first taken; the end of time where it never is."""
+    """The time of the first interaction with each item; the largest integer where there is none."""
     first_V = np.full(n_items, np.iinfo(np.int64).max)
     np.minimum.at(first_V, item_N, time_N)
     return first_V
@@ -96,7 +96,7 @@ def _first(item_N: NDArray[np.int32], time_N: NDArray[np.int64], n_items: int) -
 
 @dataclass(frozen=True)
 class Repeats:
-    """Events whose user had taken the item before."""
+    """Interactions with an item that the user had before."""
 
     events: int
     share: float  # of all events
@@ -105,9 +105,9 @@ class Repeats:
     targets: float | None  # share of leave-one-out test cases whose item the user had before; None: no cases
 
 
-def repeats(sequences: Sequences, takes: Sequences, split: Split | None) -> Repeats:
-    """Count; `takes` are the first takes of the same histories."""
-    count = len(sequences) - len(takes)
+def repeats(sequences: Sequences, first: Sequences, split: Split | None) -> Repeats:
+    """Count; `first` are the first interactions of the same histories with each item."""
+    count = len(sequences) - len(first)
     user_N, item_N = sequences.user_N, sequences.item_N
     at_once_N = (user_N[1:] == user_N[:-1]) & (item_N[1:] == item_N[:-1])
     return Repeats(
@@ -115,7 +115,7 @@ def repeats(sequences: Sequences, takes: Sequences, split: Split | None) -> Repe
         share=count / len(sequences),
         at_once=int(at_once_N.sum()),
         same_moment=_same_moment(sequences),
-        targets=None if split is None else _targets(sequences, takes, split),
+        targets=None if split is None else _targets(sequences, first, split),
     )
 
 
@@ -129,11 +129,11 @@ def _same_moment(sequences: Sequences) -> int | None:
     return len(pair) - len(np.unique(pair))
 
 
-def _targets(sequences: Sequences, takes: Sequences, split: Split) -> float:
-    """A target is no repeat where it is a first take, which is known by the row it came from."""
+def _targets(sequences: Sequences, first: Sequences, split: Split) -> float:
+    """A target is no repeat where it is a first interaction, which is known by its row of the log."""
     if not len(split.test):
         return 0.0
     is_first = np.zeros(int(sequences.event_N.max()) + 1, bool)
-    is_first[takes.event_N] = True
+    is_first[first.event_N] = True
     at_C = sequences.offset_U1[split.test.user_C] + split.test.seen_C
     return float(1 - is_first[sequences.event_N[at_C]].mean())

@@ -17,7 +17,7 @@ POINTS = 101
 
 @dataclass(frozen=True)
 class Concentration:
-    """The Lorenz curve of popularity and what is read off it; items that nobody took are not counted."""
+    """The Lorenz curve of popularity and what follows from it; items without interactions are not counted."""
 
     gini: float  # 0: all items alike; 1: one item has everything
     head: dict[str, float]  # share of the items, most popular first → share of the events
@@ -50,7 +50,7 @@ class Heads:
 
     size: int  # K
     shared: tuple[float, ...]  # one period apart, two apart, …: means over all such pairs of periods
-    chance: tuple[float, ...]  # the same with every event's period dealt out anew
+    chance: tuple[float, ...]  # the same with the periods of all events shuffled
 
     @property
     def across(self) -> float:

@@ -12,7 +12,7 @@ from unveil.propensity.base import PropensityModel
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.propensity.weights import diagnose, inverse
 
-#: Events of each user that a model is trained on: the length of the network that `unveil train` makes if not told.
+#: Events of each user that a model is trained on: the default length of the network of `unveil train`.
 WINDOW = 50
 EXPONENTS = (1.0, 0.75, 0.5, 0.25)
 #: Steps on either side over which the smoothed popularity is spread.
@@ -39,7 +39,7 @@ class Costs:
 
     window: int
     events: int  # of the training part, within the window
-    alone: float  # share of them with which nobody else took the item at that step: there θ̂ is one count, for all alike
+    alone: float  # share that is the only one with its item at its step: there θ̂ is a single count
     settings: tuple[Cost, ...]
 
     def of(self, estimator: str, exponent: float = 1.0, nth_clip: int = 0) -> Cost:

@@ -1,4 +1,4 @@
-"""What the log knows of exposure itself, beside what users took. Shapes: N rows, V items, P positions."""
+"""What the log records about exposure, apart from interactions. Shapes: N rows, V items, P positions."""
 
 from dataclasses import dataclass
 
@@ -8,23 +8,23 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.propensity.weights import diagnose
 
-#: Positions of a list that are told one by one.
+#: Positions that are reported one by one.
 PLACES = 10
-#: A propensity below this has a weight above 100: what was taken hardly overlaps there with what was shown.
+#: A propensity below this has a weight above 100: poor overlap.
 RARE = 0.01
 
 
 @dataclass(frozen=True)
 class Impressions:
-    """What was shown, taken or not."""
+    """Impressions, clicked or not."""
 
     rows: int
     taken: float  # share of the rows
     items: int  # that were shown
     never_taken: float  # share of them that nobody took
-    correlation: float  # Spearman's, over items shown: times shown and times taken
-    explained: float  # share of the variance of log popularity that log exposure explains, over items taken
-    by_position: tuple[float, ...] | None  # share taken at each of the first positions; None: no positions
+    correlation: float  # Spearman's, over items shown: impressions and clicks
+    explained: float  # share of the variance of log popularity that log exposure explains, over items clicked
+    by_position: tuple[float, ...] | None  # click rate at each of the first positions; None: no positions
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Exposure:
     columns: tuple[str, ...]
     impressions: Impressions | None
     randomised: float | None  # share of the rows that a random policy showed
-    logged_ess: float | None  # effective sample size of 1 / logged propensity over what was taken, as a share
-    logged_smallest: float | None  # the smallest logged propensity of what was taken
-    logged_rare: float | None  # share of what was taken whose logged propensity is below `RARE`
+    logged_ess: float | None  # effective sample size of 1 / logged propensity over interactions, as a share
+    logged_smallest: float | None  # the smallest logged propensity of an interaction
+    logged_rare: float | None  # share of the interactions whose logged propensity is below `RARE`
 
     @property
     def only_popularity(self) -> bool:
@@ -97,7 +97,7 @@ def _by_position(position_N: NDArray[np.int32], clicked_N: NDArray[np.bool_]) ->
 
 
 def _propensities(log: Interactions) -> NDArray[np.float64] | None:
-    """Those of what was taken; None where there are none, or where some are no propensities."""
+    """Those of interactions; None where there are none, or where some are not above 0."""
     propensity_N = log.interacted().propensity
     if propensity_N is None or not len(propensity_N) or not (propensity_N > 0).all():
         return None

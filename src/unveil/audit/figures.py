@@ -13,7 +13,7 @@ from unveil.audit.costs import Costs, costs
 from unveil.audit.exposure import Exposure, exposure
 from unveil.audit.motion import Motion, along_calendar, along_histories
 from unveil.audit.order import Order, order
-from unveil.audit.timing import first_takes
+from unveil.audit.timing import first_interactions
 from unveil.data.describe import Description, describe
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
@@ -23,7 +23,7 @@ from unveil.errors import UnveilError
 Progress = Callable[[int, int], None]
 
 
-#: The splits that baselines are judged on.
+#: The splits that baselines are evaluated on.
 LEAVE_ONE_OUT, TEMPORAL = "leave-one-out", "temporal"
 
 
@@ -45,26 +45,26 @@ class Figures:
 
     def score(self, split: str, baseline: str, protocol: str, metric: str = "NDCG@10") -> Score | None:
         """One figure of the baselines; a protocol may be given without its number of negatives."""
-        asked = (split, baseline, metric)
-        found = [each for each in self.baselines if (each.split, each.baseline, each.metric) == asked]
+        wanted = (split, baseline, metric)
+        found = [each for each in self.baselines if (each.split, each.baseline, each.metric) == wanted]
         return next((each for each in found if each.protocol.partition("-")[0] == protocol.partition("-")[0]), None)
 
 
 def figures(log: Interactions, *, seed: int = 0, progress: Progress | None = None) -> Figures:
-    """Every figure. Each has randomness of its own, so that none depends on which others are asked for."""
+    """Every figure. Each has randomness of its own, so that none depends on the others."""
     sequences = Sequences.of(log)
     described = describe(log, sequences)  # refuses a log without events
-    takes = first_takes(sequences) if described.repeats else sequences
+    first = first_interactions(sequences) if described.repeats else sequences
     splits = _splits(sequences)
     held_out = splits.get(LEAVE_ONE_OUT)
     train = held_out.train if held_out is not None and len(held_out.train) else sequences
     count_V = sequences.count_V
     work: dict[str, Callable[[np.random.Generator], Any]] = {
         "concentration": lambda rng: concentration(count_V),
-        "histories": lambda rng: along_histories(takes, rng),
-        "calendar": lambda rng: along_calendar(takes, rng),
-        "order": lambda rng: order(takes, rng),
-        "repeats": lambda rng: repeats(sequences, takes, held_out),
+        "histories": lambda rng: along_histories(first, rng),
+        "calendar": lambda rng: along_calendar(first, rng),
+        "order": lambda rng: order(first, rng),
+        "repeats": lambda rng: repeats(sequences, first, held_out),
         "leakage": lambda rng: None if held_out is None else leakage(held_out),
         "cold": lambda rng: cold(sequences, splits),
         "baselines": lambda rng: baselines(splits, rng),

@@ -1,13 +1,13 @@
-"""The null that is easily forgotten: a static propensity, and nobody takes an item twice.
+"""Does popularity change along user histories, or along the calendar? One null: a static propensity without repeats.
 
-Who draws without replacement by fixed propensities meets the likely items first: an order that is not uniform, although
+Drawing without replacement with fixed propensities gives the likely items first: an order that is not uniform, although
 nothing changes with time. As a race: item i reaches a user at a time that is exponential with rate w_i, the same for
-all; user u is watched until t_u and takes what has come by then. Rates and times are those that explain how often each
-item was taken and how long each history is:
+all users; user u is observed until t_u and interacts with all items that came by then. Rates and times are those that
+explain the number of interactions of each item and the length of each history:
 
     Σ_u 1 − exp(−w_i t_u) = events of item i,    Σ_i 1 − exp(−w_i t_u) = events of user u
 
-Given *which* items a user took, their times are exponentials cut off at t_u, and the order of these times is the order
+Given *which* items a user has, their times are exponentials cut off at t_u, and the order of these times is the order
 of the history.
 
 Shapes: N events, U users, V items, G groups of users with histories of about the same length, K different counts.
@@ -25,11 +25,11 @@ from unveil.data.sequences import Sequences, offsets
 
 _GRID = 400
 _GROUPS, _TURNS = 100, 60
-_MOST = 1 - 1e-6  # of the catalogue: who has taken all of it was watched for ever
+_MOST = 1 - 1e-6  # of the catalogue: a user with all of it would be observed for ever
 
 
 def repeats(sequences: Sequences) -> int:
-    """Events whose user had taken the item before: with any, drawing without replacement is not what happened."""
+    """Interactions with an item that the user had before: with any, draws were not without replacement."""
     pair_N = sequences.user_N.astype(np.int64) * sequences.n_items + sequences.item_N
     return len(pair_N) - len(np.unique(pair_N))
 
@@ -66,7 +66,7 @@ def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:
     """w_V that explains the counts, by turns with the times that explain the lengths; users of a group share a time.
 
     Each turn multiplies a rate by (counted / expected). What is expected is concave in the rate, so that from below
-    it never overshoots. Items that were taken equally often have the same rate, which is found once.
+    it never overshoots. Items with equally many interactions have the same rate, which is found once.
     """
     length_G, users_G = _grouped(length_U)
     count_K, items_K = np.unique(count_V[count_V > 0], return_counts=True)
@@ -132,7 +132,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Mover:
-    """An item that moves: its share of what is taken, period by period."""
+    """An item whose popularity changes: its share of the interactions, period by period."""
 
     item: int
     events: int
@@ -144,12 +144,12 @@ class Mover:
 class Motion:
     """What was found along one clock."""
 
-    events: int  # that were looked at: first takes, of a random part of the users where there are very many
+    events: int  # that were tested: first interactions, of a random part of the users where there are very many
     periods: int
     random_order: Tested  # against every order being equally likely
-    static: Tested | None  # against a static propensity and nothing taken twice; None where it does not apply
+    static: Tested | None  # against a static propensity without repeats; None where it does not apply
     dispersion: float  # mean z² of the items' mean places: 1 by chance
-    typical_shift: float  # of the items' mean places from the middle, chance taken out
+    typical_shift: float  # of the items' mean places from the middle, beyond chance
     heads: Heads
     movers: tuple[Mover, ...]
 
@@ -164,9 +164,9 @@ class Motion:
         return self.rejecting.share < FEW
 
 
-def along_histories(takes: Sequences, rng: np.random.Generator) -> Motion | None:
+def along_histories(first: Sequences, rng: np.random.Generator) -> Motion | None:
     """By place in the history; events of one moment share their places. None where no item can be tested."""
-    part = some_users(takes, MOST_EVENTS, rng)
+    part = some_users(first, MOST_EVENTS, rng)
     u_N = positions(part, tied=True)
     found = timing(part, u_N)
     if not found.tested_V.any():
@@ -176,9 +176,9 @@ def along_histories(takes: Sequences, rng: np.random.Generator) -> Motion | None
     return _motion(part, u_N, found, _static(found, expected_V, draws), rng)
 
 
-def along_calendar(takes: Sequences, rng: np.random.Generator) -> Motion | None:
+def along_calendar(first: Sequences, rng: np.random.Generator) -> Motion | None:
     """By the calendar: all events of all users as one history. None without a clock that moves, or items to test."""
-    whole = _one_history(some_users(takes, MOST_EVENTS, rng))
+    whole = _one_history(some_users(first, MOST_EVENTS, rng))
     if whole is None:
         return None
     u_N = positions(whole, tied=True)
@@ -186,11 +186,11 @@ def along_calendar(takes: Sequences, rng: np.random.Generator) -> Motion | None:
     return _motion(whole, u_N, found, None, rng) if found.tested_V.any() else None
 
 
-def _one_history(takes: Sequences) -> Sequences | None:
-    time_N = takes.time_N
+def _one_history(first: Sequences) -> Sequences | None:
+    time_N = first.time_N
     if time_N is None or not len(time_N) or time_N.min() == time_N.max():
         return None
-    return laid_out(takes, np.argsort(time_N, kind="stable"), offsets(np.array([len(takes)])))
+    return laid_out(first, np.argsort(time_N, kind="stable"), offsets(np.array([len(first)])))
 
 
 def _static(found: Timing, expected_V: Floats, draws: int) -> Family:

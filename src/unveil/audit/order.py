@@ -1,4 +1,14 @@
-"""Ways from one item to the next, in histories laid end to end. Shapes: N events, U users, W different ways."""
+"""Does the order of interactions carry information? A shuffle test.
+
+If order carried none, any order of a user's interactions would be as likely as the one in the log. The statistic looks
+one interaction back: how often two users go from one item to the same next one,
+
+    R = Σ_ab c_ab (c_ab − 1) / 2,   c_ab the number of times b directly follows a,
+
+in the log and in shuffled histories. Nothing is trained. Interactions with the same timestamp have no order: they are
+put in random order before anything is counted, in the log as in the shuffles.
+Shapes: N events, U users, W different transitions.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,8 +43,8 @@ class Walk:
         from_W = way_W // self.n_items
         best = np.lexsort((way_W, -count_W, from_W))
         first = best[np.flatnonzero(np.diff(from_W[best], prepend=-1))]
-        asked = self.ways(item_N, self.follows_N & ~self._learnt_N)
-        return float(np.isin(asked, way_W[first]).mean()) if len(asked) else 0.0
+        wanted = self.ways(item_N, self.follows_N & ~self._learnt_N)
+        return float(np.isin(wanted, way_W[first]).mean()) if len(wanted) else 0.0
 
 
 SHUFFLES = 99
@@ -68,7 +78,7 @@ class Order:
     """What shuffling does to a log."""
 
     users: int  # a random part of them, where the log is large
-    events: int  # first takes only
+    events: int  # first interactions only
     pairs: int  # of events that follow each other
     shuffles: int
     tied: float | None  # share of the events whose place the clock leaves open; None: no clock, ties cannot be seen
@@ -92,9 +102,9 @@ class Order:
         return self.ratio >= STRONG
 
 
-def order(takes: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLES) -> Order | None:
+def order(first: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLES) -> Order | None:
     """Shuffle and count; None where no history has two events."""
-    part = some_users(takes, _MOST_EVENTS, rng)
+    part = some_users(first, _MOST_EVENTS, rng)
     user_N, near_N = part.user_N, _runs(part)
     walk = Walk(user_N, part.n_items, rng.random(part.n_users) < 0.5)
     if not walk.follows_N.any():

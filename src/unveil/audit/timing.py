@@ -188,8 +188,8 @@ def false_discovery(p_H: Floats) -> Floats:
     return q_H
 
 
-def first_takes(sequences: Sequences) -> Sequences:
-    """The histories without repeats; every event keeps its step."""
+def first_interactions(sequences: Sequences) -> Sequences:
+    """The first interaction of each user with each item; every event keeps its step."""
     user_N = sequences.user_N
     pair_N = user_N.astype(np.int64) * sequences.n_items + sequences.item_N
     first = np.sort(np.unique(pair_N, return_index=True)[1])

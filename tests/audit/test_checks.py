@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.audit.small import log_of, sequences_of
 from unveil.audit.checks import cold, leakage, repeats
-from unveil.audit.timing import first_takes
+from unveil.audit.timing import first_interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out, temporal_split
 
@@ -65,7 +65,7 @@ def test_leakage_against_a_loop(log: tuple[list[list[int]], list[list[int]]]) ->
 def test_repeats_against_a_loop(log: tuple[list[list[int]], list[list[int]]]) -> None:
     histories, times = log
     sequences = sequences_of(histories, 6, times)
-    found = repeats(sequences, first_takes(sequences), leave_one_out(sequences))
+    found = repeats(sequences, first_interactions(sequences), leave_one_out(sequences))
     rows = [
         (user, item, time)
         for user, (h, t) in enumerate(zip(histories, times, strict=True))
@@ -92,7 +92,7 @@ def test_without_a_clock_nothing_is_claimed() -> None:
     log = log_of([[0, 1, 1, 2], [1, 2, 0]], 3)
     ordered = Sequences.of(type(log)(log.user, log.item, log.users, log.items))
     assert leakage(leave_one_out(ordered)) is None
-    assert repeats(ordered, first_takes(ordered), None).same_moment is None
+    assert repeats(ordered, first_interactions(ordered), None).same_moment is None
 
 
 def test_cold_by_hand() -> None:

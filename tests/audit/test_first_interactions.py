@@ -5,16 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audit.small import sequences_of
-from unveil.audit.timing import first_takes, some_users
+from unveil.audit.timing import first_interactions, some_users
 
 Histories = st.lists(st.lists(st.integers(0, 5), max_size=9), min_size=1, max_size=8).filter(any)
 
 
 @settings(max_examples=25)
 @given(Histories)
-def test_first_takes_are_those_of_a_plain_loop(histories: list[list[int]]) -> None:
+def test_first_interactions_are_those_of_a_plain_loop(histories: list[list[int]]) -> None:
     sequences = sequences_of(histories, 6)
-    found = first_takes(sequences)
+    found = first_interactions(sequences)
     assert [found.history(user).tolist() for user in range(len(histories))] == [
         list(dict.fromkeys(history)) for history in histories
     ]
