@@ -119,7 +119,7 @@ def test_a_judge_adds_its_own_column() -> None:
     def last_place(case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
         return torch.from_numpy(case_B).double() + top_BK[:, -1] / 100
 
-    evaluator = replace(evaluator_of(split), judges={"truth:Place@10": last_place}, batch_size=4)
+    evaluator = replace(evaluator_of(split), case_metrics={"truth:Place@10": last_place}, batch_size=4)
     frame = evaluator.evaluate(Random(split.whole.n_items)).frame
     expected = [c + top[-1] / 100 for c, top in enumerate(frame["top"].to_list())]
     assert frame["truth:Place@10"].to_list() == pytest.approx(expected)
@@ -271,7 +271,7 @@ def test_takes_are_ranked_by_what_is_expected_to_be_taken() -> None:
 
 def test_the_truth_is_ranked_by_scores_alone() -> None:
     split = SPLITS["leave one out"]
-    validate = replace(ValidationEvaluator.of(split, length=6), of_takes=False)
+    validate = replace(ValidationEvaluator.of(split, length=6), of_interactions=False)
     assert validate.explained_by(lambda slots: torch.rand(len(slots), split.whole.n_items)) is validate
 
 

@@ -15,8 +15,8 @@ from tests.evaluation.small import Table
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, leave_one_out
 from unveil.data.vocabulary import Vocabulary
-from unveil.evaluation.evaluator import Evaluator, Judge
-from unveil.evaluation.ground_truth import favourites_of, judges, true_cases
+from unveil.evaluation.evaluator import CaseMetric, Evaluator
+from unveil.evaluation.ground_truth import favourites_of, true_cases, true_relevance_metrics
 from unveil.evaluation.metrics import NOBODY, RankCorrelation, Regret, Relevance, higher_is_better, metric
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, compare
@@ -136,7 +136,10 @@ def test_a_case_is_judged_at_its_own_user_and_step() -> None:
     asked, which = cases([0, 0], [0, 1]), np.array([1, 0])
     top = torch.tensor([[0, 1], [0, 1]])  # for the case of step 1, then for that of step 0
     scores = torch.tensor([[3.0, 2.0, 1.0]] * 2)
-    found = {name: judge(which, scores, top).tolist() for name, judge in judges(turning(), asked, 2).items()}
+    found = {
+        name: metric(which, scores, top).tolist()
+        for name, metric in true_relevance_metrics(turning(), asked, 2).items()
+    }
     assert found["truth:Relevance@2"] == pytest.approx([(0.2 + 0.5) / 2, (0.8 + 0.5) / 2])
     assert found["truth:Regret@2"] == pytest.approx([0.65 - 0.35, 0], abs=1e-6)
     assert found["truth:RankCorrelation"] == pytest.approx([-1, 1])
@@ -149,7 +152,7 @@ def test_judges_agree_with_a_loop_over_cases(seed: int, k: int) -> None:
     asked, which = cases(user, step), rng.permutation(9)[:6]
     scores = torch.from_numpy(rng.standard_normal((6, 12)))
     top = torch.from_numpy(np.stack([rng.permutation(12)[:k] for _ in which]))
-    found = {name: judge(which, scores, top) for name, judge in judges(world, asked, k).items()}
+    found = {name: metric(which, scores, top) for name, metric in true_relevance_metrics(world, asked, k).items()}
     for row, case in enumerate(which):
         gamma_V = world.relevance(asked.user_C[[case]], asked.step_C[[case]])[0]
         mean, best = gamma_V[top[row]].mean(), np.sort(gamma_V)[-k:].mean()
@@ -160,7 +163,7 @@ def test_judges_agree_with_a_loop_over_cases(seed: int, k: int) -> None:
 
 
 def test_they_are_what_an_evaluator_asks_for() -> None:
-    given_to_an_evaluator: dict[str, Judge] = dict(judges(turning(), cases([0], [0]), 2))
+    given_to_an_evaluator: dict[str, CaseMetric] = dict(true_relevance_metrics(turning(), cases([0], [0]), 2))
     assert list(given_to_an_evaluator) == ["truth:RankCorrelation", "truth:Regret@2", "truth:Relevance@2"]
 
 
@@ -171,7 +174,7 @@ def evaluations() -> dict[str, Evaluation]:
     split = leave_one_out(Sequences.of(world.log(np.random.default_rng(0))))
     true = true_cases(world, split.test)
     evaluator = Evaluator.of(true, split.whole, split.train, length=12, uniform=5, popular=0, exclude_seen=False)
-    evaluator = replace(evaluator, judges=judges(world, true, 5))
+    evaluator = replace(evaluator, case_metrics=true_relevance_metrics(world, true, 5))
     knowing = Table(np.tile(world.relevance(np.array([0]), np.array([11])), (40, 1)))  # alike for all, at all steps
     scorers: dict[str, Scorer] = {"counts": Popularity.fit(split.train), "knows": knowing}
     return {name: evaluator.evaluate(scorer, top=5, resamples=50) for name, scorer in scorers.items()}

@@ -23,7 +23,7 @@ def found(estimator: str, seed: int, *, explained: bool) -> float:
         {"estimator.name": estimator, "training.seed": seed, "training.threads": 1, **told}
     )
     ready = prepare(split.train, recipe, log=log, world=world)
-    fitted = ready.fit(replace(validation_of(split, recipe), of_takes=explained))
+    fitted = ready.fit(replace(validation_of(split, recipe), of_interactions=explained))
     jury = EvaluationSet.of(world, split, recipe, uniform=100, popular=0)
     figure = jury.truth.evaluate(ready.model, resamples=1).value("full", "NDCG", 10)
     print(estimator, seed, "f + offset" if explained else "f", figure, fitted.best)

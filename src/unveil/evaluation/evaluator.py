@@ -50,13 +50,13 @@ class Everything:
 EVERYTHING = Everything()
 
 
-#: Scores held at once: 16 MiB. Large catalogues are judged in smaller batches.
+#: Scores held at once: 16 MiB. Large catalogues are evaluated in smaller batches.
 CELLS = 2**22
 
 Columns = dict[str, NDArray[Any]]
 
 
-class Judge(Protocol):
+class CaseMetric(Protocol):
     """A further value for each case, for those who know more than the log (a world knows the true relevance)."""
 
     def __call__(self, case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ class Evaluator:
     `sequences` are the histories that the cases' contexts lie in, `count_V` the items' training counts, `length` the
     number of tokens a scorer is shown. Scores are computed once a batch and never held for more cases than that.
     Results do not depend on the size of the batches or on `bucket`, which puts histories of similar length together.
-    With `sharing`, processes that all call this judge some of the batches each, and all have all results.
+    With `sharing`, processes that all call this evaluate some of the batches each, and all have all results.
     """
 
     cases: EvalCases
@@ -90,7 +90,7 @@ class Evaluator:
     batch_size: int = 256
     bucket: bool = True
     device: str = "cpu"
-    judges: Mapping[str, Judge] = field(default_factory=dict)  # column such as "truth:Regret@10" → judge
+    case_metrics: Mapping[str, CaseMetric] = field(default_factory=dict)  # column such as "truth:Regret@10" → metric
     sharing: Sharing = EVERYTHING
     shift: Shift | None = None  # None: scores are ranked as they are
 
@@ -136,17 +136,17 @@ class Evaluator:
         """
         for asked in (*k, top):
             self._refuse_beyond_catalogue(asked)
-        columns = self._judged(scorer, self.candidates.protocols, top, progress)
+        columns = self._columns(scorer, self.candidates.protocols, top, progress)
         top_CK = columns.pop("top")
         by_list = {f"lists:{m.name}@{top}": m(top_CK, self.count_V) for m in list_metrics()}
         frame = pl.DataFrame({**self._asked(), "top": top_CK, **self._by_rank(columns, k), **by_list})
-        frame = frame.with_columns(pl.Series(name, columns[name], pl.Float64) for name in self.judges)
+        frame = frame.with_columns(pl.Series(name, columns[name], pl.Float64) for name in self.case_metrics)
         lists = {f"lists:{m.name}@{top}": m(top_CK, self.sequences.n_items) for m in catalogue_metrics()}
         return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
 
     def ranks(self, scorer: Scorer, protocol: str = FULL) -> NDArray[np.int64]:
         """rank_C of the targets under one protocol and nothing else: what validation during training needs."""
-        return self._judged(scorer, (protocol,), 0, None)[f"{protocol}:rank"]
+        return self._columns(scorer, (protocol,), 0, None)[f"{protocol}:rank"]
 
     def _asked(self) -> Columns:
         cases = self.cases
@@ -159,7 +159,7 @@ class Evaluator:
             values |= {f"{protocol}:{m.name}@{at}": m(rank_C, at) for m in rank_metrics() for at in k}
         return values
 
-    def _judged(
+    def _columns(
         self, scorer: Scorer, protocols: Sequence[str], top: int, progress: Callable[[int], object] | None
     ) -> Columns:
         """All columns that need scores, filled in batch by batch.
@@ -169,7 +169,7 @@ class Evaluator:
         """
         columns: Columns = {f"{protocol}:rank": np.zeros(len(self.cases), np.int64) for protocol in protocols}
         if top:
-            columns |= {name: np.zeros(len(self.cases)) for name in self.judges}
+            columns |= {name: np.zeros(len(self.cases)) for name in self.case_metrics}
             columns["top"] = np.zeros((len(self.cases), top), np.int32)
         done = 0
         with at_rest(scorer):
@@ -206,7 +206,7 @@ class Evaluator:
         found = {f"{name}:rank": self._ranked(name, case_B, scores_BV, barred) for name in protocols}
         if top:
             found["top"] = top_items(scores_BV, top, barred)
-            found |= {name: judge(case_B, scores_BV, found["top"]) for name, judge in self.judges.items()}
+            found |= {name: value(case_B, scores_BV, found["top"]) for name, value in self.case_metrics.items()}
         return found
 
     def _slots(self, case_B: NDArray[np.int64]) -> Slots:
@@ -250,7 +250,7 @@ class ValidationEvaluator:
     metric: RankMetric
     k: int = 10
     protocol: str = FULL
-    of_takes: bool = True  # targets are what was taken; else they are the truth of a world
+    of_interactions: bool = True  # targets are logged interactions; else the ground truth of a world
 
     @classmethod
     def of(
@@ -287,12 +287,12 @@ class ValidationEvaluator:
         return cls(evaluator, chosen, k, protocol)
 
     def explained_by(self, shift: Shift) -> Self:
-        """Takes ranked by what an estimator expects to be taken, scores + shift; the truth by scores alone.
+        """Interactions ranked by what an estimator expects, scores + shift; the ground truth by scores alone.
 
-        What was taken is no measure of f where training holds that P(taken) ∝ exp(f + shift): the better f knows
-        tastes apart from exposure, the worse it predicts, by itself, what exposure let users take.
+        Interactions are no measure of f where training assumes P(interaction) ∝ exp(f + shift): the better f separates
+        relevance from exposure, the worse it predicts, by itself, what exposure let users choose.
         """
-        return replace(self, evaluator=replace(self.evaluator, shift=shift)) if self.of_takes else self
+        return replace(self, evaluator=replace(self.evaluator, shift=shift)) if self.of_interactions else self
 
     def __call__(self, scorer: Scorer) -> float:
         """The metric on the validation cases, averaged over users."""

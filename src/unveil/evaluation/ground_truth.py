@@ -36,7 +36,7 @@ class GroundTruth(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class TruthJudge:
+class TrueRelevanceAt:
     """A metric of true relevance, at each case's own user and step."""
 
     metric: TruthMetric
@@ -49,10 +49,10 @@ class TruthJudge:
         return torch.from_numpy(self.metric(gamma_BV, scores_BV.cpu().numpy(), top_BK.cpu().numpy()))
 
 
-def judges(world: GroundTruth, cases: EvalCases, k: int) -> dict[str, TruthJudge]:
+def true_relevance_metrics(world: GroundTruth, cases: EvalCases, k: int) -> dict[str, TrueRelevanceAt]:
     """Every metric of true relevance, of lists with k places or of all scores, by the name of its column."""
     return {
-        column(TRUTH, metric.name, k if metric.of_lists else 0): TruthJudge(metric, world, cases)
+        column(TRUTH, metric.name, k if metric.of_lists else 0): TrueRelevanceAt(metric, world, cases)
         for metric in truth_metrics()
     }
 

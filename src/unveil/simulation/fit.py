@@ -174,7 +174,9 @@ Values = NDArray[np.float64]
 BIASES = Gibbs(width=0, sweeps=24, burn_in=8)
 
 
-def judged(recipe: Recipe, task: Task, rng: np.random.Generator, advance: Advance) -> tuple[Factors, TaskReport]:
+def learnt_and_scored(
+    recipe: Recipe, task: Task, rng: np.random.Generator, advance: Advance
+) -> tuple[Factors, TaskReport]:
     """Learn a task, and the same tuples without factors."""
     for_recipe, for_biases = rng.spawn(2)
     learnt = recipe.learn(task, for_recipe, advance)
@@ -271,7 +273,7 @@ def fit_world(log: Interactions, fit: Fit | None = None, progress: Progress | No
     recipes, tuples = fit.recipes(), observed(log, fit.steps)
     plans = list(zip(recipes, fit.tasks(tuples), fit.learning(), strict=True))
     advance = counted(sum(recipe.work(task) + BIASES.sweeps * task.size for recipe, task, _ in plans), progress)
-    (relevance, rated), (exposure, exposed) = (judged(*plan, advance) for plan in plans)
+    (relevance, rated), (exposure, exposed) = (learnt_and_scored(*plan, advance) for plan in plans)
     options = {"relevance": vars(recipes[0]), "exposure": vars(recipes[1])}
     report = FitReport(fit.recipe, asdict(fit) | options, rated, exposed)
     world = World(
@@ -371,7 +373,7 @@ def implicit_worlds(
     tuples, recipe = taken(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
     (_, task), (rng, _) = fit.tasks(tuples), fit.learning()
     advance = counted(recipe.work(task) + BIASES.sweeps * task.size, progress)
-    psi, report = judged(recipe, task, rng, advance)
+    psi, report = learnt_and_scored(recipe, task, rng, advance)
     start_U = first_steps(tuples, fit.real_lengths)
     fitted = {"recipe": fit.recipe, "metric": report.metric, "test": report.recipe.test}
     about = {"kind": "implicit", "log": log.fingerprint()[:16], "taken": fitted}

@@ -229,7 +229,7 @@ def state_path(folder: Path, model: str, replicate: int) -> Path:
 
 
 def chosen_items(folder: Path, model: str, replicate: int, rounds: int) -> Any:
-    """taken_RU of a loop that is done."""
+    """chosen_RU of a loop that is done."""
     try:
         with safe_open(state_path(folder, model, replicate), framework="numpy") as file:
             return file.get_tensor("loop/taken")[:rounds]
@@ -266,13 +266,13 @@ class _Share:
 _DAY = 86_400_000_000
 
 
-def grown_log(log: Interactions, taken_RU: Index) -> Interactions:
+def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
     """The interactions of the log and of the loop by user and step, with raw ids. Other columns are left behind.
 
     Where the log has times, a round is a day after the log's last moment, as in the paper.
     """
     base = Sequences.of(log)
-    after = grown(base, taken_RU)
+    after = grown(base, chosen_RU)
     time_N = None
     if log.time is not None:
         round_N = np.maximum(after.step_N.astype(np.int64) - base.n_steps + 1, 0)
@@ -356,5 +356,5 @@ def _refuse_unfit(folder: Path, *, resume: bool) -> None:
 def _write_logs(plan: LoopPlan, log: Interactions, folder: Path) -> None:
     for model in plan.models:
         for replicate in range(plan.loop.replicates):
-            taken_RU = chosen_items(folder, model, replicate, plan.loop.rounds)
-            write_log(grown_log(log, taken_RU), folder / "logs" / f"{model}-r{replicate}.parquet")
+            chosen_RU = chosen_items(folder, model, replicate, plan.loop.rounds)
+            write_log(grown_log(log, chosen_RU), folder / "logs" / f"{model}-r{replicate}.parquet")

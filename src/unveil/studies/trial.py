@@ -19,7 +19,7 @@ from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import blocks, estimator, events, weights_of
 from unveil.estimators.inverse import CLIP, share_of
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
-from unveil.evaluation.ground_truth import favourites_of, judges, true_cases
+from unveil.evaluation.ground_truth import favourites_of, true_cases, true_relevance_metrics
 from unveil.evaluation.metrics import rank_metrics
 from unveil.evaluation.protocols import FULL
 from unveil.evaluation.ranking import Scorer
@@ -105,9 +105,11 @@ class EvaluationSet:
             )
             for cases in (true.test, split.test)
         )
-        truth = replace(truth, judges=judges(world, true.test, TOP))
+        truth = replace(truth, case_metrics=true_relevance_metrics(world, true.test, TOP))
         chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
-        chosen = replace(chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH), of_takes=by_log)
+        chosen = replace(
+            chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH), of_interactions=by_log
+        )
         return cls(chosen, truth, standard)
 
     def evaluate(self, name: str, scorer: Scorer) -> Arm:

@@ -25,8 +25,8 @@ from unveil.simulation.feedback.figures import (
     counts,
     effective_number,
     individual,
+    of_chosen,
     of_lists,
-    of_taken,
     overlap,
     recommended,
     standing,
@@ -80,11 +80,11 @@ def test_novelty_by_the_first_log_does_not_move_with_the_log() -> None:
 
 def test_what_was_taken() -> None:
     count_V = np.array([3, 0, 5])
-    assert of_taken(np.array([2, NOBODY, NOBODY, 0]), count_V) == {
+    assert of_chosen(np.array([2, NOBODY, NOBODY, 0]), count_V) == {
         "taken": 0.5,
         "taken_efd": pytest.approx(-(np.log2(6 / 11) + np.log2(4 / 11)) / 2),
     }
-    assert of_taken(np.array([NOBODY]), count_V) == {"taken": 0.0, "taken_efd": None}
+    assert of_chosen(np.array([NOBODY]), count_V) == {"taken": 0.0, "taken_efd": None}
 
 
 @settings(max_examples=30, deadline=None)

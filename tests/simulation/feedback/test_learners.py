@@ -46,9 +46,9 @@ def test_every_estimator_goes_round(estimator: str) -> None:
         assert np.isfinite([value for value in record.values() if value is not None]).all()
         assert record["relevance"] == pytest.approx(0.5, abs=0.5)
         assert record["ess"] == (1.0 if estimator in ("naive", "ideal") else pytest.approx(0.5, abs=0.5))
-    taken_U, last = found[-1].taken_RU[-1], found[-1].records[-1]
-    users = np.flatnonzero(taken_U >= 0)
-    gamma = TRUTH.relevance_of(users, taken_U[users], np.full(len(users), BASE.n_steps + ROUNDS - 1))
+    chosen_U, last = found[-1].chosen_RU[-1], found[-1].records[-1]
+    users = np.flatnonzero(chosen_U >= 0)
+    gamma = TRUTH.relevance_of(users, chosen_U[users], np.full(len(users), BASE.n_steps + ROUNDS - 1))
     assert last["taken"] == pytest.approx(len(users) / 30)
     assert last["taken_relevance"] == pytest.approx(gamma.mean())
 

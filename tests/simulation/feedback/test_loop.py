@@ -56,17 +56,17 @@ def test_what_is_taken_is_trained_on_in_the_very_next_round() -> None:
     for round, (sequences, *_) in enumerate(diary.seen):
         assert len(sequences) == len(loop.base) + round * loop.base.n_users
         if round:
-            shown_UK, taken_U = states[round - 1].lists.top_UK, states[round].taken_RU[-1]
+            shown_UK, chosen_U = states[round - 1].lists.top_UK, states[round].chosen_RU[-1]
             newest_U = sequences.item_N[sequences.offset_U1[1:] - 1]
-            assert np.array_equal(newest_U, taken_U)
-            assert all(item in shown for item, shown in zip(taken_U, shown_UK, strict=True))
+            assert np.array_equal(newest_U, chosen_U)
+            assert all(item in shown for item, shown in zip(chosen_U, shown_UK, strict=True))
             assert (sequences.step_N[sequences.offset_U1[1:] - 1] == loop.base.n_steps + round - 1).all()
 
 
 def test_nobody_is_offered_or_takes_an_item_twice() -> None:
     loop = loop_of(rounds=8)
     for state in loop.go(AtRandom()):
-        sequences = grown(loop.base, state.taken_RU)
+        sequences = grown(loop.base, state.chosen_RU)
         for user in range(loop.base.n_users):
             history = sequences.history(user).tolist()
             assert len(set(history)) == len(history)
@@ -76,7 +76,7 @@ def test_nobody_is_offered_or_takes_an_item_twice() -> None:
 def test_users_who_have_seen_everything_take_nothing() -> None:
     loop = Loop(sequences_of([[0, 1, 2], [0, 1], [0]], 4), response_model({"name": "uniform"}), rounds=4, k=2)
     state = last(loop.go(MostPopular()))
-    assert (state.taken_RU != NOBODY).sum(0).tolist() == [1, 2, 3]
+    assert (state.chosen_RU != NOBODY).sum(0).tolist() == [1, 2, 3]
     assert [record["taken"] for record in state.records[1:]] == pytest.approx([1, 2 / 3, 1 / 3, 0])
     assert state.records[-1]["short"] == 1
 
@@ -92,11 +92,11 @@ def test_luck_belongs_to_user_round_and_replicate_and_not_to_the_model() -> None
 
 def test_two_models_with_the_same_lists_are_given_the_same_responses() -> None:
     a, b = (last(loop_of(seed=3).go(AtRandom())) for _ in range(2))
-    assert np.array_equal(a.taken_RU, b.taken_RU)
+    assert np.array_equal(a.chosen_RU, b.chosen_RU)
     other = last(loop_of(seed=4).go(AtRandom()))
     assert not np.array_equal(a.lists.top_UK, other.lists.top_UK)
     again = last(loop_of(seed=3).go(AtRandom(), replicate=1))
-    assert not np.array_equal(a.taken_RU, again.taken_RU)
+    assert not np.array_equal(a.chosen_RU, again.chosen_RU)
 
 
 def test_a_list_drawn_at_random_is_drawn_anew_in_every_round_and_replicate() -> None:
@@ -150,7 +150,7 @@ def test_a_loop_that_was_saved_goes_on_to_what_it_would_have_been(
     save(whole[stop], tmp_path / "state")
     resumed = last(loop.go(learner, state=load(tmp_path / "state", loop, learner)))
     assert resumed.records == whole[-1].records
-    assert np.array_equal(resumed.taken_RU, whole[-1].taken_RU)
+    assert np.array_equal(resumed.chosen_RU, whole[-1].chosen_RU)
     assert np.array_equal(resumed.lists.top_UK, whole[-1].lists.top_UK)
 
 
@@ -164,8 +164,8 @@ def events(sequences: Sequences) -> list[list[tuple[int, int]]]:
 
 def test_each_user_grows_by_what_they_took_at_the_steps_of_the_rounds() -> None:
     base = sequences_of([[0, 1, 2], [3]], 9)
-    taken_RU = np.array([[5, 6], [NOBODY, 7]], np.int32)
-    after = grown(base, taken_RU)
+    chosen_RU = np.array([[5, 6], [NOBODY, 7]], np.int32)
+    after = grown(base, chosen_RU)
     assert base.n_steps == 3
     assert after.n_steps == 5
     assert events(after) == [[(0, 0), (1, 1), (2, 2), (5, 3)], [(3, 2), (6, 3), (7, 4)]]
@@ -184,9 +184,9 @@ def test_without_feedback_nothing_changes() -> None:
 def test_it_is_the_same_user_by_user(seed: int, rounds: int) -> None:
     rng = np.random.default_rng(seed)
     base = sequences_of(random_histories(seed), 30)
-    taken_RU = rng.integers(NOBODY, 30, (rounds, base.n_users)).astype(np.int32)
+    chosen_RU = rng.integers(NOBODY, 30, (rounds, base.n_users)).astype(np.int32)
     expected = [
-        history + [(int(item), base.n_steps + r) for r, item in enumerate(taken_RU[:, user]) if item != NOBODY]
+        history + [(int(item), base.n_steps + r) for r, item in enumerate(chosen_RU[:, user]) if item != NOBODY]
         for user, history in enumerate(events(base))
     ]
-    assert events(grown(base, taken_RU)) == expected
+    assert events(grown(base, chosen_RU)) == expected

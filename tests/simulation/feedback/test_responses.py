@@ -4,7 +4,7 @@ import pytest
 from tests.simulation.feedback.small import offer_of
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
-from unveil.simulation.feedback.responses import RESPONSES, Response, response_model, taken
+from unveil.simulation.feedback.responses import RESPONSES, Response, chosen, response_model
 
 
 def model(name: str, **options: object) -> Response:
@@ -40,7 +40,7 @@ def test_contract_every_response_gives_probabilities_of_the_places_that_are_fill
 def test_contract_what_is_taken_follows_the_probabilities(name: str) -> None:
     offer = offer_of([[3, 7, 1, NOBODY]] * 40_000, gamma=[[0.2, 0.5, 0.3, 0.9]] * 40_000, score=[[2, 1, 0, 0]] * 40_000)
     response = model(name)
-    item_U = taken(offer, response, np.random.default_rng(1).random(40_000))
+    item_U = chosen(offer, response, np.random.default_rng(1).random(40_000))
     expected = dict(zip([3, 7, 1], response(offer)[0], strict=False))
     for item, p in {**expected, NOBODY: 1 - sum(expected.values())}.items():
         assert (item_U == item).mean() == pytest.approx(p, abs=0.012)
@@ -99,4 +99,4 @@ def test_options_out_of_range(name: str, option: str, value: float) -> None:
 
 def test_luck_at_the_edges() -> None:
     offer = offer_of([[3, 7, 1]] * 2)
-    assert taken(offer, model("uniform"), np.array([0.0, np.nextafter(1, 0)])).tolist() == [3, 1]
+    assert chosen(offer, model("uniform"), np.array([0.0, np.nextafter(1, 0)])).tolist() == [3, 1]

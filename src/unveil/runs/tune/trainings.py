@@ -120,7 +120,7 @@ class Objective:
         recorded = log.propensity is not None or log.position is not None
         needed = recorded or reads_log(recipe) or not _DECIDE.isdisjoint(tried)
         logged = training_rows(log, split.train) if needed else None
-        validation = replace(validation, evaluator=contexts, of_takes=not truth)
+        validation = replace(validation, evaluator=contexts, of_interactions=not truth)
         return cls(split.train.apart(), validation, recipe, logged, world)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:

@@ -102,7 +102,7 @@ Record = dict[str, float | None]
 
 @dataclass(frozen=True, eq=False)
 class FirstLog:
-    """What is kept of the log before any feedback: counts, and who took what."""
+    """What is kept of the log before any feedback: counts, and who interacted with what."""
 
     count_V: NDArray[Any]
     taker_VU: Any  # sparse; row i is 1/√(takers of i) for every user who took i
@@ -118,7 +118,7 @@ class FirstLog:
 
 
 def counts(sequences: Sequences) -> NDArray[np.int64]:
-    """How often each item was taken."""
+    """How often each item was chosen."""
     return np.bincount(sequences.item_N, minlength=sequences.n_items)
 
 
@@ -141,11 +141,11 @@ def of_lists(lists: Lists, sequences: Sequences, first: FirstLog) -> Record:
     }
 
 
-def of_taken(taken_U: Index, count_V: NDArray[Any]) -> Record:
-    """What users took of what they were shown; `count_V` is of the log before they did."""
-    some_U1 = taken_U[taken_U != NOBODY][:, None]
+def of_chosen(chosen_U: Index, count_V: NDArray[Any]) -> Record:
+    """What users chose of what was recommended; `count_V` is of the log before they did."""
+    some_U1 = chosen_U[chosen_U != NOBODY][:, None]
     return {
-        "taken": len(some_U1) / len(taken_U),
+        "taken": len(some_U1) / len(chosen_U),
         "taken_efd": _by_user("EFD", some_U1, count_V) if len(some_U1) else None,
     }
 

@@ -24,34 +24,34 @@ from unveil.simulation.feedback.figures import (
     Lists,
     Record,
     counts,
+    of_chosen,
     of_lists,
-    of_taken,
     recommended,
     standing,
 )
 from unveil.simulation.feedback.learners import Learner, Learnt
-from unveil.simulation.feedback.responses import Offer, Response, taken
+from unveil.simulation.feedback.responses import Offer, Response, chosen
 from unveil.simulation.world import World
 from unveil.training.checkpoint import Checkpoint
 
 
-def grown(base: Sequences, taken_RU: Index) -> Sequences:
-    """The histories after R rounds: in round r = 1, 2, … user u took `taken_RU[r − 1, u]`, or nothing (`NOBODY`).
+def grown(base: Sequences, chosen_RU: Index) -> Sequences:
+    """The histories after R rounds: in round r = 1, 2, … user u took `chosen_RU[r − 1, u]`, or nothing (`NOBODY`).
 
     Round r is step T − 1 + r for everybody: one step further, whether or not a user took something. Events of the
     first log keep their steps. There is no clock in the loop, only this order.
     """
-    round_M, user_M = np.nonzero(taken_RU != NOBODY)
+    round_M, user_M = np.nonzero(chosen_RU != NOBODY)
     first_row = int(base.event_N.max(initial=-1)) + 1
     user_N = np.concatenate([base.user_N, user_M])
     order_N = np.argsort(user_N, kind="stable")  # the first log, then round by round
     columns = (
-        (base.item_N, taken_RU[round_M, user_M]),
+        (base.item_N, chosen_RU[round_M, user_M]),
         (base.step_N, base.n_steps + round_M),
         (base.event_N, first_row + np.arange(len(user_M))),
     )
     item_N, step_N, event_N = (np.concatenate(parts)[order_N].astype(np.int32) for parts in columns)
-    offset_U1 = base.offset_U1 + np.concatenate([[0], np.cumsum((taken_RU != NOBODY).sum(0))])
+    offset_U1 = base.offset_U1 + np.concatenate([[0], np.cumsum((chosen_RU != NOBODY).sum(0))])
     return replace(
         base,
         item_N=item_N,
@@ -59,7 +59,7 @@ def grown(base: Sequences, taken_RU: Index) -> Sequences:
         event_N=event_N,
         clock=None,
         offset_U1=offset_U1,
-        n_steps=base.n_steps + len(taken_RU),
+        n_steps=base.n_steps + len(chosen_RU),
     )
 
 
@@ -114,7 +114,7 @@ _TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
 class State:
     """A loop after a round: all that the next round needs, and the record of every round so far."""
 
-    taken_RU: Index
+    chosen_RU: Index
     lists: Lists
     learnt: Learnt
     records: tuple[Record, ...]
@@ -130,7 +130,7 @@ class Loop:
     """`rounds` rounds of feedback on a log. Round r is what came of r rounds of feedback; in round 0 there was none.
 
     In round 0 a model is trained on the log and recommends `k` unseen items to every user. In each later round users
-    respond to the lists of the round before, the log grows by what they took, the model is trained on the whole of it
+    respond to the lists of the round before, the log grows by what they chose, the model is trained on the whole of it
     at once, and recommends anew. The luck of a user in a round depends on seed, replicate and round, not on the model.
     """
 
@@ -176,18 +176,18 @@ class Loop:
     def _started(self, learner: Learner, replicate: int) -> State:
         learnt = learner.learn(self.base, self.training_seed(replicate, 0), None)
         nothing_RU = np.zeros((0, self.base.n_users), np.int32)
-        return self._judged(learner, learnt, nothing_RU, self.base, (), {})
+        return self._recommended(learner, learnt, nothing_RU, self.base, (), {})
 
     def _next(self, learner: Learner, replicate: int, state: State) -> State:
         round = state.round + 1
-        before = grown(self.base, state.taken_RU)
+        before = grown(self.base, state.chosen_RU)
         offer = self.offer(state.lists, before)
-        taken_U = taken(offer, self.response, self.luck(replicate, round))
-        taken_RU = np.concatenate([state.taken_RU, taken_U[None]])
-        sequences = grown(self.base, taken_RU)
-        consumed = of_taken(taken_U, offer.count_V) | self._truth(taken_U[:, None], before, "taken_")
+        chosen_U = chosen(offer, self.response, self.luck(replicate, round))
+        chosen_RU = np.concatenate([state.chosen_RU, chosen_U[None]])
+        sequences = grown(self.base, chosen_RU)
+        consumed = of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
         learnt = self._retrained(learner, replicate, round, sequences, state.learnt)
-        return self._judged(learner, learnt, taken_RU, sequences, state.records, consumed)
+        return self._recommended(learner, learnt, chosen_RU, sequences, state.records, consumed)
 
     def _retrained(self, learner: Learner, replicate: int, round: int, sequences: Sequences, last: Learnt) -> Learnt:
         how = self.retraining
@@ -200,11 +200,11 @@ class Loop:
             how.epochs if how.warm else None,
         )
 
-    def _judged(
+    def _recommended(
         self,
         learner: Learner,
         learnt: Learnt,
-        taken_RU: Index,
+        chosen_RU: Index,
         sequences: Sequences,
         records: tuple[Record, ...],
         consumed: Record,
@@ -212,7 +212,7 @@ class Loop:
         lists = recommended(learnt.scorer, sequences, learner.length, self.k)
         shown = of_lists(lists, sequences, self.first) | self._truth(lists.top_UK, sequences)
         record = shown | consumed | dict(learnt.figures)
-        return State(taken_RU, lists, learnt, (*records, record))
+        return State(chosen_RU, lists, learnt, (*records, record))
 
     def _truth(self, item_UK: Index, before: Sequences, of: str = "") -> Record:
         """How relevant these items are, and how they stand among all that was not met before; None without a world."""
@@ -239,8 +239,8 @@ def _mean(value_UK: NDArray[np.float64] | None, item_UK: Index) -> float | None:
 
 
 def save(state: State, path: Path) -> None:
-    """What users took so far, the lists they have now, the weights behind them, and the records of all rounds."""
-    arrays = {"taken": state.taken_RU, "top": state.lists.top_UK, "score": state.lists.score_UK}
+    """What users chose so far, the lists they have now, the weights behind them, and the records of all rounds."""
+    arrays = {"taken": state.chosen_RU, "top": state.lists.top_UK, "score": state.lists.score_UK}
     tensors = {f"loop/{name}": torch.from_numpy(array) for name, array in arrays.items()}
     tensors |= {f"weights/{name}": tensor for name, tensor in state.learnt.weights.items()}
     Checkpoint(tensors, {"records": list(state.records)}).save(path)

@@ -27,7 +27,7 @@ class Offer:
     """What every user is shown in one round, and what may sway them."""
 
     lists: Lists
-    count_V: NDArray[Any]  # how often each item was taken so far
+    count_V: NDArray[Any]  # how often each item was chosen so far
     gamma_UK: NDArray[Any] | None = None  # the true relevance of the listed items, in a world
 
     @property
@@ -61,8 +61,8 @@ def response_model(choice: Mapping[str, Any]) -> Response:
     return RESPONSES.build(str(options.pop("name")), options)
 
 
-def taken(offer: Offer, response: Response, uniform_U: NDArray[np.float64]) -> Index:
-    """What each user takes: the item at which the running sum of p passes the user's number, else `NOBODY`.
+def chosen(offer: Offer, response: Response, uniform_U: NDArray[np.float64]) -> Index:
+    """What each user chooses: the item at which the running sum of p passes the user's number, else `NOBODY`.
 
     The number is the user's luck in a round. Models that are compared share it: then a difference between them is
     owed to their lists.
