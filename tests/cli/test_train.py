@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -19,7 +20,7 @@ QUICK = [*options({**TINY, "training.epochs": 1}), "--no-page"]
 def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
     unveil: Command, finished: Finished, tmp_path: Path
 ) -> None:
-    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", *options())
+    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", "--model", "bert4rec", *options())
     assert done.code == 0, done.err
     for line in finished.told:
         assert line in done.out.splitlines()
@@ -36,7 +37,7 @@ def test_what_others_published_of_the_same_data_is_one_line_and_else_none(
 ) -> None:
     assert "\npublished " not in unveil("train", finished.log, "-o", tmp_path / "a", *QUICK).out
     monkeypatch.setattr(paper, "recognised", lambda *size: "beauty" if size[:2] == (40, 30) else None)
-    told = unveil("train", finished.log, "-o", tmp_path / "b", *QUICK).out.splitlines()
+    told = unveil("train", finished.log, "-o", tmp_path / "b", "--model", "bert4rec", *QUICK).out.splitlines()
     (line,) = [line for line in told if line.startswith("published")]
     assert "bert4rec on beauty, full ranking, leave-one-out, Recall@10 / NDCG@10: 0.0434 / 0.0242 (RecTools)" in line
 
@@ -48,6 +49,30 @@ def test_the_table_fits_a_terminal_and_is_in_order(unveil: Command, finished: Fi
     assert max(len(line) for line in table if "±0" in line) <= 80
     assert [line.split()[0] for line in table[1:7]] == ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
     assert table[0].split() == ["on", "the", "test", "events", "full", "uniform-19", "popular-19"]
+
+
+def test_sasrec_unless_told_otherwise_with_popularity_beside_its_figures(
+    unveil: Command, finished: Finished, tmp_path: Path
+) -> None:
+    done = unveil("train", finished.log, "-o", tmp_path / "r", *QUICK)
+    assert "model      sasrec" in done.out
+    assert "reads      220 events to train on, of which the network reads 215: the last 8 of each user" in done.out
+    metrics = json.loads((tmp_path / "r" / "metrics.json").read_text())
+    places = [[(row["protocol"], row["metric"], row["k"]) for row in metrics[of]] for of in ("summary", "popularity")]
+    assert places[0] == places[1]
+    shown = next(row["mean"] for row in metrics["popularity"] if (row["metric"], row["k"]) == ("NDCG", 10))
+    assert re.search(rf"popularity NDCG@10 +{shown:.4f} ±", done.out)
+    for more in (["--preset", "paper"], ["--model", "bert4rec"], ["--set", "model.name=bert4rec"]):
+        named = unveil("train", finished.log, "-o", tmp_path / more[1], *more, *QUICK)
+        assert "model      bert4rec" in named.out
+
+
+def test_a_resumed_run_keeps_its_network(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    shutil.copytree(finished.folder, tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").unlink()
+    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", "--resume", *options())
+    assert done.code == 0, done.err
+    assert "model      bert4rec" in done.out
 
 
 def test_options_win_over_the_config_and_set_wins_over_all(unveil: Command, finished: Finished, tmp_path: Path) -> None:
@@ -245,7 +270,7 @@ def test_a_world_is_used_and_its_log_is_not_called_a_proxy(unveil: Command, tmp_
     warned = next(
         line for line in done.out.splitlines() if line.startswith("warning: popularity stands in for exposure")
     )
-    assert "can do worse than naive" in warned
+    assert "ended below the popularity baseline" in warned
     assert "`unveil propensity fit`" in warned
 
 

@@ -84,7 +84,7 @@ _UNTRAINED: Mapping[str, tuple[str, ...]] = {
 
 _TRAINED: Mapping[str, tuple[str, ...]] = {
     **{
-        f"train-{name}": (_train("run", WORLD, "--no-page -e", name, SHORTEST, FEW.get(name, "")),)
+        f"train-{name}": (_train("run", WORLD, BERT, "--no-page -e", name, SHORTEST, FEW.get(name, "")),)
         for name in ESTIMATORS
     },
     **{

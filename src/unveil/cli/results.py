@@ -36,20 +36,31 @@ def print_run(run: "Run") -> None:
 
 
 def print_evaluation(evaluation: "Evaluation") -> None:
-    """A row for each metric, a column for each protocol; every mean with half the width of its interval."""
-    from unveil.evaluation.result import label
+    """A row for each metric, a column for each protocol; every mean with half the width of its interval.
 
-    rows = evaluation.summary.iter_rows(named=True)
-    cells = {(row["protocol"], label(row["metric"], row["k"])): row for row in rows}
+    Below stands the popularity baseline on the same cases, where it is known.
+    """
+    cells = _cells(evaluation.summary)
+    baseline = {} if evaluation.popularity is None else _cells(evaluation.popularity)
     protocols = [protocol for protocol in dict.fromkeys(protocol for protocol, _ in cells) if protocol != _LISTS]
     names = _in_order(name for protocol, name in cells if protocol != _LISTS)
-    figures = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
-    print_table(["on the test events", *protocols], figures)
+    rows = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
+    if baseline:
+        rows += [[f"popularity {n}", *(_figure(baseline.get((one, n))) for one in protocols)] for n in names]
+    print_table(["on the test events", *protocols], rows)
     lists = [[name, _figure(row)] for (protocol, name), row in cells.items() if protocol == _LISTS]
     if lists:
         typer.echo()
-        print_table(["of the lists", "all users"], lists)
+        if baseline:
+            lists = [[name, figure, _figure(baseline.get((_LISTS, name)))] for name, figure in lists]
+        print_table(["of the lists", "all users", *(["popularity"] if baseline else [])], lists)
     typer.echo("mean over users ± half the width of its 95% bootstrap interval; ties go against the target")
+
+
+def _cells(summary: "pl.DataFrame") -> dict[tuple[str, str], dict[str, Any]]:
+    from unveil.evaluation.result import label
+
+    return {(row["protocol"], label(row["metric"], row["k"])): row for row in summary.iter_rows(named=True)}
 
 
 def print_comparison(comparison: "Comparison") -> None:

@@ -1,6 +1,7 @@
 """`unveil train LOG -o RUN`: from a log to an evaluated recommender."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,12 +40,24 @@ def train(
     if engine != "processes" or address is not None:
         hint = "On several machines: torchrun --nnodes N --nproc-per-node M ... -m unveil train LOG -o RUN."
         raise UnveilError("training does not run on Ray any more", expected="--workers, or torchrun", hint=hint)
-    experiment, was_finished = training.experiment(options), is_finished(output)
+    experiment, was_finished = _with_network(training, output, resume=resume).experiment(options), is_finished(output)
     finished = _trained(experiment, output, workers, resume=resume)
     if finished is not None:
         print_run(finished)
         if page and not was_finished:
             write_where_possible(lambda: write_run_page(FinishedRun.of(finished), ["unveil", *sys.argv[1:]]))
+
+
+def _with_network(training: TrainingOptions, output: Path, *, resume: bool) -> TrainingOptions:
+    """SASRec, unless the options, the preset of the paper or a config name a network; or what a resumed run has."""
+    from unveil.runs.folder import CONFIG, read_config
+    from unveil.settings import parsed, plain
+
+    named = training.model or training.config or training.preset == "paper"
+    if named or any(parsed(each)[0] == "model.name" for each in training.assignments or ()):
+        return training
+    begun = resume and (output / CONFIG).exists()
+    return replace(training, model=plain(read_config(output).model)["name"] if begun else "sasrec")
 
 
 def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bool) -> "Run | None":

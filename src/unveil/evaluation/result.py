@@ -50,6 +50,7 @@ class Evaluation:
     frame: pl.DataFrame
     summary: pl.DataFrame
     fingerprint: str  # of cases and negatives: what must agree before two evaluations are compared
+    popularity: pl.DataFrame | None = None  # the summary of the popularity baseline on the same cases
 
     @classmethod
     def of(
@@ -86,7 +87,9 @@ class Evaluation:
         digest = sha256(cases.getvalue()).hexdigest()
         about = {"fingerprint": self.fingerprint, "cases": len(self.frame), "cases_sha256": digest, "rules": RULES}
         write_whole(folder / CASES, cases.getvalue())
-        write_whole(folder / METRICS, json.dumps({**about, "summary": self.summary.to_dicts()}, indent=1) + "\n")
+        baseline = {} if self.popularity is None else {"popularity": self.popularity.to_dicts()}
+        summaries = {"summary": self.summary.to_dicts(), **baseline}
+        write_whole(folder / METRICS, json.dumps({**about, **summaries}, indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -95,6 +98,7 @@ class Evaluation:
             about = json.loads((folder / METRICS).read_text())
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
             summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
+            popularity = pl.DataFrame(about["popularity"], schema=SUMMARY) if "popularity" in about else None
         except (FileNotFoundError, NotADirectoryError) as error:
             hint = "Name a folder that `unveil evaluate` has written to."
             raise UnveilError(
@@ -104,7 +108,7 @@ class Evaluation:
             raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS) from error
         if not whole:
             raise UnveilError("damaged, or of another evaluation than its summary", where=folder / CASES)
-        return cls(pl.read_parquet(folder / CASES), summary, fingerprint)
+        return cls(pl.read_parquet(folder / CASES), summary, fingerprint, popularity)
 
 
 def parts(name: str) -> tuple[str, str, int]:

@@ -31,8 +31,8 @@ _UNUSED = (
     "exposure from them (propensity.rate is the share that the log keeps), if several items are shown at a time."
 )
 _PROXY = (
-    "popularity stands in for exposure: gains are under that proxy. Popularity is exposure × relevance: correcting by "
-    "it also removes relevance, and can do worse than naive. Better, if available: impressions "
+    "popularity stands in for exposure. Popularity is exposure × relevance: correcting by it also removes relevance. "
+    "On three real logs ips and itps with it ended below the popularity baseline. Better, if available: impressions "
     "(propensity.name=recorded-temporal, or `unveil propensity fit`) or propensities in the log "
     "(propensity.name=logged). With ratings, the estimator ever-rated needs none. `unveil advise LOG` compares what "
     "the log supports with naive."

@@ -40,6 +40,14 @@ def tell_training(ready: Ready, tell: Tell) -> None:
     tell(f"training   {quantity(len(ready.task.slots), 'target')}: at most the last {length} interactions of each user")
     device = pick_device(ready.recipe.training.device)
     tell(f"model      {ready.model.name}, {quantity(ready.model.n_parameters(), 'parameter')}, on {device}")
+    tell(f"reads      {_reads(ready)}")
+
+
+def _reads(ready: Ready) -> str:
+    """How many of the training events the network reads: of long histories only the end."""
+    events, read = len(ready.task.train.item_N), int(ready.task.rows.length_R.sum())
+    kept = f"the last {ready.recipe.model.length} of each user" if read < events else "all of them"
+    return f"{quantity(events, 'event')} to train on, of which the network reads {read:,}: {kept}"
 
 
 def _kept(propensity: Recorded) -> str:

@@ -239,6 +239,12 @@ def _protocols_of_one(found: ComparedRuns) -> Table:
     rows: list[list[Cell | str]] = [
         [protocol, *(_mean(found, found.names[0], protocol, name) for name in names)] for protocol in found.protocols
     ]
+    baseline = found.evaluations[found.names[0]].popularity
+    if baseline is not None:
+        cells = {(row["protocol"], label(row["metric"], row["k"])): row for row in baseline.iter_rows(named=True)}
+        for protocol in found.protocols:
+            means = (cells[protocol, name]["mean"] for name in names)
+            rows.append([f"{protocol}, popularity baseline", *(number(mean, 3) for mean in means)])
     return Table("", [Column("protocol"), *(Column(name, True) for name in names)], rows)
 
 

@@ -14,8 +14,10 @@ from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
+from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation
 from unveil.files import alone_in, explained, refuse_busy, versions, write_json, write_whole
+from unveil.models.baselines import Popularity
 from unveil.runs.announce import Tell, tell_data, tell_training
 from unveil.runs.card import audited, model_card
 from unveil.runs.config import Experiment
@@ -121,7 +123,7 @@ def run(
         about = _begin(folder, parts, group)
         keep = Keep(folder, resume=resume, identity={"log": parts.fingerprint})
         fitted = ready.fit(parts.validation, keep=keep, watch=watch, group=group)
-        evaluation = parts.evaluator.evaluate(ready.model)
+        evaluation = _evaluated(parts.evaluator, ready.model, parts.split)
         log, whole = parts.log, parts.split.whole
         exposure = exposure_table(ready.propensity, whole, parts.split.train)
         recommender = Recommender(ready.model, log.items, log.users, whole, experiment.model.length, exposure)
@@ -135,7 +137,7 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     parts = _parts(experiment, lambda _: None, group)
     if not group.broadcast(False):
         parts.ready.fit(parts.validation, group=group)
-        parts.evaluator.evaluate(parts.ready.model, resamples=1)
+        _evaluated(parts.evaluator, parts.ready.model, parts.split, resamples=1)
 
 
 def _parts(experiment: Experiment, tell: Tell, group: ProcessGroup) -> _Parts:
@@ -166,9 +168,16 @@ def evaluate(folder: Path) -> Evaluation:
     candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
     count_V = split.train.count_V
     evaluator = Evaluator(split.test, split.whole, candidates, count_V, recommender.length)
-    evaluation = evaluator.evaluate(recommender.model)
+    evaluation = _evaluated(evaluator, recommender.model, split)
     evaluation.write(folder)
     return evaluation
+
+
+def _evaluated(evaluator: Evaluator, model: Scorer, split: Split, resamples: int = 1000) -> Evaluation:
+    """The model on the test cases, with the popularity baseline on the same ones beside it."""
+    evaluation = evaluator.evaluate(model, resamples=resamples)
+    baseline = evaluator.evaluate(Popularity.fit(split.train), resamples=resamples)
+    return replace(evaluation, popularity=baseline.summary)
 
 
 @contextmanager
