@@ -113,15 +113,15 @@ def test_cells_are_taken_over_from_a_folder_that_depends_on_the_same(tmp_path: P
     run_cells([Toy(1), Toy(2)], store(tmp_path / "one"), Inline(), Silent())
     other = Store(tmp_path / "other", {**IDENTITY, "question": "rq9"})
     other.open()
-    assert other.copy_from(tmp_path / "one", {"here": "n1", "n5": "n5"}) == 1
+    assert other.copy_from(tmp_path / "one", {"here": ["n7", "n1"], "n5": ["n5"]}) == 1
     assert other.result("here") == json.loads((tmp_path / "one" / "cells" / "n1.json").read_text())
     assert other.result("n2") is None
     third = Store(tmp_path / "third", {**IDENTITY, "cells": {"seed": 5, "preset": "quick"}})
     third.open()
     with pytest.raises(UnveilError, match=r"cells\.seed was 1 and is now 5"):
-        third.copy_from(tmp_path / "one", {"n1": "n1"})
+        third.copy_from(tmp_path / "one", {"n1": ["n1"]})
     with pytest.raises(UnveilError, match="no cells to copy"):
-        third.copy_from(tmp_path / "nowhere", {"n1": "n1"})
+        third.copy_from(tmp_path / "nowhere", {"n1": ["n1"]})
 
 
 def watched(*, terminal: bool) -> tuple[str, object]:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from unveil.report.page import Figure as PlotFigure
-from unveil.report.plots import Line, Scale, canvas, colour_of, lines, plain_numbers
+from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, plain_numbers
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, Drawing, themed
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _ROW_HEIGHT = 0.36
+_MARGIN = 0.08  # of the range, left free on either side
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,17 @@ class Dot:
     high: float
     colour: int | None
     title: str
+    paper: float | None = None  # a published figure, drawn as an open diamond
 
 
-def intervals(dots: Sequence[Dot], x: str, highest: float, slug: str) -> Drawing:
-    """A row for each dot, from the top; the axis goes from 0 to `highest`, so that drawings can be compared."""
+def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> Drawing:
+    """A row for each dot, from the top; the axis goes from 0 to `highest`, so that drawings can be compared.
+
+    Without a highest value the axis is as long as the dots need.
+    """
+    edges = [value for dot in dots for value in (dot.low, dot.high, dot.paper) if value is not None]
+    room = _MARGIN * (max(edges) - min(edges) or max(edges))
+    limits = (min(edges) - room, max(edges) + room) if highest is None else (0, highest * 1.14)
     with canvas(x, "", (4.8, 0.75 + _ROW_HEIGHT * len(dots))) as on:
         on.axes.grid(visible=False, axis="y")
         on.axes.spines["left"].set_visible(False)
@@ -38,18 +47,60 @@ def intervals(dots: Sequence[Dot], x: str, highest: float, slug: str) -> Drawing
             colour = colour_of(dot.colour)
             on.axes.plot([dot.low, dot.high], [row, row], color=colour, linewidth=2.2)
             on.axes.scatter([dot.mean], [row], s=44, color=colour, linewidths=0, zorder=3).set_gid(f"dot{row}")
-            on.axes.annotate(
-                f"{dot.mean:.3f}",
-                (dot.high, row),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                color=INK,
-                fontsize=9.5,
-            )
+            if dot.paper is not None:
+                on.axes.scatter([dot.paper], [row], s=40, marker="D", facecolors="none", edgecolors=INK, zorder=4)
+            if highest is not None:
+                on.axes.annotate(
+                    f"{dot.mean:.3f}",
+                    (dot.high, row),
+                    (6, 0),
+                    textcoords="offset points",
+                    va="center",
+                    color=INK,
+                    fontsize=9.5,
+                )
         on.axes.set_yticks(range(len(dots)), [dot.label for dot in dots], color=INK)
-        on.axes.set(xlim=(0, highest * 1.14), ylim=(len(dots) - 0.4, -0.6))
+        on.axes.set(xlim=limits, ylim=(len(dots) - 0.4, -0.6))
         return themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
+
+
+def slopes(
+    left: Mapping[str, float],
+    right: Mapping[str, float],
+    colours: Sequence[int | None],
+    ends: tuple[str, str],
+    slug: str,
+) -> Drawing:
+    """A line for each name from one evaluation to another: lines that cross are ranks that flip."""
+    with canvas("", "", (4.8, 2.9)) as on:
+        on.axes.grid(visible=False)
+        for spine in on.axes.spines.values():
+            spine.set_visible(False)
+        on.axes.set_yticks([])
+        on.axes.set_xticks([0, 1], list(ends), color=INK)
+        on.axes.set_xlim(-0.55, 1.55)
+        for side in (0, 1):
+            on.axes.axvline(side, color=MUTED, linewidth=0.8)
+        for name, place in zip(left, colours, strict=True):
+            on.axes.plot([0, 1], [left[name], right[name]], color=colour_of(place), linewidth=1.8)
+            titles = [f"{name}, {end}: {value[name]:.3f}" for end, value in zip(ends, (left, right), strict=True)]
+            on.marks([0, 1], [left[name], right[name]], titles, colour_of(place), size=36)
+        on.axes.margins(y=0.14)
+        low, high = on.axes.get_ylim()
+        for side, values, way in ((0, left, "right"), (1, right, "left")):
+            height = apart(np.array(list(values.values())), 0.1 * (high - low))
+            for (name, value), at, place in zip(values.items(), height.tolist(), colours, strict=True):
+                on.axes.annotate(
+                    f"{name} {value:.3f}",
+                    (side, at),
+                    (-8 if way == "right" else 8, 0),
+                    textcoords="offset points",
+                    ha=way,
+                    va="center",
+                    color=colour_of(place),
+                    annotation_clip=False,
+                )
+        return on.drawing(slug)
 
 
 def curves(

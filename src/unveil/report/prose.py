@@ -19,7 +19,7 @@ a page, where
     | Gini | {{ gini | number }} |
 
 `Prose.page(parts)` is a whole page of the blocks `title`, `lede`, `keys` (paragraphs `**93%** of what`) and `page`.
-Unknown names are errors. Filters: see `FILTERS`.
+A line of tags alone leaves nothing behind. Unknown names are errors. Filters: see `FILTERS`.
 """
 
 import re
@@ -29,12 +29,16 @@ from functools import lru_cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2.ext import Extension
 
 from unveil.report.names import against, listed, named
 from unveil.report.page import Block, Cell, Code, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
 from unveil.wording import quantity
 
+#: Where a part of the page is to be shown.
 _MARK = "\ue000"
+#: At the end of a line of text and tags: it is no blank line, even where its tags leave nothing.
+_FILLED = "\ue001"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -94,6 +98,13 @@ def times(ratio: float) -> str:
     return "∞ ×" if ratio == float("inf") else f"{ratio:,.1f} ×" if ratio < 100 else f"{ratio:,.0f} ×"
 
 
+def verdict(found: Any, alpha: float = 0.05) -> str:
+    """What a paired test allows to say: scores above, scores below, or neither."""
+    if not found.p < alpha:
+        return "cannot be distinguished from"
+    return "scores above" if found.difference > 0 else "scores below"
+
+
 def join(items: Iterable[Any], word: str = "and") -> str:
     """a, b and c."""
     *first, last = [str(item) for item in items] or [""]
@@ -109,6 +120,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "share": share,
     "p_value": p_value,
     "test": test,
+    "verdict": verdict,
     "arm": named,
     "arms": listed,
     "against": against,
@@ -121,11 +133,27 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 
 
+class _LineBreaks(Extension):
+    """A line of tags alone leaves nothing; every other line keeps its end, also where that is a tag."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        filled = f'{{{{ "{_FILLED}" }}}}'
+        return "\n".join(line if _TAGS.fullmatch(line) else f"{line}{filled}" for line in source.split("\n"))
+
+
+#: Lines of tags alone, lines that do not end with a tag, and those whose last tag takes the line's end away itself.
+_TAGS = re.compile(r"(\s*\{[%#]((?![%#]\}).)*[%#]\})*\s*|.*(?<![%#]\})|.*-[%#]\}")
+
+
 @lru_cache
 def environment() -> Environment:
     """All templates of reports; nothing is escaped, since Markdown and pages escape in their own ways."""
     made = Environment(
-        loader=PackageLoader("unveil.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("unveil.report"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[_LineBreaks],
     )
     made.filters.update(FILTERS)
     return made
@@ -144,7 +172,7 @@ class Prose:
     def paragraphs(self, block: str) -> list[str]:
         """The paragraphs of a block, each on one line."""
         text = self._rendered(block, lambda *_, **__: "")
-        return [" ".join(part.split()).removeprefix("> ") for part in _parts(text)]
+        return [_plain(part).removeprefix("> ") for part in _parts(text)]
 
     def text(self, block: str) -> str:
         """A block as it is: a Markdown file."""
@@ -167,7 +195,7 @@ class Prose:
         shown: list[Block] = []
 
         def show(name: str, caption: str = "", *, beside: bool = False, **words: str) -> str:
-            blocks = _shown(parts[name], caption, **words)
+            blocks = _shown(parts[name], _plain(caption), **{kind: _plain(text) for kind, text in words.items()})
             if beside:
                 shown[-1] = _side_by_side(shown[-1], *blocks)
                 return ""
@@ -199,7 +227,13 @@ def _template(name: str) -> Template:
 def _parts(text: str) -> list[str]:
     """Headings, and what stands between blank lines."""
     apart = re.sub(r"^(## .*)$", r"\n\n\1\n\n", text, flags=re.MULTILINE)
-    return [part.strip("\n") for part in re.split(r"\n\s*\n", apart) if part.strip()]
+    parts = [part.replace(_FILLED, "") for part in re.split(r"\n\s*\n", apart)]
+    return [part.strip("\n") for part in parts if part.strip()]
+
+
+def _plain(text: str) -> str:
+    """On one line."""
+    return " ".join(text.replace(_FILLED, "").split())
 
 
 def bold(paragraph: str) -> tuple[str, str]:
@@ -227,10 +261,10 @@ def _shown(part: Block | Sequence[Block], caption: str, title: str = "", foot: s
     if isinstance(part, Table):
         return [replace(part, caption=caption or part.caption, foot=foot or part.foot)]
     if isinstance(part, Figure):
-        return [
-            replace(part, caption=caption or part.caption, title=title or part.title, alt=alt or part.alt),
-        ]
-    return list(part) if isinstance(part, Sequence) else [part]
+        return [replace(part, caption=caption or part.caption, title=title or part.title, alt=alt or part.alt)]
+    if isinstance(part, Sequence):
+        return [each for one in part for each in _shown(one, caption, title, foot, alt)]
+    return [part]
 
 
 def _side_by_side(first: Block, *others: Block) -> Figures:

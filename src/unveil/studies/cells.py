@@ -103,14 +103,13 @@ class Store:
         source._check_identity(other / ABOUT)
         return source
 
-    def copy_from(self, other: Path, keys: Mapping[str, str]) -> int:
+    def copy_from(self, other: Path, keys: Mapping[str, Sequence[str]]) -> int:
         """Copy what is missing here from a folder whose cells depend on the same; how many cells they were.
 
-        `keys`: the key of a cell here → its key there.
+        `keys`: the key of a cell here → the keys that it may have there.
         """
-        source = self.compatible(other)
-        missing = {here: source.result(there) for here, there in keys.items() if self.result(here) is None}
-        found = {key: result for key, result in missing.items() if result is not None}
+        source, missing = self.compatible(other), [key for key in keys if self.result(key) is None]
+        found = {key: result for key in missing for there in keys[key] if (result := source.result(there)) is not None}
         for key, result in found.items():
             self.keep(key, result)
         return len(found)

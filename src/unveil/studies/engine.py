@@ -100,7 +100,7 @@ class Work:
     def left(self, cells: Sequence[Cell]) -> list[Cell]:
         """The cells that are to be done; those that another folder has are copied first."""
         if self.other is not None:
-            self.store.copy_from(self.other, self.study.copied_keys(cells))
+            self.store.copy_from(self.other, {cell.key: self.study.other_keys(cell) for cell in cells})
         return [cell for cell in cells if self.store.result(cell.key) is None]
 
 
@@ -124,8 +124,12 @@ class Study(BaseModel):
         return Source()
 
     def cells(self) -> Iterable[Cell]:
-        """All cells, in the order in which they are best done; dear ones first where that shortens the end."""
+        """All cells, in the order in which arms and conditions are shown."""
         raise NotImplementedError
+
+    def priority(self, cell: Cell) -> Any:
+        """What cells are sorted by before they are done; by default the order in which they are shown."""
+        return 0
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Do one cell, wherever that is."""
@@ -151,9 +155,9 @@ class Study(BaseModel):
         known = {name: value for name, value in fields.items() if value != self.defaults.get(name, ...)}
         return {**known, "data": source.fingerprint} if source.fingerprint else known
 
-    def copied_keys(self, cells: Iterable[Cell]) -> Mapping[str, str]:
-        """Keys of cells here → their keys in a folder that `--from` copies from."""
-        return {cell.key: cell.key for cell in cells}
+    def other_keys(self, cell: Cell) -> Sequence[str]:
+        """The keys that a cell may have in a folder that `--from` copies from."""
+        return [cell.key]
 
     def copy_files(self, other: Path, folder: Path) -> None:
         """Copy what the cells of another folder need beside their records."""
@@ -274,6 +278,7 @@ def run(
             study.copy_files(copy_from, folder)
         for what, stage in study.stages(work):
             cells, made = list(stage), len({cell.key for cell in work.left(stage)})
-            jobs = [StudyJob(study, cell, folder) for cell in {cell.key: cell for cell in cells}.values()]
+            each = sorted({cell.key: cell for cell in cells}.values(), key=study.priority)
+            jobs = [StudyJob(study, cell, folder) for cell in each]
             work.records.update(run_cells(jobs, store, engine, watch or Silent(), what=what))
     return Answer(study, source, cells, work.records, time.monotonic() - begun, made, folder)

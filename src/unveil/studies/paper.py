@@ -50,8 +50,16 @@ class Published:
     @property
     def measures(self) -> list[Measure]:
         """The metrics of the table as measures."""
+        return self.under(self.protocol)
+
+    def under(self, protocol: str) -> list[Measure]:
+        """The metrics of the table under another protocol."""
         named = [metric.partition("@") for metric in self.metrics]
-        return [Measure(self.evaluation, self.protocol, name, int(k)) for name, _, k in named]
+        return [Measure(self.evaluation, protocol, name, int(k)) for name, _, k in named]
+
+    def comparable(self, results: Results) -> bool:
+        """Whether the table was made so: at another severity, or against other negatives, it says nothing."""
+        return bool(self.rows) and self.protocol in results.protocols
 
     def figure(self, arm: str, measure: Measure) -> float | None:
         """The paper's figure, where it has one."""
@@ -79,6 +87,25 @@ class Published:
             for measure in self.measures
             if (figure := self.figure(arm, measure)) is not None and measure in results.measures
         ]
+
+    def verdict(self, results: Results) -> dict[str, Any]:
+        """Ours against the paper's: figure by figure, and the orders; nothing where the table is not comparable."""
+        every = self.compare(results)
+        orders = {
+            measure.name: {
+                "ours": results.order(measure),
+                "paper": self.order(measure, results.trained),
+                "same": self.same_order(results, measure),
+            }
+            for measure in (self.measures if self.comparable(results) else ())
+        }
+        return {
+            "cells": [each.as_json() for each in every],
+            "within_5_percent": sum(each.near for each in every),
+            "of": len(every),
+            "orders": orders,
+            "same_order": all(order["same"] for order in orders.values()) if orders else None,
+        }
 
     def same_order(self, results: Results, measure: Measure) -> bool:
         """Whether the means of the paper's arms stand in the paper's order, no two of them equal."""

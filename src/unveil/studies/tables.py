@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from unveil.evaluation.statistics import Paired
+from unveil.report.charts import Dot, intervals
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Cell, Column, Figure, Table
 from unveil.report.plots import Line, Scale, lines
@@ -101,6 +102,31 @@ def along_table(
 def _value(condition: str, value: Any) -> str:
     """p = 2, round 3."""
     return f"p = {value:g}" if condition == "severity" else f"{condition} {value}"
+
+
+def dots_figure(results: Results, measure: Measure, published: Published) -> Figure:
+    """One measure of all trained arms, the paper's figure beside each."""
+    found = {arm: results.estimate(arm, measure) for arm in results.trained}
+    dots = [
+        Dot(
+            named(arm),
+            each.mean,
+            each.mean if each.low is None else each.low,
+            each.mean if each.high is None else each.high,
+            COLOURS.get(arm),
+            f"{named(arm)}: {estimate(each, 4)}",
+            published.figure(arm, measure),
+        )
+        for arm, each in found.items()
+    ]
+    diamonds = " Diamond: the paper." if any(dot.paper is not None for dot in dots) else ""
+    slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
+    return Figure(
+        f"{measure.name}, {measure.evaluation}",
+        intervals(dots, measure.name, None, slug),
+        f"Mean {measure.name} with its interval: {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in dots)}.",
+        f"Dot and line: our mean and 95% interval.{diamonds} The axis does not start at 0.",
+    )
 
 
 def along_figure(

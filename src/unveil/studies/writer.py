@@ -183,8 +183,8 @@ def print_report(report: Report, folder: Path | None = None) -> None:
     wide = console if console.is_terminal else Console(width=_WIDE)
     for table in report.tables:
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for place, title in enumerate(_head(table)):
-            grid.add_column(title, justify="right" if place else "left", no_wrap=True)
+        for column in table.columns:
+            grid.add_column(column.title, justify="right" if column.numeric else "left", no_wrap=True)
         for row in _text(table):
             grid.add_row(*row)
         console.print(table.caption, highlight=False)

@@ -1,0 +1,276 @@
+"""Beyond the paper: how much of the gap from naive to ideal each estimator closes, with true and estimated exposure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from unveil.estimators.base import estimator
+from unveil.evaluation.stats import Paired
+from unveil.propensity.base import PROPENSITIES
+from unveil.report.charts import Along, Spot, panels
+from unveil.report.names import against, named
+from unveil.report.page import Cell, Column, Figure, Table
+from unveil.report.prose import percent, share
+from unveil.studies.arms import Variant, check_gap, propensity_settings
+from unveil.studies.engine import Answer
+from unveil.studies.paper import Published
+from unveil.studies.results import ALPHA, BASE, BOUND, TRUE, Estimate, Measure, Results, corrected
+from unveil.studies.semisynthetic import SemiSynthetic
+from unveil.studies.tables import share_cell
+
+#: What was set out to be closed at every severity: with the study's propensities, and with what the log gives.
+AIM, AIM_ESTIMATED = 0.60, 0.25
+#: The two metrics of which the paper's shares are known.
+METRICS = (("NDCG", 10), ("Recall", 10))
+#: Where an arm has its exposure from, if not from a propensity that its name gives.
+STUDY, NONE = "the study’s", "none"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one arm closes at one severity. `gap` is over the units of the results, `worlds` over each one's replicates.
+
+    `test` is the paired difference from naive over the units; its p is corrected (Holm) over all arms and severities.
+    """
+
+    arm: str
+    severity: float
+    measure: Measure
+    gap: Estimate | None
+    test: Paired
+    worlds: Sequence[Estimate | None]
+
+    @property
+    def below(self) -> bool:
+        """The mean is below naive's, significantly or not."""
+        return self.test.difference < 0
+
+    @property
+    def significant(self) -> bool:
+        """Whether it can be distinguished from naive."""
+        return self.test.p < ALPHA
+
+    def as_json(self) -> dict[str, Any]:
+        """For results.json."""
+        return {
+            "estimator": self.arm,
+            "estimated": is_estimated(self.arm),
+            "severity": self.severity,
+            "protocol": self.measure.protocol,
+            "metric": self.measure.metric,
+            "k": self.measure.k,
+            "gap_closed": self.gap and asdict(self.gap),
+            "against_naive": {name: value if isfinite(value) else None for name, value in vars(self.test).items()},
+            "below_naive": self.below,
+            "sure": self.significant,
+            "worlds": [each and asdict(each) for each in self.worlds],
+        }
+
+
+class Beyond(SemiSynthetic):
+    """The cells are RQ2's, with more estimators, each also with propensities that were estimated from its log."""
+
+    name: ClassVar[str] = "beyond"
+    title: ClassVar[str] = "How much of the gap from naive to ideal does each estimator close?"
+    template: ClassVar[str] = "beyond.md.j2"
+    severities: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
+
+    @model_validator(mode="after")
+    def check_ends(self) -> Self:
+        """Both ends of the gap, and something between them."""
+        check_gap(self.estimators)
+        return self
+
+    def shares(self, answer: Answer) -> dict[Measure, list[Share]]:
+        """NDCG@10 and Recall@10, ranked as in the paper and then among all items."""
+        protocols = (answer.results.protocol("uniform"), "full")
+        measures = [Measure(TRUE, protocol, *metric) for protocol in protocols for metric in METRICS]
+        return {measure: shares(answer.results, measure) for measure in measures}
+
+    def findings(self, answer: Answer) -> Mapping[str, Any]:
+        """Every share with its interval, its test and its worlds."""
+        found = [each.as_json() for own in self.shares(answer).values() for each in own]
+        return {**super().findings(answer), "aims": {"study": AIM, "estimated": AIM_ESTIMATED}, "shares": found}
+
+    def facts(self, answer: Answer) -> Mapping[str, Any]:
+        """Aims reached, arms below naive, the paper's shares, and the variance of worlds and replicates."""
+        results, every = answer.results, self.shares(answer)
+        below = [each for found in every.values() for each in found if each.below]
+        here, headline = results.at(severity=self.severities[0]), self.headline(results)
+        best = next(arm for arm in here.order(headline) if arm not in (BASE, BOUND))
+        published = Published.semisynthetic(TRUE)
+        return {
+            **super().facts(answer),
+            "reached": {m: [*self._aims(found)] for m, found in every.items()},
+            "below": _places(each for each in below if each.significant),
+            "below_by_chance": _places(each for each in below if not each.significant),
+            "estimated": any(map(is_estimated, results.candidates)),
+            "paper": [
+                (m.name, published.gap_closed("itps", m._replace(protocol=published.protocol)), _itps(found))
+                for m, found in list(every.items())[:2]
+            ],
+            "best": best,
+            "levels": levels(here, best, headline),
+        }
+
+    def _aims(self, found: Sequence[Share]) -> list[tuple[str, Any]]:
+        """With the study's propensities, and with estimated ones or none: whose share is at least the aim at every p.
+
+        Arms that are given the truth beside another propensity of the study, or the truth with noise, have no aim.
+        """
+        given = [each for each in found if source_of(each.arm) == STUDY]
+        estimated = [each for each in found if is_estimated(each.arm)]
+        aims = ((f"{self.propensity} propensities", given, AIM), ("estimated ones or none", estimated, AIM_ESTIMATED))
+        return [(what, _aim(own, aim)) for what, own, aim in aims if own]
+
+    def tables(self, answer: Answer) -> Mapping[str, Any]:
+        """The shares along p for each measure, and world by world."""
+        every = self.shares(answer)
+        own = {
+            "sampled": [_table(answer.results, m, found) for m, found in every.items() if m.protocol != "full"],
+            "full": [_table(answer.results, m, found) for m, found in every.items() if m.protocol == "full"],
+            "by_world": [_worlds(m, found) for m, found in list(every.items())[:2]],
+        }
+        return {**super().tables(answer), **own}
+
+    def figures(self, answer: Answer) -> Mapping[str, Any]:
+        """A row for each arm, those with the same source of exposure together; a column for each measure.
+
+        Training curves of so many arms could not be read.
+        """
+        results, every = answer.results, self.shares(answer)
+        sources = list(dict.fromkeys(map(source_of, results.candidates)))
+        arms = sorted(results.candidates, key=lambda arm: sources.index(source_of(arm)))
+        ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(self.severities)]
+        columns = [Along(f"{m.name}\n{against(m.protocol)}", ticks, joined=True) for m in every]
+        spots = {
+            (row, column): [_spot(each) for each in found if each.arm == arm]
+            for column, found in enumerate(every.values())
+            for row, arm in enumerate(arms)
+        }
+        aims = {row: AIM_ESTIMATED if is_estimated(arm) else AIM for row, arm in enumerate(arms) if has_aim(arm)}
+        drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "gap-closed", aims)
+        alt = f"Share of the gap from naive to ideal that each estimator closes along p: {', '.join(map(named, arms))}."
+        return {"shares": Figure("", drawing, f"{alt} The numbers are in the tables below.")}
+
+
+def shares(results: Results, measure: Measure) -> list[Share]:
+    """Of all arms that need no ground truth, at all severities."""
+    at = {severity: results.at(severity=severity) for severity in results.along("severity")}
+    raw = [
+        Share(
+            arm,
+            severity,
+            measure,
+            here.gap_closed(arm, measure),
+            here.difference(arm, BASE, measure),
+            here.gap_by_world(arm, measure),
+        )
+        for arm in results.candidates
+        for severity, here in at.items()
+    ]
+    return [replace(each, test=test) for each, test in zip(raw, corrected(s.test for s in raw), strict=True)]
+
+
+def levels(results: Results, arm: str, measure: Measure) -> tuple[float, float] | None:
+    """Standard deviations of the difference from naive d_WR between worlds, and between replicates of a world.
+
+    One-way analysis of variance: σ²_world = (MS between − MS within) / R, at least 0.
+    """
+    difference_WR = results.by_replicate(arm, measure) - results.by_replicate(BASE, measure)
+    worlds, replicates = difference_WR.shape
+    if worlds < 2 or replicates < 2:
+        return None
+    within = float(difference_WR.var(axis=1, ddof=1).mean())
+    between = float(difference_WR.mean(axis=1).var(ddof=1))
+    return float(np.sqrt(max(0.0, between - within / replicates))), float(np.sqrt(within))
+
+
+def source_of(arm: str) -> str:
+    """The propensity of its own that an arm has, the study's, or none: some losses learn from the log alone."""
+    _, has_own, own = arm.partition("@")
+    if has_own:
+        return own
+    return STUDY if estimator(Variant.of(arm).estimator).needs in ("static", "temporal") else NONE
+
+
+def is_estimated(arm: str) -> bool:
+    """Whether exposure is known from the log only: no propensity at all, or none that is the truth, noisy or not.
+
+    What a drawn log records of its own exposure (`logged`) is the world's.
+    """
+    variant = Variant.of(arm)
+    if variant.propensity is None:
+        return source_of(arm) == NONE
+    given = propensity_settings(variant.propensity, estimator(variant.estimator).needs, 0)
+    return PROPENSITIES[given["propensity.name"]].source not in ("truth", "logged")
+
+
+def has_aim(arm: str) -> bool:
+    """Whether an aim was set for such an arm."""
+    return source_of(arm) == STUDY or is_estimated(arm)
+
+
+def _aim(found: Sequence[Share], aim: float) -> dict[str, Any]:
+    """Who reaches the aim at every severity, and how the arm with the best worst case does."""
+    arms = list(dict.fromkeys(each.arm for each in found))
+    closed = {arm: [each.gap for each in found if each.arm == arm] for arm in arms}
+    least = {arm: min((gap.mean for gap in gaps if gap is not None), default=-9.0) for arm, gaps in closed.items()}
+    best = max(arms, key=lambda arm: least[arm])
+    return {
+        "aim": aim,
+        "no_gap": not any(each.gap for each in found),
+        "arms": [arm for arm, gaps in closed.items() if all(g is not None and g.mean >= aim for g in gaps)],
+        "best": best,
+        "along": [(each.severity, each.gap) for each in found if each.arm == best and each.gap is not None],
+    }
+
+
+def _places(found: Any) -> dict[str, dict[Measure, list[float]]]:
+    """arm → measure → severities."""
+    places: dict[str, dict[Measure, list[float]]] = {}
+    for each in found:
+        places.setdefault(each.arm, {}).setdefault(each.measure, []).append(each.severity)
+    return places
+
+
+def _itps(found: Sequence[Share]) -> Estimate | None:
+    return next((each.gap for each in found if each.arm == "itps" and each.severity == 1), None)
+
+
+def _table(results: Results, measure: Measure, found: Sequence[Share]) -> Table:
+    severities = results.along("severity")
+    rows: list[list[Cell | str]] = [
+        [named(arm), source_of(arm), *(_cell(each) for each in found if each.arm == arm)]
+        for arm in dict.fromkeys(each.arm for each in found)
+    ]
+    columns = [Column("estimator"), Column("propensities"), *(Column(f"p = {p:g}", True) for p in severities)]
+    return Table(f"Share of the gap closed in {measure.name} against {against(measure.protocol)}", columns, rows)
+
+
+def _cell(each: Share) -> Cell | str:
+    return share_cell(each.gap, " −" if each.below and each.significant else "")
+
+
+def _spot(each: Share) -> Spot:
+    if each.gap is None:
+        return Spot(None, None, None, "no gap")
+    title = f"{named(each.arm)}, p = {each.severity:g}: {share(each.gap)}"
+    return Spot(each.gap.mean, each.gap.low, each.gap.high, title)
+
+
+def _worlds(measure: Measure, found: Sequence[Share]) -> Table:
+    numbers = range(len(found[0].worlds))
+    rows: list[list[Cell | str]] = []
+    for each in found:
+        known = [one.mean for one in each.worlds if one is not None]
+        lowest: Cell | str = Cell(percent(min(known)), min(known)) if known else "–"
+        severity = Cell(f"{each.severity:g}", each.severity)
+        rows.append([named(each.arm), severity, *map(share_cell, each.worlds), lowest])
+    worlds = [Column(f"world {number}", True, "over its replicates") for number in numbers]
+    columns = [Column("estimator"), Column("severity p", True), *worlds, Column("lowest", True)]
+    return Table(f"Share of the gap closed in {measure.name}, each world by itself", columns, rows)

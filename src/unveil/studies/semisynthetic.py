@@ -1,0 +1,353 @@
+"""Semi-synthetic studies: networks trained on logs drawn from worlds with known relevance, and evaluated on it.
+
+A cell is one arm trained on one replicate's log of one world at one severity. Worlds are made first and kept.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from unveil.errors import UnveilError, refuse_unless, unknown
+from unveil.estimators.base import ESTIMATORS, estimator
+from unveil.models.factorization.recipes import RECIPES
+from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
+from unveil.report.names import named
+from unveil.report.page import KeyFigure
+from unveil.simulation.choice.base import CHOICES
+from unveil.simulation.world import World
+from unveil.studies.arms import (
+    NOISY,
+    TRUE_THETA,
+    Variant,
+    changes_of,
+    check_changes,
+    check_distinct,
+    check_duplicates,
+    estimator_seed,
+    estimators_of,
+    propensity_settings,
+    with_changes,
+)
+from unveil.studies.diagnostics import diagnostic_figures, diagnostic_tables
+from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
+from unveil.studies.paper import Published
+from unveil.studies.presets import Preset, preset
+from unveil.studies.results import BASE, BASELINES, BOUND, TRUE, Measure, Results, means
+from unveil.studies.trial import TrialContext, rank_rows, record
+from unveil.studies.worlds import copy_worlds, is_world, make_world, ratings_noise, world_folder, world_source
+from unveil.training.recipe import Recipe, network_in
+from unveil.wording import quantity
+
+#: Targets and negatives among the items that the drawn log shows, or among all of the world's.
+CATALOGUES = ("observed", "whole")
+#: What decides which epoch is kept: true relevance, as in the paper, or the held-out interactions, as on a real log.
+EPOCH_BY = ("truth", "taken")
+#: Propensities that are learnt from the impressions of a drawn log.
+RECORDED = (RecordedStatic.name, RecordedTemporal.name)
+#: Propensities on the scale of the true ones, for which the clips of presets are meant.
+_TRUE_SCALE = (TRUE_THETA, NOISY, "recorded")
+#: Streams of random numbers of one replicate, kept apart.
+_LOG, _TRAINING = 0, 1
+#: Arms with a key figure each.
+_MOST_SHOWN = 6
+
+
+class SemiSynthetic(Study):
+    """Where worlds come from, how logs are drawn from them, how networks are trained and evaluated."""
+
+    template: ClassVar[str] = "semisynthetic.md.j2"
+    #: Whether targets are ranked against negatives drawn by popularity as well.
+    by_popularity: ClassVar[bool] = False
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "foresight": 0.0, "epoch_by": "truth", "stars": False, "impressions": 0.1
+    }  # fmt: skip
+
+    data: str = "ml-100k"  # 'builtin', the folder of a world, or a log with ratings that worlds are fitted to
+    preset: str = "paper"
+    steps: int = 100  # T: of each user the last so many ratings
+    fit: str = "posterior"  # how worlds are fitted to the log
+    choice: str = "rational_exposed"
+    catalogue: str = "observed"  # or whole
+    propensity: str = "true"  # given to the estimators: true, noisy:SD, estimated or one of the registry
+    clip: float | None = None  # θ is clipped from below at this; None: as the preset says
+    negatives: int = 100
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
+    foresight: float = 0.0  # how far exposure follows relevance
+    epoch_by: str = "truth"  # or taken
+    stars: bool = False  # whether ratings of drawn logs are rounded to 1 … 5
+    impressions: float = 0.1  # the share of impressions without a click that drawn logs record, for arms that use it
+    severities: tuple[float, ...] = (1.0,)
+    worlds: int = 1
+    replicates: int = 5
+    estimators: tuple[str, ...] = ("naive", "ips", "itps", "ideal")
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        """Whatever can be found wrong before any work is done is found here."""
+        for name in ("steps", "negatives", "worlds", "replicates"):
+            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        refuse_unless(self.seed >= 0, "seed", self.seed, "0 or more")
+        refuse_unless(self.clip is None or 0 <= self.clip <= 1, "clip", self.clip, "between 0 and 1")
+        refuse_unless(0 < self.impressions <= 1, "impressions", self.impressions, "above 0, at most 1")
+        refuse_unless(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
+        for what, name, known in (
+            ("catalogue", self.catalogue, CATALOGUES),
+            ("rule for the epoch", self.epoch_by, EPOCH_BY),
+            ("choice model", self.choice, CHOICES),
+            ("way to fit a world", self.fit, RECIPES),
+        ):
+            if name not in list(known):
+                raise unknown(what, name, known)
+        for severity in self.severities:
+            if not 0 < severity < float("inf"):
+                raise UnveilError("the severity is out of range", found=severity, expected="a number above 0")
+        check_distinct(self.severities, "--severity")
+        if not self.estimators or not self.severities:
+            raise UnveilError("nothing to compare", expected="at least one estimator and one severity")
+        check_duplicates(self.estimators)
+        check_changes(estimators_of(self.estimators), self.changes)
+        for name in ("naive", "ips", "itps", *self.estimators):
+            self.recipe(name, 0)
+        return self
+
+    @property
+    def training(self) -> Preset:
+        """The preset."""
+        return preset(self.preset)
+
+    @property
+    def about(self) -> str:
+        """How networks are trained, in words."""
+        return with_changes(self.training.about, self.changes)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The baselines, then the estimators, each once."""
+        return (*BASELINES, *dict.fromkeys(self.estimators))
+
+    def recipe(self, arm: str, seed: int) -> Recipe:
+        """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it.
+
+        A network that changes name keeps of the preset what it has as well.
+        """
+        variant = Variant.of("naive" if arm in BASELINES else arm)
+        name = variant.estimator
+        changes = estimator_seed(name, seed) | changes_of(name, self.changes)
+        changes |= {"training.seed": seed} | self._weighting(variant, seed) | variant.settings
+        preset = self.training.settings(name, network_in(changes))
+        if (variant.propensity or self.propensity).partition(":")[0] not in _TRUE_SCALE:
+            preset.pop("estimator.clip", None)  # it is on the scale of true propensities
+        return Recipe().changed({"estimator.name": name}).changed(preset).changed(changes)
+
+    def _weighting(self, variant: Variant, seed: int) -> dict[str, Any]:
+        """Which propensity an estimator is given, and how it is clipped."""
+        chosen = estimator(variant.estimator)
+        settings: dict[str, Any] = {}
+        if self.clip is not None and "clip" in ESTIMATORS.options(chosen.name):
+            settings["estimator.clip"] = self.clip
+        if chosen.needs in ("static", "temporal"):
+            settings |= propensity_settings(variant.propensity or self.propensity, chosen.needs, seed)
+            if settings["propensity.name"] in RECORDED:
+                settings["propensity.rate"] = self.impressions
+        return settings
+
+    def log_seed(self, world: int, replicate: int) -> list[int]:
+        """Of the draw of a replicate's log: the same for all estimators and all severities."""
+        return [self.seed, world, replicate, _LOG]
+
+    def training_seed(self, world: int, replicate: int) -> int:
+        """Of all that is random in a replicate's trainings and evaluation: the same for all estimators."""
+        return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
+
+    def open_data(self) -> Source:
+        """The world, or the log that worlds are fitted to."""
+        return world_source(self.data, steps=self.steps, negatives=self.negatives, worlds=self.worlds)
+
+    def identity(self, source: Source) -> dict[str, Any]:
+        """The preset as it is now: cells of an earlier revision are not continued."""
+        return super().identity(source) | {"preset": self.training.called(self.preset)}
+
+    def cells(self) -> Iterable[Cell]:
+        """Every arm at every severity in every world and replicate."""
+        for severity, arm in product(self.severities, self.arms):
+            for world, replicate in product(range(self.worlds), range(self.replicates)):
+                place = {"severity": severity, "estimator": arm, "world": world, "replicate": replicate}
+                yield Cell(cell_key(arm, severity, world, replicate), place, self.cost(arm))
+
+    def cost(self, arm: str) -> float:
+        """About the seconds on the log of ml-100k: for each batch, and for each token and unit of width in a block."""
+        if arm in BASELINES:
+            return 4.0
+        recipe = self.recipe(arm, 0)
+        rows, tokens, model = 943, 943 * 98, recipe.model
+        epoch = model.blocks * (0.0025 * rows / recipe.task.batch_size + 1.5e-7 * tokens * model.width)
+        return 6.0 + recipe.training.epochs * epoch
+
+    def priority(self, cell: Cell) -> Any:
+        """Whole replicates first, at all severities; within one the longest first, so that none ends alone."""
+        at = cell.at
+        return at["world"], at.get("replicate", 0), at.get("severity", 0.0), -cell.cost
+
+    def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
+        """Worlds, then cells. A world whose folder is gone is made again, where cells are left to do."""
+        cells = list(self.cells())
+        worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in range(self.worlds)]
+        if work.left(cells):
+            for cell in worlds:
+                if not is_world(world_folder(work.folder, cell.at["world"])):
+                    work.store.remove(cell.key)
+        yield "worlds", worlds
+        yield "cells", cells
+
+    def run_world(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Make a world and keep it; the record is its description. Its seed counts on from the study's."""
+        number: int = cell.at["world"]
+        world = make_world(
+            self.data, steps=self.steps, fit=self.fit, seed=self.seed + number, on_progress=context.on_progress
+        )
+        world.save(world_folder(context.folder, number), overwrite=True)
+        return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
+
+    def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Train an arm and evaluate it."""
+        return self.run_arm(cell.at, cell.at["estimator"], context)
+
+    def run_arm(self, at: Mapping[str, Any], arm: str, context: Context) -> dict[str, Any]:
+        """The record of an arm in a world and a replicate at a severity."""
+        where = {name: at[name] for name in ("world", "severity", "replicate")}
+        recipe = self.recipe(arm, self.training_seed(at["world"], at["replicate"]))
+        trial = drawn_trial(self, context.folder, *where.values(), recipe.propensity["name"] in RECORDED)
+        return {**where, "estimator": arm, **record(trial, arm, recipe, context.on_progress)}
+
+    def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+        """All metrics of the ranks, of each user where one world and one replicate are all; and of the lists."""
+        return rank_rows(record, by_user=self.worlds == self.replicates == 1)
+
+    def copy_files(self, other: Path, folder: Path) -> None:
+        """The worlds."""
+        copy_worlds(other, folder, self.worlds)
+
+    def headline(self, results: Results, evaluation: str = TRUE) -> Measure:
+        """The measure that conclusions are drawn from: the paper's NDCG@10."""
+        return Measure(evaluation, results.protocol("uniform"), "NDCG", 10)
+
+    def findings(self, answer: Answer) -> Mapping[str, Any]:
+        """The headline, the shares of the gap closed over all severities, and the worlds."""
+        results, headline = answer.results, self.headline(answer.results)
+        gaps = {arm: results.gap_closed(arm, headline) for arm in results.trained}
+        return {
+            "preset": self.preset,
+            "headline": headline._asdict(),
+            "gap_closed": {arm: gap and gap.mean for arm, gap in gaps.items()},
+            "gap_closed_interval": {arm: gap and [gap.low, gap.high] for arm, gap in gaps.items()},
+            "world": [answer.records[f"w{number}"]["description"] for number in range(self.worlds)],
+        }
+
+    def facts(self, answer: Answer) -> Mapping[str, Any]:
+        """What the shared templates need: clips, and the networks of the arms where they differ."""
+        recipes = {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
+        clips: dict[str, list[str]] = {}
+        for arm, recipe in recipes.items():
+            if (clip := recipe.estimator.get("clip")) is not None:
+                clips.setdefault(str(clip), []).append(arm)
+        differ = len({(recipe.model, recipe.task) for recipe in recipes.values()}) > 1
+        return {"clips": clips, "networks": recipes if differ else {}, "measure": self.headline(answer.results)}
+
+    def tables(self, answer: Answer) -> Mapping[str, Any]:
+        """Training, weights, worlds and logs."""
+        return diagnostic_tables(answer)
+
+    def figures(self, answer: Answer) -> Mapping[str, Any]:
+        """Training curves."""
+        return diagnostic_figures(answer)
+
+    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
+        """The headline of all trained arms, or of many the two ends of the gap and the best between them."""
+        severity = self.severities[0]
+        results, measure = answer.results.at(severity=severity), self.headline(answer.results)
+        shown = results.trained
+        if len(shown) > _MOST_SHOWN:
+            order = results.order(measure)
+            best = next(arm for arm in order if arm not in (BASE, BOUND))
+            shown = [arm for arm in (BASE, best, BOUND) if arm in order]
+        label = f"{measure.name} on true relevance, severity {severity:g}"
+        return [KeyFigure(f"{results.mean(arm, measure):.3f}", f"{named(arm)}: {label}") for arm in shown]
+
+    def csv(self, answer: Answer) -> list[dict[str, Any]]:
+        """The means of all measures with the paper's figure and the share of the gap closed."""
+        return csv_rows(answer.results, self.preset)
+
+    def announcement(self) -> str:
+        """60 trainings in all: naive, itps, ideal, each at 4 severities, …"""
+        arms = list(dict.fromkeys(self.estimators))
+        total = len(arms) * len(self.severities) * self.worlds * self.replicates
+        return (
+            f"{quantity(total, 'training')} in all: {', '.join(arms)}, each at "
+            f"{quantity(len(self.severities), 'severity', 'severities')}, in {quantity(self.worlds, 'world')}, "
+            f"{quantity(self.replicates, 'replicate')} of each."
+        )
+
+
+def cell_key(arm: str, severity: float, world: int, replicate: int) -> str:
+    """w0-p1-r0-naive; no colon, which not every file system accepts."""
+    return f"w{world}-p{severity:g}-r{replicate}-{arm}".replace(":", "-")
+
+
+@lru_cache(maxsize=1)
+def drawn_trial(
+    study: SemiSynthetic, folder: Path, world: int, severity: float, replicate: int, recorded: bool = False
+) -> TrialContext:
+    """The log of a replicate with its cases: estimators one after another in the same process share it.
+
+    Where impressions are `recorded`, the interactions are the same: impressions come on top.
+    """
+    whole = World.load(world_folder(folder, world)).with_severity(severity).with_foresight(study.foresight)
+    log = whole.log(
+        np.random.default_rng(study.log_seed(world, replicate)),
+        study.choice,
+        ratings_noise=ratings_noise(whole),  # for estimates that need ratings
+        stars=study.stars,
+        impressions=study.impressions if recorded else None,
+    )
+    shown = log.within_taken() if study.catalogue == "observed" else log
+    return TrialContext.of(
+        whole.aligned_with(shown),
+        shown,
+        study.recipe("naive", study.training_seed(world, replicate)),
+        negatives=study.negatives,
+        popular=study.by_popularity,
+        validation="full" if study.training.validation == "full" else f"uniform-{study.negatives}",
+        by_log=study.epoch_by == "taken",
+    )
+
+
+def csv_rows(results: Results, preset: str) -> list[dict[str, Any]]:
+    """Rows of results.csv: a row for each severity, estimator and measure."""
+    rows = []
+    for row in means(results):
+        measure, arm = Measure(row["evaluation"], row["protocol"], row["metric"], row["k"]), row["estimator"]
+        here = results.at(severity=row["severity"])
+        ranked = measure in results.ranked and measure.evaluation == TRUE and arm in results.trained
+        gap = here.gap_closed(arm, measure) if ranked else None
+        rows.append(
+            {
+                "estimator": arm,
+                "preset": preset,
+                "severity": row["severity"],
+                "protocol": row["protocol"],
+                "evaluation": row["evaluation"],
+                **{name: row[name] for name in ("metric", "k", "mean", "low", "high", "replicates", "worlds")},
+                "paper": Published.semisynthetic(measure.evaluation, row["severity"]).figure(arm, measure),
+                "gap_closed": gap and gap.mean,
+                "gap_closed_low": gap and gap.low,
+                "gap_closed_high": gap and gap.high,
+            }
+        )
+    return rows
