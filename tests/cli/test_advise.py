@@ -9,7 +9,7 @@ from tests.cli.conftest import Command
 from tests.simulation.rated import rated
 from unveil.cli.advise import clips_in
 from unveil.cli.main import app
-from unveil.cli.study_options import named_in, numbers_in
+from unveil.cli.options import named_in, numbers_in
 from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.simulation.choice import CHOICES

@@ -81,7 +81,7 @@ def test_the_template_decides_what_is_said_and_shown(folder: Path) -> None:
     assert "| ITPS | 1.2000\\* [0.7032, 1.6968] |" in readme
     for piece in ("Along the levels", "Higher and higher", "note warning", "this is a toy.", "unveil toy"):
         assert piece in page
-    assert (folder / "figures" / "level-full-height-0.svg").is_file()
+    assert (folder / "figures" / "band-full-height-0.svg").is_file()
 
 
 def test_an_unknown_name_in_a_template_is_an_error(folder: Path) -> None:

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import Address, EngineOption, Jobs, LogOptions, TitleIds, Titles, takes_options
-from unveil.cli.study_options import CHOICES, FITS, named_in, numbers_in
+from unveil.cli.options import (
+    CHOICES,
+    FITS,
+    Address,
+    EngineOption,
+    Jobs,
+    LogOptions,
+    TitleIds,
+    Titles,
+    named_in,
+    numbers_in,
+    takes_options,
+)
 from unveil.cli.terminal import command_of, until_stopped
 from unveil.studies.scenarios import EFFORTS
 

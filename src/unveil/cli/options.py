@@ -205,3 +205,28 @@ class TrainingOptions:
         changes |= {name: value for name, value in named.items() if value is not None}
         changes |= dict(map(parsed, self.assignments or ()))
         return Experiment.of(self.config or self.preset or "quick", changes)
+
+
+#: What the ways to fit a world are.
+FITS = (
+    "How worlds are fitted: posterior (a draw that keeps what is personal, and so what is not sure), regularised (the "
+    "one that predicts best, which is smoother) or paper (as the authors did: no biases, no penalty)."
+)
+#: What the ways to choose are.
+CHOICES = (
+    "rational_exposed (the best of what they see; the paper's), rational_all (the best of all there is, seen or not), "
+    "categorical_exposed (by chance among what they see, likelier what they like) or categorical_all."
+)
+
+
+def named_in(text: str) -> tuple[str, ...]:
+    """Names with commas between, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def numbers_in(text: str, option: str) -> tuple[float, ...]:
+    """Numbers with commas between, as they were given to an option, each once."""
+    try:
+        return tuple(dict.fromkeys(map(float, named_in(text))))
+    except ValueError:
+        raise UnveilError("not numbers", where=option, found=text, expected="numbers with commas between") from None

@@ -1,98 +1,286 @@
 """`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1|beyond|assumptions|recipe`: the paper's questions, and others beyond."""
 
 import sys
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.assumptions import assumptions
-from unveil.cli.beyond import BeyondOptions
 from unveil.cli.fig1 import fig1
-from unveil.cli.options import takes_options
-from unveil.cli.recipe import RecipeOptions
+from unveil.cli.options import CHOICES, FITS, Address, EngineOption, Jobs, named_in, numbers_in, option, takes_options
 from unveil.cli.rq4 import rq4
 from unveil.cli.rq5 import rq5
-from unveil.cli.study_options import StudyOptions
-from unveil.cli.terminal import command_of, print_answer, until_stopped
+from unveil.cli.terminal import command_of, until_stopped
+
+if TYPE_CHECKING:
+    from unveil.studies.engine import Study
 
 app = typer.Typer(
-    help="The research questions of the paper, run again and set beside it; and three beyond it.", no_args_is_help=True
+    help="The research questions of the paper, reproduced and compared with it; and three beyond it.",
+    no_args_is_help=True,
 )
 
-Severity = Annotated[float, typer.Option(help="Exponent p of exposure, θ = ô^p; above 0.")]
-
-Severities = Annotated[
-    list[float] | None, typer.Option(help="An exponent p of exposure; repeat for more. By default 1, 2, 3 and 4.")
-]
+_SIZE, _WORLD, _TRAINING = "How much", "The world and its log", "Training and evaluation"
+_AXES = "What is varied, one at a time"
 #: The paper's severities.
 ALONG = (1.0, 2.0, 3.0, 4.0)
+#: All that need no sampling, from the naive loss to the one that knows the relevance.
+_BEYOND = (
+    "naive,ips,itps,itps-shrunk,doubly-robust,corrected,corrected-taught,rational,consideration,tempered,"
+    "logit-adjustment,ever,ever-rated,ideal"
+)
+_ASSUMPTIONS = (
+    "naive,ips,itps,itps-shrunk,corrected,corrected-taught,rational,consideration,tempered,ever,ever-rated,ideal"
+)
+_RECIPE = (
+    "naive,ips@popularity+exponent=0.5,itps@popularity+exponent=0.2,ips@popularity,itps@popularity,itps@true,ideal"
+)
+
+
+def _option(about: str, panel: str | None = None, *names: str, **more: Any) -> Any:
+    return option(about, *names, panel=panel, **more)
+
+
+Severity = Annotated[float, _option("Exponent p of exposure, θ = ô^p; above 0.")]
+Severities = Annotated[
+    list[float] | None, _option("An exponent p of exposure; repeat for more. By default 1, 2, 3 and 4.")
+]
+_PRESETS = "converged (one backbone for all), quick, tuned, or paper (a network for each)."
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Where results go, how much is done, and the settings of a study on semi-synthetic data."""
+
+    output: Annotated[Path, _option("Folder of the run: new, or one to continue.", None, "--output", "-o")]
+    preset: Annotated[
+        str,
+        _option("paper (the authors' settings), tuned (our own search), converged (one backbone for all) or quick."),
+    ] = "paper"
+    replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 5
+    worlds: Annotated[int, _option("Make so many worlds, to include their variance.", _SIZE)] = 1
+    estimators: Annotated[
+        str,
+        _option(
+            "Which to train, with commas between; itps@popularity+clip=5% has its own propensity and options.", _SIZE
+        ),
+    ] = "naive,ips,itps,ideal"
+    jobs: Jobs = None
+    engine: EngineOption = "processes"
+    address: Address = None
+    copy_from: Annotated[Path | None, _option("Copy cells from another question's folder.", _SIZE, "--from")] = None
+    data: Annotated[
+        str, _option("A log with ratings (a file or a fetched data set), 'builtin', or the folder of a world.", _WORLD)
+    ] = "ml-100k"
+    steps: Annotated[int, _option("T: the last so many ratings of each user.", _WORLD)] = 100
+    fit: Annotated[str, _option(FITS, _WORLD)] = "posterior"
+    choice: Annotated[str, _option(f"How users choose: {CHOICES}", _WORLD)] = "rational_exposed"
+    catalogue: Annotated[
+        str,
+        _option("Targets and negatives among the items that the drawn log shows (observed), or all (whole).", _WORLD),
+    ] = "observed"
+    propensity: Annotated[
+        str, _option("What the estimators are given: true, noisy:SD, estimated, or a propensity by name.", _TRAINING)
+    ] = "true"
+    clip: Annotated[float | None, _option("Clip θ from below; by default as the preset says.", _TRAINING)] = None
+    negatives: Annotated[int, _option("Negatives drawn uniformly for each case.", _TRAINING)] = 100
+    assignments: Annotated[
+        list[str] | None,
+        _option("A setting of all trainings, or of one (ips:NAME=VALUE).", _TRAINING, "--set", metavar="NAME=VALUE"),
+    ] = None
+    foresight: Annotated[
+        float,
+        _option("How far exposure follows relevance, in logits a standard deviation; 0: not at all.", _WORLD),
+    ] = 0.0
+    epoch_by: Annotated[
+        str,
+        _option("What decides which epoch is kept: truth (the paper's), or taken, as on a real log.", _TRAINING),
+    ] = "truth"
+    stars: Annotated[
+        bool, _option("Round the ratings of drawn logs to 1 … 5, for arms that use them.", _WORLD, "--stars")
+    ] = False
+    impressions: Annotated[
+        float,
+        _option(
+            "Share of impressions without a click that drawn logs record, for arms that use it (corrected@recorded).",
+            _WORLD,
+        ),
+    ] = 0.1
+    seed: Annotated[int, _option("Seed of everything random.")] = 0
+
+    def settings(self) -> dict[str, Any]:
+        """The fields of the study."""
+        own = ("output", "jobs", "engine", "address", "copy_from", "assignments", "estimators")
+        fields = {name: value for name, value in vars(self).items() if name not in own}
+        return fields | {"changes": tuple(self.assignments or ()), "estimators": self.arms()}
+
+    def arms(self) -> tuple[str, ...]:
+        """The estimators that were named."""
+        return named_in(self.estimators)
+
+
+@dataclass(frozen=True)
+class BeyondOptions(StudyOptions):
+    """With defaults of its own, and the propensities that are estimated."""
+
+    preset: Annotated[str, _option(_PRESETS)] = "converged"
+    worlds: Annotated[int, _option("Make so many worlds: they are what intervals are over.", _SIZE)] = 3
+    estimators: Annotated[
+        str,
+        _option(
+            "Which to train, given --propensity; naive and ideal are the ends of the gap. Those that need a "
+            "propensity are trained once more with each of --estimated.",
+            _SIZE,
+        ),
+    ] = _BEYOND
+    estimated: Annotated[
+        str,
+        _option(
+            "Propensities estimated from the log, each of them one more arm of every estimator that needs one "
+            "(corrected: corrected@popularity); '' for none.",
+            _SIZE,
+        ),
+    ] = "popularity"
+
+    def arms(self) -> tuple[str, ...]:
+        """The estimators, and those that need a propensity once more with each that is estimated and of its kind."""
+        from unveil.studies.arms import with_propensity
+
+        names, sources = named_in(self.estimators), named_in(self.estimated)
+        given = (with_propensity(name, source) for source in sources for name in names)
+        return (*names, *(arm for arm in given if arm is not None))
+
+    def settings(self) -> dict[str, Any]:
+        """The study knows the arms alone."""
+        return {name: value for name, value in super().settings().items() if name != "estimated"}
+
+
+@dataclass(frozen=True)
+class RecipeOptions(StudyOptions):
+    """With the recipe's arms."""
+
+    preset: Annotated[str, _option(_PRESETS)] = "converged"
+    estimators: Annotated[str, _option("Which to train, with commas between; gains are over naive.", _SIZE)] = _RECIPE
+
+
+@dataclass(frozen=True)
+class AssumptionOptions(StudyOptions):
+    """The study at its base point, and the levels of each axis."""
+
+    preset: Annotated[
+        str, _option("quick (a small backbone, few epochs), converged, tuned, or paper (a network for each).")
+    ] = "quick"
+    replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 3
+    estimators: Annotated[str, _option("Which to train; naive and ideal are the ends of the gap.", _SIZE)] = (
+        _ASSUMPTIONS
+    )
+    severity: Annotated[float, _option("Exponent p of exposure at the base point.")] = 1.0
+    severities: Annotated[str, _option("Exponents p; '' leaves them alone.", _AXES)] = "1,2,4"
+    foresights: Annotated[str, _option("How far exposure follows relevance; '' leaves it alone.", _AXES)] = "0,1,2"
+    choices: Annotated[str, _option(f"How users choose: {CHOICES} '' leaves it alone.", _AXES)] = (
+        "rational_exposed,categorical_exposed,rational_all"
+    )
+    propensities: Annotated[str, _option("What estimators are given: true, noisy:SD, popularity, …", _AXES)] = (
+        "true,noisy:0.5,noisy:1,popularity"
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """The axes, and the propensity of the base point; estimators are given theirs by their arms."""
+        return super().settings() | {
+            "severities": numbers_in(self.severities, "--severities") or (self.severity,),
+            "foresights": numbers_in(self.foresights, "--foresights"),
+            "choices": named_in(self.choices),
+            "propensities": named_in(self.propensities),
+            "base_propensity": self.propensity,
+            "propensity": "true",
+        }
 
 
 @app.command("rq1")
 @takes_options
 def rq1(*, options: StudyOptions, severity: Severity = 1.0) -> None:
-    """How well does each estimator capture the true relevance? A run that was stopped goes on with the same command."""
-    _run("rq1", options, (severity,))
+    """How well does each estimator capture the true relevance? A stopped run continues with the same command."""
+    from unveil.studies.rq1 import RQ1
+
+    _run(RQ1, options, severity)
 
 
 @app.command("rq2")
 @takes_options
 def rq2(*, options: StudyOptions, severity: Severities = None) -> None:
     """How robust is each estimator to increasing exposure bias?"""
-    _run("rq2", options, tuple(severity or ALONG))
+    from unveil.studies.rq2 import RQ2
+
+    _run(RQ2, options, *(severity or ALONG))
 
 
 @app.command("rq3")
 @takes_options
 def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
-    """How much does it matter to evaluate on true relevance? The trainings are those of rq1: --from takes them over."""
-    _run("rq3", options, (severity,))
+    """How much does it matter to evaluate on true relevance? The trainings are those of rq1: --from copies them."""
+    from unveil.studies.rq3 import RQ3
+
+    _run(RQ3, options, severity)
 
 
 @app.command("beyond")
 @takes_options
 def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
-    """How near does each estimator of this package, the paper's and others, come to a loss that knows the truth?
+    """What share of the gap from the naive to the ideal loss does each estimator of this package close?
 
-    The gap that is closed: 0% is a loss that takes the log at its word (naive), 100% one told who likes what (ideal).
+    0% is a loss that takes every interaction at face value (naive), 100% one that knows the true relevance (ideal).
 
     By default these are 1,440 trainings; for a first look add --preset quick --worlds 1 --replicates 1 --severity 2.
 
-    Trainings that rq2 has made with the same settings are taken over with --from.
+    Trainings that rq2 has made with the same settings are copied with --from.
     """
-    _run("beyond", options, tuple(severity or ALONG))
+    from unveil.studies.beyond import Beyond
+
+    _run(Beyond, options, *(severity or ALONG))
 
 
 @app.command("recipe")
 @takes_options
 def recipe(*, options: RecipeOptions, severity: Severities = None) -> None:
     """Does what the paper's recipe for real data (popularity^−exponent, popular negatives) reports as a gain hold?"""
-    _run("recipe", options, tuple(severity or ALONG))
+    from unveil.studies.recipe import Recipe
+
+    _run(Recipe, options, *(severity or ALONG))
 
 
-app.command("assumptions")(assumptions)
+@app.command("assumptions")
+@takes_options
+def assumptions(*, options: AssumptionOptions) -> None:
+    """Which estimator survives when exposure follows relevance, propensities are wrong, choice is by chance?"""
+    from unveil.studies.assumptions import Assumptions
+
+    _run(Assumptions, options)
+
+
 app.command("fig1")(fig1)
 app.command("rq4")(rq4)
 app.command("rq5")(rq5)
 
 
-def _run(name: str, options: StudyOptions, severities: tuple[float, ...]) -> None:
-    from unveil.experiment.reproduce.catalogue import QUESTIONS
-    from unveil.experiment.reproduce.files import write
-    from unveil.experiment.reproduce.run import answer
-    from unveil.experiment.reproduce.words import caution
+def _run(kind: "type[Study]", options: StudyOptions, *severities: float) -> None:
+    """Run a study, each severity once and in order; write and print."""
+    along = {"severities": tuple(sorted(set(severities)))} if severities else {}
+    run_study(kind(**options.settings(), **along), options)
+
+
+def run_study(study: "Study", options: Any) -> None:
+    """Run, write and print a study; `options` say where, by whom and from which folder cells are copied."""
     from unveil.runs.progress import job_watcher
     from unveil.runs.workers import engine
+    from unveil.studies.engine import run
+    from unveil.studies.writer import print_report, write
 
-    plan, output = options.plan(severities), options.output
     workers = engine(options.engine, options.jobs, options.address)
-    with until_stopped(output):
-        found = answer(
-            QUESTIONS[name], plan, output, workers, watch=job_watcher(), take_from=options.take_from, tell=_say
-        )
-        write(found, output, command_of(sys.argv[1:]))
-    question = found.question
-    print_answer(question.sheets(found), [*question.reading(found), caution(found.results)], output)
+    with until_stopped(options.output):
+        answer = run(study, options.output, workers, watch=job_watcher(), copy_from=options.copy_from, say=_say)
+        report = write(answer, options.output, command_of(sys.argv[1:]))
+    print_report(report, options.output)
 
 
 def _say(text: str) -> None:

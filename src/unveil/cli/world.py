@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.options import AsJson, Assignments, LogFile, LogOptions, Overwrite, option, takes_options
-from unveil.cli.study_options import CHOICES
+from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option, takes_options
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:

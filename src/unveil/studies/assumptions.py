@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.report.charts import Along, Spot, panels
 from unveil.report.names import named
 from unveil.report.page import Block, Cell, Column, Figure, KeyFigure, Table

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import model_validator
 
 from unveil.estimators.base import estimator
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.propensity.base import PROPENSITIES
 from unveil.report.charts import Along, Spot, panels
 from unveil.report.names import against, named

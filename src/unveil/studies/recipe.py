@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from unveil.evaluation.stats import Paired
+from unveil.evaluation.statistics import Paired
 from unveil.report.names import named
 from unveil.report.page import Cell, Column, Table
 from unveil.report.prose import p_value, signed

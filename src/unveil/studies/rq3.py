@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unveil.evaluation.stats import holm
+from unveil.evaluation.statistics import holm
 from unveil.report.charts import slopes
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Cell, Column, Figure, Figures, Table

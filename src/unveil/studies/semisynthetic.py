@@ -15,11 +15,11 @@ from pydantic import model_validator
 
 from unveil.errors import UnveilError, refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
-from unveil.models.factorization.recipes import RECIPES
+from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
 from unveil.report.names import named
 from unveil.report.page import KeyFigure
-from unveil.simulation.choice.base import CHOICES
+from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
 from unveil.studies.arms import (
     NOISY,

@@ -141,7 +141,7 @@ def along_figure(
         low, high = ([e.mean if end is None else end for e, end in ends] for ends in _ends(found))
         drawn[named(arm)] = Line(at, [each.mean for each in found], told, COLOURS.get(arm), low, high)
     said = "; ".join(f"{name} {', '.join(number(y) for y in line.y)}" for name, line in drawn.items())
-    slug = f"{condition}-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
+    slug = f"band-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
     scale = Scale(bottom=None, ticks={place: f"{place:g}" for place in at})
     return Figure(
         f"{measure.name}, {measure.protocol}",
