@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from tests.clusters import lose_one, two_machines
-from tests.experiment.reproduce.small import tiny_plan, tiny_world
 from tests.run_folders import small_log, write_log
 from tests.runs.tune.studies import TIMING, quickest, space
 from tests.studies.loop.conftest import plan_of
-from unveil.experiment.reproduce.files import write
-from unveil.experiment.reproduce.rq1 import RQ1
-from unveil.experiment.reproduce.run import answer
+from tests.studies.small import tiny, tiny_world
 from unveil.runs.tune.search import Location, Workers, tune
 from unveil.runs.tune.study import Plan
 from unveil.runs.tune.trainings import Training
 from unveil.runs.workers import Begun, Done, Event, Inline, Job
+from unveil.studies.engine import run as run_study
 from unveil.studies.loop import run_loop
+from unveil.studies.rq1 import RQ1
+from unveil.studies.writer import write
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
 
@@ -55,10 +55,10 @@ class LosesAMachine:
 
 
 def test_a_question_has_the_same_tables(cluster: Any, tmp_path: Path) -> None:
-    plan = tiny_plan(tiny_world(tmp_path / "world"))
+    study = tiny(RQ1, tiny_world(tmp_path / "world"))
     engine = LosesAMachine(cluster, Done, 3)
     for folder, workers in (("here", Inline()), ("there", engine)):
-        write(answer(RQ1(), plan, tmp_path / folder, workers), tmp_path / folder, ["unveil"])
+        write(run_study(study, tmp_path / folder, workers), tmp_path / folder, ["unveil"])
     assert engine.lost
     for name in ("results.json", "results.csv", "index.html"):
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "here" / name).read_bytes(), name

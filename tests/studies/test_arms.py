@@ -1,7 +1,5 @@
 """Arms in one word, taken apart; clips that are shares of the events."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,14 +7,21 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, estimator, events
 from unveil.estimators.inverse import InversePropensity, share_of
-from unveil.experiment.reproduce.plan import Plan
-from unveil.experiment.reproduce.study import Study
 from unveil.propensity.popularity import TemporalPopularity
 from unveil.report.names import named
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.advise import Advise
-from unveil.studies.arms import Variant, estimators_of, families, propensity_settings, with_propensity
+from unveil.studies.arms import (
+    Variant,
+    changes_of,
+    check_changes,
+    estimators_of,
+    families,
+    propensity_settings,
+    with_propensity,
+)
+from unveil.studies.rq1 import RQ1
 from unveil.studies.trial import quantile, resolved
 from unveil.training.recipe import Recipe
 
@@ -62,7 +67,7 @@ def test_a_propensity_goes_by_its_whole_name_or_its_family() -> None:
 
 
 def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> None:
-    study = Study(data="builtin", preset="quick", propensity="noisy:1")
+    study = RQ1(data="builtin", preset="quick", propensity="noisy:1")
     assert study.recipe("itps", 3).propensity == {"name": "noisy-temporal", "sd": 1.0, "seed": 3}
     assert study.recipe("itps@joint", 3).propensity == {"name": "joint-temporal", "seed": 3}
     assert study.recipe("itps@popularity", 3).propensity == {"name": "popularity-temporal"}, "nothing in it is random"
@@ -75,7 +80,7 @@ def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> Non
     assert study.recipe("itps", 3).estimator["clip"] == 0.02, "the preset's clip is for true propensities"
     assert study.recipe("itps@true+clip=0.1", 3).estimator["clip"] == 0.1
     for estimated in ("popularity", "estimated"):
-        told = replace(study, propensity=estimated)
+        told = RQ1(data="builtin", preset="quick", propensity=estimated)
         assert "clip" not in told.recipe("itps", 3).estimator, "0.02 is above all popularities: nothing would be left"
         assert told.recipe("itps@true", 3).estimator["clip"] == 0.02
 
@@ -83,7 +88,7 @@ def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> Non
 @pytest.mark.parametrize("preset", ["quick", "converged"])
 def test_all_that_weigh_by_the_inverse_have_one_clip(preset: str) -> None:
     """Or one of them would win or lose by its clip alone."""
-    study = Study(data="builtin", preset=preset)
+    study = RQ1(data="builtin", preset=preset)
     by_inverse = [n for n in ESTIMATORS if issubclass(estimator(n), InversePropensity) and n != "itps-shrunk"]
     assert set(by_inverse) == {"ips", "itps", "doubly-robust"}
     assert {study.recipe(name, 0).estimator["clip"] for name in by_inverse} == {0.02}
@@ -158,20 +163,30 @@ def test_only_a_text_in_percent_is_a_share() -> None:
     ],
 )
 def test_values_that_do_not_fit_are_refused_when_the_plan_is_made(arm: str, says: str) -> None:
-    study = Study(data="builtin", preset="quick")
     with pytest.raises(UnveilError, match=says):
-        Plan(study, estimators=("naive", arm))
-    assert Plan(study, estimators=("naive", "itps@popularity+clip=5%+exponent=1")).estimators
+        RQ1(data="builtin", preset="quick", estimators=("naive", arm))
+    assert RQ1(data="builtin", preset="quick", estimators=("naive", "itps@popularity+clip=5%+exponent=1")).estimators
 
 
 def test_two_words_for_one_arm_are_refused() -> None:
-    study = Study(data="builtin", preset="quick")
     with pytest.raises(UnveilError, match=r"two arms are the same: found 'itps\+clip=0.02 and itps\+clip=2e-2'"):
-        Plan(study, estimators=("naive", "itps+clip=0.02", "itps+clip=2e-2"))
-    assert Plan(study, estimators=("naive", "itps", "itps")).arms[-2:] == ("naive", "itps")
+        RQ1(data="builtin", preset="quick", estimators=("naive", "itps+clip=0.02", "itps+clip=2e-2"))
+    assert RQ1(data="builtin", preset="quick", estimators=("naive", "itps", "itps")).arms[-2:] == ("naive", "itps")
 
 
 def test_severities_that_would_share_their_cells_are_refused() -> None:
     with pytest.raises(UnveilError, match=r"--severity: too near to be told apart: found '1.0 and 1.0000001'"):
-        Plan(Study(data="builtin", preset="quick"), (1.0, 1.0000001))
-    assert Plan(Study(data="builtin", preset="quick"), (1.0, 1.00001)).severities
+        RQ1(data="builtin", preset="quick", severities=(1.0, 1.0000001))
+    assert RQ1(data="builtin", preset="quick", severities=(1.0, 1.00001)).severities
+
+
+CHANGES = ("model.width=8", "itps:model.width=16", "itps:estimator.clip=0.3", "training.epochs=2")
+
+
+def test_what_is_said_of_one_arm_wins_over_what_is_said_of_all() -> None:
+    assert changes_of("naive", CHANGES) == {"model.width": 8, "training.epochs": 2}
+    assert changes_of("itps", CHANGES) == {"model.width": 16, "training.epochs": 2, "estimator.clip": 0.3}
+    assert changes_of("itps", reversed(CHANGES)) == changes_of("itps", CHANGES)
+    check_changes(["itps"], CHANGES)
+    with pytest.raises(UnveilError, match="unknown option of the estimator 'naive'"):
+        check_changes(["naive"], ["estimator.clip=0.1"])

@@ -53,7 +53,7 @@ class RQ2(SemiSynthetic):
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """Who falls, who is best at each severity, and the tests against the baseline there."""
         results, headline = answer.results, self.headline(answer.results)
-        at = {p: results.at(severity=p) for p in self.severities}
+        at, last = {p: results.at(severity=p) for p in self.severities}, f"{self.severities[-1]:g}"
         slopes = {arm: slope(results, arm, headline) for arm in results.trained}
         known = dict(sorted(((arm, found) for arm, found in slopes.items() if found is not None), key=lambda s: s[1]))
         winners = {p: next((arm for arm in here.order(headline) if arm != BOUND), "") for p, here in at.items()}
@@ -62,6 +62,9 @@ class RQ2(SemiSynthetic):
             **super().facts(answer),
             "known": known,  # steepest first
             "falling": [arm for arm, found in known.items() if round(found, 3) < 0],
+            "sample_sizes": {
+                arm: own[last] for arm in results.trained if last in (own := self._sample_sizes(answer, arm))
+            },
             "winners": winners if len(results.trained) > 1 else {},
             "tests": {arm: {p: tests[p][arm] for p in at} for arm in results.candidates if BASE in results.trained},
         }

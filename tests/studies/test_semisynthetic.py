@@ -1,4 +1,4 @@
-"""A question on a tiny world, from the plan to the files."""
+"""A question on a tiny world, from its fields to the files; and what is found wrong before any work is done."""
 
 import csv
 import json
@@ -12,26 +12,25 @@ import numpy as np
 import pytest
 
 from tests.docs import ROOT
-from tests.experiment.reproduce.small import CHANGES, NEGATIVES, tiny_plan, tiny_study, tiny_world
 from tests.pages import faults
+from tests.studies.small import CHANGES, NEGATIVES, tiny, tiny_world
 from unveil.errors import UnveilError
-from unveil.experiment.outcome import STANDARD, TRUE
-from unveil.experiment.reproduce.cell import CellJob
-from unveil.experiment.reproduce.cell import _bench as bench_of
-from unveil.experiment.reproduce.files import write
-from unveil.experiment.reproduce.plan import Plan
-from unveil.experiment.reproduce.rq1 import RQ1
-from unveil.experiment.reproduce.rq2 import RQ2
-from unveil.experiment.reproduce.rq3 import RQ3
-from unveil.experiment.reproduce.run import Answer, answer, cells_depend_on
-from unveil.experiment.reproduce.study import Study
-from unveil.experiment.reproduce.worlds import Source, place
 from unveil.models.base import backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.runs.workers import Inline
 from unveil.simulation.world import World
 from unveil.studies.arms import propensity_settings as propensity
+from unveil.studies.cells import Store
+from unveil.studies.engine import Answer, run
+from unveil.studies.presets import PRESETS
+from unveil.studies.results import STANDARD, TRUE
+from unveil.studies.rq1 import RQ1
+from unveil.studies.rq2 import RQ2
+from unveil.studies.rq3 import RQ3
+from unveil.studies.semisynthetic import cell_key, drawn_trial
 from unveil.studies.trial import TrialContext
+from unveil.studies.worlds import world_folder, world_source
+from unveil.studies.writer import write
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]
 ROW = {
@@ -58,18 +57,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def rq1(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
     folder = tmp_path_factory.mktemp("rq1") / "run"
-    found = answer(RQ1(), tiny_plan(world), folder, Inline())
+    found = run(tiny(RQ1, world), folder, Inline())
     write(found, folder, COMMAND)
     return found, folder
 
 
 def test_arms_of_a_replicate_share_its_log_and_replicates_do_not(rq1: tuple[Answer, Path]) -> None:
-    results = rq1[0].results
-    logs = {arm: [cell["log"]["fingerprint"] for cell in results.every(1.0, arm)] for arm in results.arms}
+    answer = rq1[0]
+    logs = {arm: [r["log"]["fingerprint"] for r in answer.where(estimator=arm)] for arm in answer.results.arms}
     assert len({tuple(every) for every in logs.values()}) == 1
     first, second = logs["naive"]
     assert first != second
-    losses = [cell["training"]["loss"] for cell in results.every(1.0, "naive")]
+    losses = [record["training"]["loss"] for record in answer.where(estimator="naive")]
     assert losses[0] != losses[1]
 
 
@@ -78,8 +77,8 @@ def test_arms_are_those_of_the_plan_after_two_baselines(rq1: tuple[Answer, Path]
     assert list(results.arms) == ["random", "popularity", "naive", "ips", "itps", "ideal"]
     assert results.trained == ["naive", "ips", "itps", "ideal"]
     assert results.protocols == ["full", f"uniform-{NEGATIVES}"]
-    assert results.cell(1.0, "ips")["weights"]["effective_sample_size"] > 0
-    assert results.cell(1.0, "naive")["weights"] is None
+    assert rq1[0].where(estimator="ips")[0]["weights"]["effective_sample_size"] > 0
+    assert rq1[0].where(estimator="naive")[0]["weights"] is None
 
 
 def test_results_are_rows_that_a_program_can_check(rq1: tuple[Answer, Path]) -> None:
@@ -130,7 +129,7 @@ def test_the_reading_names_command_preset_and_data(rq1: tuple[Answer, Path]) -> 
 def test_going_on_makes_nothing_twice_and_changes_nothing(rq1: tuple[Answer, Path], world: Path) -> None:
     _, folder = rq1
     before = {name: (folder / name).read_bytes() for name in ("results.json", "results.csv", "index.html")}
-    again = answer(RQ1(), tiny_plan(world), folder, Inline())
+    again = run(tiny(RQ1, world), folder, Inline())
     write(again, folder, COMMAND)
     assert again.made == 0
     assert {name: (folder / name).read_bytes() for name in before} == before
@@ -139,19 +138,19 @@ def test_going_on_makes_nothing_twice_and_changes_nothing(rq1: tuple[Answer, Pat
 def test_more_replicates_are_added_to_those_that_are_there(
     rq1: tuple[Answer, Path], world: Path, tmp_path: Path
 ) -> None:
-    plan = replace(tiny_plan(world, replicates=3), estimators=("naive",))
-    more = answer(RQ1(), plan, tmp_path / "more", Inline(), take_from=rq1[1])
+    study = tiny(RQ1, world, replicates=3, estimators=("naive",))
+    more = run(study, tmp_path / "more", Inline(), copy_from=rq1[1])
     assert more.made == 3  # the third replicate of naive and of two baselines
     factors = "worlds/00/factors.safetensors"
     assert (tmp_path / "more" / factors).stat().st_mtime_ns == (rq1[1] / factors).stat().st_mtime_ns  # not made again
-    assert more.results.cell(1.0, "naive")["ranks"] == rq1[0].results.cell(1.0, "naive")["ranks"]
+    assert more.where(estimator="naive")[0]["ranks"] == rq1[0].where(estimator="naive")[0]["ranks"]
 
 
 def test_rq3_takes_over_the_cells_of_rq1(rq1: tuple[Answer, Path], world: Path, tmp_path: Path) -> None:
-    found = answer(RQ3(), tiny_plan(world), tmp_path / "rq3", Inline(), take_from=rq1[1])
+    found = run(tiny(RQ3, world), tmp_path / "rq3", Inline(), copy_from=rq1[1])
     write(found, tmp_path / "rq3", COMMAND)
     assert found.made == 0
-    assert found.results.cells == rq1[0].results.cells
+    assert found.frame.equals(rq1[0].frame)
     assert faults((tmp_path / "rq3" / "index.html").read_text()) == []
     told = json.loads((tmp_path / "rq3" / "results.json").read_text())
     assert len(told["flips"]) == 2 * 4 * 4
@@ -159,8 +158,8 @@ def test_rq3_takes_over_the_cells_of_rq1(rq1: tuple[Answer, Path], world: Path, 
 
 
 def test_rq2_goes_along_the_severities(world: Path, tmp_path: Path) -> None:
-    plan = replace(tiny_plan(world, (1.0, 2.5)), estimators=("naive", "itps", "ideal"))
-    found = answer(RQ2(), plan, tmp_path / "rq2", Inline())
+    study = tiny(RQ2, world, severities=(1.0, 2.5), estimators=("naive", "itps", "ideal"))
+    found = run(study, tmp_path / "rq2", Inline())
     write(found, tmp_path / "rq2", COMMAND)
     told = json.loads((tmp_path / "rq2" / "results.json").read_text())
     assert {row["severity"] for row in told["rows"]} == {1.0, 2.5}
@@ -172,27 +171,26 @@ def test_rq2_goes_along_the_severities(world: Path, tmp_path: Path) -> None:
 
 
 def test_severities_share_their_luck_but_not_their_logs(world: Path) -> None:
-    study = tiny_study(world)
+    study = tiny(RQ1, world)
     assert study.log_seed(0, 1) != study.log_seed(1, 0)
     assert len({study.training_seed(w, r) for w in range(3) for r in range(3)}) == 9
 
 
 def test_two_worlds_are_two_worlds(tmp_path: Path) -> None:
-    study = Study(data="builtin", preset="quick", changes=("training.epochs=1", "model.width=8", "model.length=12"))
-    plan = Plan(study, worlds=2, replicates=1, estimators=("naive",))
-    found = answer(RQ1(), plan, tmp_path / "run", Inline())
-    one, two = (found.results.cell(1.0, "naive", world)["log"]["fingerprint"] for world in (0, 1))
+    changes = ("training.epochs=1", "model.width=8", "model.length=12")
+    study = RQ1(data="builtin", preset="quick", changes=changes, worlds=2, replicates=1, estimators=("naive",))
+    found = run(study, tmp_path / "run", Inline())
+    one, two = (found.where(estimator="naive", world=world)[0]["log"]["fingerprint"] for world in (0, 1))
     assert one != two
     assert found.results.units == "worlds"
-    assert len(found.worlds) == 2
+    assert {"w0", "w1"} <= set(found.records)
 
 
 def test_the_catalogue_is_what_the_log_shows_or_the_whole(world: Path, tmp_path: Path) -> None:
     sizes = {}
     for catalogue in ("observed", "whole"):
-        study = replace(tiny_study(world), catalogue=catalogue)
-        found = answer(RQ1(), Plan(study, (4.0,), replicates=1, estimators=("naive",)), tmp_path / catalogue, Inline())
-        sizes[catalogue] = found.results.cell(4.0, "popularity")["log"]
+        study = tiny(RQ1, world, catalogue=catalogue, severities=(4.0,), replicates=1, estimators=("naive",))
+        sizes[catalogue] = run(study, tmp_path / catalogue, Inline()).where(estimator="popularity")[0]["log"]
     assert sizes["whole"]["catalogue"] == 30
     assert sizes["observed"]["catalogue"] == sizes["observed"]["items"] == sizes["whole"]["items"] < 30
 
@@ -205,7 +203,7 @@ def test_propensities_by_their_names() -> None:
 
 
 def test_the_papers_settings_are_those_of_each_estimator() -> None:
-    study = Study(preset="paper")
+    study = RQ1(preset="paper")
     naive, ips, ideal = (study.recipe(name, 3) for name in ("naive", "ips", "ideal"))
     assert (naive.model.width, naive.model.blocks, naive.task.batch_size, naive.model.dropout) == (16, 1, 32, 0.4)
     assert isinstance(ips.model, BERT4RecConfig)
@@ -216,23 +214,23 @@ def test_the_papers_settings_are_those_of_each_estimator() -> None:
         training = recipe.training
         assert (training.epochs, training.schedule, training.step_epoch, training.lr) == (100, "step", 50, 1e-3)
         assert (training.seed, training.threads, recipe.model.head) == (3, 1, "untied")
-    assert study.validation == "uniform-100"
-    assert Study(preset="paper", clip=0.0).recipe("itps", 0).estimator == {"name": "itps", "clip": 0.0}
+    assert study.training.validation == "uniform"
+    assert RQ1(preset="paper", clip=0.0).recipe("itps", 0).estimator == {"name": "itps", "clip": 0.0}
 
 
 def test_what_is_learnt_from_impressions_knows_their_rate_and_is_clipped_as_the_truth_is() -> None:
-    told = Study(preset="paper", impressions=0.3).recipe("ips@recorded", 5)
+    told = RQ1(preset="paper", impressions=0.3).recipe("ips@recorded", 5)
     assert told.propensity == {"name": "recorded-static", "rate": 0.3, "seed": 5}
-    assert told.estimator == Study(preset="paper").recipe("ips", 5).estimator
-    assert "clip" not in Study(preset="paper").recipe("ips@popularity", 5).estimator
+    assert told.estimator == RQ1(preset="paper").recipe("ips", 5).estimator
+    assert "clip" not in RQ1(preset="paper").recipe("ips@popularity", 5).estimator
     with pytest.raises(UnveilError, match="impressions: out of range"):
-        Study(impressions=0.0)
+        RQ1(impressions=0.0)
 
 
 @pytest.mark.parametrize("name", ["naive", "ips", "itps", "ideal"])
 def test_the_tuned_settings_are_those_that_the_search_found(name: str) -> None:
     found = tomllib.loads((ROOT / "docs" / "results" / "tuning" / name / "best.toml").read_text(encoding="utf-8"))
-    tuned = Study(preset="tuned").recipe(name, 0)
+    tuned = RQ1(preset="tuned").recipe(name, 0)
     assert isinstance(tuned.model, BERT4RecConfig)
     for setting in ("width", "blocks", "heads", "dropout", "length", "head"):
         assert getattr(tuned.model, setting) == found["model"][setting]
@@ -244,15 +242,15 @@ def test_the_tuned_settings_are_those_that_the_search_found(name: str) -> None:
 
 
 def test_under_converged_all_estimators_share_one_backbone() -> None:
-    recipes = [Study(preset="converged").recipe(name, 0) for name in ("naive", "ips", "itps", "ideal")]
+    recipes = [RQ1(preset="converged").recipe(name, 0) for name in ("naive", "ips", "itps", "ideal")]
     assert len({repr((recipe.model, recipe.task, recipe.training)) for recipe in recipes}) == 1
 
 
 @pytest.mark.parametrize("network", ["bert4rec", "sasrec", "gru4rec"])
 @pytest.mark.parametrize("preset", ["quick", "converged", "paper", "tuned"])
 def test_any_network_can_be_asked_for_by_its_name(network: str, preset: str) -> None:
-    recipe = Study(preset=preset, changes=(f"model.name={network}",)).recipe("itps@popularity+clip=5%", 0)
-    plain = Study(preset=preset).recipe("itps@popularity+clip=5%", 0)
+    recipe = RQ1(preset=preset, changes=(f"model.name={network}",)).recipe("itps@popularity+clip=5%", 0)
+    plain = RQ1(preset=preset).recipe("itps@popularity+clip=5%", 0)
     assert backbone(network).Config is type(recipe.model)
     assert (recipe.model.width, recipe.model.dropout) == (plain.model.width, plain.model.dropout)
     same_task = replace(recipe.task, batch_size=plain.task.batch_size)  # a network may need other batches and epochs
@@ -261,8 +259,8 @@ def test_any_network_can_be_asked_for_by_its_name(network: str, preset: str) -> 
 
 
 def test_drawn_logs_are_rated_in_stars_where_asked(world: Path, tmp_path: Path) -> None:
-    World.load(world).save(place(tmp_path, 0))
-    fine, stars = (bench_of(replace(tiny_study(world), stars=each), tmp_path, 0, 1.0, 0).log for each in (False, True))
+    World.load(world).save(world_folder(tmp_path, 0))
+    fine, stars = (drawn_trial(tiny(RQ1, world, stars=each), tmp_path, 0, 1.0, 0).log for each in (False, True))
     assert fine.rating is not None
     assert stars.rating is not None
     assert replace(stars, rating=None) == replace(fine, rating=None)
@@ -271,10 +269,10 @@ def test_drawn_logs_are_rated_in_stars_where_asked(world: Path, tmp_path: Path) 
 
 
 def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) -> None:
-    World.load(world).save(place(tmp_path, 0))
+    World.load(world).save(world_folder(tmp_path, 0))
     asked: dict[str, TrialContext] = {}
     for judge in ("truth", "taken"):
-        asked[judge] = bench_of(replace(tiny_study(world), epoch_by=judge), tmp_path, 0, 1.0, 0)
+        asked[judge] = drawn_trial(tiny(RQ1, world, epoch_by=judge), tmp_path, 0, 1.0, 0)
     target = {judge: bench.evaluation.validation.evaluator.cases.item_C for judge, bench in asked.items()}
     assert target["taken"].tolist() == asked["taken"].split.valid.item_C.tolist()
     assert target["taken"].tolist() != target["truth"].tolist()
@@ -283,16 +281,16 @@ def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) 
 
 
 def test_cells_of_the_usual_epochs_are_known_as_before() -> None:
-    source = Source("builtin", "builtin", "built in")
-    assert not {"epoch_by", "foresight", "stars"} & set(cells_depend_on(Study(), source))
-    assert cells_depend_on(Study(epoch_by="taken"), source)["epoch_by"] == "taken"
-    with pytest.raises(UnveilError, match="judge of the epochs"):
-        Study(epoch_by="test")
+    source = world_source("builtin", steps=100, negatives=100)
+    assert not {"epoch_by", "foresight", "stars", "severities", "worlds"} & set(RQ1().identity(source))
+    assert RQ1(epoch_by="taken").identity(source)["epoch_by"] == "taken"
+    with pytest.raises(UnveilError, match="unknown rule for the epoch"):
+        RQ1(epoch_by="test")
 
 
-def test_a_cell_is_known_by_its_place(world: Path) -> None:
-    assert CellJob(tiny_study(world), Path(), 0, 1.0, 3, "itps").key == "w0-p1-r3-itps"
-    assert CellJob(tiny_study(world), Path(), 2, 2.5, 0, "naive").key == "w2-p2.5-r0-naive"
+def test_a_cell_is_known_by_its_place() -> None:
+    assert cell_key("itps", 1.0, 0, 3) == "w0-p1-r3-itps"
+    assert cell_key("naive@noisy:1", 2.5, 2, 0) == "w2-p2.5-r0-naive@noisy-1"
 
 
 @pytest.mark.parametrize(
@@ -311,7 +309,7 @@ def test_a_cell_is_known_by_its_place(world: Path) -> None:
 )
 def test_a_study_refuses_what_is_wrong(changes: dict[str, object], message: str) -> None:
     with pytest.raises(UnveilError, match=message):
-        replace(Study(), **changes)  # type: ignore[arg-type]
+        RQ1(**changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -327,7 +325,7 @@ def test_a_study_refuses_what_is_wrong(changes: dict[str, object], message: str)
 )
 def test_a_plan_refuses_what_is_wrong(changes: dict[str, object], message: str) -> None:
     with pytest.raises(UnveilError, match=message):
-        replace(Plan(), **changes)  # type: ignore[arg-type]
+        RQ1(**changes)  # type: ignore[arg-type]
 
 
 def rated_log(path: Path) -> Path:
@@ -339,35 +337,107 @@ def rated_log(path: Path) -> Path:
 
 def test_more_negatives_than_the_world_has_items_are_refused_before_any_work(world: Path, tmp_path: Path) -> None:
     for data, items in ((world, 30), ("builtin", 300), (rated_log(tmp_path / "rated.csv"), 9)):
-        study = Study(data=str(data), steps=5, negatives=items)
-        assert Source.of(replace(study, negatives=items - 1)).data == str(data)
+        assert world_source(str(data), steps=5, negatives=items - 1).name == str(data)
         with pytest.raises(UnveilError, match=rf"found {items}\. Pass --negatives {items - 1} or fewer"):
-            answer(RQ1(), Plan(study), tmp_path / "run", Inline())
+            run(RQ1(data=str(data), steps=5, negatives=items), tmp_path / "run", Inline())
     assert not (tmp_path / "run").exists()
 
 
 def test_more_negatives_than_a_log_shows_items_are_refused_in_each_cell(world: Path, tmp_path: Path) -> None:
-    plan = replace(tiny_plan(world, [4.0], replicates=1), study=replace(tiny_study(world), negatives=29))
+    study = tiny(RQ1, world, severities=(4.0,), replicates=1, negatives=29)
     with pytest.raises(UnveilError, match=r"6 of 6 cells failed.*more negatives than items"):
-        answer(RQ1(), plan, tmp_path / "run", Inline())
+        run(study, tmp_path / "run", Inline())
 
 
 def test_another_question_study_or_world_is_refused(rq1: tuple[Answer, Path], world: Path, tmp_path: Path) -> None:
     folder = rq1[1]
     with pytest.raises(UnveilError, match="question was rq1 and is now rq3"):
-        answer(RQ3(), tiny_plan(world), folder, Inline())
-    other = replace(tiny_plan(world), study=replace(tiny_study(world), seed=9))
+        run(tiny(RQ3, world), folder, Inline())
     with pytest.raises(UnveilError, match=r"cells\.seed was 0 and is now 9"):
-        answer(RQ1(), other, folder, Inline())
+        run(tiny(RQ1, world, seed=9), folder, Inline())
     with pytest.raises(UnveilError, match="a saved world is one world"):
-        answer(RQ1(), replace(tiny_plan(world), worlds=2), tmp_path / "run", Inline())
+        run(tiny(RQ1, world, worlds=2), tmp_path / "run", Inline())
 
 
 def test_a_log_without_ratings_and_steps_beyond_every_history_are_refused(tmp_path: Path) -> None:
     rated, unrated = rated_log(tmp_path / "rated.csv"), tmp_path / "unrated.csv"
     unrated.write_text("".join(f"{line.rpartition(',')[0]}\n" for line in rated.read_text().splitlines()))
     with pytest.raises(UnveilError, match="no ratings"):
-        answer(RQ1(), Plan(Study(data=str(unrated), steps=5)), tmp_path / "a", Inline())
+        run(RQ1(data=str(unrated), steps=5), tmp_path / "a", Inline())
     with pytest.raises(UnveilError, match="no history is as long"):
-        answer(RQ1(), Plan(Study(data=str(rated), steps=50)), tmp_path / "b", Inline())
+        run(RQ1(data=str(rated), steps=50), tmp_path / "b", Inline())
     assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_that_cannot_be_copied_from_is_refused_before_another_is_begun(world: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(UnveilError, match="nowhere: there are no cells to copy"):
+        run(tiny(RQ3, world), out, Inline(), copy_from=tmp_path / "nowhere")
+    begin(tiny(RQ1, world, clip=0.5), tmp_path / "other")
+    with pytest.raises(UnveilError, match=r"belongs to another run: .*clip"):
+        run(tiny(RQ3, world), out, Inline(), copy_from=tmp_path / "other")
+    assert not out.exists()
+
+
+def begin(study: RQ1, folder: Path) -> None:
+    identity = {"question": study.name, "format": study.format, "cells": study.identity(study.open_data())}
+    Store(folder, identity).open()
+
+
+def test_settings_that_folders_do_not_name_have_their_defaults(world: Path, tmp_path: Path) -> None:
+    begin(tiny(RQ1, world), tmp_path / "out")
+    with pytest.raises(UnveilError, match=r"another run: cells\.impressions was 0\.1 and is now 0\.2\."):
+        run(tiny(RQ1, world, impressions=0.2), tmp_path / "out", Inline())
+
+
+def test_cells_of_a_preset_that_changed_since_are_neither_continued_nor_copied(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(tiny(RQ1, world), tmp_path / "before")
+    later = replace(PRESETS["quick"], revision=PRESETS["quick"].revision + 1)
+    monkeypatch.setattr("unveil.studies.presets.PRESETS", {**PRESETS, "quick": later})
+    changed = r"another run: cells\.preset was quick and is now quick, revision 2\."
+    with pytest.raises(UnveilError, match=changed):
+        run(tiny(RQ1, world), tmp_path / "before", Inline())
+    with pytest.raises(UnveilError, match=changed):
+        run(tiny(RQ3, world), tmp_path / "after", Inline(), copy_from=tmp_path / "before")
+    assert not (tmp_path / "after").exists()
+
+
+def test_a_network_may_have_other_epochs_and_batches() -> None:
+    """What a preset says of a network goes before what it says of all, and after it what the user says."""
+    for changes, epochs, batch in (
+        ((), 120, 64),
+        (("model.name=bert4rec",), 120, 64),
+        (("model.name=sasrec",), 24, 16),
+        (("model.name=gru4rec",), 45, 64),
+        (("model.name=sasrec", "training.epochs=7"), 7, 16),
+        (("model.name=sasrec", "task.batch_size=64"), 24, 64),
+    ):
+        recipe = RQ1(preset="converged", changes=changes).recipe("itps", 0)
+        assert (recipe.training.epochs, recipe.task.batch_size, recipe.training.lr) == (epochs, batch, 2e-3)
+        assert recipe.estimator["clip"] == 0.02
+
+
+OWN = ("model.width=8", "itps:model.width=16", "itps:estimator.clip=0.3", "training.epochs=2")
+
+
+def test_an_arm_of_a_study_has_settings_of_its_own() -> None:
+    study = RQ1(preset="quick", changes=OWN)
+    assert [study.recipe(arm, 0).model.width for arm in ("naive", "ips", "itps")] == [8, 8, 16]
+    assert study.recipe("itps", 0).estimator["clip"] == 0.3
+    assert RQ1(preset="converged").about == PRESETS["converged"].about
+    assert RQ1(preset="converged", changes=OWN).about == f"{PRESETS['converged'].about}; changed: {', '.join(OWN)}"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("itsp:model.width=8", "Did you mean 'itps'"),
+        ("naive:estimator.clip=1", "unknown option"),
+        ("itps:model.widht=8", "unknown setting"),
+    ],
+)
+def test_a_change_of_nothing_is_refused(change: str, message: str) -> None:
+    with pytest.raises(UnveilError, match=message):
+        RQ1(preset="quick", changes=(change,))

@@ -1,20 +1,25 @@
 """The options of a question on semi-synthetic data, as a plan."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Command
-from unveil.cli.beyond import BeyondOptions
-from unveil.cli.reproduce import ALONG
-from unveil.cli.study_options import StudyOptions
+from unveil.cli.reproduce import ALONG, BeyondOptions
 from unveil.models.tensor_factorization.recipes import RECIPES
+from unveil.studies.beyond import Beyond
 from website.commands import commands
 
 
-def test_each_severity_is_asked_for_once_and_in_order() -> None:
+def test_each_severity_is_asked_for_once_and_in_order(unveil: Command, tmp_path: Path) -> None:
     """A slope over a severity that stands there twice would be no number."""
-    assert StudyOptions(output=Path("out")).plan((4.0, 1.0, 4.0, 2.0)).severities == (1.0, 2.0, 4.0)
+    given = ("--data", "builtin", "--preset", "quick", "--replicates", 1, "--jobs", 1, "--estimators", "naive")
+    small = ("--set", "model.width=8", "--set", "training.epochs=1", "--set", "training.validate_every=1")
+    severities = ("--severity", 4, "--severity", 1, "--severity", 4)
+    done = unveil("reproduce", "rq2", "-o", tmp_path / "out", *severities, *given, *small)
+    assert done.code == 0, done.err
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["severities"] == [1.0, 4.0]
 
 
 def test_arms_with_estimated_propensities_are_announced(unveil: Command, tmp_path: Path) -> None:
@@ -33,7 +38,9 @@ def test_the_help_says_what_is_trained() -> None:
     said = {each.name: each.help or "" for each in beyond.params}
     assert "once more with each of --estimated" in said["estimators"]
     assert "corrected@popularity" in said["estimated"]
-    trainings = BeyondOptions(output=Path("out"), data="builtin").plan(ALONG).in_words().partition(" in all")[0]
+    trainings = (
+        Beyond(**BeyondOptions(output=Path("out")).settings(), severities=ALONG).announcement().partition(" in all")[0]
+    )
     assert f"By default these are {trainings}" in str(beyond.help)
 
 

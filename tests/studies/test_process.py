@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiment.reproduce.small import CHANGES, NEGATIVES, tiny_world
+from tests.studies.small import CHANGES, NEGATIVES, tiny_world
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
 #: What a question writes, but for the files that name the time.
@@ -74,7 +74,7 @@ def unbroken(place: Path) -> tuple[dict[str, bytes], str]:
 
 
 def test_the_terminal_gets_the_table_and_the_reading(unbroken: tuple[dict[str, bytes], str]) -> None:
-    for piece in ("true relevance, severity 1, against 5 uniform negatives", "ITPS", "popularity", "2 replicates"):
+    for piece in ("True relevance, severity 1, ranked against 5 uniform items", "ITPS", "popularity", "2 replicates"):
         assert piece in " ".join(unbroken[1].split())
     assert len(json.loads(unbroken[0]["results.json"])["rows"]) > 50
 
