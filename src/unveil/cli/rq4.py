@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from unveil.cli.options import Address, EngineOption, Jobs
-from unveil.cli.terminal import command_of, print_answer, until_stopped
+from unveil.cli.terminal import command_of, until_stopped
 
 
 def rq4(
@@ -22,7 +22,7 @@ def rq4(
         typer.Option(
             "--estimators",
             "-e",
-            help="Which to train, with commas between; naive is needed. They are told popularity, but for arms that "
+            help="Which to train, with commas between; naive is needed. They use popularity, except arms that "
             "name another propensity: corrected@joint.",
         ),
     ] = "naive,ips,itps",
@@ -47,23 +47,28 @@ def rq4(
     address: Address = None,
 ) -> None:
     """How well does each estimator rank real interactions? A run that was stopped goes on with the same command."""
-    from unveil.experiment.rq4.bench import parts_of
-    from unveil.experiment.rq4.files import write
-    from unveil.experiment.rq4.log import LogChoice
-    from unveil.experiment.rq4.published import recognised
-    from unveil.experiment.rq4.run import RealPlan, answer
-    from unveil.experiment.rq4.study import RealStudy
-    from unveil.experiment.rq4.tables import sheets
-    from unveil.experiment.rq4.words import in_words
     from unveil.runs.progress import job_watcher
     from unveil.runs.workers import engine as engine_of
+    from unveil.studies.engine import run
+    from unveil.studies.paper import recognised
+    from unveil.studies.rq4 import RQ4
+    from unveil.studies.rq4_data import LogChoice
+    from unveil.studies.writer import print_report, write
 
     with until_stopped(output):
-        choice = LogChoice(data, min_item, min_user)
-        whose = tuned_for or recognised(parts_of(choice)[0]) or "ml-1m"
-        study = RealStudy(choice, whose, preset, negatives, seed=seed, changes=tuple(assignments or ()))
-        names = tuple(name.strip() for name in estimators.split(",") if name.strip())
-        plan = RealPlan(study, replicates, names)
-        found = answer(plan, output, engine_of(engine, jobs, address), watch=job_watcher())
-        write(found, output, command_of(sys.argv[1:]))
-    print_answer(sheets(found), in_words(found), output)
+        log, _ = LogChoice(data, min_item, min_user).parts()
+        study = RQ4(
+            log=data,
+            min_item=min_item,
+            min_user=min_user,
+            replicates=replicates,
+            estimators=tuple(name.strip() for name in estimators.split(",") if name.strip()),
+            tuned_for=tuned_for or recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m",
+            preset=preset,
+            negatives=negatives,
+            seed=seed,
+            changes=tuple(assignments or ()),
+        )
+        answer = run(study, output, engine_of(engine, jobs, address), watch=job_watcher())
+        report = write(answer, output, command_of(sys.argv[1:]))
+    print_report(report, output)

@@ -1,8 +1,7 @@
-"""RQ4 on a tiny log, from the plan to the files."""
+"""RQ4 on a tiny log, from the study to the files."""
 
 import csv
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,14 @@ from tests.run_folders import write_log
 from unveil.cli.main import app
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import metric
-from unveil.experiment.outcome import STANDARD
-from unveil.experiment.reproduce.results import Figure
-from unveil.experiment.rq4.cell import RealCell
-from unveil.experiment.rq4.files import write
-from unveil.experiment.rq4.log import LogChoice
-from unveil.experiment.rq4.published import recognised
-from unveil.experiment.rq4.results import AS_IT_IS
-from unveil.experiment.rq4.run import RealAnswer, RealPlan, answer
-from unveil.experiment.rq4.study import RealStudy
-from unveil.experiment.rq4.words import reading
 from unveil.runs.workers import Inline
-from unveil.training.checkpoint import read
+from unveil.studies.engine import Answer, Context, run
+from unveil.studies.paper import recognised
+from unveil.studies.results import STANDARD, Measure
+from unveil.studies.rq4 import RQ4
+from unveil.studies.rq4_data import CONTROL, LogChoice
+from unveil.studies.rq4_report import results_of
+from unveil.studies.writer import Report, write
 
 CHANGES = (
     "model.width=8",
@@ -42,9 +37,9 @@ COMMAND = ["unveil", "reproduce", "rq4", "-o", "a folder"]
 NEGATIVES = 5
 
 
-def study_of(log: Path) -> RealStudy:
-    choice = LogChoice(str(log), 0, 0)
-    return RealStudy(choice, "ml-1m", "paper", NEGATIVES, strengths=(0.0, 0.5, 1.0), changes=CHANGES)
+def study_of(log: Path, **fields: Any) -> RQ4:
+    given = {"negatives": NEGATIVES, "strengths": (0.0, 0.5, 1.0), "changes": CHANGES, "replicates": 2}
+    return RQ4(log=str(log), min_item=0, min_user=0, **{**given, **fields})
 
 
 @pytest.fixture(scope="module")
@@ -53,34 +48,32 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(log: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[RealAnswer, Path]:
+def done(log: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
     folder = tmp_path_factory.mktemp("rq4") / "run"
-    found = answer(RealPlan(study_of(log), replicates=2), folder, Inline())
+    found = run(study_of(log), folder, Inline())
     write(found, folder, COMMAND)
     return found, folder
 
 
-def test_every_arm_has_every_replicate_under_three_rankings(done: tuple[RealAnswer, Path]) -> None:
-    results = done[0].results
-    assert list(results.arms) == ["random", "popularity", "naive", "ips", "itps", "control"]
+def test_every_arm_has_every_replicate_under_three_rankings(done: tuple[Answer, Path]) -> None:
+    results = results_of(done[0])
+    assert results.arms == ["random", "popularity", "naive", "ips", "itps", "control"]
     assert results.trained == ["naive", "ips", "itps", "control"]
     assert set(results.protocols) == {"full", f"uniform-{NEGATIVES}", f"popular-{NEGATIVES}"}
     assert results.units == "replicates"
-    assert results.sampled == f"popular-{NEGATIVES}"
 
 
-def test_replicates_differ_in_everything_random(done: tuple[RealAnswer, Path]) -> None:
-    first, second = done[0].results.every(AS_IT_IS, "naive")
+def test_replicates_differ_in_everything_random(done: tuple[Answer, Path]) -> None:
+    first, second = done[0].where(estimator="naive")
     assert first["training"]["loss"] != second["training"]["loss"]
-    drawn = [cell["ranks"][STANDARD][f"uniform-{NEGATIVES}"] for cell in done[0].results.every(AS_IT_IS, "popularity")]
-    assert drawn[0] != drawn[1]
-    full = [cell["ranks"][STANDARD]["full"] for cell in done[0].results.every(AS_IT_IS, "popularity")]
-    assert full[0] == full[1]
+    ranks = [record["ranks"][STANDARD] for record in done[0].where(estimator="popularity")]
+    assert ranks[0][f"uniform-{NEGATIVES}"] != ranks[1][f"uniform-{NEGATIVES}"]
+    assert ranks[0]["full"] == ranks[1]["full"]
 
 
-def test_the_control_is_the_naive_model_where_nothing_is_taken_off(done: tuple[RealAnswer, Path]) -> None:
-    for naive, control in zip(*(done[0].results.every(AS_IT_IS, arm) for arm in ("naive", "control")), strict=True):
-        assert control["training"] == naive["training"]
+def test_the_control_is_the_naive_model_where_nothing_is_subtracted(done: tuple[Answer, Path]) -> None:
+    for naive in done[0].where(estimator="naive"):
+        control = naive[CONTROL]
         for protocol, strength in control["strength"].items():
             along = control["along"][protocol]
             assert along[control["strengths"].index(strength)] == max(along)
@@ -88,25 +81,26 @@ def test_the_control_is_the_naive_model_where_nothing_is_taken_off(done: tuple[R
             assert same or strength > 0
 
 
-def test_a_strength_of_zero_is_validated_as_the_best_epoch_was(done: tuple[RealAnswer, Path]) -> None:
-    for cell in done[0].results.every(AS_IT_IS, "control"):
-        assert cell["along"][f"popular-{NEGATIVES}"][0] == pytest.approx(cell["training"]["best"]["value"])
+def test_a_strength_of_zero_is_validated_as_the_best_epoch_was(done: tuple[Answer, Path]) -> None:
+    for naive in done[0].where(estimator="naive"):
+        best = naive["training"]["best"]["value"]
+        assert naive[CONTROL]["along"][f"popular-{NEGATIVES}"][0] == pytest.approx(best)
 
 
-def test_weights_are_told_as_they_are_and_as_the_paper_writes_them(done: tuple[RealAnswer, Path]) -> None:
-    weights = done[0].results.cell(AS_IT_IS, "ips")["weights"]
+def test_weights_are_recorded_as_they_are_and_as_the_paper_writes_them(done: tuple[Answer, Path]) -> None:
+    weights = done[0].where(estimator="ips")[0]["weights"]
     assert weights["effective_sample_size"] > weights["as_written"]["effective_sample_size"]
     assert weights["as_written"]["spread"] == pytest.approx(weights["spread"] ** 2, rel=1e-3)  # exponent 0.5
-    assert done[0].results.cell(AS_IT_IS, "naive")["weights"] is None
+    assert done[0].where(estimator="naive")[0]["weights"] is None
 
 
-def test_results_are_rows_of_the_common_form(done: tuple[RealAnswer, Path]) -> None:
+def test_results_are_rows_of_the_common_form(done: tuple[Answer, Path]) -> None:
     told = json.loads((done[1] / "results.json").read_text())
     assert told["question"] == "rq4"
-    assert told["data"]["name"] is None
+    assert not told["data"]["name"]
     assert len(told["control"]) == 2
     rows = {(row["estimator"], row["protocol"], row["metric"], row["k"]): row for row in told["rows"]}
-    ranks = np.array([cell["ranks"][STANDARD]["full"] for cell in done[0].results.every(AS_IT_IS, "itps")])
+    ranks = np.array([cell["ranks"][STANDARD]["full"] for cell in done[0].where(estimator="itps")])
     by_hand = [metric("NDCG")(rank_C, 10).mean() for rank_C in ranks]  # type: ignore[operator]
     row = rows["itps", "full", "NDCG", 10]
     assert row["mean"] == pytest.approx(np.mean(by_hand))
@@ -115,51 +109,33 @@ def test_results_are_rows_of_the_common_form(done: tuple[RealAnswer, Path]) -> N
         assert len(list(csv.DictReader(file))) == len(told["rows"])
 
 
-def test_the_page_and_the_reading_speak_of_a_proxy_and_never_of_more(done: tuple[RealAnswer, Path]) -> None:
+def test_the_page_and_the_readme_name_the_proxy(done: tuple[Answer, Path]) -> None:
     for name in ("README.md", "index.html"):
         text = (done[1] / name).read_text()
-        assert "under the popularity proxy" in text
+        assert "in place of exposure" in text
         assert "unbiased" not in text.lower()
         assert f"settings and exponents for ml-1m; changed: {', '.join(CHANGES)}" in text
-        assert "What flips" in text or name == "README.md"
     assert faults((done[1] / "index.html").read_text()) == []
     assert (done[1] / "figures" / "control.svg").is_file()
     assert (done[1] / "figures" / "control.png").is_file()
 
 
-def test_the_papers_order_is_named_where_it_is_one(done: tuple[RealAnswer, Path]) -> None:
-    assert "(the paper’s: ITPS, IPS, naive)" in reading(replace(done[0], data="ml-1m"))[0]
-    results = replace(done[0].results, arms=["naive", "control"])
-    assert "the paper’s" not in reading(replace(done[0], data="ml-1m", results=results))[0]
+def test_the_papers_order_is_named_where_it_is_one(done: tuple[Answer, Path]) -> None:
+    known = replace(done[0], source=replace(done[0].source, name="ml-1m"))
+    assert "(the paper’s: ITPS, IPS, naive)" in Report(known).paragraphs[0]
+    assert "the paper’s:" not in Report(done[0]).paragraphs[0]
 
 
-def test_a_finished_run_makes_nothing_again_and_keeps_no_checkpoint(done: tuple[RealAnswer, Path], log: Path) -> None:
-    again = answer(RealPlan(study_of(log), replicates=2), done[1], Inline())
+def test_a_finished_run_makes_nothing_again_and_keeps_no_checkpoint(done: tuple[Answer, Path], log: Path) -> None:
+    again = run(study_of(log), done[1], Inline())
     assert again.made == 0
     assert not list(done[1].glob("trainings/*/checkpoint.safetensors"))
     assert len(list(done[1].glob("trainings/*/training.jsonl"))) == 6
 
 
-def test_the_time_of_a_training_that_was_stopped_is_that_of_all_its_epochs(
-    done: tuple[RealAnswer, Path], log: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(done[1], tmp_path / "run")
-    cell = tmp_path / "run" / "cells" / "r0-itps.json"
-    cell.write_text(json.dumps({**json.loads(cell.read_text()), "seconds": 0.0}))  # ended by a run that did hardly any
-    again = answer(RealPlan(study_of(log), replicates=2), tmp_path / "run", Inline())
-    epochs = read(tmp_path / "run" / "trainings" / "r0-itps" / "training.jsonl")
-    assert again.results.cell(AS_IT_IS, "itps")["seconds"] == sum(epoch.seconds for epoch in epochs) > 0
-
-
 def test_a_training_that_was_stopped_goes_on_from_its_last_epoch(log: Path, tmp_path: Path) -> None:
-    plan = RealPlan(study_of(log), replicates=1)
-
-    def cell(where: str) -> RealCell:
-        from unveil.experiment.rq4.bench import parts_of
-
-        return RealCell(
-            plan.study, tmp_path / where, parts_of(plan.study.log)[0].fingerprint(), (40, 30, 300), 0, "itps"
-        )
+    study = study_of(log, replicates=1, changes=(*CHANGES, "training.checkpoint_minutes=0"))
+    cell = next(cell for cell in study.cells() if cell.key == "r0-itps")
 
     class StopError(Exception):
         pass
@@ -168,39 +144,36 @@ def test_a_training_that_was_stopped_goes_on_from_its_last_epoch(log: Path, tmp_
         if share > 0.6:
             raise StopError
 
-    changed = replace(plan.study, changes=(*CHANGES, "training.checkpoint_minutes=0"))
-    plan = replace(plan, study=changed)
     with pytest.raises(StopError):
-        cell("a").run(stop_after_two)
+        study.run_cell(cell, Context(tmp_path / "a", stop_after_two))
     shares: list[float] = []
-    resumed = cell("a").run(shares.append)
+    resumed = study.run_cell(cell, Context(tmp_path / "a", shares.append))
     assert shares == [pytest.approx(2 / 3), 1.0]
-    assert resumed == cell("b").run(lambda share: None)
+    assert resumed == study.run_cell(cell, Context(tmp_path / "b"))
 
 
 def test_an_arm_may_read_fewer_tokens_than_the_naive_one(log: Path, tmp_path: Path) -> None:
     changes = (*CHANGES, "training.epochs=1", "itps:model.length=5", "itps:task.mask_probability=0.3")
-    study = replace(study_of(log), changes=changes)
-    found = answer(RealPlan(study, replicates=1, estimators=("naive", "itps")), tmp_path / "run", Inline())
-    assert len(found.results.cell(AS_IT_IS, "itps")["ranks"][STANDARD]["full"]) == 40
+    study = study_of(log, replicates=1, estimators=("naive", "itps"), changes=changes)
+    found = run(study, tmp_path / "run", Inline())
+    assert len(found.where(estimator="itps")[0]["ranks"][STANDARD]["full"]) == 40
 
 
 def test_one_replicate_has_intervals_over_users(log: Path, tmp_path: Path) -> None:
-    found = answer(RealPlan(study_of(log), replicates=1, estimators=("naive", "itps")), tmp_path / "run", Inline())
-    results = found.results
+    found = run(study_of(log, replicates=1, estimators=("naive", "itps")), tmp_path / "run", Inline())
+    results = results_of(found)
     assert results.units == "users"
-    figure = Figure(STANDARD, "full", "NDCG", 10)
-    one = results.estimate(AS_IT_IS, "naive", figure)
+    one = results.estimate("naive", Measure(STANDARD, "full", "NDCG", 10))
     assert one.n == 40
     assert one.low is not None
     assert one.high is not None
     assert one.low < one.mean < one.high
     write(found, tmp_path / "run", COMMAND)
-    assert "percentile bootstraps over users" in (tmp_path / "run" / "README.md").read_text()
+    assert "bootstraps over users" in (tmp_path / "run" / "README.md").read_text()
 
 
 def test_the_paper_preset_has_the_authors_settings(log: Path) -> None:
-    study = replace(study_of(log), tuned_for="beauty", changes=())
+    study = study_of(log, tuned_for="beauty", changes=())
     ips, itps = study.recipe("ips", 0), study.recipe("itps", 0)
     assert (ips.model.length, ips.estimator["exponent"], ips.training.epochs) == (10, 0.01, 100)
     assert (itps.task.mask_probability, itps.estimator["exponent"]) == (0.6, 0.2)
@@ -210,7 +183,7 @@ def test_the_paper_preset_has_the_authors_settings(log: Path) -> None:
 
 
 def test_converged_shares_the_backbone_and_keeps_the_exponent(log: Path) -> None:
-    study = replace(study_of(log), preset="converged", changes=("itps:estimator.clip=0.1",))
+    study = study_of(log, preset="converged", changes=("itps:estimator.clip=0.1",))
     naive, itps = study.recipe("naive", 0), study.recipe("itps", 0)
     assert naive.model == itps.model
     assert itps.estimator == {"name": "itps", "exponent": 0.2, "clip": 0.1}
@@ -230,16 +203,16 @@ def test_converged_shares_the_backbone_and_keeps_the_exponent(log: Path) -> None
 )
 def test_what_is_wrong_is_said_at_once(log: Path, change: dict[str, Any], message: str) -> None:
     with pytest.raises(UnveilError, match=message):
-        replace(study_of(log), **change)
+        study_of(log, **change)
 
 
-def test_plans_that_make_no_sense_are_refused(log: Path, tmp_path: Path) -> None:
+def test_studies_that_make_no_sense_are_refused(log: Path, tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="needs a world"):
-        RealPlan(study_of(log), estimators=("naive", "ideal"))
+        study_of(log, estimators=("naive", "ideal"))
     with pytest.raises(UnveilError, match="naive estimator"):
-        RealPlan(study_of(log), estimators=("ips",))
+        study_of(log, estimators=("ips",))
     with pytest.raises(UnveilError, match="--negatives"):
-        answer(RealPlan(replace(study_of(log), negatives=29)), tmp_path / "run", Inline())
+        run(study_of(log, negatives=29), tmp_path / "run", Inline())
     assert not (tmp_path / "run").exists()
 
 
@@ -266,11 +239,13 @@ def test_beauty_is_read_from_where_it_was_put_by_hand(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize(("data", "file"), [("ml-1m", "ml-1m/ml-1m.txt.gz"), ("beauty", "beauty/beauty.txt.gz")])
 def test_the_papers_logs_are_recognised_by_their_size(shared_data: Path, data: str, file: str) -> None:
-    assert recognised(LogChoice(str(shared_data / file)).read()) == data
+    log = LogChoice(str(shared_data / file)).read()
+    assert recognised(len(log.users), len(log.items), len(log)) == data
 
 
-def test_a_log_is_recognised_by_all_three_counts(log: Path) -> None:
-    assert recognised(LogChoice(str(log)).read()) is None
+def test_a_log_is_recognised_by_all_three_counts() -> None:
+    assert recognised(6_040, 3_416, 999_611) == "ml-1m"
+    assert recognised(6_040, 3_416, 999_610) is None
 
 
 def test_the_command_does_it_all_and_goes_on_where_it_stopped(log: Path, tmp_path: Path) -> None:
