@@ -106,7 +106,7 @@ class RealCases:
     def of(cls, choice: LogChoice, negatives: int, protocol: str, length: int, seed: int) -> Self:
         """The cases of a replicate; only negatives differ between replicates."""
         log, split = choice.parts()
-        drawn = {"uniform": negatives, "popular": negatives, "seed": seed}
+        drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives, "seed": seed}
         validation = ValidationEvaluator.of(split, length=length, protocol=protocol, **drawn)
         validation = replace(validation, evaluator=replace(validation.evaluator, batch_size=VALIDATION_BATCH))
         return cls(log, split, validation, Evaluator.of(split.test, split.whole, split.train, length=length, **drawn))

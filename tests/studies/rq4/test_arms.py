@@ -23,7 +23,13 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def study(log: Path) -> RQ4:
-    fields = {"preset": "converged", "negatives": 5, "strengths": (0.0, 0.5), "changes": CHANGES, "replicates": 1}
+    fields: dict[str, Any] = {
+        "preset": "converged",
+        "negatives": 5,
+        "strengths": (0.0, 0.5),
+        "changes": CHANGES,
+        "replicates": 1,
+    }
     return RQ4(log=str(log), min_item=0, min_user=0, **fields)
 
 
