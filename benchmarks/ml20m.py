@@ -32,7 +32,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.evaluation.evaluator import Evaluator
-from unveil.experiment.tuned import tuned
+from unveil.studies.paper import tuned
 from unveil.training.device import seed_epoch
 from unveil.training.fit import Ready, prepare
 from unveil.training.learner import Learner

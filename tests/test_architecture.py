@@ -29,7 +29,7 @@ ARROWS = {
     "registry": {"errors"},
     "settings": {"errors"},
     "__main__": {"cli"},
-    "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving", "experiment"},  # the front door
+    "__init__": MIDDLE | {"simulation", "training", "evaluation", "serving"},  # the front door
     "data": DATA,
     "propensity": PROPENSITY,
     "estimators": ESTIMATORS,
@@ -41,10 +41,9 @@ ARROWS = {
     "serving": USE | {"serving"},
     "audit": USE | {"audit", "report"},
     "report": GROUND | {"report"},
-    "runs": RUNS | {"experiment"},  # until experiment is gone
-    "studies": RUNS | {"studies", "experiment"},
-    "experiment": RUNS | {"studies", "experiment"},
-    "cli": RUNS | {"studies", "experiment", "cli"},
+    "runs": RUNS,
+    "studies": RUNS | {"studies"},
+    "cli": RUNS | {"studies", "cli"},
 }
 
 
@@ -93,7 +92,7 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(command: str) -> None:
 def test_the_test_of_the_arrows_can_fail() -> None:
     assert "models" not in ARROWS["estimators"]
     assert "estimators" not in ARROWS["models"]
-    assert "experiment" not in ARROWS["data"]
+    assert "studies" not in ARROWS["data"]
 
 
 def test_the_front_door_leads_where_it_says() -> None:

@@ -13,7 +13,6 @@ from unveil.cli.options import WORKER_OPTIONS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from unveil.experiment.reproduce.question import Sheet
     from unveil.report.page import Table as PageTable
 
 
@@ -113,24 +112,3 @@ def print_paragraphs(*paragraphs: str) -> None:
 
     for paragraph in paragraphs:
         Console(highlight=False).print(f"{paragraph}\n")
-
-
-def print_answer(sheets: "Sequence[Sheet]", paragraphs: Sequence[str], output: Path) -> None:
-    """Tables, then what they say, then where the page is."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    for sheet in sheets:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for place, title in enumerate(sheet.head):
-            table.add_column(title, justify="right" if place else "left", no_wrap=True)
-        for row in sheet.rows:
-            table.add_row(*row)
-        console.print(sheet.title, highlight=False)
-        wide_enough(console).print(table, highlight=False)
-        console.print(f"{sheet.foot}\n", highlight=False)
-    for paragraph in paragraphs:
-        console.print(paragraph, highlight=False)
-        console.print()
-    console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)

@@ -38,7 +38,7 @@ from unveil.studies.results import BASE, BASELINES, STANDARD, Measure
 from unveil.studies.rq4_data import CONTROL, LogChoice, RealCases, check_items, choose_strength, evaluate_control
 from unveil.studies.tables import arms_table, dots_figure, paper_table
 from unveil.studies.trial import TrainingShare, list_metrics, rank_rows, ranks, resolved, training_record
-from unveil.training.fit import Ready, prepare, check_available
+from unveil.training.fit import Ready, check_available, prepare
 from unveil.training.recipe import PRESETS, Recipe, network_in
 from unveil.training.trainer import CHECKPOINT, Keep
 

@@ -1,1 +1,0 @@
-"""Configs, run folders and reports: the only layer that lays them out."""

@@ -1,1 +1,0 @@
-"""The paper's research questions: run again, counted honestly, and set beside what was published."""

@@ -1,1 +1,0 @@
-from tests.run_folders import finished as finished
