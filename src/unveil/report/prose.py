@@ -141,8 +141,8 @@ class _LineBreaks(Extension):
         return "\n".join(line if _TAGS.fullmatch(line) else f"{line}{filled}" for line in source.split("\n"))
 
 
-#: Lines of tags alone, lines that do not end with a tag, and those whose last tag takes the line's end away itself.
-_TAGS = re.compile(r"(\s*\{[%#]((?![%#]\}).)*[%#]\})*\s*|.*(?<![%#]\})|.*-[%#]\}")
+#: Rows and headings, lines of tags alone, lines that do not end with a tag, and those whose last tag removes the end.
+_TAGS = re.compile(r"[|#].*|(\s*\{[%#]((?![%#]\}).)*[%#]\})*\s*|.*(?<![%#]\})|.*-[%#]\}")
 
 
 @lru_cache
