@@ -26,11 +26,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.data.sequences.Sequences",
         "unveil.data.splits.leave_one_out",
         "unveil.data.splits.temporal_split",
-        "unveil.data.packed.pack.pack",
+        "unveil.data.packed.pack",
         "unveil.data.writers.write",
     ),
     "Audit": ("unveil.audit.advice.audit", "unveil.audit.advice.Audit"),
-    "Recommending": ("unveil.serving.recommender.Recommender", "unveil.serving.recommender.Choice"),
+    "Recommending": ("unveil.serving.recommender.Recommender", "unveil.serving.recommender.Selection"),
     "Worlds": ("unveil.simulation.world.World", "unveil.simulation.builtin.WorldSpec"),
     "Runs": (
         "unveil.runs.config.Experiment",
