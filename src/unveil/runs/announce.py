@@ -36,8 +36,6 @@ def tell_training(ready: Ready, tell: Tell) -> None:
         tell(f"weights    {ready.weights}")
     for warning in ready.warnings():
         tell(f"warning: {warning}")
-    length = ready.recipe.model.length
-    tell(f"training   {quantity(len(ready.task.slots), 'target')}: at most the last {length} interactions of each user")
     device = pick_device(ready.recipe.training.device)
     tell(f"model      {ready.model.name}, {quantity(ready.model.n_parameters(), 'parameter')}, on {device}")
     tell(f"reads      {_reads(ready)}")
