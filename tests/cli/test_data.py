@@ -34,7 +34,7 @@ def test_a_log_in_which_nothing_was_taken_is_refused_for_that(unveil: Command, t
     small_frame().with_columns(clicked=pl.lit(0)).write_csv(path)
     for words in (("data", "describe"), ("train", "-o", tmp_path / "run")):
         told = unveil(*words, path).failure()
-        assert f"{path}: nothing in the log was taken: found 'all {len(small_frame())} rows say" in told
+        assert f"{path}: nothing in the log was clicked: found 'all {len(small_frame())} rows are" in told
     assert not (tmp_path / "run").exists()
 
 

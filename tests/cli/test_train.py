@@ -226,7 +226,7 @@ def test_a_log_with_nothing_to_train_on(unveil: Command, tmp_path: Path) -> None
     short = rows(tmp_path / "short.csv", [["a", "b"], ["b", "c"], ["c", "a"]])
     assert "all histories are too short" in unveil("train", short, "-o", tmp_path / "run").failure()
     left = rows(tmp_path / "left.csv", [list("abcdefghijkl")] * 3, clicked=False)
-    assert "nothing in the log was taken" in unveil("train", left, "-o", tmp_path / "run").failure()
+    assert "nothing in the log was clicked" in unveil("train", left, "-o", tmp_path / "run").failure()
     tiny = rows(tmp_path / "tiny.csv", [list("abc"), list("bcd")])
     assert "the catalogue is too small" in unveil("train", tiny, "-o", tmp_path / "run").failure()
     assert not (tmp_path / "run").exists()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.logs import any_log, log_of
-from unveil.data.describe import Shown, describe, gini, rows
+from unveil.data.describe import Impressions, describe, gini, rows
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 
@@ -16,7 +16,7 @@ ROWS = [("a", "p", 0), ("a", "q", SECOND), ("a", "p", SECOND), ("b", "p", 60 * S
 
 def test_by_hand() -> None:
     figures = describe(log_of(ROWS))
-    assert (figures.users, figures.items, figures.interactions, figures.shown) == (2, 2, 4, None)
+    assert (figures.users, figures.items, figures.interactions, figures.impressions) == (2, 2, 4, None)
     assert vars(figures.lengths) == {"shortest": 1, "median": 2, "mean": 2, "longest": 3}
     assert figures.sparsity == pytest.approx(1 - 3 / 4)
     assert (figures.start, figures.end) == ("1970-01-01 00:00:00", "1970-01-01 00:01:00")
@@ -32,13 +32,13 @@ def test_by_hand() -> None:
 def test_skips_are_counted_apart() -> None:
     figures = describe(log_of(ROWS, clicked=[True, False, True, True]))
     assert (figures.interactions, figures.items) == (3, 1)
-    assert figures.shown == Shown(events=4, taken=0.75, users=2, items=2)
-    assert ("shown", "4") in rows(figures)
+    assert figures.impressions == Impressions(events=4, clicked=0.75, users=2, items=2)
+    assert ("impressions", "4") in rows(figures)
     assert ("  users, items", "2, 2") in rows(figures)
 
 
 def test_what_was_not_recorded_has_no_row() -> None:
-    assert not [label for label, _ in rows(describe(log_of(ROWS))) if "shown" in label]
+    assert not [label for label, _ in rows(describe(log_of(ROWS))) if "impressions" in label]
     frame = log_of(ROWS).to_frame().drop("time")
     table = rows(describe(Interactions.from_frame(frame)))
     assert ("clock", "none: events have an order only") in table

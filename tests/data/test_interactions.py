@@ -86,7 +86,7 @@ def test_empty_cells_in_a_whole_number_column_are_refused() -> None:
 def test_within_what_was_taken_by_hand() -> None:
     # b took nothing; z was shown and left by all.
     rows = [("a", "x", 1), ("a", "z", 1), ("b", "x", 1), ("c", "y", 1), ("c", "x", 2)]
-    log = log_of(rows, clicked=[True, False, False, True, False]).within_taken()
+    log = log_of(rows, clicked=[True, False, False, True, False]).within_interacted()
     assert list(log.to_frame().select("user", "item", "clicked").iter_rows()) == [
         ("a", "x", True),
         ("c", "y", True),

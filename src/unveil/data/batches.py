@@ -23,45 +23,7 @@ RowNumbers = NDArray[np.int64]
 
 #: Rows are sorted by length inside shuffled pools of this many batches.
 POOL = 50
-
-
-def at_random(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
-    """Batches of `batch_size` rows drawn at random, the last one shorter."""
-    row_R = rng.permutation(n_rows)
-    for k in rng.permutation(-(-n_rows // batch_size)):
-        yield row_R[k * batch_size : (k + 1) * batch_size]
-
-
-def by_length(length_R: NDArray[Any], batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
-    """As many batches as `at_random` gives, but of rows of like length, which need little padding.
-
-    All batches hold about the same number of events: few long rows or many short ones, `batch_size` on average. With
-    the same number of rows in each, a batch of long rows would hold many times the slots of a batch of short ones,
-    and steps of such unequal weight learn more slowly.
-    """
-    row_R = rng.permutation(len(length_R))
-    rows = POOL * batch_size
-    batches = [
-        batch
-        for start in range(0, len(row_R), rows)
-        for batch in _equal_parts(row_R[start : start + rows], length_R, batch_size)
-    ]
-    for k in rng.permutation(len(batches)):
-        yield batches[k]
-
-
-def _equal_parts(row_R: RowNumbers, length_R: NDArray[Any], batch_size: int) -> list[RowNumbers]:
-    row_R = row_R[np.argsort(length_R[row_R], kind="stable")]
-    count = -(-len(row_R) // batch_size)
-    events_R = np.cumsum(length_R[row_R])
-    inner_K = np.arange(1, count)
-    cut_K = np.searchsorted(events_R, events_R[-1] * inner_K / count, side="right")
-    # A row longer than a batch's share must leave none of its neighbours empty.
-    cut_K = np.maximum.accumulate(np.maximum(cut_K, inner_K) - inner_K) + inner_K
-    return np.split(row_R, np.minimum(cut_K, len(row_R) - inner_K[::-1]))
-
-
-#: Rows read from the disk before their pages are let go: the system loads some 64 KiB about each.
+#: Rows read from the disk before their pages are released: the system loads some 64 KiB about each.
 _HELD = 1024
 
 
@@ -83,13 +45,12 @@ class Batch:
 class Cells:
     """The cells of a batch of right-aligned rows, and where each finds its event."""
 
-    row_B: NDArray[np.int64]
+    row_B: RowNumbers
     nth_BL: NDArray[np.int64]  # among the events of all rows, end to end
     at_BL: NDArray[np.int64]  # in the columns
     empty_BL: NDArray[np.bool_]  # left of the row
 
 
-@dataclass(frozen=True, eq=False)
 class Rows:
     """The last `length` training events of every user who has any, a row each.
 
@@ -97,55 +58,25 @@ class Rows:
     of rows; without, rows are drawn at random and padded to `length`.
     """
 
-    train: Sequences
-    length: int
-    batch_size: int
-    bucket: bool
-
-    def __post_init__(self) -> None:
-        refuse_unless(self.length >= 1, "length", self.length, "at least 1")
-        refuse_unless(self.batch_size >= 1, "batch_size", self.batch_size, "at least 1")
-        if not len(self.train):
+    def __init__(self, train: Sequences, length: int, batch_size: int, bucket: bool) -> None:
+        refuse_unless(length >= 1, "length", length, "at least 1")
+        refuse_unless(batch_size >= 1, "batch_size", batch_size, "at least 1")
+        if not len(train):
             raise UnveilError("the training part has no events", hint="Use a longer log, or a later cut in time.")
+        self.length, self.batch_size, self.bucket, self.n_items = length, batch_size, bucket, train.n_items
+        self.recent = train.recent(length)  # the events of all rows, end to end
+        self.user_R = np.flatnonzero(self.recent.length_U)
+        self.start_R = self.recent.offset_U1[:-1][self.user_R]
+        self.stop_R = self.recent.offset_U1[1:][self.user_R]
+        self.length_R = self.stop_R - self.start_R
+        storage = self.recent.storage
+        self.item_N = storage.item_N  # the column that `Cells.at_BL` points into
+        self._columns = (storage.item_N, storage.step_N, storage.event_N)
+        self._shift_R = self.recent.first_U[self.user_R] - self.start_R  # from a place among the events to the columns
 
     def __len__(self) -> int:
         """Batches of an epoch."""
         return -(-len(self.start_R) // self.batch_size)
-
-    @cached_property
-    def recent(self) -> Sequences:
-        """The events of the rows."""
-        return self.train.recent(self.length)
-
-    @cached_property
-    def user_R(self) -> NDArray[np.int64]:
-        """Whose row it is."""
-        return np.flatnonzero(self.recent.length_U)
-
-    @cached_property
-    def start_R(self) -> NDArray[np.int64]:
-        """Where each row begins among the events of all rows, end to end."""
-        return self.recent.offset_U1[:-1][self.user_R]
-
-    @cached_property
-    def stop_R(self) -> NDArray[np.int64]:
-        """Where each row ends."""
-        return self.recent.offset_U1[1:][self.user_R]
-
-    @cached_property
-    def length_R(self) -> NDArray[np.int64]:
-        """Events of each row."""
-        return self.stop_R - self.start_R
-
-    @cached_property
-    def _shift_R(self) -> NDArray[np.int64]:
-        """From the place of an event among those of all rows to where it lies in the columns."""
-        return self.recent.first_U[self.user_R] - self.start_R
-
-    @property
-    def item_N(self) -> NDArray[Any]:
-        """The column of the items that `Cells.at_BL` points into."""
-        return self.recent.lying.item_N
 
     def batches(self, rng: np.random.Generator) -> Iterator[Cells]:
         """The cells of an epoch, batch by batch."""
@@ -163,14 +94,12 @@ class Rows:
                 release(*self._columns)
                 held = 0
 
-    def batch(
-        self, token_BL: NDArray[Any], cells: Cells, asked_BL: NDArray[np.bool_], lot: tuple[int, ...] = ()
-    ) -> Batch:
+    def batch(self, token_BL: NDArray[Any], cells: Cells, asked_BL: NDArray[np.bool_], lot: tuple[int, ...]) -> Batch:
         """Tokens with padding in the empty cells, and a slot for the event of every cell that is asked for."""
-        token_BL = np.where(cells.empty_BL, pad_token(self.train.n_items), token_BL).astype(np.int64)
+        token_BL = np.where(cells.empty_BL, pad_token(self.n_items), token_BL).astype(np.int64)
         b_M, l_M = np.nonzero(asked_BL)
-        where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
         slots = self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M])
+        where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
         return Batch(torch.from_numpy(token_BL), replace(slots, lot=lot), where)
 
     def slots(self, events: slice) -> Slots:
@@ -183,30 +112,51 @@ class Rows:
 
     def _slots(self, user_M: NDArray[Any], at_M: NDArray[Any]) -> Slots:
         columns = (user_M, *(column[at_M] for column in self._columns))
-        user, item, step, event = (torch.from_numpy(column.astype(np.int64)) for column in columns)
-        return Slots(user, item, step, event)
+        return Slots(*(torch.from_numpy(column.astype(np.int64)) for column in columns))
 
-    @property
-    def _columns(self) -> tuple[NDArray[Any], ...]:
-        lying = self.recent.lying
-        return lying.item_N, lying.step_N, lying.event_N
+
+def at_random(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
+    """Batches of `batch_size` rows drawn at random, the last one shorter."""
+    row_R = rng.permutation(n_rows)
+    for k in rng.permutation(-(-n_rows // batch_size)):
+        yield row_R[k * batch_size : (k + 1) * batch_size]
+
+
+def by_length(length_R: NDArray[Any], batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
+    """As many batches as `at_random` gives, but of rows of similar length, which need little padding.
+
+    All batches hold about the same number of events: few long rows or many short ones, `batch_size` on average. With
+    the same number of rows in each, a batch of long rows would hold many times the slots of a batch of short ones,
+    and steps of such unequal weight learn more slowly.
+    """
+    row_R, pool = rng.permutation(len(length_R)), POOL * batch_size
+    pools = (row_R[start : start + pool] for start in range(0, len(row_R), pool))
+    batches = [batch for pool_R in pools for batch in _equal_parts(pool_R, length_R, batch_size)]
+    for k in rng.permutation(len(batches)):
+        yield batches[k]
+
+
+def _equal_parts(row_R: RowNumbers, length_R: NDArray[Any], batch_size: int) -> list[RowNumbers]:
+    row_R = row_R[np.argsort(length_R[row_R], kind="stable")]
+    count = -(-len(row_R) // batch_size)
+    events_R = np.cumsum(length_R[row_R])
+    inner_K = np.arange(1, count)
+    cut_K = np.searchsorted(events_R, events_R[-1] * inner_K / count, side="right")
+    # A row longer than a batch's share must leave none of its neighbours empty.
+    cut_K = np.maximum.accumulate(np.maximum(cut_K, inner_K) - inner_K) + inner_K
+    return np.split(row_R, np.minimum(cut_K, len(row_R) - inner_K[::-1]))
 
 
 class AllSlots(Slots):
     """Every event of the rows as a slot. Parts of it are made when asked for: the whole may be larger than memory."""
 
-    def __init__(self, rows: Rows) -> None:
-        object.__setattr__(self, "_rows", rows)
-        object.__setattr__(self, "lot", ())
-
     _rows: Rows
+
+    def __init__(self, rows: Rows) -> None:
+        self.__dict__["_rows"] = rows
 
     def __len__(self) -> int:
         return len(self._rows.recent)
-
-    def part(self, start: int, stop: int) -> Self:
-        """The slots from `start` up to, not including, `stop`."""
-        return self.at(slice(start, stop))
 
     def at(self, rows: Tensor | slice) -> Self:
         """Some of the slots, by their places."""
@@ -220,20 +170,11 @@ class AllSlots(Slots):
     def _whole(self) -> Slots:
         return self._rows.slots(slice(None))
 
-    @property
-    def user_M(self) -> Tensor:
-        """Who."""
-        return self._whole.user_M
-
-    @property
-    def item_M(self) -> Tensor:
-        """What."""
-        return self._whole.item_M
-
-    @property
-    def step_M(self) -> Tensor:
-        """When."""
-        return self._whole.step_M
+    def __getattr__(self, name: str) -> Tensor:
+        """The columns user_M, item_M and step_M."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return cast(Tensor, getattr(self._whole, name))
 
     @property
     def event_M(self) -> Tensor | None:
@@ -312,23 +253,14 @@ class ClozeTask(OverRows):
         chosen_R = rows.start_R + rng.integers(rows.length_R)
         edges = np.searchsorted(rows.stop_R, np.arange(0, len(hidden) + BLOCK, BLOCK))
         for first, last in pairwise(np.unique([*edges, len(last_R)]).tolist()):
-            some = slice(first, last)
-            events = slice(rows.start_R[first], rows.stop_R[last - 1])
-            with hidden.open(events) as hidden_N:
-                self._complete(some, last_R[some], chosen_R[some] - events.start, hidden_N)
+            some, begin = slice(first, last), int(rows.start_R[first])
+            with hidden.open(slice(begin, int(rows.stop_R[last - 1]))) as hidden_N:
+                hidden_N &= ~np.repeat(last_R[some], rows.length_R[some])
+                hidden_N[rows.stop_R[some][last_R[some]] - begin - 1] = True
+                if self.always_mask:
+                    whole_R = ~np.logical_or.reduceat(hidden_N, rows.start_R[some] - begin)
+                    hidden_N[chosen_R[some][whole_R] - begin] = True
         return hidden
-
-    def _complete(
-        self, some: slice, last_R: NDArray[np.bool_], chosen_R: NDArray[np.int64], hidden_N: NDArray[np.bool_]
-    ) -> None:
-        """Rows with their last event alone hidden, and rows in which nothing was drawn: changed where they stand."""
-        start_R = self.rows.start_R[some] - self.rows.start_R[some.start]
-        length_R = self.rows.length_R[some]
-        hidden_N &= ~np.repeat(last_R, length_R)
-        hidden_N[(start_R + length_R)[last_R] - 1] = True
-        if self.always_mask:
-            whole_R = ~np.logical_or.reduceat(hidden_N, start_R)
-            hidden_N[chosen_R[whole_R]] = True
 
 
 @dataclass(frozen=True, eq=False)

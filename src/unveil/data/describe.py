@@ -7,11 +7,21 @@ from numpy.typing import NDArray
 
 from unveil.data.indexing import counted
 from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, moment
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 
 TIE_RULE = "events of one user at the same time stay in file order (stable)"
+
+
+@dataclass(frozen=True)
+class Impressions:
+    """What users were shown, whether they clicked or not."""
+
+    events: int
+    clicked: float  # share of the events
+    users: int
+    items: int
 
 
 @dataclass(frozen=True)
@@ -30,7 +40,7 @@ class Ties:
 
     events: int  # events that share their time with another event of the same user
     share: float  # of all interactions
-    last: int  # users whose last time is shared by two or more events: their test item hangs on the tie rule
+    last: int  # users whose last time is shared by two or more events: their test item depends on the tie rule
     last_share: float  # of all users
 
 
@@ -44,24 +54,14 @@ class Skew:
     once: int  # items with a single interaction
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What users were shown, whether they took it or not."""
-
-    events: int
-    taken: float  # share of the events
-    users: int
-    items: int
-
-
 @dataclass(frozen=True, repr=False)
 class Description:
-    """The figures of one log; all but `shown` are about what users took. Printed, it is a table."""
+    """The figures of one log; all but `impressions` are about interactions. Printed, it is a table."""
 
     users: int
     items: int
     interactions: int
-    shown: Shown | None  # None where the log does not say what was shown and left
+    impressions: Impressions | None  # None where the log has no impressions without a click
     lengths: Lengths
     sparsity: float  # 1 − distinct (user, item) pairs / (users × items)
     start: str | None  # UTC; None where the log has an order but no clock
@@ -87,30 +87,44 @@ def describe(log: Interactions, sequences: Sequences | None = None) -> Descripti
     sequences = Sequences.of(log) if sequences is None else sequences
     if not len(sequences):
         raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
-    length_U = sequences.length_U[sequences.length_U > 0]
-    count_V = sequences.count_V
-    count_V = count_V[count_V > 0]
-    tally = _tallied(sequences)
+    length_U, count_V = sequences.length_U, sequences.count_V
+    length_U, count_V = length_U[length_U > 0], count_V[count_V > 0]
+    pairs = tied = tied_last = 0
+    times: list[int] = []
+    for part in sequences.blocks():  # the log may be larger than memory
+        pairs += len(np.unique(part.user_N.astype(np.int64) * part.n_items + part.item_N))
+        if (time_N := part.time_N) is not None and len(time_N):
+            tied_N = _tied(part.user_N, time_N)
+            tied += int(tied_N.sum())
+            tied_last += int(tied_N[part.offset_U1[1:][part.length_U > 0] - 1].sum())
+            times += [int(time_N.min()), int(time_N.max())]
+    events, users = len(sequences), len(length_U)
     return Description(
-        users=len(length_U),
+        users=users,
         items=len(count_V),
-        interactions=len(sequences),
-        shown=None if log.clicked is None else _shown(log, len(sequences)),
+        interactions=events,
+        impressions=None if log.clicked is None else _impressions(log, events),
         lengths=Lengths(int(length_U.min()), float(np.median(length_U)), float(length_U.mean()), int(length_U.max())),
-        sparsity=1 - tally.pairs / (len(length_U) * len(count_V)),
-        start=None if log.time is None else _moment(tally.start),
-        end=None if log.time is None else _moment(tally.end),
-        ties=None if log.time is None else tally.ties(len(sequences), len(length_U)),
-        repeats=len(sequences) - tally.pairs,
-        skew=_skew(count_V),
+        sparsity=1 - pairs / (users * len(count_V)),
+        start=moment(min(times)).replace("T", " ") if times else None,
+        end=moment(max(times)).replace("T", " ") if times else None,
+        ties=Ties(tied, tied / events, tied_last, tied_last / users) if times else None,
+        repeats=events - pairs,
+        skew=Skew(gini(count_V), head(count_V, 0.01), head(count_V, 0.1), int((count_V == 1).sum())),
         too_short=int((length_U < 3).sum()),
         columns=("user", "item", *log.optional()),
     )
 
 
-def _shown(log: Interactions, taken: int) -> Shown:
+def _tied(user_N: NDArray[np.int32], time_N: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Events that share their time with the one before or after them of the same user."""
+    with_next_N = (user_N[1:] == user_N[:-1]) & (time_N[1:] == time_N[:-1])
+    return np.asarray(np.append(with_next_N, False) | np.insert(with_next_N, 0, False))
+
+
+def _impressions(log: Interactions, clicked: int) -> Impressions:
     users, items = counted(log.user, len(log.users)), counted(log.item, len(log.items))
-    return Shown(len(log), taken / len(log), int((users > 0).sum()), int((items > 0).sum()))
+    return Impressions(len(log), clicked / len(log), int((users > 0).sum()), int((items > 0).sum()))
 
 
 def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
@@ -126,7 +140,7 @@ def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
 def lorenz(count_V: NDArray[np.int64], share_L: NDArray[np.float64]) -> NDArray[np.float64]:
     """Share of the events on the least popular `share_L` of the items; between two items a straight line.
 
-    Items that nobody took are not counted.
+    Items without an event are not counted.
     """
     rising_V = np.sort(count_V[count_V > 0])
     below_V1 = np.concatenate([[0.0], np.cumsum(rising_V) / rising_V.sum()])
@@ -138,87 +152,43 @@ def head(count_V: NDArray[np.int64], share: float) -> float:
     return 1 - float(lorenz(count_V, np.array([1 - share]))[0])
 
 
-def _skew(count_V: NDArray[np.int64]) -> Skew:
-    return Skew(gini(count_V), head(count_V, 0.01), head(count_V, 0.1), int((count_V == 1).sum()))
-
-
-@dataclass
-class _Tally:
-    """What is counted over all events, some users at a time: the log may be larger than memory."""
-
-    pairs: int = 0  # different pairs of user and item
-    tied: int = 0
-    tied_last: int = 0
-    start: int = 2**63 - 1
-    end: int = -(2**63)
-
-    def add(self, part: Sequences) -> None:
-        """The histories of some users more."""
-        user_N, time_N = part.user_N, part.time_N
-        self.pairs += len(np.unique(user_N.astype(np.int64) * part.n_items + part.item_N))
-        if time_N is not None and len(time_N):
-            with_next_N = (user_N[1:] == user_N[:-1]) & (time_N[1:] == time_N[:-1])
-            tied_N = np.append(with_next_N, False) | np.insert(with_next_N, 0, False)
-            self.tied += int(tied_N.sum())
-            self.tied_last += int(tied_N[part.offset_U1[1:][part.length_U > 0] - 1].sum())
-            self.start, self.end = min(self.start, int(time_N.min())), max(self.end, int(time_N.max()))
-
-    def ties(self, events: int, users: int) -> Ties:
-        """Those among all events, and all users."""
-        return Ties(self.tied, self.tied / events, self.tied_last, self.tied_last / users)
-
-
-def _tallied(sequences: Sequences) -> _Tally:
-    tally = _Tally()
-    for part in sequences.blocks():
-        tally.add(part)
-    return tally
-
-
-def _moment(time: int) -> str:
-    return str(np.datetime64(int(time), "us").astype("datetime64[s]")).replace("T", " ")
-
-
 def rows(figures: Description) -> list[tuple[str, str]]:
     """The figures as labels and texts for people: the same rows for all logs with the same columns."""
-    lengths, skew = figures.lengths, figures.skew
-    return [
+    lengths, skew, impressions, ties = figures.lengths, figures.skew, figures.impressions, figures.ties
+    table = [
         ("users", f"{figures.users:,}"),
         ("items", f"{figures.items:,}"),
         ("interactions", f"{figures.interactions:,}"),
-        *_shown_rows(figures.shown),
+    ]
+    if impressions is not None:
+        table += [
+            ("impressions", f"{impressions.events:,}"),
+            ("  clicked", f"{impressions.clicked:.1%}"),
+            ("  users, items", f"{impressions.users:,}, {impressions.items:,}"),
+        ]
+    table += [
         ("history length, shortest", f"{lengths.shortest:,}"),
         ("  median", f"{lengths.median:,.1f}"),
         ("  mean", f"{lengths.mean:,.2f}"),
         ("  longest", f"{lengths.longest:,}"),
         ("histories below 3 events", f"{figures.too_short:,}"),
         ("sparsity", f"{figures.sparsity:.2%}"),
-        *_clock_rows(figures.start, figures.end, figures.ties),
+    ]
+    if ties is None:
+        table.append(("clock", "none: events have an order only"))
+    else:
+        table += [
+            ("first event (UTC)", str(figures.start)),
+            ("last event (UTC)", str(figures.end)),
+            ("events tied in time", f"{ties.events:,} ({ties.share:.1%})"),
+            ("users with a tied last event", f"{ties.last:,} ({ties.last_share:.1%})"),
+        ]
+    return [
+        *table,
         ("repeats of user and item", f"{figures.repeats:,}"),
         ("Gini of popularity", f"{skew.gini:.3f}"),
         ("interactions on the top 1% of items", f"{skew.top_1_percent:.1%}"),
         ("interactions on the top 10% of items", f"{skew.top_10_percent:.1%}"),
         ("items with one interaction", f"{skew.once:,}"),
         ("columns", ", ".join(figures.columns)),
-    ]
-
-
-def _shown_rows(shown: Shown | None) -> list[tuple[str, str]]:
-    if shown is None:
-        return []
-    return [
-        ("shown", f"{shown.events:,}"),
-        ("  of it taken", f"{shown.taken:.1%}"),
-        ("  users, items", f"{shown.users:,}, {shown.items:,}"),
-    ]
-
-
-def _clock_rows(start: str | None, end: str | None, ties: Ties | None) -> list[tuple[str, str]]:
-    if start is None or end is None or ties is None:
-        return [("clock", "none: events have an order only")]
-    return [
-        ("first event (UTC)", start),
-        ("last event (UTC)", end),
-        ("events tied in time", f"{ties.events:,} ({ties.share:.1%})"),
-        ("users with a tied last event", f"{ties.last:,} ({ties.last_share:.1%})"),
     ]

@@ -18,7 +18,7 @@ class Filters:
 
     One pass drops rare items and then short users, as the paper's data were made; `iterate` goes on until nothing
     more is dropped (a "k-core"). The default drops nothing, for files that are already prepared. Where the log
-    also has what users left (`clicked` is False), only what they took is counted.
+    also has impressions without a click (`clicked` is False), only interactions are counted.
     """
 
     min_rating: float | None = None
@@ -31,11 +31,15 @@ class Filters:
         """The log with only what passes, its vocabularies made smaller to fit."""
         if self == Filters():
             return log
-        left = _without_repeats(self._rated(log), self.repeats)
-        return self._frequent(left).compact()
+        log = _without_repeats(self._rated(log), self.repeats)
+        while True:
+            left = _with_enough(_with_enough(log, "item", self.min_item), "user", self.min_user)
+            if len(left) == len(log) or not self.iterate:
+                return left.compact()
+            log = left
 
     def _rated(self, log: Interactions) -> Interactions:
-        """Without the events that are rated too low; where a log has what was left, they are left: they were shown."""
+        """Without the events that are rated too low; in a log of impressions these become ones without a click."""
         self.check_ratings(rated=log.rating is not None)
         if self.min_rating is None or log.rating is None:
             return log
@@ -45,18 +49,8 @@ class Filters:
     def check_ratings(self, *, rated: bool) -> None:
         """Ratings cannot be compared where the log has none."""
         if self.min_rating is not None and not rated:
-            raise UnveilError(
-                "the log has no rating column",
-                expected="ratings to compare with --min-rating",
-                hint="Drop --min-rating.",
-            )
-
-    def _frequent(self, log: Interactions) -> Interactions:
-        while True:
-            left = _with_enough(_with_enough(log, "item", self.min_item), "user", self.min_user)
-            if len(left) == len(log) or not self.iterate:
-                return left
-            log = left
+            expected = "ratings to compare with --min-rating"
+            raise UnveilError("the log has no rating column", expected=expected, hint="Drop --min-rating.")
 
 
 def _with_enough(log: Interactions, column: Literal["user", "item"], least: int) -> Interactions:
@@ -76,15 +70,15 @@ def _without_repeats(log: Interactions, repeats: Repeats) -> Interactions:
     pair = log.user[order].astype(np.int64) * len(log.items) + log.item[order]
     if repeats == "last":
         order, pair = order[::-1], pair[::-1]
-    kept = order[np.unique(pair, return_index=True)[1]]
     keep = np.zeros(len(log), bool) if log.clicked is None else ~log.clicked
-    keep[kept] = True
+    keep[order[np.unique(pair, return_index=True)[1]]] = True
     return log.where(keep)
 
 
 @dataclass(frozen=True)
 class LogSource:
-    """A file, a packed folder, the name of a fetched data set or a database URL; see `Interactions.read`, `Filters`."""
+    """A log as settings: a file, a packed folder, the name of a fetched data set or a database URL, how to read it and
+    what to leave out; see `Interactions.read`, `Filters`."""
 
     log: str = ""
     format: str | None = None
@@ -99,23 +93,13 @@ class LogSource:
     repeats: Repeats = "keep"
 
     def read(self, *, even_one: bool = False) -> Interactions:
-        """The log as it is; see `Interactions.read`. One in which all was left has no histories, and is refused."""
-        log = Interactions.read(
-            self.log,
-            self.format,
-            columns=self.columns,
-            time_unit=self.time_unit,
-            encoding=self.encoding,
-            query=self.query,
-            even_one=even_one,
-        )
+        """The log as it is; see `Interactions.read`. One of impressions without a click has no histories: an error."""
+        how = {name: getattr(self, name) for name in ("columns", "time_unit", "encoding", "query")}
+        log = Interactions.read(self.log, self.format, even_one=even_one, **how)
         if log.clicked is not None and len(log) and not log.clicked.any():
-            raise UnveilError(
-                "nothing in the log was taken",
-                where=self.log,
-                found=f"all {len(log):,} rows say that they were shown and left",
-                hint="Check which column says whether a row was taken: 'clicked', or what --clicked-col names.",
-            )
+            found = f"all {len(log):,} rows are impressions without a click"
+            hint = "Check which column says whether a row was clicked: 'clicked', or what --clicked-col names."
+            raise UnveilError("nothing in the log was clicked", where=self.log, found=found, hint=hint)
         return log
 
     @property

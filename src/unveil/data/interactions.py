@@ -1,4 +1,4 @@
-"""Interactions: an immutable log of who met what and when, in dense indices, with the raw ids beside it."""
+"""Interactions: an immutable log of users, items and times, in dense indices, with the raw ids beside it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 OPTIONAL: Mapping[str, np.dtype[Any]] = {
     "time": np.dtype(np.int64),  # µs since 1970-01-01 UTC
     "rating": np.dtype(np.float32),
-    "clicked": np.dtype(np.bool_),  # False: shown and not taken; never part of a history
+    "clicked": np.dtype(np.bool_),  # False: an impression without a click, never part of a history
     "exposed": np.dtype(np.bool_),  # the system showed the item here
     "propensity": np.dtype(np.float64),  # the logged probability of being shown
     "position": np.dtype(np.int32),  # the place in the list where it was shown
@@ -35,7 +35,7 @@ OPTIONAL: Mapping[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """One row an event, in file order: `user[n]` met `item[n]` at `time[n]`.
+    """One row an event, in file order: `user[n]` interacted with `item[n]` at `time[n]`.
 
     `user` and `item` index into `users` and `items`. The arrays are read-only; every method gives a new log.
     """
@@ -75,7 +75,7 @@ class Interactions:
 
         `format` is found by content where it is not named; `columns` names the file's own columns, e.g.
         `{"user": "customer", "time": "bought_at"}`; `time_unit` is s, ms, us, ns, iso or order. A log of one user or
-        one item is refused, unless `even_one` is enough: to ask a model about, say.
+        one item is an error, unless `even_one` is enough: to ask a model about, say.
         """
         from unveil.data.readers import read
         from unveil.data.readers.columns import ReadOptions
@@ -140,17 +140,17 @@ class Interactions:
         return Interactions(user, item, users, items, **self.optional())
 
     def interacted(self) -> "Interactions":
-        """What users took: every row, or those with `clicked` where the log also has what they left."""
+        """The interactions: every row, or those with `clicked` where the log also has impressions without a click."""
         return self if self.clicked is None else self.where(self.clicked)
 
     def skipped(self) -> "Interactions":
-        """What users were shown and left: nothing unless the log has a `clicked` column."""
+        """The impressions without a click: none unless the log has a `clicked` column."""
         return self.where(np.zeros(len(self), bool) if self.clicked is None else ~self.clicked)
 
-    def within_taken(self) -> "Interactions":
-        """The users and items of what was taken, and what was shown of these; vocabularies of these alone."""
-        taken = self.interacted()
-        return self.where(np.isin(self.user, taken.user) & np.isin(self.item, taken.item)).compact()
+    def within_interacted(self) -> "Interactions":
+        """The users and items with interactions, and the impressions of these; vocabularies of these alone."""
+        clicked = self.interacted()
+        return self.where(np.isin(self.user, clicked.user) & np.isin(self.item, clicked.item)).compact()
 
     def order(self) -> Index:
         """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
@@ -158,7 +158,7 @@ class Interactions:
         return sorted_rows(self.user, clock, len(self.users))
 
     def histories(self) -> "Sequences | None":
-        """The histories, where they have been laid out already: those of a packed log have."""
+        """The histories, where they are stored already: those of a packed log are."""
         return None
 
     def fingerprint(self) -> str:

@@ -3,7 +3,7 @@
 Shapes: N events, U users, T steps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -33,8 +33,8 @@ class Sequences:
     split and cut. Nothing is ever inferred from where an event stands in a padded row. Steps count from 0 to T − 1;
     the paper counts them from 1.
 
-    The columns may lie on the disk (see `data.packed`). A cut of such histories is a `Cut`, which copies nothing as
-    long as its events are looked up where they lie: at `first_U` in the columns of `lying`.
+    The columns may be stored on the disk (see `data.packed`). A cut of such histories is a `Cut`, which copies nothing
+    as long as its events are looked up where they are stored: at `first_U` in the columns of `storage`.
     """
 
     item_N: Index
@@ -47,13 +47,13 @@ class Sequences:
 
     @classmethod
     def of(cls, log: Interactions) -> "Sequences":
-        """The histories in a log: by time, ties in file order; what was shown and not taken stays out.
+        """The histories in a log: by time, ties in file order; impressions without a click stay out.
 
         Where the log carries no steps they are aligned at the end: every user's most recent event is at T − 1, where
         T is the length of the longest history.
         """
-        if (laid := log.histories()) is not None:
-            return laid
+        if (histories := log.histories()) is not None:
+            return histories
         row_N = log.order()
         if log.clicked is not None:
             row_N = row_N[log.clicked[row_N]]
@@ -96,28 +96,29 @@ class Sequences:
         return sum((counted(part.item_N, self.n_items) for part in self.blocks()), np.zeros(self.n_items, np.int64))
 
     @property
-    def lying(self) -> "Sequences":
-        """Whose columns the events lie in."""
+    def storage(self) -> "Sequences":
+        """Whose columns the events are stored in."""
         return self
 
     @property
     def first_U(self) -> Offsets:
-        """Where each user's events begin in the columns of `lying`."""
+        """Where each user's events begin in the columns of `storage`."""
         return self.offset_U1[:-1]
 
     def history(self, user: int) -> Index:
         """The items of one user, oldest first."""
         first = self.first_U[user]
-        return self.lying.item_N[first : first + self.offset_U1[user + 1] - self.offset_U1[user]]
+        return self.storage.item_N[first : first + self.offset_U1[user + 1] - self.offset_U1[user]]
 
     def cut(self, start_U: NDArray[Any], stop_U: NDArray[Any]) -> "Sequences":
         """Each user's events from place `start` up to, not including, `stop`; every event keeps its step."""
-        stop_U = np.maximum(start_U, stop_U)
-        if isinstance(self.lying.item_N, np.memmap):
-            return Cut(self.lying, self.first_U + start_U, offsets(stop_U - start_U))
-        run_U3 = np.stack([start_U, stop_U - start_U, self.length_U - stop_U], axis=1)
+        length_U = np.maximum(start_U, stop_U) - start_U
+        if isinstance(self.storage.item_N, np.memmap):
+            return Cut(self.storage, self.first_U + start_U, offsets(length_U))
+        run_U3 = np.stack([start_U, length_U, self.length_U - start_U - length_U], axis=1)
         keep_N = np.repeat(np.tile([False, True, False], self.n_users), run_U3.ravel())
-        return self._where(keep_N, stop_U - start_U)
+        columns = side_by_side(lambda column: column[keep_N], (self.item_N, self.step_N, self.event_N))
+        return self._of_columns(columns, offsets(length_U))
 
     def recent(self, length: int) -> "Sequences":
         """At most the last `length` events of each user."""
@@ -132,11 +133,13 @@ class Sequences:
             raise UnveilError("no such shard", found=nth, expected=f"one of {count}, counted from 0")
         first, last = np.searchsorted(self.offset_U1, [len(self) * k // count for k in (nth, nth + 1)])
         last = self.n_users if nth == count - 1 else last
-        kept_U = np.zeros(self.n_users, bool)
-        kept_U[first:last] = True
-        return self._part(slice(None), offsets(np.where(kept_U, self.length_U, 0)), first, last)
+        length_U = np.zeros_like(self.offset_U1[:-1])
+        length_U[first:last] = self.length_U[first:last]
+        if isinstance(self.storage.item_N, np.memmap):
+            return Cut(self.storage, self.first_U, offsets(length_U))
+        return self._users(first, last, offsets(length_U))
 
-    def apart(self) -> "Sequences":
+    def copied(self) -> "Sequences":
         """The same histories in columns that hold nothing else, for those who must not reach more."""
         return self
 
@@ -144,39 +147,37 @@ class Sequences:
         """All histories, some neighbouring users at a time, who are numbered from 0 in each block."""
         edges = np.searchsorted(self.offset_U1, np.arange(0, len(self) + BLOCK, BLOCK)).clip(max=self.n_users)
         for first, last in pairwise(np.unique([0, *edges, self.n_users]).tolist()):
-            yield self._part(slice(first, last), self.offset_U1[first : last + 1] - self.offset_U1[first], first, last)
-            release(self.lying.item_N, self.lying.step_N, self.lying.event_N, self.clock)
+            yield self._users(first, last, self.offset_U1[first : last + 1] - self.offset_U1[first])
+            release(self.storage.item_N, self.storage.step_N, self.storage.event_N, self.clock)
 
-    def _part(self, users: slice, offset_U1: Offsets, first: int, last: int) -> "Sequences":
-        """The events of the users `first` to `last`, laid out anew by `offset_U1`."""
+    def _users(self, first: int, last: int, offset_U1: Offsets) -> "Sequences":
+        """The histories of the users from `first` up to, not including, `last`."""
         events = slice(self.offset_U1[first], self.offset_U1[last])
-        item_N, step_N, event_N = (column[events] for column in (self.item_N, self.step_N, self.event_N))
-        return Sequences(item_N, step_N, event_N, self.clock, offset_U1, self.n_items, self.n_steps)
+        columns = (column[events] for column in (self.item_N, self.step_N, self.event_N))
+        return self._of_columns(columns, offset_U1)
 
-    def _where(self, keep_N: NDArray[np.bool_], length_U: NDArray[Any]) -> "Sequences":
-        columns = (self.item_N, self.step_N, self.event_N)
-        item_N, step_N, event_N = side_by_side(lambda column: column[keep_N], columns)
-        return Sequences(item_N, step_N, event_N, self.clock, offsets(length_U), self.n_items, self.n_steps)
+    def _of_columns(self, columns: Iterable[Index], offset_U1: Offsets) -> "Sequences":
+        item_N, step_N, event_N = columns
+        return Sequences(item_N, step_N, event_N, self.clock, offset_U1, self.n_items, self.n_steps)
 
 
 class Cut(Sequences):
-    """A part of each history in the columns of others, which lie on the disk.
+    """A part of each history in the columns of others, which are stored on the disk.
 
     Its own columns are put together, in memory, only where somebody asks for them.
     """
 
-    _lying: Sequences
+    _storage: Sequences
     _first_U: Offsets
 
-    def __init__(self, lying: Sequences, first_U: Offsets, offset_U1: Offsets) -> None:
-        own = {"clock": lying.clock, "n_items": lying.n_items, "n_steps": lying.n_steps, "offset_U1": offset_U1}
-        for name, value in (own | {"_lying": lying, "_first_U": first_U}).items():
-            object.__setattr__(self, name, value)
+    def __init__(self, storage: Sequences, first_U: Offsets, offset_U1: Offsets) -> None:
+        shared = {"clock": storage.clock, "n_items": storage.n_items, "n_steps": storage.n_steps}
+        self.__dict__.update(shared, _storage=storage, _first_U=first_U, offset_U1=offset_U1)
 
     @property
-    def lying(self) -> Sequences:
+    def storage(self) -> Sequences:
         """The histories that this is a part of."""
-        return self._lying
+        return self._storage
 
     @property
     def first_U(self) -> Offsets:
@@ -186,33 +187,38 @@ class Cut(Sequences):
     @cached_property
     def item_N(self) -> Index:
         """The items of the part."""
-        return self._own(self.lying.item_N)
+        return gathered(self.storage.item_N, self._at_N())
 
     @cached_property
     def step_N(self) -> Index:
         """The steps of the part."""
-        return self._own(self.lying.step_N)
+        return gathered(self.storage.step_N, self._at_N())
 
     @cached_property
     def event_N(self) -> Index:
         """The rows of the part."""
-        return self._own(self.lying.event_N)
+        return gathered(self.storage.event_N, self._at_N())
 
-    def apart(self) -> Sequences:
+    def copied(self) -> Sequences:
         """In memory, or in files that are gone when nobody needs them any more."""
-        item_N, step_N, event_N = (
+        columns = (
             kept((getattr(part, name) for part in self.blocks()), (len(self),), np.int32)
             for name in ("item_N", "step_N", "event_N")
         )
-        return Sequences(item_N, step_N, event_N, self.clock, self.offset_U1, self.n_items, self.n_steps)
+        return self._of_columns(columns, self.offset_U1)
 
-    def _part(self, users: slice, offset_U1: Offsets, first: int, last: int) -> Sequences:
-        return Cut(self.lying, self.first_U[users], offset_U1)
+    def _users(self, first: int, last: int, offset_U1: Offsets) -> Sequences:
+        return Cut(self.storage, self.first_U[first:last], offset_U1)
 
-    def _own(self, column: Index) -> Index:
+    def _at_N(self) -> Offsets:
         at_N = np.repeat(self.first_U - self.offset_U1[:-1], self.length_U)
         at_N += np.arange(len(at_N))
-        return gathered(column, at_N)
+        return at_N
+
+
+def moment(time: int) -> str:
+    """A time in µs as ISO 8601, to the second."""
+    return str(np.datetime64(time, "us").astype("datetime64[s]"))
 
 
 def offsets(length_U: NDArray[Any]) -> Offsets:

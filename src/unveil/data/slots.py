@@ -20,11 +20,11 @@ from unveil.data.sequences import Sequences
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """M places whose item is to be predicted: `user_M` met `item_M` at `step_M`.
+    """M places whose item is to be predicted: `user_M` interacted with `item_M` at `step_M`.
 
     The values are carried from the log to the loss and never re-derived from where a token stands in a padded row.
     `event_M` is the row of the log that each slot came from; it is None where no event of a log lies behind a slot.
-    `lot` names the batch that the slots were dealt in, (seed, epoch, nth), and stays with every part of it: what is
+    `lot` names the batch that the slots are of, (seed, epoch, nth), and stays with every part of it: what is
     drawn at random for a batch is drawn by its lot, so that it is the same however the batch is divided.
     """
 
@@ -76,12 +76,12 @@ def places(start_B: NDArray[Any], stop_B: NDArray[Any], width: int) -> tuple[NDA
 
 
 def histories(sequences: Sequences, user_B: NDArray[Any], seen_B: NDArray[Any], length: int) -> Tensor:
-    """What a scorer is asked: the last `length` − 1 of each user's first `seen_B` events, then MASK.
+    """What a scorer reads: the last `length` − 1 of each user's first `seen_B` events, then MASK.
 
     The rows are as wide as the longest of them needs: positions count from the end, so leading padding says nothing.
     """
-    start_B, item_N = sequences.first_U[user_B], sequences.lying.item_N
-    token_BL = _asked(item_N, start_B, start_B + seen_B, sequences.n_items, length)
+    start_B, item_N = sequences.first_U[user_B], sequences.storage.item_N
+    token_BL = _rows(item_N, start_B, start_B + seen_B, sequences.n_items, length)
     release(item_N)
     return token_BL
 
@@ -93,10 +93,10 @@ def tokens_of(histories: Sequence[NDArray[Any]], n_items: int, length: int) -> T
     item_N = np.concatenate([np.asarray(history, np.int64) for history in histories] or [np.zeros(0, np.int64)])
     if len(item_N) and not 0 <= item_N.min() <= item_N.max() < n_items:
         raise ValueError(f"items {item_N.min()} to {item_N.max()} are not within 0 to {n_items - 1}")
-    return _asked(item_N, stop_B - size_B, stop_B, n_items, length)
+    return _rows(item_N, stop_B - size_B, stop_B, n_items, length)
 
 
-def _asked(item_N: NDArray[Any], start_B: NDArray[Any], stop_B: NDArray[Any], n_items: int, length: int) -> Tensor:
+def _rows(item_N: NDArray[Any], start_B: NDArray[Any], stop_B: NDArray[Any], n_items: int, length: int) -> Tensor:
     start_B = np.maximum(start_B, stop_B - (length - 1))
     width = int((stop_B - start_B).max(initial=0))
     token_BL = np.full((len(start_B), width + 1), mask_token(n_items), np.int64)

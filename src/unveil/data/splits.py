@@ -14,89 +14,18 @@ from numpy.typing import NDArray
 
 from unveil.data.indexing import gathered
 from unveil.data.mapped import walked
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, moment
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
-
-Times = NDArray[np.int64]
-
-#: Spans of time that are told apart in one pass over the events.
-_BINS = 1 << 16
-
-
-class Timeline:
-    """When the events of some histories were, in µs."""
-
-    def __init__(self, sequences: Sequences) -> None:
-        if sequences.clock is None or not len(sequences):
-            raise UnveilError(
-                "a global temporal split needs times, and this log has an order only",
-                hint="Use leave-one-out, or a file with a time column.",
-            )
-        self._sequences, self._time = sequences, sequences.clock
-
-    def __len__(self) -> int:
-        return len(self._sequences)
-
-    @cached_property
-    def span(self) -> tuple[int, int]:
-        """The first moment and the last."""
-        first, last = zip(*((int(time_B.min()), int(time_B.max())) for time_B in self._times()), strict=True)
-        return min(first), max(last)
-
-    def nth(self, n: int) -> int:
-        """The time of the nth event in order of time, counted from 0.
-
-        Events are counted in equal spans of time, then in those of the span that the nth falls in, until a span is one
-        moment: sixteen bits of a number in each pass, so that four are enough for any.
-        """
-        low, last = self.span
-        size = last - low + 1
-        while size > 1:
-            width = -(-size // _BINS)
-            count = sum((_binned(time_B, low, size, width) for time_B in self._times()), np.zeros(_BINS, np.int64))
-            upto = np.cumsum(count)
-            at = int(np.searchsorted(upto, n, side="right"))
-            low, n, size = low + at * width, n - int(upto[at] - count[at]), width
-        return low
-
-    def before(self, *moments: int) -> list[NDArray[np.int64]]:
-        """How many events of each user came before each of these moments."""
-        found: list[list[NDArray[np.int64]]] = [[] for _ in moments]
-        for part in self._sequences.blocks():
-            time_B, user_B = _far(self._time, part.event_N), part.user_N
-            for each, moment in zip(found, moments, strict=True):
-                each.append(np.bincount(user_B[time_B < moment], minlength=part.n_users))
-        return [np.concatenate(each) for each in found]
-
-    def _times(self) -> Iterator[Times]:
-        """All times, in any order: as the log has them, where all of its rows are events of these histories."""
-        if len(self._time) == len(self):
-            return walked(self._time)
-        return (_far(self._time, part.event_N) for part in self._sequences.blocks() if len(part))
-
-
-def _binned(time_B: Times, low: int, size: int, width: int) -> NDArray[np.int64]:
-    """How many of the times from `low` on, within `size`, lie in each span of this width."""
-    # Differences of 64-bit numbers may need all 64 bits; wrapped around, as these are, they are right.
-    since_B = time_B.astype(np.uint64) - np.uint64(low % (1 << 64))
-    since_B = since_B[since_B <= np.uint64(size - 1)]
-    return np.bincount((since_B // np.uint64(width)).astype(np.int64), minlength=_BINS)
-
-
-def _far(values: Times, row_B: NDArray[np.int32]) -> Times:
-    """The values at rows that lie all over a column: in the order of the column, so that few pages are held at once."""
-    order_B = np.argsort(row_B)
-    value_B = np.empty(len(row_B), values.dtype)
-    value_B[order_B] = gathered(values, row_B[order_B])
-    return value_B
-
 
 #: Fewer events than this and a history is used for training only.
 SHORTEST = 3
 
 Targets = Literal["first", "last", "all"]
+Times = NDArray[np.int64]
+#: Spans of time that are counted apart in one pass over the events.
+_BINS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +46,8 @@ class EvalCases:
 
     def some(self, which: NDArray[Any] | slice) -> "EvalCases":
         """Those of them, by their places."""
-        user_C, item_C, step_C, seen_C = (
-            column_C[which] for column_C in (self.user_C, self.item_C, self.step_C, self.seen_C)
-        )
-        return EvalCases(user_C, item_C, step_C, seen_C, None if self.event_C is None else self.event_C[which])
+        event_C = None if self.event_C is None else self.event_C[which]
+        return EvalCases(self.user_C[which], self.item_C[which], self.step_C[which], self.seen_C[which], event_C)
 
     def __repr__(self) -> str:
         return f"EvalCases({quantity(len(self), 'case')})"
@@ -179,12 +106,13 @@ def temporal_split(
     `targets` says which of a user's events after a cut are cases; all events before a case are its context.
     """
     times = Timeline(sequences)
-    cut_valid, cut_test = _moment(times, valid), _moment(times, test)
+    cut_valid, cut_test = _time_of(times, valid), _time_of(times, test)
     first, last = times.span
+    begin, end = moment(cut_valid), moment(cut_test)
     if not first < cut_valid < cut_test <= last:
         raise UnveilError(
-            f"the cuts at {_day(cut_valid)} and {_day(cut_test)} leave one of train, validation and test empty",
-            expected=f"two moments in order between {_day(first)} and {_day(last)}",
+            f"the cuts at {begin} and {end} leave one of train, validation and test empty",
+            expected=f"two moments in order between {moment(first)} and {moment(last)}",
         )
     before_valid_U, before_test_U = times.before(cut_valid, cut_test)
     valid_cases = _after(sequences, before_valid_U, before_test_U, targets)
@@ -195,7 +123,7 @@ def temporal_split(
         train=sequences.cut(np.zeros_like(before_valid_U), before_valid_U),
         valid=valid_cases,
         test=test_cases,
-        rule=f"global temporal split: validation from {_day(cut_valid)}, test from {_day(cut_test)}, {targets} events",
+        rule=f"global temporal split: validation from {begin}, test from {end}, {targets} events",
         train_only=int((~with_case_U & (sequences.length_U > 0)).sum()),
     )
 
@@ -221,7 +149,7 @@ def _after(sequences: Sequences, start_U: NDArray[Any], stop_U: NDArray[Any], ta
     return _cases(sequences, user_C, start_U[user_C] + nth_C)
 
 
-def _moment(times: Timeline, at: float | datetime) -> int:
+def _time_of(times: "Timeline", at: float | datetime) -> int:
     if isinstance(at, datetime):
         aware = at if at.tzinfo else at.replace(tzinfo=UTC)
         return round(aware.timestamp() * 1e6)
@@ -230,5 +158,67 @@ def _moment(times: Timeline, at: float | datetime) -> int:
     return times.nth(int(at * len(times)))
 
 
-def _day(time: int) -> str:
-    return str(np.datetime64(int(time), "us").astype("datetime64[s]"))
+class Timeline:
+    """When the events of some histories were, in µs."""
+
+    def __init__(self, sequences: Sequences) -> None:
+        if sequences.clock is None or not len(sequences):
+            problem = "a global temporal split needs times, and this log has an order only"
+            raise UnveilError(problem, hint="Use leave-one-out, or a file with a time column.")
+        self._sequences, self._time = sequences, sequences.clock
+
+    def __len__(self) -> int:
+        return len(self._sequences)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The first moment and the last."""
+        first, last = zip(*((int(time_B.min()), int(time_B.max())) for time_B in self._times()), strict=True)
+        return min(first), max(last)
+
+    def nth(self, n: int) -> int:
+        """The time of the nth event in order of time, counted from 0.
+
+        Events are counted in equal spans of time, then in those of the span that the nth falls in, until a span is one
+        moment: sixteen bits of a number in each pass, so that four are enough for any.
+        """
+        low, last = self.span
+        size = last - low + 1
+        while size > 1:
+            width = -(-size // _BINS)
+            count = sum((_binned(time_B, low, size, width) for time_B in self._times()), np.zeros(_BINS, np.int64))
+            upto = np.cumsum(count)
+            at = int(np.searchsorted(upto, n, side="right"))
+            low, n, size = low + at * width, n - int(upto[at] - count[at]), width
+        return low
+
+    def before(self, *moments: int) -> list[NDArray[np.int64]]:
+        """How many events of each user came before each of these moments."""
+        found: list[list[NDArray[np.int64]]] = [[] for _ in moments]
+        for part in self._sequences.blocks():
+            time_B, user_B = _far(self._time, part.event_N), part.user_N
+            for each, time in zip(found, moments, strict=True):
+                each.append(np.bincount(user_B[time_B < time], minlength=part.n_users))
+        return [np.concatenate(each) for each in found]
+
+    def _times(self) -> Iterator[Times]:
+        """All times, in any order: as the log has them, where all of its rows are events of these histories."""
+        if len(self._time) == len(self):
+            return walked(self._time)
+        return (_far(self._time, part.event_N) for part in self._sequences.blocks() if len(part))
+
+
+def _binned(time_B: Times, low: int, size: int, width: int) -> NDArray[np.int64]:
+    """How many of the times from `low` on, within `size`, lie in each span of this width."""
+    # Differences of 64-bit numbers may need all 64 bits; wrapped around, as these are, they are right.
+    since_B = time_B.astype(np.uint64) - np.uint64(low % (1 << 64))
+    since_B = since_B[since_B <= np.uint64(size - 1)]
+    return np.bincount((since_B // np.uint64(width)).astype(np.int64), minlength=_BINS)
+
+
+def _far(values: Times, row_B: NDArray[np.int32]) -> Times:
+    """The values at rows that lie all over a column: in the order of the column, so that few pages are held at once."""
+    order_B = np.argsort(row_B)
+    value_B = np.empty(len(row_B), values.dtype)
+    value_B[order_B] = gathered(values, row_B[order_B])
+    return value_B

@@ -28,7 +28,7 @@ def seen_cells(sequences: Sequences, user_B: NDArray[Any], seen_B: NDArray[Any])
     """The items among the first `seen_B` events of each user, however far back they lie; repeats stay repeats."""
     row_N = np.repeat(np.arange(len(user_B)), seen_B)
     nth_N = np.arange(len(row_N)) - np.repeat(np.cumsum(seen_B) - seen_B, seen_B)
-    return row_N, sequences.lying.item_N[sequences.first_U[user_B][row_N] + nth_N].astype(np.int64)
+    return row_N, sequences.storage.item_N[sequences.first_U[user_B][row_N] + nth_N].astype(np.int64)
 
 
 def no_cells() -> Cells:
@@ -244,7 +244,7 @@ def _barred(cases: EvalCases, sequences: Sequences, part: slice, *, exclude_seen
     barred_CV[np.arange(len(item_C)), item_C] = True
     if exclude_seen:
         barred_CV[seen_cells(sequences, user_C, seen_C)] = True
-        release(sequences.lying.item_N)
+        release(sequences.storage.item_N)
     return barred_CV
 
 

@@ -82,7 +82,7 @@ def next_steps(sequences: Sequences, user_B: NDArray[Any]) -> NDArray[np.int64]:
     """The step after each user's last event, at most the last there is; where there is no event, that one."""
     length_B, last = sequences.length_U[user_B], sequences.n_steps - 1
     at_B = (sequences.first_U[user_B] + length_B - 1).clip(0)
-    step_B = sequences.lying.step_N[at_B].astype(np.int64) + 1 if len(sequences) else np.full(len(user_B), last)
+    step_B = sequences.storage.step_N[at_B].astype(np.int64) + 1 if len(sequences) else np.full(len(user_B), last)
     return np.where(length_B > 0, step_B.clip(max=last), last)
 
 
@@ -114,7 +114,7 @@ def _mean(propensity: PropensityModel, whole: Sequences, user_B: NDArray[Any], s
     """theta_V, the mean over these users after their last events, and whether they differ."""
     total_V, first_V, differ = np.zeros(whole.n_items), None, False
     for user in user_B.tolist():
-        event = int(whole.lying.event_N[whole.first_U[user] + whole.length_U[user] - 1])
+        event = int(whole.storage.event_N[whole.first_U[user] + whole.length_U[user] - 1])
         slots = Slots(*(torch.tensor([value]) for value in (user, 0, int(step), event)))
         theta_V = propensity.of_all(slots)[0].cpu().double().numpy()
         total_V += theta_V

@@ -175,7 +175,7 @@ def _column(sequences: Sequences, name: str) -> Streamed:
     """A column of the histories, a block of users at a time: they may be on disk."""
     if name == "offset_U1":
         return Streamed.of(sequences.offset_U1)
-    kind = getattr(sequences.lying, name).dtype
+    kind = getattr(sequences.storage, name).dtype
     return Streamed(kind, (len(sequences),), lambda: (getattr(part, name) for part in sequences.blocks()))
 
 

@@ -426,7 +426,7 @@ def draw_log(
     if not recorded:
         return DrawnLog(seen, events, 0.0)
     rate = rate_that_leaves(seen, len(events), study.left)
-    return DrawnLog(seen, log_of(rng(), impressions=rate).within_taken(), rate)
+    return DrawnLog(seen, log_of(rng(), impressions=rate).within_interacted(), rate)
 
 
 @lru_cache(maxsize=2)  # with impressions and without

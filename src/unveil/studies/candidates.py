@@ -57,7 +57,7 @@ class LogShape:
 
 def read_users(source: LogSource, most: int, seed: int) -> Interactions:
     """The rows of at most so many users, with their impressions of items that have an interaction."""
-    return some_users(source.load(), most, seed).within_taken()
+    return some_users(source.load(), most, seed).within_interacted()
 
 
 def some_users(log: Interactions, most: int, seed: int) -> Interactions:

@@ -316,7 +316,7 @@ def drawn_trial(
         stars=study.stars,
         impressions=study.impressions if recorded else None,
     )
-    shown = log.within_taken() if study.catalogue == "observed" else log
+    shown = log.within_interacted() if study.catalogue == "observed" else log
     return TrialContext.of(
         whole.aligned_with(shown),
         shown,

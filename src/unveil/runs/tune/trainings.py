@@ -116,12 +116,12 @@ class Objective:
         validation = validation_of(
             split, recipe, protocol=protocol.validation, exclude_seen=exclude_seen, seed=protocol.seed
         )
-        contexts = replace(validation.evaluator, sequences=validation.evaluator.sequences.apart())
+        contexts = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
         recorded = log.propensity is not None or log.position is not None
         needed = recorded or reads_log(recipe) or not _DECIDE.isdisjoint(tried)
         logged = training_rows(log, split.train) if needed else None
         validation = replace(validation, evaluator=contexts, of_interactions=not truth)
-        return cls(split.train.apart(), validation, recipe, logged, world)
+        return cls(split.train.copied(), validation, recipe, logged, world)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
