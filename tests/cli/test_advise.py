@@ -95,7 +95,7 @@ def test_advice_and_a_run_by_it(unveil: Command, log: Path, tmp_path: Path) -> N
         (("--implicit", "1.5"), "--implicit: out of range: found 1.5, expected a share between 0 and 1"),
         (("--implicit", "half"), "--implicit: not numbers: found 'half'"),
         (("--replicates", 0), "at least 1"),
-        (("--impressions", 0.1), "--impressions: the log has too little that was shown and left for this to matter"),
+        (("--impressions", 0.1), "--impressions: the log has too few impressions without a click for this to matter"),
         (("--world", "nothere"), "nothere: not a world: expected a folder with a world.json"),
         (("--set", "corrected:estimator.strength=x"), "corrected.strength: not a valid value: found 'x'"),
         (("--set", "estimator.strength=1"), "unknown option of the estimator 'naive'"),

@@ -377,7 +377,11 @@ def advise_study(
         "worlds": default.worlds if world in (None, BUILTIN) else 1,
         "steps": _MOST_STEPS if world is not None else min(_MOST_STEPS, longest),
         **given,
-        "scenarios": scenarios(choices or default.choices, severities or default.severities, liked),
+        "scenarios": scenarios(
+            default.choices if choices is None else choices,
+            default.severities if severities is None else severities,
+            liked,
+        ),
         "propensities": known if propensities is None else propensities,
     }
     left, required = impressions_per_event(shown), propensities is not None

@@ -70,7 +70,7 @@ def test_a_setting_names_a_propensity_for_arms_that_name_none(study: RQ4) -> Non
         ("itps@noisy:0.5", "needs a world whose exposure is known"),
         ("ever-rated", "needs a log with ratings"),
         ("corrected@joint-rated", "needs a log with ratings"),
-        ("corrected@recorded", "shown and left.*`unveil data convert .*` has the options for it.*--clicked-col"),
+        ("corrected@recorded", "impressions without a click.*`unveil data convert .*` has the options.*--clicked-col"),
     ],
 )
 def test_what_the_log_cannot_give_is_refused_before_anything_is_trained(
