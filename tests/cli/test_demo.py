@@ -19,6 +19,17 @@ def test_it_prints_claims_and_verdicts_and_writes_the_page(unveil: Command, tmp_
     assert "is not empty" in unveil("theory", "--draws", 2, "-o", tmp_path / "mine").failure()
 
 
+def test_overwriting_keeps_the_old_results_until_the_new_are_there(unveil: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    assert unveil("theory", "--draws", 2, "-o", folder).code == 0
+    before = (folder / "results.json").read_bytes()
+    assert unveil("theory", "--severity", 0, "-o", folder, "--overwrite").code == 2
+    assert (folder / "results.json").read_bytes() == before
+    assert unveil("theory", "--draws", 3, "-o", folder, "--overwrite").code == 0
+    assert (folder / "results.json").read_bytes() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
 def test_a_severity_of_nothing_is_refused(unveil: Command) -> None:
     assert (
         "the severity is out of range: found 0.0, expected a number above 0"

@@ -51,9 +51,9 @@ def theory(
     overwrite: Overwrite = False,
 ) -> None:
     """Check the paper's propositions: exactly on tiny worlds, by drawn logs on a larger one, in about half a minute."""
-    import shutil
+    from contextlib import nullcontext
 
-    from unveil.files import refuse_occupied
+    from unveil.files import atomic_folder, refuse_occupied
     from unveil.runs.progress import job_watcher
     from unveil.runs.workers import Inline
     from unveil.studies.engine import run
@@ -62,12 +62,12 @@ def theory(
 
     study = Theory(severity=severity, seed=seed, draws=draws)
     if output is None:
-        with TemporaryDirectory() as folder:
-            print_report(Report(run(study, Path(folder), Inline(), watch=job_watcher())))
+        with TemporaryDirectory() as place:
+            print_report(Report(run(study, Path(place), Inline(), watch=job_watcher())))
         return
-    if not (output / "run.json").exists() or overwrite:
+    if overwrite or not (output / "run.json").exists():
         refuse_occupied(output, overwrite=overwrite)
-    if overwrite:
-        shutil.rmtree(output, ignore_errors=True)
-    command = f"unveil theory --severity {severity:g} --seed {seed} --draws {draws} -o {output.name}"
-    print_report(write(run(study, output, Inline(), watch=job_watcher()), output, command.split()), output)
+    command = f"unveil theory --severity {severity:g} --seed {seed} --draws {draws} -o {output.name}".split()
+    with atomic_folder(output, overwrite=True) if overwrite else nullcontext(output) as folder:
+        report = write(run(study, folder, Inline(), watch=job_watcher()), folder, command)
+    print_report(report, output)
