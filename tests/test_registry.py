@@ -8,8 +8,10 @@ from typing import ClassVar
 
 import pytest
 
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
+from unveil.estimators.base import ESTIMATORS
 from unveil.registry import Named, Registry
+from unveil.training.recipe import Recipe
 
 SHOP = """
 from dataclasses import dataclass
@@ -76,6 +78,27 @@ def test_an_unknown_name_is_answered_with_the_nearest(fruit: Registry[Named]) ->
     assert told.value.hint is None
 
 
+def test_an_old_name_is_found_with_a_warning_that_names_the_new_one_and_is_in_no_list(fruit: Registry[Named]) -> None:
+    fruit.aliases["crab"] = "apple"
+    with pytest.warns(UnveilWarning, match="the fruit 'crab' is now called 'apple'"):
+        assert fruit["crab"].name == "apple"
+    with pytest.warns(UnveilWarning, match="'apple'"):
+        assert fruit.current_name("crab") == "apple"
+    with pytest.warns(UnveilWarning, match="'apple'"):
+        assert fruit.build("crab", {}, "core").name == "apple"
+    assert "crab" in fruit
+    assert "crab" not in list(fruit)
+    assert len(fruit) == 3
+    with pytest.raises(UnveilError, match="expected one of apple, pear, quince"):
+        fruit["crabs"]
+    assert fruit.current_name("pear") == "pear"
+
+
+def test_an_old_name_never_hides_a_class(fruit: Registry[Named]) -> None:
+    fruit.aliases["pear"] = "apple"
+    assert fruit["pear"].name == "pear"
+
+
 def test_a_name_has_one_owner(fruit: Registry[Named]) -> None:
     fruit.register(Fig)
     fruit.register(Fig)
@@ -121,3 +144,10 @@ def test_building_checks_options_by_name_and_kind(fruit: Registry[Named]) -> Non
     ]:
         with pytest.raises(UnveilError, match=told):
             fruit.build("apple", {option: value}, "core")
+
+
+def test_a_recipe_writes_the_new_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ESTIMATORS.aliases, "plain", "naive")
+    with pytest.warns(UnveilWarning, match="'naive'"):
+        recipe = Recipe().changed({"estimator.name": "plain"})
+    assert recipe.estimator == {"name": "naive"}

@@ -7,8 +7,9 @@ from importlib.metadata import entry_points
 from inspect import Parameter, signature
 from pkgutil import iter_modules
 from typing import ClassVar, Generic, Protocol, TypeVar, get_args
+from warnings import warn
 
-from unveil.errors import UnveilError, unknown
+from unveil.errors import UnveilError, UnveilWarning, unknown
 
 
 class Named(Protocol):
@@ -29,11 +30,11 @@ class Registry(Generic[T]):
     """The classes of one kind, by name. Nothing is imported before the first question.
 
     `package` is one module, or searched module by module; other distributions add theirs under the entry-point group
-    `group`.
+    `group`. `aliases` maps old names to today's: an old one is found, with a warning, and listed nowhere.
     """
 
-    def __init__(self, kind: str, *, package: str, group: str) -> None:
-        self.kind, self.package, self.group = kind, package, group
+    def __init__(self, kind: str, *, package: str, group: str, aliases: Mapping[str, str] | None = None) -> None:
+        self.kind, self.package, self.group, self.aliases = kind, package, group, dict(aliases or {})
         self._classes: dict[str, type[T]] = {}
 
     def register(self, cls: type[C]) -> type[C]:
@@ -43,10 +44,21 @@ class Registry(Generic[T]):
             raise ValueError(f"two classes call themselves the {self.kind} {cls.name!r}: {owner} and {cls}")
         return cls
 
-    def __getitem__(self, name: str) -> type[T]:
-        if name not in self._found:
+    def current_name(self, name: str) -> str:
+        """Today's name of a class, with a warning where an old one was given; an unknown name is an error."""
+        if name in self._found:
+            return name
+        if name not in self.aliases:
             raise unknown(self.kind, name, self)
-        return self._found[name]
+        new = self.aliases[name]
+        warn(f"the {self.kind} {name!r} is now called {new!r}; the old name will go.", UnveilWarning, stacklevel=1)
+        return new
+
+    def __getitem__(self, name: str) -> type[T]:
+        return self._found[self.current_name(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found or name in self.aliases
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._found))

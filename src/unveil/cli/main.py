@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import warnings
 from io import TextIOWrapper
 from types import FrameType
 from typing import Any
@@ -11,7 +12,7 @@ from typer.core import TyperGroup
 
 from unveil import __version__
 from unveil.cli import advise, data, demo, evaluate, loop, propensity, recommend, reproduce, serve, train, tune, world
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 
 
 class _Commands(TyperGroup):
@@ -70,6 +71,7 @@ def _root(
 def run() -> None:
     """Entry point: a user error is one message on standard error and exit code 2, never a traceback."""
     signal.signal(signal.SIGTERM, _stop)
+    warnings.formatwarning = _formatted
     if isinstance(sys.stdout, TextIOWrapper):  # as standard error does where the terminal's encoding lacks a character
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -84,6 +86,18 @@ def run() -> None:
         if not _is_of_memory(error):
             raise
         sys.exit(_fail(f"there is not enough memory. {_SMALLER}"))
+
+
+_in_full = warnings.formatwarning
+
+
+def _formatted(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning to users as one message; those of libraries with their place in the code."""
+    if issubclass(category, UnveilWarning):
+        return f"unveil: {message}\n"
+    return _in_full(message, category, filename, lineno, line)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -17,6 +17,7 @@ from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.bert4rec import BERT4RecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
+from unveil.registry import Registry
 from unveil.settings import changed, flattened, plain
 
 
@@ -184,12 +185,17 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """A name that nobody knows, or a value that does not fit, is refused here: before a log is read, not after."""
-        for kind, known, choice in (
-            ("estimator", list(ESTIMATORS), self.estimator),
-            ("propensity", [AUTO, *PROPENSITIES], self.propensity),
-        ):
-            if choice.get("name") not in known:
-                raise unknown(kind, str(choice.get("name")), known)
+        parts: list[tuple[str, Registry[Any], list[str]]] = [
+            ("estimator", ESTIMATORS, []),
+            ("propensity", PROPENSITIES, [AUTO]),
+        ]
+        for kind, registry, more in parts:
+            choice = getattr(self, kind)
+            name = str(choice.get("name"))
+            if name not in more:
+                if name not in registry:
+                    raise unknown(kind, name, [*more, *registry])
+                object.__setattr__(self, kind, {**choice, "name": registry.current_name(name)})
         check_estimator(*named(settled(self.estimator)))
         if self.propensity["name"] != AUTO:
             check_propensity(*named(self.propensity))
