@@ -8,12 +8,13 @@ import pytest
 
 from tests.audit.small import drawn, log_of
 from tests.pages import faults
+from unveil.audit.timing import positions
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.titles import named_items
 from unveil.errors import UnveilError
 from unveil.studies.fig1 import Fig1, fig1, pair
-from unveil.studies.fig1_report import findings, samples, write
+from unveil.studies.fig1_report import prose, samples, write
 
 ITEMS = 40
 
@@ -40,6 +41,10 @@ def found() -> Fig1:
     return fig1(trilogy_log(tied=True), TITLES, draws=20)
 
 
+def findings(found: Fig1) -> list[str]:
+    return prose(found).paragraphs("findings")
+
+
 def test_items_with_a_time_of_their_own_are_named_and_others_are_not(found: Fig1) -> None:
     assert found.order.tested == ITEMS
     assert found.order.most(-1, 5) == [0]
@@ -56,7 +61,7 @@ def test_the_papers_trilogies_are_drawn_where_the_log_has_them(found: Fig1) -> N
     assert [group.items for group in found.groups] == [(0, 1, 2), (3,)]
     steps, shares = samples(found, found.groups[0])
     sequences = found.sequences
-    mine = [u for u, item in zip(found.u_N, sequences.item_N, strict=True) if item == 1]
+    mine = [u for u, item in zip(positions(sequences), sequences.item_N, strict=True) if item == 1]
     assert shares[1].median == pytest.approx(np.median(mine))
     assert shares[1].count == len(mine)
     places = [n for a, b in pairwise(sequences.offset_U1) for n, i in enumerate(sequences.item_N[a:b], 1) if i == 2]

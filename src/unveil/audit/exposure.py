@@ -1,6 +1,7 @@
 """What the log records about exposure, apart from interactions. Shapes: N rows, V items, P positions."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,16 +71,17 @@ def _impressions(log: Interactions, clicked_N: NDArray[np.bool_]) -> Impressions
         taken=float(clicked_N.mean()),
         items=int(seen_V.sum()),
         never_taken=float((taken_V[seen_V] == 0).mean()),
-        correlation=_correlation(*(_ranks(each[seen_V]) for each in (shown_V, taken_V))),
+        correlation=rank_correlation(shown_V[seen_V], taken_V[seen_V]),
         explained=_correlation(*(np.log(each[both_V]) for each in (shown_V, taken_V))) ** 2,
         by_position=None if log.position is None else _by_position(log.position, clicked_N),
     )
 
 
-def _ranks(value_V: NDArray[np.int64]) -> NDArray[np.float64]:
+def rank_correlation(x_V: NDArray[Any], y_V: NDArray[Any]) -> float:
+    """Spearman's ρ: the correlation of ranks, equal values sharing their mean rank; 0 where all of one are equal."""
     from scipy.stats import rankdata
 
-    return np.asarray(rankdata(value_V), np.float64)
+    return _correlation(rankdata(x_V), rankdata(y_V))
 
 
 def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:

@@ -6,34 +6,26 @@ from typing import Annotated
 
 import typer
 
-from unveil.cli.options import LogOptions, TitleIds, Titles, takes_options
+from unveil.cli.options import LogOptions, Overwrite, TitleIds, Titles, option, takes_options
+from unveil.cli.terminal import print_paragraphs
 
 
 @takes_options
 def fig1(
     *,
     options: LogOptions,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder to write: index.html, results.json, items.csv.")
-    ],
+    output: Annotated[Path, option("Folder to write: index.html, results.json, items.csv.", "--output", "-o")],
     titles: Titles = None,
     title_ids: TitleIds = None,
     items: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B;C",
-            help="Items to draw: ids or parts of titles, groups after ;. By default the paper's trilogies.",
-        ),
+        option("Items to draw: ids or parts of titles, groups after ;. By default the paper's.", metavar="A,B;C"),
     ] = None,
-    draws: Annotated[
-        int, typer.Option(min=0, help="Orders drawn by static propensities without repeats; 0 leaves that test out.")
-    ] = 50,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of these draws.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the folder holds.")] = False,
+    draws: Annotated[int, option("Orders drawn by static propensities without repeats; 0: no such test.", min=0)] = 50,
+    seed: Annotated[int, option("Seed of these draws.", min=0)] = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Figure 1: do items have a typical place in histories? Box plots of some, and a test of all."""
-    from rich.console import Console
-
     from unveil.data.titles import named_items
     from unveil.files import atomic_folder, refuse_occupied
     from unveil.studies.fig1 import fig1 as compute
@@ -44,7 +36,5 @@ def fig1(
     found = compute(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
     with atomic_folder(output, overwrite=overwrite) as draft:
         paragraphs = write(found, draft, ["unveil", *sys.argv[1:]])
-    console = Console()
-    for paragraph in paragraphs:
-        console.print(f"{paragraph}\n", highlight=False)
-    console.print(f"open {output / 'index.html'}", highlight=False, soft_wrap=True)
+    print_paragraphs(*paragraphs)
+    typer.echo(f"open {output / 'index.html'}")

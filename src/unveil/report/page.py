@@ -37,6 +37,12 @@ class Column:
     about: str = ""
 
 
+def columns(heading: str, *numbers: str) -> list[Column]:
+    """A column of headings, then columns of numbers, each given as `title` or `title: what it is of`."""
+    parts = [number.partition(": ") for number in numbers]
+    return [Column(heading), *(Column(title, True, about) for title, _, about in parts)]
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows under a caption; the first cell of a row is its heading. A reader can sort it unless told otherwise."""

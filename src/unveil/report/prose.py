@@ -13,9 +13,9 @@ a page, where
     {{ show("means", "The caption") }}      a table or figure of the study by its name, with its caption; of a figure
                                   also `title` and `alt`, of a table `foot`, what its marks mean; with `beside=true` a
                                   figure stands beside the one before it
-    Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted.
-    | name | value |              What users named may hold bars: such tables are made in Python and shown by name.
-    |---|---:|
+    Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted. A
+    | name | value: of what |     title may say `what: of what`. What users named may hold bars: such tables are made
+    |---|---:|                    in Python and shown by name.
     | Gini | {{ gini | number }} |
 
 `Prose.page(parts)` is a whole page of the blocks `title`, `lede`, `keys` (paragraphs `**93%** of what`) and `page`.
@@ -275,7 +275,8 @@ def _side_by_side(first: Block, *others: Block) -> Figures:
 def _table(part: str) -> Table:
     caption, *lines = part.split("\n")
     head, rule, *rows = ([cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines)
-    columns = [Column(title, kind.endswith(":")) for title, kind in zip(head, rule, strict=True)]
+    titles = [title.partition(": ") for title in head]
+    columns = [Column(one, kind.endswith(":"), about) for (one, _, about), kind in zip(titles, rule, strict=True)]
     cells = [[_cell(text, column.numeric) for text, column in zip(row, columns, strict=True)] for row in rows]
     return Table(caption.removeprefix("Table: "), columns, cells, sortable=len(columns) > 2)
 

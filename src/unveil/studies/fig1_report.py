@@ -9,29 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.audit.timing import ALPHA, LEAST, Family
+from unveil.audit.timing import ALPHA, LEAST, Family, positions
 from unveil.files import write_json, write_whole
-from unveil.report.page import (
-    Block,
-    Cell,
-    Column,
-    Figure,
-    Figures,
-    KeyFigure,
-    Page,
-    Section,
-    Table,
-    count,
-    number,
-    write_page,
-)
+from unveil.report.page import Block, Cell, Figure, Table, columns, count, number, write_page
 from unveil.report.plots import canvas
 from unveil.report.prose import Prose
-from unveil.report.svg import COLOURS, INK, MUTED, Drawing, themed
+from unveil.report.svg import COLOURS, INK, MUTED, themed
 from unveil.studies.fig1 import Fig1, Group
 
 _ROW = 0.42
 _LONGEST = 34
+#: Items in the tables of the earliest and of the latest.
+_MOST = 10
 
 
 @dataclass(frozen=True)
@@ -54,8 +43,24 @@ class Box:
         inside = values[(values >= first - reach) & (values <= third + reach)]
         return cls(label, float(inside.min()), first, median, third, float(inside.max()), len(values))
 
+    def title(self, digits: int) -> str:
+        """What it says on hover."""
+        quartiles = ", ".join(f"{value:,.{digits}f}" for value in (self.first, self.median, self.third))
+        return f"{self.label}: {self.count:,} events, quartiles {quartiles}"
 
-def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: float | None = None) -> Drawing:
+
+def samples(found: Fig1, group: Group) -> tuple[list[Box], list[Box]]:
+    """The boxes of a group: steps counted from 1, and shares of the history."""
+    sequences = found.sequences
+    place_N = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U) + 1.0
+    steps, shares = (
+        [Box.of(found.titles[item], value_N[sequences.item_N == item]) for item in group.items]
+        for value_N in (place_N, positions(sequences))
+    )
+    return steps, shares
+
+
+def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: float | None = None) -> Figure:
     """A row for each box, from the top; outliers are not drawn."""
     with canvas(x, "", (5.4, 0.8 + _ROW * len(drawn))) as on:
         on.axes.grid(visible=False, axis="y")
@@ -67,180 +72,54 @@ def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: f
             bar = on.axes.barh(row, box.third - box.first, 0.56, left=box.first, color=COLOURS[0], alpha=0.35)
             bar[0].set_gid(f"box{row}")
             on.axes.plot([box.median] * 2, [row - 0.28, row + 0.28], color=INK, linewidth=1.8)
-        on.axes.set_yticks(range(len(drawn)), [_short(box.label) for box in drawn], color=INK)
+        labels = [box.label if len(box.label) <= _LONGEST else f"{box.label[: _LONGEST - 1]}…" for box in drawn]
+        on.axes.set_yticks(range(len(drawn)), labels, color=INK)
         on.axes.set_ylim(len(drawn) - 0.4, -0.6)
-        return themed(on.figure, slug, {f"box{row}": [_summary(box, digits)] for row, box in enumerate(drawn)})
+        drawing = themed(on.figure, slug, {f"box{row}": [box.title(digits)] for row, box in enumerate(drawn)})
+    medians = "; ".join(f"{box.label} {box.median:.{digits}f}" for box in drawn)
+    return Figure("", drawing, f"Boxplots. Medians: {medians}.")
 
 
-def funnel(
-    count_V: NDArray[np.int64],
-    mean_V: NDArray[np.float64],
-    differs_V: NDArray[np.bool_],
-    titles: Sequence[str],
-    band: tuple[NDArray[np.float64], NDArray[np.float64]],
-    slug: str = "funnel",
-) -> Drawing:
-    """Mean place against number of events; `band` is where 95% of items in random order would lie."""
+def funnel(found: Fig1) -> Figure:
+    """Mean place against number of events, and the band in which 95% of items in random order would lie."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
+    timing, shown = found.timing, np.flatnonzero(found.order.tested_V)
+    count_V, mean_V, differs = timing.count_V, timing.mean_V, found.order.holm_V[shown] < ALPHA
+    spread = np.sqrt(np.median(timing.variance_V[shown] * count_V[shown]))
+    x = np.geomspace(LEAST, count_V.max(), 60)
+    half = 1.96 * spread / np.sqrt(x)
+    titles: dict[str, list[str]] = {}
     with canvas("events of the item, logarithmic", "mean place in histories") as on:
         on.axes.set_xscale("log")
         on.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         on.axes.xaxis.set_minor_formatter(NullFormatter())
-        x, half = band
         on.axes.fill_between(x, 0.5 - half, 0.5 + half, color=MUTED, alpha=0.18, linewidth=0)
-        for which, colour, name in ((~differs_V, MUTED, "alike"), (differs_V, COLOURS[1], "differs")):
-            marks = on.axes.scatter(count_V[which], mean_V[which], s=7, color=colour, alpha=0.7, linewidths=0)
+        for name, items, colour in (("alike", shown[~differs], MUTED), ("differs", shown[differs], COLOURS[1])):
+            marks = on.axes.scatter(count_V[items], mean_V[items], s=7, color=colour, alpha=0.7, linewidths=0)
             marks.set_gid(name)
-        lines = [
-            f"{title}: {n:,} events, mean place {m:.3f}" for title, n, m in zip(titles, count_V, mean_V, strict=True)
-        ]
-        titles_of = {
-            name: [line for line, shown in zip(lines, which, strict=True) if shown]
-            for name, which in (("alike", ~differs_V), ("differs", differs_V))
-        }
-        return themed(on.figure, slug, {name: each for name, each in titles_of.items() if each})
+            titles[name] = [f"{found.titles[v]}: {count_V[v]:,} events, mean place {mean_V[v]:.3f}" for v in items]
+        drawing = themed(on.figure, "funnel", {name: each for name, each in titles.items() if each})
+    about = f"{len(shown):,} items, {int(differs.sum()):,} differ from random order"
+    return Figure("", drawing, f"Mean place against number of events: {about}.")
 
 
-def _summary(box: Box, digits: int) -> str:
-    quartiles = ", ".join(f"{value:,.{digits}f}" for value in (box.first, box.median, box.third))
-    return f"{box.label}: {box.count:,} events, quartiles {quartiles}"
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
-
-
-_MOST = 10
-
-
-def write(found: Fig1, folder: Path, command: Sequence[str]) -> list[str]:
-    """Write items.csv, results.json, index.html and README.md; the findings. The same log gives the same bytes."""
-    parts = {**_tables(found), **_figures(found)}
-    prose = _prose(found, shlex.join(command), parts)
-    paragraphs = [*prose.paragraphs("findings"), *prose.paragraphs("caution")]
-    write_whole(folder / "items.csv", found.table().write_csv())
-    write_page(_page(found, prose, parts), folder / "index.html")
-    code = f"```\n{shlex.join(command)}\n```"
-    write_whole(folder / "README.md", "\n\n".join(["# When users interact with items", *paragraphs, code]) + "\n")
-    write_json(folder / "results.json", results(found, shlex.join(command)))
-    return paragraphs
-
-
-def findings(found: Fig1) -> list[str]:
-    """The conclusions, each a paragraph."""
-    return _prose(found, "", {}).paragraphs("findings")
-
-
-def _prose(found: Fig1, command: str, parts: Mapping[str, Block]) -> Prose:
-    early, late = ([found.titles[item] for item in found.order.most(sign, 3)] for sign in (-1, 1))
-    pairs = [(each, found.titles[each.first], found.titles[each.second]) for each in found.pairs]
-    figures = {
-        "found": found,
-        "command": command,
-        "parts": parts,
-        "least": LEAST,
-        "alpha": ALPHA,
-        "by_popularity": found.by_popularity,
-        "early": early,
-        "late": late,
-        "pairs": [each for each in pairs if each[0].share is not None],
-        "family": lambda family: f"{family.certain:,} ({family.certain / family.tested:.0%})",
-    }
-    return Prose(["fig1.md.j2"], figures)
-
-
-def _page(found: Fig1, prose: Prose, parts: Mapping[str, Block]) -> Page:
-    said = [*prose.sections("findings", parts, "What the log says"), *prose.sections("caution", parts)]
-    blocks = [block for section in said for block in section.blocks]
-    return Page(
-        title="When do users interact with items?",
-        lede=prose.paragraphs("lede")[0],
-        key_figures=_key_figures(found),
-        sections=[
-            Section("What the log says", blocks),
-            *prose.sections("page", parts),
-            *prose.sections("methods", parts, "How it was made"),
-        ],
-    )
-
-
-def _key_figures(found: Fig1) -> list[KeyFigure]:
-    families = [
-        (found.order, f"of {found.order.tested:,} items differ from random order"),
-        (found.shared, "if events with the same timestamp share their places"),
-        (found.static, "differ from a static propensity without repeats"),
-    ]
-    shift = KeyFigure(f"{found.timing.typical_shift:.3f}", "of a history: distance of a typical item from the middle")
-    return [*(KeyFigure(f"{f.certain / f.tested:.0%}", label) for f, label in families if f is not None), shift]
-
-
-def _tables(found: Fig1) -> dict[str, Block]:
-    ends = {"earliest": found.order.most(-1, _MOST), "latest": found.order.most(1, _MOST)}
-    return {
-        "counts": _counts(found),
-        **{f"group-{n}": _tests(found, group.items) for n, group in enumerate(found.groups)},
-        **{name: _tests(found, items) for name, items in ends.items() if items},
-    }
-
-
-def _figures(found: Fig1) -> dict[str, Block]:
-    drawn = {f"boxes-{n}": _boxes(found, group, n) for n, group in enumerate(found.groups)}
-    return {"funnel": _funnel(found), **drawn}
-
-
-def _boxes(found: Fig1, group: Group, n: int) -> Figures:
-    steps, shares = samples(found, group)
-    return Figures(
+def tests_table(found: Fig1, items: Sequence[int]) -> Table:
+    """Place and tests of some items."""
+    families, timing = found.families(), found.timing
+    names = {"order": "random order", "shared": "ties shared", "static": "static propensity"}
+    rows: list[list[Cell | str]] = [
         [
-            Figure(
-                "Steps: the place in the history, 1 is the first",
-                boxes(steps, "step", f"steps{n}"),
-                _alt(steps, 0),
-                "Boxes: quartiles and median; whiskers: within 1.5 quartile ranges; outliers are not drawn.",
-            ),
-            Figure(
-                "The same as a share of the history",
-                boxes(shares, "place in the history, 0 first, 1 last", f"shares{n}", digits=3, middle=0.5),
-                _alt(shares, 3),
-                "In random order all boxes would span the middle half.",
-            ),
+            found.titles[item],
+            count(timing.count_V[item]),
+            number(timing.mean_V[item], 3),
+            number(timing.z_V[item], 1),
+            *(_p(family, item) for family in families.values()),
         ]
-    )
-
-
-def samples(found: Fig1, group: Group) -> tuple[list[Box], list[Box]]:
-    """The boxes of a group: steps counted from 1, and shares of the history."""
-    sequences = found.sequences
-    place_N = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U) + 1.0
-    steps, shares = (
-        [Box.of(found.titles[item], value_N[sequences.item_N == item]) for item in group.items]
-        for value_N in (place_N, found.u_N)
-    )
-    return steps, shares
-
-
-def _alt(drawn: Sequence[Box], digits: int) -> str:
-    return f"Boxplots. Medians: {'; '.join(f'{box.label} {box.median:.{digits}f}' for box in drawn)}."
-
-
-def _tests(found: Fig1, items: Sequence[int]) -> Table:
-    columns = [Column("item"), Column("events", True), Column("mean place", True), Column("z", True, "of the mean")]
-    families = [("random order", found.order), ("ties shared", found.shared), ("static propensity", found.static)]
-    there = [(name, family) for name, family in families if family is not None]
-    columns += [Column(name, True, "p, Holm-corrected") for name, _ in there]
-    return Table("", columns, [_row(found, item, [family for _, family in there]) for item in items])
-
-
-def _row(found: Fig1, item: int, families: Sequence[Family]) -> list[Cell | str]:
-    timing = found.timing
-    head: list[Cell | str] = [
-        found.titles[item],
-        count(timing.count_V[item]),
-        number(timing.mean_V[item], 3),
-        number(timing.z_V[item], 1),
+        for item in items
     ]
-    return [*head, *(_p(family, item) for family in families)]
+    tests = [f"{names[family]}: p, Holm-corrected" for family in families]
+    return Table("", columns("item", "events", "mean place", "z: of the mean", *tests), rows)
 
 
 def _p(family: Family, item: int) -> Cell:
@@ -250,46 +129,48 @@ def _p(family: Family, item: int) -> Cell:
     return Cell("below 0.001" if p < 0.001 else f"{p:.3f}", p)
 
 
-def _funnel(found: Fig1) -> Figure:
-    timing, shown = found.timing, np.flatnonzero(found.order.tested_V)
-    differs = found.order.holm_V[shown] < ALPHA
-    spread = np.sqrt(np.median(timing.variance_V[shown] * timing.count_V[shown]))
-    x = np.geomspace(LEAST, timing.count_V.max(), 60)
-    return Figure(
-        "Mean place of every item",
-        funnel(
-            timing.count_V[shown],
-            timing.mean_V[shown],
-            differs,
-            [found.titles[item] for item in shown.tolist()],
-            (x, 1.96 * spread / np.sqrt(x)),
-        ),
-        f"Mean place against number of events: {len(shown):,} items, {int(differs.sum()):,} differ from random order.",
-        "The band holds 95% of items in random order; coloured are those that differ by Holm's correction.",
-    )
+def _parts(found: Fig1) -> dict[str, Block]:
+    """Tables and figures by the names under which the template shows them."""
+    parts: dict[str, Block] = {"funnel": funnel(found)}
+    for n, group in enumerate(found.groups):
+        steps, shares = samples(found, group)
+        along = "place in the history, 0 first, 1 last"
+        parts[f"steps-{n}"] = boxes(steps, "step", f"steps{n}")
+        parts[f"shares-{n}"] = boxes(shares, along, f"shares{n}", digits=3, middle=0.5)
+        parts[f"group-{n}"] = tests_table(found, group.items)
+    ends = {"earliest": found.order.most(-1, _MOST), "latest": found.order.most(1, _MOST)}
+    return parts | {name: tests_table(found, items) for name, items in ends.items() if items}
 
 
-def _counts(found: Fig1) -> Table:
-    families = [
-        ("random order, ties as in the file", found.order),
-        ("the same, by the mean place alone", found.mean),
-        ("random order, ties share their places", found.shared),
-        ("a static propensity without repeats, by the mean place alone", found.static),
-    ]
-    rows: list[list[Cell | str]] = [
-        [name, *(count(family.plain()[key]) for key in ("tested", "holm", "fdr", "early", "late"))]
-        for name, family in families
-        if family is not None
-    ]
-    columns = [
-        Column("null"),
-        Column("items tested", True),
-        Column("differ", True, "Holm"),
-        Column("differ", True, "false discovery rate"),
-        Column("early", True, "of the latter"),
-        Column("late", True, "of the latter"),
-    ]
-    return Table("", columns, rows, sortable=False)
+def prose(found: Fig1, command: str = "", parts: Mapping[str, Block] | None = None) -> Prose:
+    """The words, filled with the figures."""
+    early, late = ([found.titles[item] for item in found.order.most(sign, 3)] for sign in (-1, 1))
+    pairs = [(each, found.titles[each.first], found.titles[each.second]) for each in found.pairs]
+    figures = {
+        "found": found,
+        "command": command,
+        "parts": parts or {},
+        "least": LEAST,
+        "alpha": ALPHA,
+        "early": early,
+        "late": late,
+        "pairs": [each for each in pairs if each[0].share is not None],
+    }
+    return Prose(["fig1.md.j2"], figures)
+
+
+def write(found: Fig1, folder: Path, command: Sequence[str]) -> list[str]:
+    """Write items.csv, results.json, index.html and README.md; the findings. The same log gives the same bytes."""
+    parts, words = _parts(found), shlex.join(command)
+    text = prose(found, words, parts)
+    findings = text.paragraphs("findings")
+    paragraphs = [*findings, *text.paragraphs("caution")]
+    readme = ["# When users interact with items", *paragraphs, f"```\n{words}\n```"]
+    write_whole(folder / "items.csv", found.table().write_csv())
+    write_page(text.page(parts), folder / "index.html")
+    write_whole(folder / "README.md", "\n\n".join(readme) + "\n")
+    write_json(folder / "results.json", results(found, words) | {"findings": findings})
+    return paragraphs
 
 
 def results(found: Fig1, command: str) -> dict[str, Any]:
@@ -300,10 +181,11 @@ def results(found: Fig1, command: str) -> dict[str, Any]:
         "ties_shared": found.shared,
         "static_propensity_mean": found.static,
     }
+    ids = found.log.items
     return {
         "question": "fig1",
         "command": command,
-        "data": {"fingerprint": found.log.fingerprint(), "events": len(found.sequences), "items": len(found.log.items)},
+        "data": {"fingerprint": found.log.fingerprint(), "events": len(found.sequences), "items": len(ids)},
         "alpha": ALPHA,
         "least_events": LEAST,
         "tied": found.tied,
@@ -312,34 +194,22 @@ def results(found: Fig1, command: str) -> dict[str, Any]:
         "dispersion": found.timing.dispersion,
         "typical_shift": found.timing.typical_shift,
         "popularity_correlation": found.by_popularity,
-        "groups": [_group(found, n) for n in range(len(found.groups))],
-        "pairs": [
-            {**asdict(each), "first": _id(found, each.first), "second": _id(found, each.second)} for each in found.pairs
-        ],
-        "findings": findings(found),
+        "groups": [{"name": group.name, "items": _items(found, group)} for group in found.groups],
+        "pairs": [asdict(each) | {"first": ids[each.first], "second": ids[each.second]} for each in found.pairs],
     }
 
 
-def _group(found: Fig1, n: int) -> dict[str, Any]:
-    group = found.groups[n]
-    places, shares = samples(found, group)
-    return {
-        "name": group.name,
-        "items": [
-            {
-                "item_id": _id(found, item),
-                "title": found.titles[item],
-                "events": int(found.timing.count_V[item]),
-                "steps": [place.first, place.median, place.third],
-                "shares": [share.first, share.median, share.third],
-                "mean_position": float(found.timing.mean_V[item]),
-                "z": float(found.order.z_V[item]),
-                "p_holm": float(found.order.holm_V[item]),
-            }
-            for item, place, share in zip(group.items, places, shares, strict=True)
-        ],
-    }
-
-
-def _id(found: Fig1, item: int) -> str:
-    return found.log.items[item]
+def _items(found: Fig1, group: Group) -> list[dict[str, Any]]:
+    return [
+        {
+            "item_id": found.log.items[item],
+            "title": found.titles[item],
+            "events": int(found.timing.count_V[item]),
+            "steps": [step.first, step.median, step.third],
+            "shares": [share.first, share.median, share.third],
+            "mean_position": float(found.timing.mean_V[item]),
+            "z": float(found.order.z_V[item]),
+            "p_holm": float(found.order.holm_V[item]),
+        }
+        for item, step, share in zip(group.items, *samples(found, group), strict=True)
+    ]
