@@ -56,7 +56,7 @@ import json, sys
 from pathlib import Path
 from unveil import Interactions, Sequences, temporal_split
 from unveil.evaluation.protocols import Candidates
-from unveil.serving.folder import write
+from unveil.serving.model_files import write
 from unveil.serving.recommender import Recommender
 from unveil.training.fit import prepare
 from unveil.training.recipe import Recipe

@@ -99,9 +99,7 @@ def alone(served: ServedModel, asked: Sequence[RecommendRequest]) -> str:
     """In this process, without HTTP: the network alone, and the whole answer."""
     from unveil.data.slots import tokens_of
 
-    tokens = [
-        tokens_of([served._history(question)[0]], len(served.ids), served.recommender.length) for question in asked
-    ]
+    tokens = [tokens_of([served._history(question)], len(served.ids), served.recommender.length) for question in asked]
     network, whole = (
         _median_ms(work)
         for work in (

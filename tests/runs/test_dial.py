@@ -7,7 +7,7 @@ import pytest
 from tests.run_folders import Finished
 from unveil.evaluation.result import Evaluation
 from unveil.runs.dial import measured
-from unveil.serving.folder import read_dial, write_dial
+from unveil.serving.model_files import read_dial, write_dial
 
 
 def test_at_zero_it_is_the_evaluation_of_the_run_and_turned_up_lists_are_less_popular(

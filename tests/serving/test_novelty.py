@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.evaluation.small import histories_of
 from unveil.errors import UnveilError
 from unveil.models.baselines import LessPopular
-from unveil.serving.recommender import popularity, shift
+from unveil.serving.recommender import shift
 
 
 def test_by_hand() -> None:
-    count_V = popularity(histories_of([0, 1, 0], [0], n_items=3))
+    count_V = histories_of([0, 1, 0], [0], n_items=3).count_V
     assert count_V.tolist() == [3, 1, 0]
     expected = [-0.5 * math.log(share / 7) for share in (4, 2, 1)]
     assert shift(count_V, 0.5).tolist() == pytest.approx(expected)

@@ -100,7 +100,7 @@ def _measure_novelty(run: Path, output: Path | None, *, overwrite: bool) -> None
     from unveil.cli.terminal import write_where_possible
     from unveil.report.svg import refuse_unfit_page
     from unveil.runs.dial import NAME, measured, write_dial_page
-    from unveil.serving.folder import write_dial
+    from unveil.serving.model_files import write_dial
 
     if output is not None:
         refuse_unfit_page(output, what="what the dial gives", overwrite=overwrite)

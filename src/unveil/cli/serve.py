@@ -40,9 +40,8 @@ def serve(
     A model that is trained again in its folder is loaded without a restart. On SIGTERM or Ctrl-C the server ends when
     all requests are answered.
     """
-    from unveil.serving.server.limits import Limits
-    from unveil.serving.server.origin_check import is_loopback
-    from unveil.serving.server.process import Settings
+    from unveil.serving.server.inference_service import Limits, Settings
+    from unveil.serving.server.middleware import is_loopback
     from unveil.serving.server.process import serve as run
 
     limits = Limits(max_body, max_history, max_k, max_batch, max_passes, max_concurrent, max_seconds)

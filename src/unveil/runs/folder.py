@@ -28,7 +28,7 @@ from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.files import refuse_occupied, write_json, write_whole
 from unveil.runs.config import Experiment
-from unveil.serving.folder import MANIFEST
+from unveil.serving.model_files import MANIFEST
 from unveil.settings import built, plain
 from unveil.training.checkpoint import check_same_run
 from unveil.training.recipe import WHEREABOUTS

@@ -20,7 +20,7 @@ from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
 from unveil.runs import dial
 from unveil.runs.finished import FinishedRun, differing
-from unveil.serving.folder import read_dial
+from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
 
 Progress = Callable[[int, int], None]

@@ -34,7 +34,7 @@ from unveil.runs.folder import (
     write_config,
     write_split,
 )
-from unveil.serving import folder as model_folder
+from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
@@ -253,4 +253,4 @@ def _finish(run: Run, evaluator: Evaluator) -> None:
     evaluator.candidates.save(run.folder / NEGATIVES)
     run.evaluation.write(run.folder)
     write_whole(run.folder / CARD, model_card(run.experiment, run.about, run.evaluation, run.fitted))
-    model_folder.write(run.recommender, run.folder)
+    model_files.write(run.recommender, run.folder)

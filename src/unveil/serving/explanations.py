@@ -1,9 +1,9 @@
 """Reasons of a recommendation: the effect of each history item on it, by scoring again without that item.
 
-Shapes: J items of the history that are left out in turn, K items that are explained, V items.
+Shapes: J items of the history that are left out in turn, K items that are explained, Q histories, V items.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +11,11 @@ import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from unveil.data.slots import tokens_of
 from unveil.evaluation.ranking import Scorer, at_rest
 from unveil.serving.exposure import ItemExposure, item_exposures
-from unveil.serving.recommender import Recommender
-
-#: Scores held at once: 16 MiB.
-CELLS = 2**22
+from unveil.serving.recommender import CELLS, Recommender
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,25 +42,30 @@ def effects(scorer: Scorer, history: NDArray[Any], item_K: NDArray[Any], n_items
     """
     item_J = np.unique(np.asarray(history, np.int64)[-(length - 1) :] if length > 1 else np.zeros(0, np.int64))
     variants = [np.asarray(history), *(history[history != item] for item in item_J)]
-    size = max(1, CELLS // n_items)
-    parts = (variants[start : start + size] for start in range(0, len(variants), size))
-    share_QK = torch.cat([_log_shares(scorer, part, item_K, n_items, length) for part in parts])
+    index_K = torch.from_numpy(np.asarray(item_K, np.int64))
+    size, parts = max(1, CELLS // n_items), []
+    for start in range(0, len(variants), size):
+        with at_rest(scorer):
+            scores_QV = scorer.scores(tokens_of(variants[start : start + size], n_items, length)).cpu()
+        parts.append(scores_QV[:, index_K] - scores_QV.logsumexp(dim=1, keepdim=True))  # log softmax at these items
+    share_QK = torch.cat(parts)
     return Effects(item_J, (share_QK[:1] - share_QK[1:]).numpy())
+
+
+def reasons(
+    recommender: Recommender, history: NDArray[Any], item_K: NDArray[Any], count: int
+) -> list[list[tuple[int, float]]]:
+    """The strongest effects on each item: (item of the history, effect)."""
+    if not count or not len(history) or not len(item_K):
+        return [[] for _ in item_K]
+    found = effects(recommender.model, history, item_K, len(recommender.items), recommender.length)
+    return [found.strongest(k, count) for k in range(len(item_K))]
 
 
 def factor(effect: float) -> str:
     """An effect as text: × 1.50, that many times as likely as without the item; ÷ 1.50, that many times less."""
     size, sign = np.exp(min(abs(effect), 700.0)), "×" if effect >= 0 else "÷"
     return f"{sign} {size:.2f}" if size < 1000 else f"{sign} > 1000"
-
-
-def _log_shares(
-    scorer: Scorer, histories: Sequence[NDArray[Any]], item_K: NDArray[Any], n_items: int, length: int
-) -> Tensor:
-    """log softmax of the scores, at the items that are explained."""
-    with at_rest(scorer):
-        scores_QV = scorer.scores(tokens_of(histories, n_items, length)).cpu()
-    return scores_QV[:, torch.from_numpy(np.asarray(item_K, np.int64))] - scores_QV.logsumexp(dim=1, keepdim=True)
 
 
 #: Popularity is the share of all interactions; the propensity is that of training, or popularity, as its source says.
@@ -89,29 +90,15 @@ def explained(
     users of the log.
     """
     item_N = recommender.items.index(frame["item_id"])
-    parts = frame.with_row_index("row").group_by("user_id", maintain_order=True).agg("row")
-    reasons, shown = [""] * len(frame), [ItemExposure(0.0, "")] * len(frame)
-    for user, rows in parts.iter_rows():
+    texts, shown = [""] * len(frame), [ItemExposure(0.0, "")] * len(frame)
+    for user, rows in frame.with_row_index("row").group_by("user_id", maintain_order=True).agg("row").iter_rows():
         item_K = item_N[rows]
-        texts = _texts(recommender, histories[user], item_K, count)
-        found = item_exposures(recommender.exposure, recommender.share_V, item_K, (steps or {}).get(user))
-        for row, text, exposure in zip(rows, texts, found, strict=True):
-            reasons[row], shown[row] = text, exposure
-    values: tuple[Any, ...] = (
-        recommender.share_V[item_N],
-        [exposure.propensity for exposure in shown],
-        [exposure.source for exposure in shown],
-        reasons,
-    )
+        found = reasons(recommender, histories[user], item_K, count)
+        exposures = item_exposures(recommender.exposure, recommender.share_V, item_K, (steps or {}).get(user))
+        for row, strongest, exposure in zip(rows, found, exposures, strict=True):
+            texts[row] = "; ".join(f"{recommender.items[item]} {factor(effect)}" for item, effect in strongest)
+            shown[row] = exposure
+    propensity, source = zip(*shown, strict=True) if shown else ((), ())
+    values = (recommender.share_V[item_N], propensity, source, texts)
     columns = zip(COLUMNS.items(), values, strict=True)
     return frame.with_columns(pl.Series(name, column, kind) for (name, kind), column in columns)
-
-
-def _texts(recommender: Recommender, history: NDArray[Any], item_K: NDArray[Any], count: int) -> list[str]:
-    if not count or not len(history):
-        return [""] * len(item_K)
-    found = effects(recommender.model, history, item_K, len(recommender.items), recommender.length)
-    return [
-        "; ".join(f"{recommender.items[item]} {factor(effect)}" for item, effect in found.strongest(k, count))
-        for k in range(len(item_K))
-    ]

@@ -18,13 +18,14 @@ from torch import Tensor
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.slots import histories as asked
+from unveil.data.slots import histories as user_tokens
 from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Cells, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
+from unveil.files import atomic_folder
 from unveil.models.baselines import log_share
 from unveil.serving.exposure import ExposureTable
 from unveil.wording import quantity
@@ -57,17 +58,6 @@ class Selection:
         return replace(self, shift_V=None)
 
 
-def check_k(k: int, n_items: int) -> None:
-    """k is between 1 and the number of items."""
-    if not 1 <= k <= n_items:
-        raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {n_items:,} items")
-
-
-def popularity(sequences: Sequences) -> NDArray[np.int64]:
-    """count_V: interactions of each item."""
-    return np.bincount(sequences.item_N, minlength=sequences.n_items)
-
-
 def shift(count_V: NDArray[np.int64], novelty: float) -> Tensor:
     """−λ · log((count_i + 1) / (Σ_j count_j + V)): what novelty λ adds to each score.
 
@@ -82,6 +72,7 @@ def shift(count_V: NDArray[np.int64], novelty: float) -> Tensor:
 #: Users, and scores, held at once: 16 MiB of scores.
 ROWS, CELLS = 256, 2**22
 
+_SAME_IDS = "Give ids as they are written in the log that the model was trained on."
 SCHEMA = {"user_id": pl.String, "item_id": pl.String, "score": pl.Float32, "rank": pl.Int32}
 
 
@@ -147,49 +138,40 @@ class Recommender:
         return f"Recommender({model}, {sizes}, {quantity(self.length, 'token')} a history)"
 
     def choice(
-        self,
-        k: int = 10,
-        *,
-        novelty: float = 0.0,
-        candidates: Sequence[str] | None = None,
-        exclude: Sequence[str] = (),
+        self, k: int = 10, *, novelty: float = 0.0, candidates: Sequence[str] | None = None, exclude: Sequence[str] = ()
     ) -> Selection:
         """How to recommend: the number of items, the novelty (0 to 1), and the items that may be recommended.
 
         `candidates` are the only allowed items (None: all), `exclude` those that are not allowed; unknown ids are
         skipped.
         """
-        check_k(k, len(self.items))
+        if not 1 <= k <= len(self.items):
+            raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {len(self.items):,} items")
         shift_V = shift(self.count_V, novelty) if novelty else None
-        return Selection(k, self._open(candidates, exclude), shift_V)
+        return Selection(k, self._allowed(candidates, exclude), shift_V)
 
     def recommend(
-        self,
-        users: Sequence[str] | None = None,
-        k: int | Selection = 10,
-        *,
-        filter_seen: bool = True,
+        self, users: Sequence[str] | None = None, k: int | Selection = 10, *, filter_seen: bool = True
     ) -> Recommendations:
         """The k best items for each of these users (all known users, where none are named).
 
         k may also be a `choice`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
         """
-        selection = self._chosen(k)
         raw = pl.Series(self.users.ids if users is None else list(users), dtype=pl.String)
         index_B = self.users.index(raw)
         unknown = tuple(raw.filter(pl.Series(index_B == UNKNOWN)))
         if unknown and len(unknown) == len(raw):
             raise UnveilError("none of the users is known", found=unknown[0], hint="Give a history instead.")
-        frames = self.batches(index_B[index_B != UNKNOWN], selection, filter_seen=filter_seen)
+        frames = self.batches(index_B[index_B != UNKNOWN], k, filter_seen=filter_seen)
         return Recommendations(joined(frames), unknown_users=unknown)
 
     def batches(self, user_B: Index, k: int | Selection = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
         """Recommendations for many users, by index, a frame at a time: memory does not grow with their number."""
         selection = self._chosen(k)
-        for part in self._parts(len(user_B)):
+        for part in self.parts(len(user_B)):
             part_B = user_B[part]
             seen_B = self.sequences.length_U[part_B]
-            token_BL = asked(self.sequences, part_B, seen_B, self.length)
+            token_BL = user_tokens(self.sequences, part_B, seen_B, self.length)
             barred = seen_cells(self.sequences, part_B, seen_B) if filter_seen else no_cells()
             yield self._lists(self.users.raw(part_B), token_BL, barred, selection)
 
@@ -200,17 +182,24 @@ class Recommender:
 
         The user ids of the result are the positions of the histories, from 0. An empty history is a new user's.
         """
-        selection = self._chosen(k)
-        index = [self.items.index(list(history)) for history in histories]
-        known = [found[found != UNKNOWN] for found in index]
-        _check_known(histories, known)
-        frames = (
-            self._lists(_places(part), tokens_of(known[part], len(self.items), self.length), barred, selection)
-            for part in self._parts(len(known))
-            for barred in [_cells(known[part]) if filter_seen else no_cells()]
-        )
-        unknown = [raw for given, found in zip(histories, index, strict=True) for raw in _unknown(given, found)]
-        return Recommendations(joined(frames), unknown_items=tuple(dict.fromkeys(unknown)))
+        selection, known, unknown = self._chosen(k), list[Index](), dict[str, None]()
+        for place, history in enumerate(histories):
+            index = self.items.index(list(history))
+            known.append(index[index != UNKNOWN])
+            unknown |= dict.fromkeys(raw for raw, v in zip(history, index, strict=True) if v == UNKNOWN)
+            if len(history) and not len(known[-1]):
+                raise UnveilError(
+                    "no item of the history is known",
+                    where=f"history {place}" if len(histories) > 1 else None,
+                    found=", ".join(history),
+                    hint=_SAME_IDS,
+                )
+        frames = []
+        for part in self.parts(len(known)):
+            names = pl.Series([str(place) for place in range(part.start, part.stop)])
+            barred = _cells(known[part]) if filter_seen else no_cells()
+            frames.append(self._lists(names, tokens_of(known[part], len(self.items), self.length), barred, selection))
+        return Recommendations(joined(frames), unknown_items=tuple(unknown))
 
     def with_histories(self, log: Interactions) -> Self:
         """The same model with the histories of another log: of new users, or with later interactions.
@@ -221,13 +210,13 @@ class Recommender:
         clicked, place_V = log.interacted(), self.items.index(log.items.ids)
         known = clicked.where(place_V[clicked.item] != UNKNOWN).compact()
         if not len(known):
-            hint = "Give ids as they are written in the log that the model was trained on."
-            raise UnveilError("no item of the histories is known", found=", ".join(log.items.ids.head(5)), hint=hint)
+            found = ", ".join(log.items.ids.head(5))
+            raise UnveilError("no item of the histories is known", found=found, hint=_SAME_IDS)
         sequences = Sequences.of(known)
         item_N = self.items.index(known.items.ids)[sequences.item_N]
-        asked_of = replace(sequences, item_N=item_N, n_items=len(self.items))
+        sequences = replace(sequences, item_N=item_N, n_items=len(self.items))
         exposure = None if self.exposure is None else self.exposure.now()
-        other = replace(self, users=known.users, sequences=asked_of, exposure=exposure)
+        other = replace(self, users=known.users, sequences=sequences, exposure=exposure)
         vars(other)["count_V"] = self.count_V
         return other
 
@@ -240,21 +229,22 @@ class Recommender:
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write a folder that `load` reads: weights, vocabularies, histories. Nothing in it is code."""
-        from unveil.serving.folder import save
+        from unveil.serving.model_files import write
 
-        save(self, Path(folder), overwrite=overwrite)
+        with atomic_folder(Path(folder), overwrite=overwrite) as draft:
+            write(self, draft)
 
     @classmethod
     def load(cls, folder: Path | str) -> Self:
         """Read a saved recommender or a run folder."""
-        from unveil.serving.folder import load
+        from unveil.serving.model_files import load
 
         return cls(**vars(load(Path(folder))))
 
     @cached_property
     def count_V(self) -> NDArray[np.int64]:
         """Interactions of each item."""
-        return popularity(self.sequences)
+        return self.sequences.count_V
 
     @cached_property
     def share_V(self) -> NDArray[np.float64]:
@@ -269,7 +259,7 @@ class Recommender:
     def _chosen(self, k: int | Selection) -> Selection:
         return k if isinstance(k, Selection) else self.choice(k)
 
-    def _open(self, candidates: Sequence[str] | None, exclude: Sequence[str]) -> Tensor | None:
+    def _allowed(self, candidates: Sequence[str] | None, exclude: Sequence[str]) -> Tensor | None:
         """Which items are allowed; None: all. It is an error if none is left."""
         if candidates is None and not exclude:
             return None
@@ -281,7 +271,8 @@ class Recommender:
             raise UnveilError("no item is left to recommend", hint="Loosen the filters, or name more candidates.")
         return allowed_V
 
-    def _parts(self, rows: int) -> Iterator[slice]:
+    def parts(self, rows: int) -> Iterator[slice]:
+        """Slices of so many rows that few scores are held at once."""
         size = max(1, min(ROWS, CELLS // len(self.items)))
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
@@ -306,25 +297,6 @@ def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """All in one frame; without any, an empty one."""
     whole = list(frames)
     return pl.concat(whole, how="vertical") if whole else pl.DataFrame(schema=SCHEMA)
-
-
-def _places(part: slice) -> pl.Series:
-    return pl.Series(range(part.start, part.stop), dtype=pl.Int64).cast(pl.String)
-
-
-def _check_known(histories: Sequence[Sequence[str]], known: Sequence[Index]) -> None:
-    for place, (given, left) in enumerate(zip(histories, known, strict=True)):
-        if len(given) and not len(left):
-            raise UnveilError(
-                "no item of the history is known",
-                where=f"history {place}" if len(histories) > 1 else None,
-                found=", ".join(given),
-                hint="Give ids as they are written in the log that the model was trained on.",
-            )
-
-
-def _unknown(raw: Sequence[str], index: Index) -> list[str]:
-    return [given for given, place in zip(raw, index, strict=True) if place == UNKNOWN]
 
 
 def _cells(histories: Sequence[Index]) -> Cells:

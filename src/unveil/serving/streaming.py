@@ -12,15 +12,19 @@ from polars.io.plugins import register_io_source
 from unveil.errors import UnveilError
 from unveil.files import atomic_file
 
-KINDS = (".csv", ".jsonl", ".parquet")
+_SINKS: Mapping[str, Callable[..., object]] = {
+    ".csv": pl.LazyFrame.sink_csv,
+    ".jsonl": pl.LazyFrame.sink_ndjson,
+    ".parquet": pl.LazyFrame.sink_parquet,
+}
 #: Rows that are gathered before they are written: small frames would make small, slow files.
 ROWS = 1 << 16
 
 
 def check_kind(path: Path) -> None:
     """Check the ending of the file before any work is done."""
-    if path.suffix not in KINDS:
-        raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=f"one of {', '.join(KINDS)}")
+    if path.suffix not in _SINKS:
+        raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=f"one of {', '.join(_SINKS)}")
 
 
 def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path: Path) -> int:
@@ -37,30 +41,16 @@ def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path
             yield frame
 
     lazy = register_io_source(source, schema=dict(schema), validate_schema=True)
-    with atomic_file(path) as draft:
-        _interruptibly(lambda: _sink(lazy, path.suffix, draft), stop)
-    return rows
-
-
-def _sink(lazy: pl.LazyFrame, kind: str, draft: Path) -> None:
-    if kind == ".parquet":
-        lazy.sink_parquet(draft)
-    elif kind == ".csv":
-        lazy.sink_csv(draft)
-    else:
-        lazy.sink_ndjson(draft)
-
-
-def _interruptibly(write: Callable[[], object], stop: Event) -> None:
-    """Write in another thread: inside Polars, this one would not receive SIGTERM until all is written."""
-    with ThreadPoolExecutor(1) as pool:
-        written = pool.submit(write)
+    # In another thread: inside Polars, this one would not receive SIGTERM until all is written.
+    with atomic_file(path) as draft, ThreadPoolExecutor(1) as pool:
+        written = pool.submit(_SINKS[path.suffix], lazy, draft)
         try:
             wait([written])
         except BaseException:
             stop.set()
             raise
-    written.result()
+        written.result()
+    return rows
 
 
 def _gathered(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -12,7 +12,7 @@ from tests.browser import chromium, opened
 from tests.run_folders import Finished
 from tests.serving.server.conftest import TITLES
 from tests.serving.server.processes import Running, running
-from unveil.serving.folder import DIAL, version_of
+from unveil.serving.model_files import DIAL, version_of
 
 pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
 from playwright.sync_api import Browser, Page, expect

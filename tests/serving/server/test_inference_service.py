@@ -99,7 +99,8 @@ def test_a_known_user_is_given_the_propensity_of_the_next_step(store: ModelStore
     step = int(next_steps(sequences, np.array([3]))[0])
     table = ExposureTable("mine", "users", np.array([step, 49]), theta_SV)
     served = replace(old, recommender=replace(old.recommender, sequences=sequences, exposure=table))
-    known, stranger = served.answer([RecommendRequest(user="0003", k=1), RecommendRequest(history=["001"], k=1)])
+    requests = [RecommendRequest(user="0003", k=1), RecommendRequest(history=["001"], k=1)]
+    known, stranger = served.answer(requests)
     assert (known.items[0].propensity, stranger.items[0].propensity) == (0.25, 0.5)
     assert known.items[0].propensity_source == "mine, mean over users"
 

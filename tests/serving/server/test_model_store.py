@@ -10,11 +10,11 @@ from tests.run_folders import Finished
 from tests.serving.server.conftest import asking
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
-from unveil.serving.folder import write_dial
+from unveil.serving.model_files import write_dial
 from unveil.serving.onnx_model import _WRITERS
 from unveil.serving.recommender import Recommender
-from unveil.serving.server.model_store import ModelStore, _names, signature
-from unveil.serving.server.process import Settings
+from unveil.serving.server.inference_service import Settings
+from unveil.serving.server.model_store import ModelStore, ServedModel, signature
 from unveil.serving.server.schemas import RecommendRequest
 
 
@@ -145,8 +145,10 @@ def test_a_network_of_another_package_is_served_in_torch(model_copy: Path, monke
     assert [item.item_id for item in answer.items] == [item.item_id for item in expected.items]
 
 
-def test_names_of_folders() -> None:
-    assert _names([Path("a/run"), Path("b/run"), Path("run-2"), Path("c/run/")]) == ["run", "run-2", "run-2-2", "run-3"]
+def test_names_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ServedModel, "load", lambda name, folder, info: name)
+    store = shelf_of(Path("a/run"), Path("b/run"), Path("run-2"), Path("c/run/"))
+    assert list(store.models) == ["run", "run-2", "run-2-2", "run-3"]
 
 
 def test_a_folder_that_is_none_is_an_error_at_the_start(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """The paths of the server: lists, search, health, metrics, and the page."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from prometheus_client import generate_latest
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from unveil import __version__
 from unveil.errors import UnveilError
@@ -16,28 +18,38 @@ from unveil.serving.server import schemas
 from unveil.serving.server.inference_service import InferenceService
 
 _ABOUT = "Lists of items for histories or known users. Raw ids in, raw ids out; unknown ids are reported."
-_BAD = schemas.refusals(400, 401, 403, 408, 413, 422, 429)
 _UNREADABLE = "not JSON: not UTF-8, nested too deep, or with a number of thousands of digits"
 _NO_OBJECT = "the request is no JSON object: send one, with the header Content-Type: application/json"
+#: Files of the page, and their types.
+_FILES = {"": ("index.html", "html"), "page.css": ("page.css", "css"), "page.js": ("page.js", "javascript")}
+#: The page may ask this server, and nobody else, for anything.
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",
+}
 
 
 def create_app(service: InferenceService) -> FastAPI:
-    """The FastAPI app of a service; `service.middleware` wraps it."""
+    """The FastAPI app of a service; the middleware wraps it."""
     app = FastAPI(
         title="unveil", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=service.open
     )
     app.include_router(_lists(service))
     app.include_router(_upkeep(service))
-    app.include_router(page_router())
-    app.add_exception_handler(UnveilError, _refuse_unveil)
-    app.add_exception_handler(RequestValidationError, _refuse_invalid)
-    app.add_exception_handler(HTTPException, _refuse_http)
-    app.add_exception_handler(Exception, _confess)
+    for path, (name, kind) in _FILES.items():
+        content = files(__package__).joinpath("page", name).read_bytes()
+        response = Response(content, media_type=f"text/{kind}; charset=utf-8", headers=_HEADERS)
+        app.router.routes.append(Route(f"/{path}", response, methods=["GET"]))
+    for problem in (UnveilError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(problem, _refuse)
     return app
 
 
 def _lists(service: InferenceService) -> APIRouter:
-    router = APIRouter(prefix="/v1", tags=["lists"], responses=_BAD)
+    router = APIRouter(prefix="/v1", tags=["lists"], responses=schemas.refusals(400, 401, 403, 408, 413, 422, 429))
 
     @router.post("/recommend", response_model=schemas.RecommendResponse, summary="One list")
     async def recommend(question: schemas.RecommendRequest) -> Response:
@@ -62,7 +74,7 @@ def _lists(service: InferenceService) -> APIRouter:
     @router.get("/models", response_model=list[schemas.ModelInfo], summary="What is served")
     async def models() -> Sequence[schemas.ModelInfo]:
         """All models; the first is the default."""
-        return [service.describe(served) for served in service.store.models.values()]
+        return [served.describe(service.limits.k) for served in service.store.models.values()]
 
     return router
 
@@ -78,13 +90,13 @@ def _upkeep(service: InferenceService) -> APIRouter:
     @router.get("/ready", summary="Ready?", responses={503: {"description": "shutting down"}})
     async def ready() -> Response:
         """200 while the server accepts requests, 503 once it is shutting down."""
-        status = "leaving" if service.middleware.draining else "ready"
-        return JSONResponse({"status": status}, 503 if service.middleware.draining else 200)
+        status, code = ("leaving", 503) if service.draining else ("ready", 200)
+        return JSONResponse({"status": status}, code)
 
     @router.get("/metrics", summary="Counters, for Prometheus")
     async def metrics() -> Response:
         """Text in the format of Prometheus."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(service.metrics.registry), media_type="text/plain; version=0.0.4")
 
     @router.post("/reload", summary="Look at the model folders again", responses=schemas.refusals(401, 403, 409))
     async def reload() -> Response:
@@ -104,62 +116,27 @@ def _json(content: BaseModel) -> Response:
     return Response(content.model_dump_json(), media_type="application/json")
 
 
-async def _refuse_unveil(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 422)
-
-
-async def _confess(request: Request, error: Exception) -> Response:
-    """What went wrong is in the log, and nobody else's business."""
+async def _refuse(request: Request, error: Exception) -> Response:
+    """What is wrong, in one sentence."""
+    if isinstance(error, RequestValidationError):
+        status, problem = _first_problem(error)
+        return JSONResponse({"error": problem}, status)
+    if isinstance(error, HTTPException):
+        problem = _UNREADABLE if error.status_code == 400 else error.detail  # FastAPI's own says: there was an error
+        return JSONResponse({"error": problem}, error.status_code, error.headers)
+    if isinstance(error, UnveilError):
+        return JSONResponse({"error": str(error)}, 422)
     return JSONResponse({"error": "something went wrong here; it has been logged"}, 500)
 
 
-async def _refuse_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    told = _UNREADABLE if error.status_code == 400 else error.detail  # FastAPI's own says that there was an error
-    return JSONResponse({"error": told}, error.status_code, error.headers)
-
-
-async def _refuse_invalid(request: Request, error: Exception) -> Response:
-    """The first thing that is wrong, in one sentence: where, what, and what was found."""
-    assert isinstance(error, RequestValidationError)
+def _first_problem(error: RequestValidationError) -> tuple[int, str]:
+    """The status, and the first thing that is wrong: where, what, and what was found."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
     if first["type"] == "json_invalid":
-        reason = first.get("ctx", {}).get("error", "")
-        return JSONResponse({"error": f"not JSON, at character {place}: {reason}"}, 400)
+        return 400, f"not JSON, at character {place}: {first.get('ctx', {}).get('error', '')}"
     if not place and first["type"] in ("missing", "model_attributes_type"):
-        return JSONResponse({"error": _NO_OBJECT}, 422)
+        return 422, _NO_OBJECT
     found = first.get("input")
     shown = f", found {found!r}"[:100] if isinstance(found, str | int | float) else ""
-    return JSONResponse({"error": f"{place + ': ' if place else ''}{first['msg']}{shown}"}, 422)
-
-
-_FILES = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-}
-#: The page may ask this server, and nobody else, for anything.
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-cache",
-}
-
-
-def page_router() -> APIRouter:
-    """The files, read once."""
-    router = APIRouter(include_in_schema=False)
-    for path, (name, kind) in _FILES.items():
-        content = files(__package__).joinpath("page", name).read_bytes()
-        router.add_api_route(path, _file(content, kind), methods=["GET"])
-    return router
-
-
-def _file(content: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
-    async def give() -> Response:
-        return Response(content, media_type=f"{kind}; charset=utf-8", headers=_HEADERS)
-
-    return give
+    return 422, f"{place + ': ' if place else ''}{first['msg']}{shown}"

@@ -1,36 +1,60 @@
 """The inference service: scores requests on its own threads, and reloads models that have changed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
-from logging import ERROR, WARNING
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TypeVar
 
-from unveil.errors import UnveilError
-from unveil.serving.server import schemas
-from unveil.serving.server.limits import Limits, LimitsMiddleware
-from unveil.serving.server.model_store import BadRequestError, ModelStore, ReloadResult, ServedModel
+from unveil.errors import UnveilError, refuse_unless
+from unveil.serving.server.model_store import ModelStore, ReloadResult, ServedModel, error_at
 from unveil.serving.server.monitoring import Metrics, log_event
+from unveil.serving.server.schemas import RecommendRequest, RecommendResponse
 
 T = TypeVar("T")
 
 
-@dataclass
+@dataclass(frozen=True)
+class Limits:
+    """Whatever is beyond a limit is answered with a message that names it: 408, 413, 422 or 429."""
+
+    body: int = 1 << 20  # bytes of a request
+    history: int = 10_000  # items of a history; also of candidates and exclusions
+    k: int = 1_000  # items of a list
+    batch: int = 256  # histories of one request
+    passes: int = 10_000  # of the model, for the reasons of one request: one for each item that is left out in turn
+    concurrent: int = 256  # requests under way or waiting at once
+    seconds: float = 10.0  # until a request has arrived, its head and its body each
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            refuse_unless(value > 0, f"limit {name}", value, "above 0")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Address, access, limits, and how to stop."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    workers: int = 2  # scoring threads
+    watch: float | None = 2.0  # seconds between checks for changed folders; None: only on request
+    drain: float = 1.0  # seconds after the signal in which new requests are still answered
+    limits: Limits = field(default_factory=Limits)
+    hosts: Sequence[str] = ()  # accepted host names, besides those of this machine
+
+
 class InferenceService:
     """Models, limits, metrics, and the scoring threads; each request is scored by one of them."""
 
-    store: ModelStore
-    limits: Limits
-    metrics: Metrics
-    middleware: LimitsMiddleware
-    workers: int = 2
-    watch: float | None = None  # seconds between checks for changed folders; None: only on request
-    _pool: ThreadPoolExecutor = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="scoring")
+    def __init__(self, store: ModelStore, settings: Settings) -> None:
+        self.store, self.settings, self.limits, self.metrics = store, settings, settings.limits, Metrics()
+        self.draining = False
+        self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="scoring")
 
     @asynccontextmanager
     async def open(self, app: object) -> AsyncIterator[None]:
@@ -49,81 +73,54 @@ class InferenceService:
         """Run a task on one of the scoring threads."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
-    async def answer(
-        self, requests: Sequence[schemas.RecommendRequest], *, batch: bool = False
-    ) -> list[schemas.RecommendResponse]:
+    async def answer(self, requests: Sequence[RecommendRequest], *, batch: bool = False) -> list[RecommendResponse]:
         """One response for each request; those to the same model are scored together.
 
         An error in a batch names the place of its request, from 0.
         """
         _check_at_most(len(requests), self.limits.batch, "questions")
-        models = []
-        for place, request in enumerate(requests):
-            with _at_place(place, batch=batch):
+        places = [f"questions.{n}" if batch else "" for n in range(len(requests))]
+        models = list[ServedModel]()
+        for place, request in zip(places, requests, strict=True):
+            with error_at(place):
                 self._check_limits(request)
                 models.append(self.store.model(request.model))
         self._check_passes(models, requests)
-        by_model: dict[str, list[int]] = {}
-        for place, served in enumerate(models):
-            by_model.setdefault(served.name, []).append(place)
-        answers: dict[int, schemas.RecommendResponse] = {}
-        for places in by_model.values():
-            answers.update(await self._answers(models[places[0]], requests, places, batch=batch))
-        given = [answers[place] for place in range(len(requests))]
+        answers = dict[int, RecommendResponse]()
+        for served in dict.fromkeys(models):
+            of_model = [n for n, each in enumerate(models) if each is served]
+            task = partial(served.answer, [requests[n] for n in of_model], [places[n] for n in of_model])
+            answers.update(zip(of_model, await self.work(task), strict=True))
+        given = [answers[n] for n in range(len(requests))]
         self.metrics.count(given)
         return given
-
-    async def _answers(
-        self, served: ServedModel, requests: Sequence[schemas.RecommendRequest], places: Sequence[int], *, batch: bool
-    ) -> dict[int, schemas.RecommendResponse]:
-        chosen = [requests[place] for place in places]
-        try:
-            return dict(zip(places, await self.work(lambda: served.answer(chosen)), strict=True))
-        except BadRequestError as bad:
-            with _at_place(places[bad.place], batch=batch):
-                raise
-
-    def describe(self, served: ServedModel) -> schemas.ModelInfo:
-        """A served model, as /v1/models shows it."""
-        recommender = served.recommender
-        return schemas.ModelInfo(
-            name=served.name,
-            version=served.version,
-            network=served.network,
-            items=len(recommender.items),
-            users=len(recommender.users),
-            length=recommender.length,
-            max_k=self.limits.k,
-            propensity=served.propensity,
-            dial=[dict(point) for point in served.dial],
-        )
 
     async def reload(self, *, force: bool = False) -> list[ReloadResult]:
         """Load changed folders, away from the scoring threads."""
         outcomes = await asyncio.to_thread(self.store.reload, force=force)
         for outcome in outcomes:
             if outcome.refused or outcome.changed:
-                how = "refused" if outcome.refused else "loaded"
+                how, level = ("refused", logging.WARNING) if outcome.refused else ("loaded", logging.INFO)
                 self.metrics.reloads.labels(outcome.name, how).inc()
-                log_event(f"model {how}", vars(outcome), level=WARNING if outcome.refused else 20)
+                log_event(f"model {how}", vars(outcome), level=level)
         return outcomes
 
     async def _watch(self) -> None:
-        while self.watch is not None:
-            await asyncio.sleep(self.watch)
+        while self.settings.watch is not None:
+            await asyncio.sleep(self.settings.watch)
             try:
                 await self.reload()
             except Exception as error:  # the watch must not end unnoticed
-                log_event("watching failed", {"error": repr(error)}, level=ERROR)
+                log_event("watching failed", {"error": repr(error)}, level=logging.ERROR)
 
-    def _check_limits(self, request: schemas.RecommendRequest) -> None:
+    def _check_limits(self, request: RecommendRequest) -> None:
         if request.user is not None and request.history is not None:
             raise UnveilError("a user and a history were both given", expected="one of them")
         _check_at_most(request.k, self.limits.k, "k")
         for name in ("history", "candidates", "exclude"):
             _check_at_most(len(getattr(request, name) or ()), self.limits.history, name)
 
-    def _check_passes(self, models: Sequence[ServedModel], requests: Sequence[schemas.RecommendRequest]) -> None:
+    def _check_passes(self, models: Sequence[ServedModel], requests: Sequence[RecommendRequest]) -> None:
         """Reasons need one forward pass for each item of the history: they cost most."""
         passes = sum(served.passes(request) for served, request in zip(models, requests, strict=True))
         if passes > self.limits.passes:
@@ -133,20 +130,6 @@ class InferenceService:
                 expected=f"at most {self.limits.passes:,}",
                 hint="Request reasons for fewer lists at once; or start the server with a higher --max-passes.",
             )
-
-
-@contextmanager
-def _at_place(place: int, *, batch: bool) -> Iterator[None]:
-    """Add the place of the request in its batch to an error."""
-    try:
-        yield
-    except UnveilError as error:
-        if not batch:
-            raise
-        where = f"questions.{place}" + ("" if error.where is None else f": {error.where}")
-        raise UnveilError(
-            error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint
-        ) from error
 
 
 def _check_at_most(found: int, limit: int, name: str) -> None:

@@ -3,13 +3,13 @@
 Shapes: B histories, K places, V items.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,24 +22,35 @@ from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import no_cells
 from unveil.evaluation.ranking import at_rest
 from unveil.serving.attributes import Attributes
-from unveil.serving.explanations import effects
+from unveil.serving.explanations import reasons
 from unveil.serving.export import network_of, servable
 from unveil.serving.exposure import POPULARITY, item_exposures, next_steps
-from unveil.serving.folder import DIAL, EXPOSURE, HISTORIES, ITEMS, MANIFEST, USERS, WEIGHTS, read_dial, version_of
+from unveil.serving.model_files import DIAL, FILES, read_dial, version_of
 from unveil.serving.recommender import Recommender, Selection
-from unveil.serving.server.schemas import ItemMatch, Reason, RecommendedItem, RecommendRequest, RecommendResponse
+from unveil.serving.server.schemas import (
+    ItemMatch,
+    ModelInfo,
+    Reason,
+    RecommendedItem,
+    RecommendRequest,
+    RecommendResponse,
+)
 
-#: Scores held at once: 16 MiB.
-CELLS = 2**22
 History = NDArray[np.int64]
 
 
-class BadRequestError(UnveilError):
-    """An error in one of several requests; `place` counts from 0."""
-
-    def __init__(self, place: int, error: UnveilError) -> None:
-        super().__init__(error.problem, where=error.where, found=error.found, expected=error.expected, hint=error.hint)
-        self.place = place
+@contextmanager
+def error_at(place: str) -> Iterator[None]:
+    """Add the place of a request in its batch to an error; "" where there is no batch."""
+    try:
+        yield
+    except UnveilError as error:
+        if not place:
+            raise
+        where = place if error.where is None else f"{place}: {error.where}"
+        raise UnveilError(
+            error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +59,17 @@ class ItemInfo:
 
     titles: Mapping[str, str] = field(default_factory=dict)
     attributes: Attributes | None = None
+
+    @cached_property
+    def matching(self) -> Callable[[tuple[str, ...]], frozenset[str]]:
+        """The ids of the items for which all conditions hold, by the conditions; kept for the next request."""
+        return lru_cache(maxsize=256)(self._matching)
+
+    def _matching(self, conditions: tuple[str, ...]) -> frozenset[str]:
+        if self.attributes is None:
+            hint = "Start the server with --items FILE."
+            raise UnveilError("conditions need item attributes, and the server has none", hint=hint)
+        return frozenset(self.attributes.matching(list(conditions)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +83,20 @@ class ServedModel:
     recommender: Recommender
     info: ItemInfo = field(default_factory=ItemInfo)
     dial: Sequence[Mapping[str, float]] = ()
+
+    @classmethod
+    def load(cls, name: str, folder: Path, info: ItemInfo) -> "ServedModel":
+        """Read a folder, convert its network to ONNX if possible, compare that with torch, and fill the caches."""
+        recommender = Recommender.load(folder)
+        network = network_of(recommender).name
+        served = cls(name, folder, version_of(folder), network, servable(recommender), info, read_dial(folder))
+        served.warm()
+        return served
+
+    def warm(self) -> None:
+        """Fill all caches before the first request."""
+        self.answer([RecommendRequest(history=self.ids[:1], k=1, filter_seen=False), RecommendRequest(k=1)])
+        self.search("", 1)
 
     @cached_property
     def ids(self) -> list[str]:
@@ -77,43 +113,40 @@ class ServedModel:
         """Title of each item, or its id."""
         return [self.info.titles.get(raw, raw) for raw in self.ids]
 
-    @property
-    def share_V(self) -> NDArray[np.float64]:
-        """Popularity of each item, as a share of all interactions."""
-        return self.recommender.share_V
-
-    @property
-    def propensity(self) -> str:
-        """Source of the items' propensities."""
+    def describe(self, max_k: int) -> ModelInfo:
+        """As /v1/models shows it."""
         exposure = self.recommender.exposure
-        return POPULARITY if exposure is None else exposure.source
+        return ModelInfo(
+            name=self.name,
+            version=self.version,
+            network=self.network,
+            items=len(self.ids),
+            users=len(self.recommender.users),
+            length=self.recommender.length,
+            max_k=max_k,
+            propensity=POPULARITY if exposure is None else exposure.source,
+            dial=[dict(point) for point in self.dial],
+        )
 
-    def warm(self) -> None:
-        """Fill all caches before the first request."""
-        self.answer([RecommendRequest(history=self.ids[:1], k=1, filter_seen=False), RecommendRequest(k=1)])
-        self.search("", 1)
-
-    def answer(self, requests: Sequence[RecommendRequest]) -> list[RecommendResponse]:
-        """One response for each request; all histories are scored together."""
-        histories = [self._history(request) for request in requests]
-        selections = [self._selection_of(place, request) for place, request in enumerate(requests)]
-        scores = self._scores([history for history, _ in histories])
-        return [
-            self._answer(request, selection, history, unknown, scores_1V)
-            for request, selection, (history, unknown), scores_1V in zip(
-                requests, selections, histories, scores, strict=True
-            )
-        ]
+    def answer(self, requests: Sequence[RecommendRequest], places: Sequence[str] = ()) -> list[RecommendResponse]:
+        """One response for each request; all histories are scored together. `places` are named in errors."""
+        histories, selections = [self._history(request) for request in requests], list[Selection]()
+        for request, place in zip(requests, places or [""] * len(requests), strict=True):
+            with error_at(place):
+                selections.append(self._selection(request))
+        parts = zip(requests, selections, histories, self._scores(histories), strict=True)
+        return [self._answer(*part) for part in parts]
 
     def passes(self, request: RecommendRequest) -> int:
         """Number of forward passes for the reasons of one request."""
-        history, _ = self._history(request) if request.reasons else (np.zeros(0, np.int64), [])
-        return 1 + len(np.unique(history[1 - self.recommender.length :])) if len(history) else 0
+        history = self._history(request)[1 - self.recommender.length :]
+        return 1 + len(np.unique(history)) if request.reasons and len(history) else 0
 
     def search(self, text: str, limit: int) -> list[ItemMatch]:
         """The item with this id; then, by popularity, titles with the words as a phrase, then with all words."""
+        share_V = self.recommender.share_V
         return [
-            ItemMatch(item_id=self.ids[v], title=self.titles[v], popularity=float(self.share_V[v]))
+            ItemMatch(item_id=self.ids[v], title=self.titles[v], popularity=float(share_V[v]))
             for v in islice(self._hits(text), limit)
         ]
 
@@ -136,80 +169,63 @@ class ServedModel:
     def _searched(self) -> list[str]:
         return [f"{raw} {title}".lower() for raw, title in zip(self.ids, self.titles, strict=True)]
 
-    def _history(self, request: RecommendRequest) -> tuple[History, list[str]]:
-        """Indices of the items that are known, and the ids that are not."""
-        if request.user is not None:
-            user = self.recommender.users.find(request.user)
-            known = self.recommender.sequences.history(user) if user != UNKNOWN else np.zeros(0)
-            return known.astype(np.int64), []
-        given = request.history or []
-        places = [self.place.get(raw, UNKNOWN) for raw in given]
-        return np.array([place for place in places if place != UNKNOWN], np.int64), self._unknown(given)
+    def _user(self, request: RecommendRequest) -> int:
+        return UNKNOWN if request.user is None else self.recommender.users.find(request.user)
+
+    def _history(self, request: RecommendRequest) -> History:
+        """Indices of the items that are known."""
+        if request.user is None:
+            return np.array([self.place[raw] for raw in request.history or () if raw in self.place], np.int64)
+        user = self._user(request)
+        history = np.zeros(0) if user == UNKNOWN else self.recommender.sequences.history(user)
+        return history.astype(np.int64)
 
     def _unknown(self, given: Sequence[str]) -> list[str]:
         """The ids that the model does not know, each once."""
         return [raw for raw in dict.fromkeys(given) if raw not in self.place]
 
-    def _selection_of(self, place: int, request: RecommendRequest) -> Selection:
-        try:
-            return self._selection(request)
-        except UnveilError as error:
-            raise BadRequestError(place, error) from error
-
     def _selection(self, request: RecommendRequest) -> Selection:
         candidates = request.candidates
         if request.where:
-            matching = self._matching(tuple(request.where))
+            matching = self.info.matching(tuple(request.where))
             candidates = list(matching if candidates is None else matching & set(candidates))
         return self.recommender.choice(
             request.k, novelty=request.novelty, candidates=candidates, exclude=request.exclude
         )
 
-    @cached_property
-    def _matching(self) -> Any:
-        @lru_cache(maxsize=256)
-        def matching(conditions: tuple[str, ...]) -> frozenset[str]:
-            if self.info.attributes is None:
-                hint = "Start the server with --items FILE."
-                raise UnveilError("conditions need item attributes, and the server has none", hint=hint)
-            return frozenset(self.info.attributes.matching(list(conditions)))
-
-        return matching
-
     def _scores(self, histories: Sequence[History]) -> Iterator[Tensor]:
         """scores_1V of each history, scored in batches; popularity for histories without a known item."""
-        warm = [history for history in histories if len(history)]
-        size = max(1, CELLS // len(self.ids))
-        rows = (row_1V for at in range(0, len(warm), size) for row_1V in self._rows(warm[at : at + size]))
+        known = [history for history in histories if len(history)]
+        rows = (row_V for part in self.recommender.parts(len(known)) for row_V in self._score(known[part]))
         for history in histories:
-            yield next(rows) if len(history) else self.recommender.popularity_1V
+            yield next(rows)[None] if len(history) else self.recommender.popularity_1V
 
-    def _rows(self, histories: Sequence[History]) -> Iterator[Tensor]:
-        token_BL = tokens_of(histories, len(self.ids), self.recommender.length)
+    def _score(self, histories: Sequence[History]) -> Tensor:
         with at_rest(self.recommender.model):
-            scores_BV = self.recommender.model.scores(token_BL)
-        yield from (scores_BV[row : row + 1] for row in range(len(histories)))
+            return self.recommender.model.scores(tokens_of(histories, len(self.ids), self.recommender.length))
 
     def _answer(
-        self, request: RecommendRequest, selection: Selection, history: History, unknown: list[str], scores_1V: Tensor
+        self, request: RecommendRequest, selection: Selection, history: History, scores_1V: Tensor
     ) -> RecommendResponse:
+        recommender, user = self.recommender, self._user(request)
+        step = None if user == UNKNOWN else int(next_steps(recommender.sequences, np.array([user]))[0])
         seen = (np.zeros(len(history), np.int64), history) if request.filter_seen else no_cells()
         top_1K, score_1K = (selection if len(history) else selection.without_novelty())(scores_1V, seen)
         top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
-        why = self._reasons(history, top_K, request.reasons)
-        shown = item_exposures(self.recommender.exposure, self.share_V, top_K, self._step(request))
+        shown = item_exposures(recommender.exposure, recommender.share_V, top_K, step)
+        why = reasons(recommender, history, np.array(top_K), request.reasons)
         items = [
             RecommendedItem(
                 item_id=self.ids[item],
                 title=self.titles[item],
                 rank=rank,
                 score=score,
-                popularity=float(self.share_V[item]),
+                popularity=float(recommender.share_V[item]),
                 propensity=exposure.propensity,
                 propensity_source=exposure.source,
-                reasons=reasons,
+                reasons=[Reason(item_id=self.ids[v], title=self.titles[v], effect=effect) for v, effect in effects],
             )
-            for rank, (item, score, exposure, reasons) in enumerate(
+            for rank, (item, score, exposure, effects) in enumerate(
                 zip(top_K, score_1K[0].tolist(), shown, why, strict=False), 1
             )
         ]
@@ -217,27 +233,10 @@ class ServedModel:
             model=self.name,
             version=self.version,
             items=items,
-            unknown_items=unknown,
+            unknown_items=self._unknown(request.history or ()),
             unknown_choices=self._unknown([*(request.candidates or []), *request.exclude]),
             fallback=None if len(history) else "popularity",
         )
-
-    def _step(self, request: RecommendRequest) -> int | None:
-        """The next step of a known user; None otherwise."""
-        user = UNKNOWN if request.user is None else self.recommender.users.find(request.user)
-        return None if user == UNKNOWN else int(next_steps(self.recommender.sequences, np.array([user]))[0])
-
-    def _reasons(self, history: History, top_K: list[int], count: int) -> list[list[Reason]]:
-        if not count or not len(history) or not top_K:
-            return [[] for _ in top_K]
-        found = effects(self.recommender.model, history, np.array(top_K), len(self.ids), self.recommender.length)
-        return [
-            [
-                Reason(item_id=self.ids[item], title=self.titles[item], effect=effect)
-                for item, effect in found.strongest(k, count)
-            ]
-            for k in range(len(top_K))
-        ]
 
 
 Signature = tuple[tuple[int, int, int], ...]
@@ -263,16 +262,19 @@ class ModelStore:
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, folders: Sequence[Path]) -> None:
-        """Load the first versions; an invalid folder is an error."""
-        for name, folder in zip(_names(folders), folders, strict=True):
+        """Load the first versions; an invalid folder is an error. A number is added to a name that is repeated."""
+        for folder in folders:
+            name, number = folder.resolve().name, 2
+            while name in self.models:
+                name, number = f"{folder.resolve().name}-{number}", number + 1
             self._seen[name] = signature(folder)
-            self.models = {**self.models, name: load(name, folder, self.info)}
+            self.models = {**self.models, name: ServedModel.load(name, folder, self.info)}
 
     def check_titles(self) -> None:
         """At least one item of the models has a title."""
         titles = self.info.titles
         if titles and not any(raw in titles for served in self.models.values() for raw in served.ids):
-            ids = next(iter(self.models.values())).ids
+            ids = self.model(None).ids
             raise UnveilError(
                 "none of the models' items has a title",
                 found=f"items such as {', '.join(ids[:3])}",
@@ -300,7 +302,7 @@ class ModelStore:
             return ReloadResult(old.name, old.version)
         self._seen[old.name] = now  # a refused folder is tried again only after another change
         try:
-            new = load(old.name, old.folder, self.info)
+            new = ServedModel.load(old.name, old.folder, self.info)
         except Exception as error:  # the old version stays, whatever is wrong
             reason = str(error) if isinstance(error, UnveilError) else repr(error)
             return ReloadResult(old.name, old.version, refused=reason)
@@ -308,34 +310,13 @@ class ModelStore:
         return ReloadResult(new.name, new.version, changed=new.version != old.version)
 
 
-def load(name: str, folder: Path, info: ItemInfo) -> ServedModel:
-    """Read a folder, convert its network to ONNX if possible, compare that with torch, and fill the caches."""
-    recommender = Recommender.load(folder)
-    network = network_of(recommender).name
-    served = ServedModel(name, folder, version_of(folder), network, servable(recommender), info, read_dial(folder))
-    served.warm()
-    return served
-
-
 def signature(folder: Path) -> Signature:
-    """Time of change, size and inode of the files of a model."""
-    return tuple(_stat(folder / name) for name in (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE, DIAL))
-
-
-def _stat(path: Path) -> tuple[int, int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0, 0)
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _names(folders: Sequence[Path]) -> list[str]:
-    """The names of the folders; a number is added to repeated ones."""
-    names: list[str] = []
-    for folder in folders:
-        name, number = folder.resolve().name, 2
-        while name in names:
-            name, number = f"{folder.resolve().name}-{number}", number + 1
-        names.append(name)
-    return names
+    """Time of change, size and inode of the files of a model; zeros where one is missing."""
+    found = []
+    for name in (*FILES, DIAL):
+        try:
+            stat = (folder / name).stat()
+            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        except OSError:
+            found.append((0, 0, 0))
+    return tuple(found)

@@ -1,40 +1,28 @@
-"""The server as a process: how it starts, and how it ends without dropping a request."""
+"""The server as a process: how it starts, how long it waits for clients, and how it ends without dropping a request."""
 
 import asyncio
 import signal
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+import h11
 import torch
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unveil.errors import UnveilError
 from unveil.serving.server.app import create_app
-from unveil.serving.server.inference_service import InferenceService
-from unveil.serving.server.limits import OPEN, Limits, LimitsMiddleware
+from unveil.serving.server.inference_service import InferenceService, Settings
+from unveil.serving.server.middleware import OPEN, Middleware, OriginCheck
 from unveil.serving.server.model_store import ItemInfo, ModelStore
-from unveil.serving.server.monitoring import Metrics, log_event
-from unveil.serving.server.monitoring import start as start_logs
-from unveil.serving.server.origin_check import OriginCheck
-from unveil.serving.server.timeouts import timeout_protocol
+from unveil.serving.server.monitoring import log_event, start_logs
 
-
-@dataclass(frozen=True)
-class Settings:
-    """Address, access, limits, and how to stop."""
-
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token: str | None = None
-    workers: int = 2
-    watch: float | None = 2.0
-    drain: float = 1.0  # seconds after the signal in which new requests are still answered
-    patience: float = 30.0  # seconds that running requests are then given
-    limits: Limits = field(default_factory=Limits)
-    hosts: Sequence[str] = ()  # accepted host names, besides those of this machine
+#: Seconds that running requests are given after the server has stopped listening.
+_GRACE = 30
+#: Bytes of a response that the system holds for a client: the rest waits here, and is seen to be read.
+_SEND_BUFFER = 1 << 18
 
 
 def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = None) -> None:
@@ -45,14 +33,24 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
     store.check_titles()
     with _listening(settings.host, settings.port) as listener:
         start_logs()
-        service = service_of(store, settings)
+        middleware = middleware_of(store, settings)
         host, port = listener.getsockname()[:2]
         where = f"[{host}]" if ":" in host else host
         versions = {served.name: served.version for served in store.models.values()}
         log_event(
             "started", {"url": f"http://{where}:{port}/", "models": versions, "token": settings.token is not None}
         )
-        Server(_config(service, settings), service.middleware, settings.drain).run([listener])
+        config = uvicorn.Config(
+            middleware,
+            http=timeout_protocol(settings.limits.seconds),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=30,
+            timeout_graceful_shutdown=_GRACE,
+            lifespan="on",
+        )
+        Server(config, middleware.service).run([listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -65,51 +63,82 @@ def _listening(host: str, port: int) -> socket.socket:
         raise UnveilError(f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", hint=hint) from None
 
 
-def service_of(store: ModelStore, settings: Settings) -> InferenceService:
+def middleware_of(store: ModelStore, settings: Settings) -> Middleware:
     """The service, its app and the middleware around it."""
-    metrics = Metrics()
-    origin_check = OriginCheck.of(settings.host, settings.hosts)
-    middleware = LimitsMiddleware(_nothing, settings.limits, metrics, settings.token, origin_check=origin_check)
-    service = InferenceService(store, settings.limits, metrics, middleware, settings.workers, settings.watch)
-    middleware.app = app = create_app(service)
-    middleware.paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
-    return service
-
-
-async def _nothing(scope: object, receive: object, send: object) -> None:
-    """Stands in for the app until there is one."""
-
-
-def _config(service: InferenceService, settings: Settings) -> "uvicorn.Config":
-    return uvicorn.Config(
-        service.middleware,
-        http=timeout_protocol(settings.limits.seconds),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=int(settings.patience),
-        lifespan="on",
-    )
+    service = InferenceService(store, settings)
+    app = create_app(service)
+    paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
+    return Middleware(app, service, OriginCheck.of(settings.host, settings.hosts), paths)
 
 
 class Server(uvicorn.Server):
     """On the first signal it keeps answering for a while, then stops listening and finishes running requests."""
 
-    def __init__(self, config: "uvicorn.Config", middleware: LimitsMiddleware, drain: float) -> None:
+    def __init__(self, config: "uvicorn.Config", service: InferenceService) -> None:
         super().__init__(config)
-        self.middleware, self.drain = middleware, drain
+        self.service = service
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain; a second signal ends the draining, a third does not wait for requests."""
-        if not self.middleware.draining:
-            log_event("stopping", {"signal": signal.Signals(sig).name, "drain": self.drain})
-            self.middleware.draining = True
-            asyncio.get_running_loop().call_later(self.drain, self._close)
-        elif not self.should_exit:
-            self._close()
+        if not self.service.draining:
+            drain = self.service.settings.drain
+            log_event("stopping", {"signal": signal.Signals(sig).name, "drain": drain})
+            self.service.draining = True
+            asyncio.get_running_loop().call_later(drain, setattr, self, "should_exit", True)
         else:
-            self.force_exit = True
+            self.should_exit, self.force_exit = True, self.should_exit
 
-    def _close(self) -> None:
-        self.should_exit = True
+
+def timeout_protocol(seconds: float) -> type[H11Protocol]:
+    """A protocol that waits so long, and no longer, for a head, for the rest of a body that was answered already, and
+    for a client that reads nothing of its response. Uvicorn itself has a timeout for idle connections only.
+    """
+
+    class TimeoutProtocol(H11Protocol):
+        deadline: asyncio.TimerHandle | None = None
+        reading: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if (sock := transport.get_extra_info("socket")) is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+                # Else the body of a response waits for the client to confirm its head: 40 ms. asyncio sees to that only
+                # where a socket was made by its protocol's number.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._await_head()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            theirs, ours = self.conn.their_state, self.conn.our_state
+            half_a_head = theirs is h11.IDLE and bool(self.conn.trailing_data[0])
+            if half_a_head or (theirs is h11.SEND_BODY and ours is h11.DONE):
+                self._await_head()
+            elif self.deadline is not None:
+                self.deadline.cancel()
+                self.deadline = None
+
+        def _await_head(self) -> None:
+            if self.deadline is None:
+                self.deadline = self.loop.call_later(seconds, self.transport.close)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._await_reader(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.reading is not None:
+                self.reading.cancel()
+
+        def _await_reader(self, left: int, looks: int = 2) -> None:
+            """Two looks: after one it may be this process that had no time."""
+            self.reading = self.loop.call_later(seconds / 2, self._look_at_reader, left, looks)
+
+        def _look_at_reader(self, before: int, looks: int) -> None:
+            left = self.transport.get_write_buffer_size()
+            if left >= before and looks == 1:
+                self.transport.abort()
+            else:
+                self._await_reader(left, 2 if left < before else looks - 1)
+
+    return TimeoutProtocol

@@ -15,8 +15,8 @@ from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
-from unveil.serving import folder
-from unveil.serving.folder import read_dial, version_of, write_dial
+from unveil.serving import model_files
+from unveil.serving.model_files import read_dial, version_of, write_dial
 from unveil.serving.recommender import Recommender
 
 PARTS = ["model.safetensors", "items.parquet", "users.parquet", "histories.safetensors", "exposure.safetensors"]
@@ -91,9 +91,9 @@ def test_what_is_no_folder_of_a_model(saved: Path, tmp_path: Path) -> None:
         ({"model": {"name": "bert4rec", "config": {"width": "wide"}}}, r"manifest\.json, width: not a valid value"),
         ({"model": None}, "does not hold together"),
         ({"n_steps": None}, "does not hold together"),
-        ({"n_steps": -1}, "does not hold together: manifest.json tells of 8 tokens a history and of -1 steps"),
-        ({"length": 0}, "does not hold together: manifest.json tells of 0 tokens"),
-        ({"length": 10**9}, "does not hold together: manifest.json tells of 1000000000 tokens"),
+        ({"n_steps": -1}, "does not hold together: manifest.json has 8 tokens per history and -1 steps"),
+        ({"length": 0}, "does not hold together: manifest.json has 0 tokens"),
+        ({"length": 10**9}, "does not hold together: manifest.json has 1000000000 tokens"),
     ],
 )
 def test_a_manifest_that_was_changed_is_told(change: dict[str, object], message: str, saved: Path) -> None:
@@ -129,7 +129,7 @@ def test_histories_on_the_disk_are_written_the_same_a_block_at_a_time(
     recommender = Recommender(network, items, users, recent, 5)
     (tmp_path / "model").mkdir()
     # A column of the 300,000 events is 1.2 MB.
-    assert peak_of(lambda: folder.write(recommender, tmp_path / "model")) < 1_000_000
+    assert peak_of(lambda: model_files.write(recommender, tmp_path / "model")) < 1_000_000
     expected = memory.recent(150)
     columns = {name: np.ascontiguousarray(getattr(expected, name)) for name in ("item_N", "step_N", "event_N")}
     written = (tmp_path / "model" / "histories.safetensors").read_bytes()

@@ -8,7 +8,7 @@ from typing import Any
 
 import uvicorn
 
-from unveil.serving.server.timeouts import timeout_protocol
+from unveil.serving.server.process import timeout_protocol
 
 SECONDS = 0.2
 #: More than the kernel's buffers take.

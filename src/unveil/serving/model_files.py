@@ -1,7 +1,7 @@
 """A recommender as a folder: weights in safetensors, ids in Parquet, the rest in JSON. Reading it runs no code.
 
-`manifest.json` is written last and holds a hash of every other file: what is missing, cut short or tampered with is
-told apart from a folder that never was one.
+`manifest.json` is written last and holds a hash of every other file, so that what is missing, cut short or changed is
+distinguished from a folder that never was one.
 """
 
 import json
@@ -22,52 +22,39 @@ from unveil.data.mapped import Streamed, write_arrays
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
-from unveil.files import atomic_folder, write_whole
+from unveil.files import write_json, write_whole
 from unveil.models.base import Backbone, backbone
 from unveil.serving.exposure import ExposureTable
 from unveil.serving.recommender import Recommender
 from unveil.settings import built, plain
 
 FORMAT = "unveil recommender 1"
-MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE = (
-    "manifest.json",
-    "model.safetensors",
-    "items.parquet",
-    "users.parquet",
-    "histories.safetensors",
-    "exposure.safetensors",
-)
+MANIFEST, WEIGHTS, ITEMS, USERS = "manifest.json", "model.safetensors", "items.parquet", "users.parquet"
+HISTORIES, EXPOSURE = "histories.safetensors", "exposure.safetensors"
+FILES = (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE)
 #: The measured trade-off of novelty, if there is one; not part of the model.
 DIAL = "dial.json"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
 _AGAIN = "Copy it again from where it came, or train again."
 
 
-def save(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> None:
-    """Write a new folder, whole or not at all."""
-    with atomic_folder(folder, overwrite=overwrite) as draft:
-        write(recommender, draft)
-
-
 def write(recommender: Recommender, folder: Path) -> None:
     """Write into a folder that is there; the manifest comes last."""
-    model, sequences = recommender.model, recommender.sequences
+    model, sequences, exposure = recommender.model, recommender.sequences, recommender.exposure
     if not isinstance(model, Backbone):
         raise UnveilError("only a network can be saved", found=type(model).__name__)
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    content = {
-        WEIGHTS: weight_bytes(weights),
-        ITEMS: _parquet(recommender.items),
-        USERS: _parquet(recommender.users),
-    }
+    content = {WEIGHTS: weight_bytes(weights), ITEMS: _parquet(recommender.items), USERS: _parquet(recommender.users)}
     for name, part in content.items():
         write_whole(folder / name, part)
     hashes = {name: sha256(part).hexdigest() for name, part in content.items()}
     hashes[HISTORIES] = write_arrays(folder / HISTORIES, {name: _column(sequences, name) for name in _ARRAYS})
-    if recommender.exposure is None:
+    if exposure is None:
         (folder / EXPOSURE).unlink(missing_ok=True)
     else:
-        hashes[EXPOSURE] = _write_exposure(folder / EXPOSURE, recommender.exposure)
+        arrays = {name: Streamed.of(getattr(exposure, name)) for name in ("step_S", "theta_SV")}
+        about = {"about": json.dumps({"name": exposure.name, "over": exposure.over})}
+        hashes[EXPOSURE] = write_arrays(folder / EXPOSURE, arrays, about)
     manifest = {
         "format": FORMAT,
         "unveil": __version__,
@@ -76,99 +63,7 @@ def write(recommender: Recommender, folder: Path) -> None:
         "n_steps": sequences.n_steps,
         "sha256": hashes,
     }
-    write_whole(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
-
-
-def load(folder: Path) -> Recommender:
-    """Read what `write` wrote, and refuse anything else."""
-    manifest = _manifest(folder)
-    try:
-        for name in (WEIGHTS, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
-            _check(folder / name, manifest["sha256"][name])
-        return _assembled(folder, manifest)
-    except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
-        raise UnveilError(f"the folder does not hold together: {reason}", where=folder, hint=_AGAIN) from error
-    except OSError as error:
-        raise UnveilError(f"cannot be read: {error.strerror}", where=error.filename or folder) from error
-
-
-def version_of(folder: Path) -> str:
-    """Version of the folder: the beginning of a hash of its weights, ids and histories."""
-    return sha256((folder / MANIFEST).read_bytes()).hexdigest()[:12]
-
-
-def write_dial(folder: Path, points: Sequence[Mapping[str, float]]) -> Path:
-    """Save the measured trade-off of novelty, with the version of the model."""
-    path = folder / DIAL
-    write_whole(path, json.dumps({"model": version_of(folder), "points": list(points)}, indent=1) + "\n")
-    return path
-
-
-def read_dial(folder: Path) -> list[dict[str, float]]:
-    """The trade-off measured on this version of the model; empty if it was trained again or replaced."""
-    try:
-        saved = json.loads((folder / DIAL).read_text(encoding="utf-8"))
-        points = [{str(name): float(value) for name, value in point.items()} for point in saved["points"]]
-        return points if saved["model"] == version_of(folder) else []
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return []
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of the folder."""
-    path = folder / MANIFEST
-    try:
-        manifest = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        hint = "Name a folder that `unveil train` or `Recommender.save` wrote. A run that was stopped can be resumed."
-        raise UnveilError("not the folder of a trained model", where=folder, expected=MANIFEST, hint=hint) from None
-    except (ValueError, RecursionError) as error:
-        raise UnveilError(f"not JSON: {error}", where=path, hint=_AGAIN) from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else None
-        raise UnveilError("not a manifest of this version", where=path, found=found, expected=repr(FORMAT))
-    return manifest
-
-
-def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
-    items, users = (Vocabulary(pl.read_parquet(folder / name)["id"]) for name in (ITEMS, USERS))
-    kind = backbone(manifest["model"]["name"])
-    model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
-    model.load_state_dict(load_weights(folder / WEIGHTS))
-    arrays = load_arrays(folder / HISTORIES)
-    length, n_steps = int(manifest["length"]), int(manifest["n_steps"])
-    if not 1 <= length <= model.config.length or n_steps < 1:
-        raise ValueError(f"{MANIFEST} tells of {length} tokens a history and of {n_steps} steps")
-    sequences = Sequences(clock=None, n_items=len(items), n_steps=n_steps, **arrays)
-    exposure = _read_exposure(folder / EXPOSURE, len(items)) if EXPOSURE in manifest["sha256"] else None
-    return Recommender(model.eval(), items, users, sequences, length, exposure)
-
-
-def _write_exposure(path: Path, table: ExposureTable) -> str:
-    arrays = {name: Streamed.of(getattr(table, name)) for name in ("step_S", "theta_SV")}
-    return write_arrays(path, arrays, {"about": json.dumps({"name": table.name, "over": table.over})})
-
-
-def _read_exposure(path: Path, n_items: int) -> ExposureTable:
-    with safe_open(path, framework="numpy") as file:
-        about = json.loads((file.metadata() or {})["about"])
-        step_S, theta_SV = file.get_tensor("step_S"), file.get_tensor("theta_SV")
-    if theta_SV.shape != (len(step_S), n_items) or not len(step_S):
-        raise ValueError(f"{EXPOSURE} is of other items")
-    return ExposureTable(str(about["name"]), str(about["over"]), step_S, theta_SV)
-
-
-def _check(path: Path, expected: str) -> None:
-    if not path.exists():
-        raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
-    if _hash(path) != expected:
-        raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
+    write_json(folder / MANIFEST, manifest)
 
 
 def _column(sequences: Sequences, name: str) -> Streamed:
@@ -183,3 +78,83 @@ def _parquet(ids: Vocabulary) -> bytes:
     content = BytesIO()
     ids.ids.to_frame().write_parquet(content)
     return content.getvalue()
+
+
+def load(folder: Path) -> Recommender:
+    """Read what `write` wrote; anything else is an error."""
+    manifest = _manifest(folder)
+    try:
+        for name in (WEIGHTS, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
+            _check_hash(folder / name, manifest["sha256"][name])
+        return _assembled(folder, manifest)
+    except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
+        raise UnveilError(f"the folder does not hold together: {reason}", where=folder, hint=_AGAIN) from error
+    except OSError as error:
+        raise UnveilError(f"cannot be read: {error.strerror}", where=error.filename or folder) from error
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        hint = "Name a folder that `unveil train` or `Recommender.save` wrote. A run that was stopped can be resumed."
+        raise UnveilError("not the folder of a trained model", where=folder, expected=MANIFEST, hint=hint) from None
+    except (ValueError, RecursionError) as error:
+        raise UnveilError(f"not JSON: {error}", where=path, hint=_AGAIN) from error
+    found = manifest.get("format") if isinstance(manifest, dict) else None
+    if found != FORMAT:
+        raise UnveilError("not a manifest of this version", where=path, found=found, expected=repr(FORMAT))
+    return dict(manifest)
+
+
+def _check_hash(path: Path, expected: str) -> None:
+    if not path.exists():
+        raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
+    with path.open("rb") as file:
+        if file_digest(file, "sha256").hexdigest() != expected:
+            raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
+
+
+def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
+    items, users = (Vocabulary(pl.read_parquet(folder / name)["id"]) for name in (ITEMS, USERS))
+    kind = backbone(manifest["model"]["name"])
+    model = kind(built(kind.Config, manifest["model"]["config"], where=folder / MANIFEST), len(items))
+    model.load_state_dict(load_weights(folder / WEIGHTS))
+    length, n_steps = int(manifest["length"]), int(manifest["n_steps"])
+    if not 1 <= length <= model.config.length or n_steps < 1:
+        raise ValueError(f"{MANIFEST} has {length} tokens per history and {n_steps} steps")
+    sequences = Sequences(clock=None, n_items=len(items), n_steps=n_steps, **load_arrays(folder / HISTORIES))
+    exposure = _read_exposure(folder / EXPOSURE, len(items)) if EXPOSURE in manifest["sha256"] else None
+    return Recommender(model.eval(), items, users, sequences, length, exposure)
+
+
+def _read_exposure(path: Path, n_items: int) -> ExposureTable:
+    with safe_open(path, framework="numpy") as file:
+        about = json.loads((file.metadata() or {})["about"])
+        step_S, theta_SV = file.get_tensor("step_S"), file.get_tensor("theta_SV")
+    if theta_SV.shape != (len(step_S), n_items) or not len(step_S):
+        raise ValueError(f"{EXPOSURE} is of other items")
+    return ExposureTable(str(about["name"]), str(about["over"]), step_S, theta_SV)
+
+
+def version_of(folder: Path) -> str:
+    """Version of the folder: the beginning of a hash of its weights, ids and histories."""
+    return sha256((folder / MANIFEST).read_bytes()).hexdigest()[:12]
+
+
+def write_dial(folder: Path, points: Sequence[Mapping[str, float]]) -> Path:
+    """Save the measured trade-off of novelty, with the version of the model."""
+    write_json(folder / DIAL, {"model": version_of(folder), "points": list(points)})
+    return folder / DIAL
+
+
+def read_dial(folder: Path) -> list[dict[str, float]]:
+    """The trade-off measured on this version of the model; empty if it was trained again or replaced."""
+    try:
+        saved = json.loads((folder / DIAL).read_text(encoding="utf-8"))
+        points = [{str(name): float(value) for name, value in point.items()} for point in saved["points"]]
+        return points if saved["model"] == version_of(folder) else []
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return []
