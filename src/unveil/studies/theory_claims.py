@@ -1,9 +1,12 @@
-"""The paper's propositions as claims that are checked, and what minimises each loss."""
+"""The paper's propositions as claims that are checked, and what minimises each loss.
+
+Shapes: S slots of the world, U users, V items, R drawn logs.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from itertools import product
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +15,7 @@ from scipy import sparse
 from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal
 from unveil.evaluation.statistics import paired
-from unveil.simulation.choice import CHOICES, choice_model
-from unveil.simulation.generate import draw
+from unveil.simulation.choice import CHOICES, ChoiceModel, choice_model
 from unveil.simulation.world import World
 from unveil.studies.theory_loss import (
     CORRECTED,
@@ -27,21 +29,19 @@ from unveil.studies.theory_loss import (
     Masking,
     Scores,
     Variant,
-    choice_depends_on_exposure,
+    bias_by_formula,
     clipped,
-    expected_weight,
-    mistaken,
     relative_bias,
 )
 from unveil.studies.theory_world import (
-    CLOSED_FORMS,
     DenseWorld,
     Relevance,
     Table,
     Tiny,
+    closed_form,
+    draw_slots,
     event_probability,
     ideal_weight,
-    slots_of,
 )
 
 #: Propensities are single-precision numbers: below this relative bias there is none.
@@ -52,7 +52,7 @@ Kind = Literal["unbiased", "biased"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of a loss, and what its expectation over all logs says. The verdict is computed, never given."""
+    """What is claimed of a loss, and its expectation over all logs. The verdict is computed, never given."""
 
     topic: str
     claim: str
@@ -72,172 +72,115 @@ class Finding:
         return "biased" if abs(self.bias) > TOLERANCE else "unbiased"
 
     @property
-    def holds(self) -> bool:
-        """Whether the claim is borne out, and the closed form with it."""
-        return self.found == self.claimed and self.agrees is not False
-
-    @property
     def agrees(self) -> bool | None:
         """Whether enumeration and closed form give the same number."""
         return None if self.formula is None else abs(self.bias - self.formula) <= TOLERANCE * (1 + abs(self.formula))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is true, and the closed form with it."""
+        return self.verdict == "holds"
 
     @property
     def verdict(self) -> str:
         """In two words or three."""
         if self.agrees is False:
             return "formula off"
-        return "holds" if self.holds else "does not hold"
+        return "holds" if self.found == self.claimed else "does not hold"
 
 
 ALL, EXPOSED = "rational_all", "rational_exposed"
 CHANCE_ALL, CHANCE_EXPOSED = "categorical_all", "categorical_exposed"
-P1, P2, P3 = "Proposition 1", "Proposition 2", "Proposition 3"
-ASSUMED, TRAINED = "Assumptions", "In training"
-CLIP, OFF_BY = 0.5, 1.0
+P1, P2, P3, ASSUMED, TRAINED = "Proposition 1", "Proposition 2", "Proposition 3", "Assumptions", "In training"
+CLIP = 0.5
 
 
-@dataclass(frozen=True)
-class Propositions:
-    """Every claim, checked in the world that it speaks of."""
+class Claim(NamedTuple):
+    """What is said of a loss, in which of the tiny worlds, and for which users."""
 
-    tiny: Tiny
-
-    def findings(self) -> list[Finding]:
-        """All of them, in the order of the paper."""
-        return [*self.first(), *self.second(), *self.third(), *self.assumptions(), *self.training()]
-
-    @cached_property
-    def moving(self) -> Enumerated:
-        """The world in which θ changes with the step."""
-        return self._enumerated(self.tiny.moving())
-
-    def first(self) -> Iterator[Finding]:
-        """Proposition 1."""
-        shown = self._enumerated(self.tiny.all_shown())
-        yield self._check(P1, "the naive loss is biased", "where θ is below 1", "biased", self.moving, NAIVE)
-        yield self._check(P1, "it would be unbiased", "if all items were seen (θ = 1)", "unbiased", shown, NAIVE)
-
-    def second(self) -> Iterator[Finding]:
-        """Proposition 2, both ways, and how much of the condition is needed."""
-        still, unchosen = self._enumerated(self.tiny.still()), self._enumerated(self.tiny.moving_unchosen())
-        yield self._check(P2, "IPS is unbiased", "if θ is the same at all steps", "unbiased", still, IPS)
-        yield self._check(P2, "IPS is biased", "if θ changes with the step", "biased", self.moving, IPS)
-        where = "even if θ changes only for items that nobody chooses"
-        yield self._check(P2, "IPS is biased", where, "biased", unchosen, IPS)
-
-    def third(self) -> Iterator[Finding]:
-        """Proposition 3, for each kind of user."""
-        for choice, who in (
-            (ALL, "for the user of the proof, who takes the best of all items"),
-            (CHANCE_ALL, "for a user who picks by chance among all items (mean over C)"),
-            (EXPOSED, "for the user of the experiment, who takes the best of the exposed"),
-            (CHANCE_EXPOSED, "for a user who picks by chance among the exposed"),
-        ):
-            yield self._check(P3, "ITPS is unbiased", who, "unbiased", self.moving, ITPS, choice)
-        who = "where every choice is an interaction (R = 1; the ideal without γ)"
-        yield self._check(P3, "ITPS is unbiased", who, "unbiased", self.moving, ITPS, relevance="certain")
-
-    def assumptions(self) -> Iterator[Finding]:
-        """What the proof takes for granted."""
-        related = self._enumerated(self.tiny.related())
-        where = "even if items are shown the more to whom they please, as long as O and R are drawn apart"
-        yield self._check(ASSUMED, "ITPS is unbiased", where, "unbiased", related, ITPS)
-        where = "if one luck decides both O and R"
-        yield self._check(ASSUMED, "ITPS is biased", where, "biased", self.moving, ITPS, relevance="same luck")
-        where = f"by θ/θ̂, if told propensities that are off by {OFF_BY:g} logit"
-        yield self._check(ASSUMED, "ITPS is biased", where, "biased", self.moving, mistaken(OFF_BY))
-
-    def training(self) -> Iterator[Finding]:
-        """What training does beside the equations."""
-        dense, itps = self.moving.dense, ITPS.build(self.moving.dense.world)
-        bites = (dense.theta_SV[np.arange(len(dense)), dense.favourite_S] < CLIP).any()
-        kind: Kind = "biased" if bites else "unbiased"
-        where = f"with θ clipped at {CLIP:g}, {'above some θ that matter' if bites else 'below every θ that matters'}"
-        yield self._check(TRAINED, f"ITPS is {kind}", where, kind, self.moving, clipped(CLIP))
-        where = "if divided by the sum of its weights, against the ideal divided by its own"
-        yield self._check(TRAINED, "ITPS is biased", where, "biased", self.moving, NORMALISED)
-        plain = self.moving.compare_masked(itps, ALL, Masking(0.2, 0.0, always_mask=False), by_slot=False)
-        where = "if events are hidden by chance alone"
-        yield Finding(TRAINED, "ITPS is unbiased", where, "unbiased", plain)
-        trained = self.moving.compare_masked(itps, ALL, Masking(0.2, 0.1, always_mask=True), by_slot=True)
-        where = "if at least one event of a row is hidden, against the ideal with its slots weighted alike"
-        yield Finding(TRAINED, "ITPS is unbiased", where, "unbiased", trained)
-        where = "as it is trained: on the slots of a log, and not on those without an event"
-        yield self._check(TRAINED, "the ideal loss itself is biased", where, "biased", self.moving, IDEAL)
-
-    def _check(
-        self,
-        topic: str,
-        claim: str,
-        setting: str,
-        claimed: Kind,
-        where: Enumerated,
-        variant: Variant,
-        choice: str = ALL,
-        relevance: Relevance = "drawn",
-    ) -> Finding:
-        compared = where.compare(variant, choice, relevance)
-        formula = bias_by_formula(where, variant, choice, relevance)
-        return Finding(topic, claim, setting, claimed, compared, formula)
-
-    def _enumerated(self, world: World) -> Enumerated:
-        return Enumerated.of(world, self.tiny.seed)
+    topic: str
+    subject: str
+    claimed: Kind
+    setting: str
+    variant: Variant
+    world: str = "moving"
+    choice: str = ALL
+    relevance: Relevance = "drawn"
+    masking: Masking | None = None
 
 
-def bias_by_formula(where: Enumerated, variant: Variant, choice: str, relevance: Relevance) -> float | None:
-    """The bias from closed form and equations alone; None where one of them is missing."""
-    if choice not in CLOSED_FORMS:
-        return None
-    p_SV = CLOSED_FORMS[choice](where.dense) * _chance_of_relevance(where, relevance)
-    expected_SV = expected_weight(variant, where.dense, p_SV)
-    ideal_SV = ideal_weight(where.dense, choice_model(choice), relevance)
-    return None if expected_SV is None else relative_bias(expected_SV, ideal_SV, where.scores.loss())
-
-
-def _chance_of_relevance(where: Enumerated, relevance: Relevance) -> Table:
-    """P(R = 1 | O = 1): γ, one, or min(θ, γ)/θ."""
-    theta_SV, gamma_SV = where.dense.theta_SV, where.dense.gamma_SV
-    if relevance == "certain":
-        return np.ones_like(gamma_SV)
-    return gamma_SV if relevance == "drawn" else np.minimum(theta_SV, gamma_SV) / theta_SV
-
-
-_LOSSES = (NAIVE, IPS, ITPS)
-_RELEVANCE: Sequence[Relevance] = ("drawn", "certain")
-
-
-@dataclass(frozen=True)
-class Chooser:
-    """One way of choosing, with or without a draw of relevance."""
-
-    choice: str
-    relevance: Relevance
-    depends_on_exposure: bool
-    bias: Mapping[str, float]
-    formula_error: float | None  # largest difference of P(event) from its closed form over slots and items
-
-
-def choosers(where: Enumerated) -> list[Chooser]:
-    """Every choice model of the registry."""
+def claims(clip_matters: bool) -> list[Claim]:
+    """All of them, in the order of the paper; whether a clip biases depends on the θ of the favourites."""
+    clip: tuple[Kind, str] = ("biased", "above some θ") if clip_matters else ("unbiased", "below all θ")
+    noisy = Variant("ITPS, θ ± 1 logit", "itps", noise=1.0)
+    chance, masked = Masking(0.2, 0.0, always_mask=False), Masking(0.2, 0.1)
     return [
-        Chooser(
-            choice,
-            relevance,
-            choice_depends_on_exposure(where.dense, choice_model(choice)),
-            {variant.label: where.compare(variant, choice, relevance).bias for variant in _LOSSES},
-            _formula_error(where, choice, relevance),
-        )
-        for relevance in _RELEVANCE
-        for choice in CHOICES
+        Claim(P1, "the naive loss is", "biased", "where θ is below 1", NAIVE),
+        Claim(P1, "it would be", "unbiased", "if all items were seen (θ = 1)", NAIVE, "all_shown"),
+        Claim(P2, "IPS is", "unbiased", "if θ is the same at all steps", IPS, "still"),
+        Claim(P2, "IPS is", "biased", "if θ changes with the step", IPS),
+        Claim(P2, "IPS is", "biased", "even if θ changes only for items that nobody chooses", IPS, "moving_unchosen"),
+        Claim(P3, "ITPS is", "unbiased", "for users who choose the best of all items (the proof)", ITPS),
+        Claim(P3, "ITPS is", "unbiased", "for users who choose by chance among all items", ITPS, choice=CHANCE_ALL),
+        Claim(P3, "ITPS is", "unbiased", "for users who choose the best exposed item", ITPS, choice=EXPOSED),
+        Claim(P3, "ITPS is", "unbiased", "for users who choose an exposed item by chance", ITPS, choice=CHANCE_EXPOSED),
+        Claim(P3, "ITPS is", "unbiased", "if R = 1, against the ideal without γ", ITPS, relevance="certain"),
+        Claim(ASSUMED, "ITPS is", "unbiased", "if θ follows γ, but O and R are independent", ITPS, "related"),
+        Claim(ASSUMED, "ITPS is", "biased", "if one random number decides O and R", ITPS, relevance="same luck"),
+        Claim(ASSUMED, "ITPS is", "biased", "by θ/θ̂, if θ̂ is off by 1 logit", noisy),
+        Claim(TRAINED, "ITPS is", clip[0], f"with θ clipped at {CLIP:g}, {clip[1]} of the favourites", clipped(CLIP)),
+        Claim(TRAINED, "ITPS is", "biased", "if it and the ideal are divided by the sums of their weights", NORMALISED),
+        Claim(TRAINED, "ITPS is", "unbiased", "if events are masked by chance alone", ITPS, masking=chance),
+        Claim(TRAINED, "ITPS is", "unbiased", "if each row has a masked event (ideal alike)", ITPS, masking=masked),
+        Claim(TRAINED, "the ideal loss itself is", "biased", "as it is trained, on slots with an event", IDEAL),
     ]
 
 
-def _formula_error(where: Enumerated, choice: str, relevance: Relevance) -> float | None:
-    if choice not in CLOSED_FORMS:
-        return None
-    formula_SV = CLOSED_FORMS[choice](where.dense) * (where.dense.gamma_SV if relevance == "drawn" else 1.0)
-    listed_SV = event_probability(where.dense, choice_model(choice), relevance)[:, :-1]
-    return float(np.abs(formula_SV - listed_SV).max())
+def enumerated(tiny: Tiny) -> dict[str, Enumerated]:
+    """The tiny worlds by name, with all their logs."""
+    made = (tiny.moving, tiny.still, tiny.related, tiny.all_shown, tiny.moving_unchosen)
+    return {world.__name__: Enumerated.of(world(), tiny.seed) for world in made}
+
+
+def findings(worlds: Mapping[str, Enumerated]) -> list[Finding]:
+    """Every claim, checked in the world that it speaks of."""
+    dense, checked = worlds["moving"].dense, []
+    for each in claims(bool((dense.theta_SV[np.arange(len(dense)), dense.favourite_S] < CLIP).any())):
+        where, formula = worlds[each.world], None
+        compared = where.compare(each.variant, each.choice, each.relevance, each.masking)
+        if each.masking is None:
+            p_SV = closed_form(where.dense, each.choice, each.relevance)
+            ideal_SV = ideal_weight(where.dense, choice_model(each.choice), each.relevance)
+            formula = bias_by_formula(each.variant, where.dense, p_SV, ideal_SV, where.scores.loss())
+        claim = f"{each.subject} {each.claimed}"
+        checked.append(Finding(each.topic, claim, each.setting, each.claimed, compared, formula))
+    return checked
+
+
+def choosers(where: Enumerated) -> Iterator[dict[str, Any]]:
+    """The bias of each loss under every choice model of the registry, with and without a draw of relevance.
+
+    `formula_error` is the largest difference of P(event) from its closed form over slots and items.
+    """
+    relevances: Sequence[Relevance] = ("drawn", "certain")
+    for relevance, choice in product(relevances, CHOICES):
+        listed_SV = event_probability(where.dense, choice_model(choice), relevance)[:, :-1]
+        formula_SV = closed_form(where.dense, choice, relevance)
+        yield {
+            "choice": choice,
+            "relevance": relevance,
+            "depends_on_exposure": choice_depends_on_exposure(where.dense, choice_model(choice)),
+            "bias": {each.label: where.compare(each, choice, relevance).bias for each in (NAIVE, IPS, ITPS)},
+            "formula_error": None if formula_SV is None else float(np.abs(formula_SV - listed_SV).max()),
+        }
+
+
+def choice_depends_on_exposure(dense: DenseWorld, choice: ChoiceModel) -> bool:
+    """Whether P(C | O) differs between everything seen and one item hidden."""
+    shape = dense.logit_SV.shape
+    whole_SV = choice.probability(dense.logit_SV, np.ones(shape, bool))
+    parts = (np.broadcast_to(seen_V, shape) for seen_V in ~np.eye(shape[1], dtype=bool))
+    return not all(np.allclose(choice.probability(dense.logit_SV, seen_SV), whole_SV) for seen_SV in parts)
 
 
 #: The iteration for losses with an offset ends when no probability moves by more than this, or after so many rounds.
@@ -250,18 +193,35 @@ class Weights:
     """E_SV, and exp b_SV where the loss has an offset."""
 
     weight_SV: Table
-    factor_SV: Table | None
+    factor_SV: Table | None = None
 
     def by_slot(self) -> Table:
         """The softmax that minimises the loss at each slot by itself."""
         return normalised(self.weight_SV if self.factor_SV is None else self.weight_SV / self.factor_SV)
 
     def by_user(self, user_S: NDArray[Any]) -> Table:
-        """The softmax of each user that minimises the loss over all of the user's slots."""
+        """The softmax of each user that minimises the loss over all of the user's slots.
+
+        With an offset by iteration, x_i ← Σ_s E_si / Σ_s (E_s · factor_si / Σ_j factor_sj x_j): each round lowers the
+        loss, to its one minimum.
+        """
         pool_US = sparse.csr_matrix((np.ones(len(user_S)), (user_S, np.arange(len(user_S)))))
+        total_UV, total_S = pool_US @ self.weight_SV, self.weight_SV.sum(1)
         if self.factor_SV is None:
-            return normalised(pool_US @ self.weight_SV)
-        return _shared(self.weight_SV, self.factor_SV, user_S, pool_US)
+            return normalised(total_UV)
+        x_UV = normalised(pool_US @ (self.weight_SV / self.factor_SV))
+        for _ in range(_ROUNDS):
+            mass_S = np.einsum("sv,sv->s", self.factor_SV, x_UV[user_S])
+            pull_UV = pool_US @ (self.factor_SV * (total_S / np.maximum(mass_S, _TINY))[:, None])
+            before_UV, x_UV = x_UV, normalised(total_UV / np.maximum(pull_UV, _TINY))
+            if np.abs(x_UV - before_UV).max() < _STILL:
+                break
+        return x_UV
+
+
+def normalised(weight: Table) -> Table:
+    """Rows that sum to one; rows without weight stay zero."""
+    return np.asarray(weight / np.maximum(weight.sum(1, keepdims=True), _TINY))
 
 
 def expected(estimator: Estimator, dense: DenseWorld, p_SV: Table) -> Weights:
@@ -279,7 +239,7 @@ def observed(estimator: Estimator, dense: DenseWorld, slots: Slots) -> Weights:
     weight_SV = np.zeros_like(dense.theta_SV)
     weight_SV[row_M, signal.target_M.numpy()] = signal.weight_M.numpy()
     if signal.offset_MV is None:
-        return Weights(weight_SV, None)
+        return Weights(weight_SV)
     factor_SV = np.ones_like(weight_SV)
     factor_SV[row_M] = np.exp(signal.offset_MV[:].double().numpy())
     return Weights(weight_SV, factor_SV)
@@ -291,30 +251,12 @@ def _cross_entropy(signal: Signal) -> Signal:
     return signal
 
 
-def normalised(weight: Table) -> Table:
-    """Rows that sum to one; rows without weight stay zero."""
-    return np.asarray(weight / np.maximum(weight.sum(1, keepdims=True), _TINY))
-
-
-def _shared(weight_SV: Table, factor_SV: Table, user_S: NDArray[Any], pool_US: Any) -> Table:
-    """x_i ← Σ_s E_si / Σ_s (E_s · factor_si / Σ_j factor_sj x_j): each round lowers the loss, to its one minimum."""
-    total_UV, total_S = pool_US @ weight_SV, weight_SV.sum(1)
-    x_UV = normalised(pool_US @ (weight_SV / factor_SV))
-    for _ in range(_ROUNDS):
-        mass_S = np.einsum("sv,sv->s", factor_SV, x_UV[user_S])
-        pull_UV = pool_US @ (factor_SV * (total_S / np.maximum(mass_S, _TINY))[:, None])
-        before_UV, x_UV = x_UV, normalised(total_UV / np.maximum(pull_UV, _TINY))
-        if np.abs(x_UV - before_UV).max() < _STILL:
-            break
-    return x_UV
-
-
 SEVERITIES = (1.0, 2.0, 3.0, 4.0)
 
 
 @dataclass(frozen=True)
 class Minimiser:
-    """The minimum of one loss against that of the ideal loss, for the user who chooses among the exposed."""
+    """The minimum of one loss against that of the ideal loss, for users who choose among the exposed."""
 
     severity: float
     estimator: str
@@ -333,31 +275,42 @@ def estimators(world: World) -> Mapping[str, Estimator]:
     return {variant.label: variant.build(world) for variant in (NAIVE, IPS, ITPS, CORRECTED, IDEAL)}
 
 
-def minimisers(world: World, choice: str, draws: int, seed: int) -> list[Minimiser]:
+def minimisers(world: World, draws: int, seed: int) -> Iterator[Minimiser]:
     """One for each estimator."""
     dense = DenseWorld(world)
-    p_SV = CLOSED_FORMS[choice](dense) * dense.gamma_SV
-    ideal = Weights(ideal_weight(dense, choice_model(choice)), None)
-    logs = [_log(world, choice, np.random.default_rng([seed, nth])) for nth in range(draws)]
-    loss_SV = Scores.informed(dense, seed).loss()
-    return [
-        _compared(
-            label, expected(estimator, dense, p_SV), ideal, dense, loss_SV, _after_one_log(estimator, dense, logs)
+    user_S, loss_SV, p_SV = dense.user_S, Scores.informed(dense, seed).loss(), closed_form(dense, EXPOSED)
+    assert p_SV is not None
+    ideal = Weights(ideal_weight(dense, choice_model(EXPOSED)))
+    logs = [draw_slots(world, EXPOSED, seed, nth) for nth in range(draws)]
+    for label, estimator in estimators(world).items():
+        found = expected(estimator, dense, p_SV)
+        by_slot_SV, by_user_UV = found.by_slot(), found.by_user(user_S)
+        first_R = np.array([first(observed(estimator, dense, log).by_user(user_S)[user_S], dense) for log in logs])
+        one_log, is_estimate = paired(first_R, np.zeros_like(first_R)), found.factor_SV is None
+        yield Minimiser(
+            severity=world.severity,
+            estimator=label,
+            bias=relative_bias(found.weight_SV, ideal.weight_SV, loss_SV) if is_estimate else None,
+            slot_distance=distance(by_slot_SV, ideal.by_slot()),
+            slot_first=first(by_slot_SV, dense),
+            user_distance=distance(by_user_UV, ideal.by_user(user_S)),
+            user_first=first(by_user_UV[user_S], dense),
+            log_first=one_log.difference,
+            low=float(one_log.low),
+            high=float(one_log.high),
         )
-        for label, estimator in estimators(world).items()
-    ]
 
 
-def by_choice(world: World, choices: Sequence[str]) -> dict[str, dict[str, float]]:
+def by_choice(world: World) -> dict[str, dict[str, float]]:
     """Total variation from the ideal's softmax, mean over slots, under each choice model with a closed form."""
     dense, table = DenseWorld(world), {}
-    for choice in (name for name in choices if name in CLOSED_FORMS):
-        p_SV = CLOSED_FORMS[choice](dense) * dense.gamma_SV
-        ideal_SV = normalised(ideal_weight(dense, choice_model(choice)))
-        table[choice] = {
-            label: distance(expected(estimator, dense, p_SV).by_slot(), ideal_SV)
-            for label, estimator in estimators(world).items()
-        }
+    for choice in CHOICES:
+        if (p_SV := closed_form(dense, choice)) is not None:
+            ideal_SV = normalised(ideal_weight(dense, choice_model(choice)))
+            table[choice] = {
+                label: distance(expected(estimator, dense, p_SV).by_slot(), ideal_SV)
+                for label, estimator in estimators(world).items()
+            }
     return table
 
 
@@ -371,73 +324,19 @@ def first(p_SV: Table, dense: DenseWorld) -> float:
     return float(((p_SV.argmax(1) == dense.favourite_S) & (p_SV.sum(1) > 0)).mean())
 
 
-def _compared(
-    label: str, found: Weights, ideal: Weights, dense: DenseWorld, loss_SV: Table, first_R: NDArray[np.float64]
-) -> Minimiser:
-    by_slot_SV, by_user_UV = found.by_slot(), found.by_user(dense.user_S)
-    one_log = paired(first_R, np.zeros_like(first_R))
-    return Minimiser(
-        dense.world.severity,
-        label,
-        None if found.factor_SV is not None else relative_bias(found.weight_SV, ideal.weight_SV, loss_SV),
-        distance(by_slot_SV, ideal.by_slot()),
-        first(by_slot_SV, dense),
-        distance(by_user_UV, ideal.by_user(dense.user_S)),
-        first(_spread(by_user_UV, dense), dense),
-        one_log.difference,
-        float(one_log.low),
-        float(one_log.high),
-    )
-
-
-def _spread(by_user_UV: Table, dense: DenseWorld) -> Table:
-    """A user's row at each of the user's slots; every user of a world has slots."""
-    return by_user_UV[dense.user_S]
-
-
-def _log(world: World, choice: str, rng: np.random.Generator) -> Slots:
-    events = draw(world, rng, choice_model(choice))
-    return slots_of(events.user_N, events.item_N, events.step_N)
-
-
-def _after_one_log(estimator: Estimator, dense: DenseWorld, logs: Sequence[Slots]) -> NDArray[np.float64]:
-    """first_R: how often the favourite stands first when each user's softmax is fitted to one log."""
-    fitted = (observed(estimator, dense, slots).by_user(dense.user_S) for slots in logs)
-    return np.array([first(_spread(by_user_UV, dense), dense) for by_user_UV in fitted])
-
-
-@dataclass(frozen=True)
-class Example:
-    """A slot's items from the best to the worst; every list has a number for each."""
-
-    user: int
-    step: int
-    choice: str
-    items: list[str]
-    gamma: list[float]
-    theta: list[float]
-    taken: list[float]  # P(the slot's event is the item)
-    learnt: Mapping[str, list[float]]
-
-
-def example(world: World, choice: str) -> Example:
-    """The slot whose favourite is least likely to be seen."""
-    dense = DenseWorld(world)
+def example(dense: DenseWorld) -> dict[str, Any]:
+    """The slot whose favourite is least likely to be seen: its items from the best to the worst, a number for each."""
     slot = int(dense.theta_SV[np.arange(len(dense)), dense.favourite_S].argmin())
     order = np.argsort(-dense.logit_SV[slot], kind="stable")
-    p_SV = event_probability(dense, choice_model(choice))[:, :-1]
-    learnt = {label: expected(it, dense, p_SV).by_slot() for label, it in estimators(world).items()}
-
-    def row(table_SV: Table) -> list[float]:
-        return [float(value) for value in table_SV[slot, order]]
-
-    return Example(
-        user=int(dense.user_S[slot]),
-        step=int(dense.step_S[slot]),
-        choice=choice,
-        items=[world.items.ids[int(item)] for item in order],
-        gamma=row(dense.gamma_SV),
-        theta=row(dense.theta_SV),
-        taken=row(p_SV),
-        learnt={label: row(table_SV) for label, table_SV in learnt.items()},
-    )
+    p_SV = event_probability(dense, choice_model(EXPOSED))[:, :-1]
+    softmax = {label: expected(it, dense, p_SV).by_slot() for label, it in estimators(dense.world).items()}
+    return {
+        "user": int(dense.user_S[slot]),
+        "step": int(dense.step_S[slot]),
+        "choice": EXPOSED,
+        "items": [dense.world.items.ids[int(item)] for item in order],
+        "gamma": dense.gamma_SV[slot, order].tolist(),
+        "theta": dense.theta_SV[slot, order].tolist(),
+        "taken": p_SV[slot, order].tolist(),  # P(the slot's event is the item)
+        "learnt": {label: p_SV[slot, order].tolist() for label, p_SV in softmax.items()},
+    }

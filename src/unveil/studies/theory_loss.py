@@ -1,4 +1,7 @@
-"""Losses of fixed scores: as the trainer computes them, by the paper's equations, and their mean over all logs."""
+"""Losses of fixed scores: as the trainer computes them, by the paper's equations, and their mean over logs.
+
+Shapes: S slots of the world, M events, G all logs, R drawn logs, A estimators, V items, D width.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,43 +20,46 @@ from unveil.evaluation.statistics import paired
 from unveil.models.base import Output
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.runs.workers import OnProgress
-from unveil.simulation.choice import NOTHING, ChoiceModel, choice_model
-from unveil.simulation.generate import draw
+from unveil.simulation.choice import NOTHING, choice_model
 from unveil.simulation.world import World
 from unveil.studies.theory_world import (
-    CLOSED_FORMS,
     DenseWorld,
     Relevance,
     Table,
     all_logs,
+    closed_form,
+    draw_slots,
     event_probability,
     ideal_weight,
     log_probability,
-    slots_of,
 )
 from unveil.training.learner import normaliser
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """An estimator with its options; it uses the true propensities unless others are named."""
+    """An estimator with its options; it uses the true propensities, with an error of `noise` logits if named."""
 
     label: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    propensity: str | None = None
-    propensity_options: Mapping[str, Any] = field(default_factory=dict)
+    noise: float | None = None
+
+    @property
+    def self_normalised(self) -> bool:
+        """Whether the risk is divided by the sum of its own weights."""
+        return bool(self.options.get("self_normalised"))
 
     def build(self, world: World) -> Estimator:
         """The estimator as training would build it."""
-        return build(self.name, self.options, propensity=self.theta(world), world=world)
+        return build(self.name, self.options, propensity=self.propensity(world), world=world)
 
-    def theta(self, world: World) -> PropensityModel | None:
+    def propensity(self, world: World) -> PropensityModel | None:
         """The propensity that the estimator uses."""
+        if self.noise is not None:
+            return PROPENSITIES.build("noisy-temporal", {"sd": self.noise}, world)
         needs = estimator(self.name).needs
-        if needs not in ("static", "temporal"):
-            return None
-        return PROPENSITIES.build(self.propensity or f"known-{needs}", self.propensity_options, world)
+        return PROPENSITIES.build(f"known-{needs}", {}, world) if needs in ("static", "temporal") else None
 
 
 def clipped(clip: float) -> Variant:
@@ -61,16 +67,8 @@ def clipped(clip: float) -> Variant:
     return Variant(f"ITPS, θ ≥ {clip:g}", "itps", {"clip": clip})
 
 
-def mistaken(sd: float) -> Variant:
-    """ITPS with propensities that are off by a normal number of logits."""
-    return Variant(f"ITPS, θ ± {sd:g} logit", "itps", propensity="noisy-temporal", propensity_options={"sd": sd})
-
-
-NAIVE = Variant("naive", "naive")
-IPS = Variant("IPS", "ips")
-ITPS = Variant("ITPS", "itps")
-IDEAL = Variant("ideal", "ideal")
-CORRECTED = Variant("corrected", "corrected")
+NAIVE, IPS, ITPS = Variant("naive", "naive"), Variant("IPS", "ips"), Variant("ITPS", "itps")
+IDEAL, CORRECTED = Variant("ideal", "ideal"), Variant("corrected", "corrected")
 NORMALISED = Variant("ITPS normalised", "itps", {"self_normalised": True})
 
 
@@ -109,17 +107,17 @@ class Scores:
 
 @dataclass(frozen=True)
 class Masking:
-    """The settings of `ClozeTask` that decide what is hidden."""
+    """The settings of `ClozeTask` that decide what is masked."""
 
     mask_probability: float = 0.2
     last_share: float = 0.0
     always_mask: bool = True
 
     def chance(self, slots: Slots) -> Tensor:
-        """P(hidden) of every event of a whole log, given the log; within a user the slots stand in time order.
+        """P(masked) of every event of a whole log, given the log; within a user the slots stand in time order.
 
-        ρ, plus the chance (1 − ρ)^n that nothing of the n events was drawn, shared out among them; and the rows in
-        which the last event alone is hidden.
+        ρ, plus the probability (1 − ρ)^n that none of the n events was drawn, divided among them; and the rows in
+        which the last event alone is masked.
         """
         user_M = slots.user_M.numpy()
         length_M = np.bincount(user_M, minlength=1)[user_M]
@@ -132,7 +130,7 @@ class Masking:
 def risk(
     estimator: Estimator, slots: Slots, dense: DenseWorld, scores: Scores, masking: Masking | None = None
 ) -> float:
-    """The risk of one log in one batch; with `masking`, its mean over what is hidden.
+    """The risk of one log in one batch; with `masking`, its mean over what is masked.
 
     It is divided by the slots of the world, a constant, for all but the self-normalised: the mean weight of a batch
     times its slots, and so the sum of its weights. A batch without slots is passed over: it adds nothing.
@@ -147,55 +145,30 @@ def risk(
     return float(cloze_risk(*scores.at(dense.rows(slots)), signal, normaliser=divisor))
 
 
-def risks(
-    estimator: Estimator,
-    item_GS: NDArray[Any],
-    dense: DenseWorld,
-    scores: Scores,
-    masking: Masking | None = None,
-) -> NDArray[np.float64]:
-    """The risk of every log."""
-    return np.array([risk(estimator, dense.slots(item_S), dense, scores, masking) for item_S in item_GS])
-
-
-def weighted_risk(weight_SV: Table, scores: Scores, divisor: float) -> float:
-    """The same loss with every item a target at every slot, each by its weight: a risk that is an expectation."""
-    every = torch.arange(len(weight_SV))
-    total = 0.0
-    for item in range(weight_SV.shape[1]):
-        signal = Signal(torch.full_like(every, item), torch.from_numpy(weight_SV[:, item]))
-        total += float(cloze_risk(*scores.at(every), signal, normaliser=divisor))
-    return total
-
-
 def expected_weight(variant: Variant, dense: DenseWorld, p_SV: Table) -> Table | None:
-    """E_SV of a variant; None where its loss is no sum over events that are weighted each by itself."""
-    if variant.options.get("self_normalised"):
-        return None
-    if variant.name == "itps":
-        return np.asarray(p_SV / np.maximum(_theta(variant, dense), variant.options.get("clip", 0.0)))
-    plain = {"naive": naive, "ips": ips, "ideal": ideal}
-    return plain[variant.name](dense, p_SV) if variant.name in plain else None
+    """E_SV by the paper's equations, with p_SV = E[Y_i]; None where events are not weighted each by itself.
 
-
-def naive(dense: DenseWorld, p_SV: Table) -> Table:
-    """E[Y_i] (eq. of L_Cloze)."""
-    return p_SV
-
-
-def ips(dense: DenseWorld, p_SV: Table) -> Table:
-    """E[Y_i] / θ_si, θ_si the mean of θ_sit over all T steps (eq. of L_IPS)."""
+    naive   E[Y_i]
+    IPS     E[Y_i] / θ_si, θ_si the mean of θ_sit over all T steps
+    ITPS    E[Y_i] / max(θ_sit, clip), or with the θ̂_sit that the estimator uses
+    ideal   P(there is an event) · γ of the favourite: in training it, too, is a sum over the log's slots alone
+    """
     world, user_U = dense.world, np.arange(dense.world.n_users)
-    total_UV = np.zeros((world.n_users, world.n_items))
-    for step in range(world.n_steps):
-        total_UV += world.exposure(user_U, np.full(len(user_U), step))
-    return p_SV / (total_UV / world.n_steps)[dense.user_S]
-
-
-def ideal(dense: DenseWorld, p_SV: Table) -> Table:
-    """P(there is an event) · γ of the favourite: in training L_ideal, too, is summed over the log's slots alone."""
-    favourite_SV = np.arange(p_SV.shape[1]) == dense.favourite_S[:, None]
-    return np.where(favourite_SV, dense.gamma_SV * p_SV.sum(1, keepdims=True), 0.0)
+    match variant.name:
+        case "naive":
+            return p_SV
+        case "ips":
+            theta_TUV = [world.exposure(user_U, np.full(len(user_U), step)) for step in range(world.n_steps)]
+            return p_SV / np.mean(theta_TUV, axis=0, dtype=np.float64)[dense.user_S]
+        case "itps" if not variant.self_normalised:
+            theta_SV, noisy = dense.theta_SV, None if variant.noise is None else variant.propensity(world)
+            if noisy is not None:
+                theta_SV = noisy.of_all(dense.all_with(0)).double().numpy()
+            return np.asarray(p_SV / np.maximum(theta_SV, variant.options.get("clip", 0.0)))
+        case "ideal":
+            favourite_SV = np.arange(p_SV.shape[1]) == dense.favourite_S[:, None]
+            return np.where(favourite_SV, dense.gamma_SV * p_SV.sum(1, keepdims=True), 0.0)
+    return None
 
 
 def relative_bias(expected_SV: Table, ideal_SV: Table, loss_SV: Table) -> float:
@@ -203,14 +176,12 @@ def relative_bias(expected_SV: Table, ideal_SV: Table, loss_SV: Table) -> float:
     return float((expected_SV * loss_SV).sum() / (ideal_SV * loss_SV).sum()) - 1
 
 
-def _theta(variant: Variant, dense: DenseWorld) -> Table:
-    """θ_sit, or what the estimator uses instead (eq. of L_ITPS)."""
-    if variant.propensity is None:
-        return dense.theta_SV
-    theta = variant.theta(dense.world)
-    assert theta is not None
-    theta_SV: Table = theta.of_all(dense.all_with(0)).double().numpy()
-    return theta_SV
+def bias_by_formula(
+    variant: Variant, dense: DenseWorld, p_SV: Table | None, ideal_SV: Table, loss_SV: Table
+) -> float | None:
+    """The bias from the closed form p_SV and the equations alone; None where one of them is missing."""
+    expected_SV = None if p_SV is None else expected_weight(variant, dense, p_SV)
+    return None if expected_SV is None else relative_bias(expected_SV, ideal_SV, loss_SV)
 
 
 @dataclass(frozen=True)
@@ -228,16 +199,16 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Enumerated:
-    """A world, all its logs, and the scores they are judged by.
+    """A world, all its logs, and the scores whose losses are compared.
 
     Every risk is divided by the number of slots S = |S| · T, the same for all: the paper divides by |S| · |I| · T, and
     training by the expected number of events times the mean weight; all of these are constants, and the bias is
-    relative. Only a self-normalised risk divides by its own weights: it is held against the ideal divided by its own.
+    relative. Only a self-normalised risk divides by its own weights: it is compared with the ideal divided by its own.
     """
 
     dense: DenseWorld
     scores: Scores
-    _cache: dict[Variant, tuple[Estimator, NDArray[np.float64]]] = field(default_factory=dict, repr=False)
+    _cache: dict[tuple[Variant, Masking | None], NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, world: World, seed: int = 0) -> "Enumerated":
@@ -250,68 +221,48 @@ class Enumerated:
         """Every log."""
         return all_logs(len(self.dense), self.dense.world.n_items)
 
-    def compare(self, variant: Variant, choice: str, relevance: Relevance = "drawn") -> Compared:
-        """E[L] over all logs, and L_ideal."""
-        if variant not in self._cache:
-            estimator = variant.build(self.dense.world)
-            self._cache[variant] = estimator, self.risks(estimator)
-        estimator, risk_G = self._cache[variant]
-        return self.compare_with(risk_G, estimator, choice, relevance)
-
-    def risks(self, estimator: Estimator) -> NDArray[np.float64]:
-        """The risk of every log: the same however the user chooses."""
-        return risks(estimator, self.item_GS, self.dense, self.scores)
-
-    def compare_with(
-        self, risk_G: NDArray[np.float64], estimator: Estimator, choice: str, relevance: Relevance = "drawn"
+    def compare(
+        self, variant: Variant, choice: str, relevance: Relevance = "drawn", masking: Masking | None = None
     ) -> Compared:
-        """The same with risks that are at hand."""
+        """E[L] over all logs, and L_ideal; with `masking`, its slots are weighted by P(masked | an event)."""
         p_G = log_probability(self.item_GS, event_probability(self.dense, choice_model(choice), relevance))
         ideal_SV = ideal_weight(self.dense, choice_model(choice), relevance)
-        if not estimator.self_normalised:
-            return Compared(float(p_G @ risk_G), self.ideal(ideal_SV, len(self.dense)))
+        mean = float(p_G @ self.risks(variant, masking))
+        if masking is not None:
+            ideal_SV = ideal_SV * self._masked(p_G, masking)[:, None]
+        if not variant.self_normalised:
+            return Compared(mean, self.ideal(ideal_SV, len(self.dense)))
         # An empty log has no mean: the expectation is over those with events.
         some_G = (self.item_GS != NOTHING).any(1)
-        return Compared(float(p_G @ risk_G / p_G[some_G].sum()), self.ideal(ideal_SV, float(ideal_SV.sum())))
+        return Compared(float(mean / p_G[some_G].sum()), self.ideal(ideal_SV, float(ideal_SV.sum())))
+
+    def risks(self, variant: Variant, masking: Masking | None = None) -> NDArray[np.float64]:
+        """The risk of every log: the same however the user chooses."""
+        if (variant, masking) not in self._cache:
+            built, logs = variant.build(self.dense.world), (self.dense.slots(item_S) for item_S in self.item_GS)
+            risk_G = np.array([risk(built, slots, self.dense, self.scores, masking) for slots in logs])
+            self._cache[variant, masking] = risk_G
+        return self._cache[variant, masking]
 
     def ideal(self, weight_SV: Table, divisor: float) -> float:
-        """The risk with these weights of all items at all slots."""
-        return weighted_risk(weight_SV, self.scores, divisor)
+        """The real loss with every item a target at every slot, each by its weight."""
+        every, total = torch.arange(len(weight_SV)), 0.0
+        for item in range(weight_SV.shape[1]):
+            signal = Signal(torch.full_like(every, item), torch.from_numpy(weight_SV[:, item]))
+            total += float(cloze_risk(*self.scores.at(every), signal, normaliser=divisor))
+        return total
 
-    def compare_masked(self, estimator: Estimator, choice: str, masking: Masking, *, by_slot: bool) -> Compared:
-        """E[L] over logs and over what is hidden, against ρ · L_ideal; or `by_slot`, with each slot of the ideal
-
-        weighted by how likely its event is to be hidden, given that there is one.
-        """
-        p_SV1 = event_probability(self.dense, choice_model(choice))
-        p_G = log_probability(self.item_GS, p_SV1)
-        S = len(self.dense)
-        mean = float(p_G @ risks(estimator, self.item_GS, self.dense, self.scores, masking))
-        hidden_S = self._hidden(p_G, masking) if by_slot else np.full(S, masking.mask_probability)
-        ideal_SV = ideal_weight(self.dense, choice_model(choice)) * hidden_S[:, None]
-        return Compared(mean, self.ideal(ideal_SV, S))
-
-    def _hidden(self, p_G: NDArray[np.float64], masking: Masking) -> NDArray[np.float64]:
-        """P(hidden | an event) of each slot."""
-        hidden_S, event_S = np.zeros(len(self.dense)), np.zeros(len(self.dense))
+    def _masked(self, p_G: NDArray[np.float64], masking: Masking) -> NDArray[np.float64]:
+        """P(masked | an event) of each slot: ρ where events are masked by chance alone."""
+        if not (masking.always_mask or masking.last_share):
+            return np.full(len(self.dense), masking.mask_probability)
+        masked_S, event_S = np.zeros(len(self.dense)), np.zeros(len(self.dense))
         for p, item_S in zip(p_G, self.item_GS, strict=True):
             slots = self.dense.slots(item_S)
             row_M = self.dense.rows(slots).numpy()
-            hidden_S[row_M] += p * masking.chance(slots).numpy()
+            masked_S[row_M] += p * masking.chance(slots).numpy()
             event_S[row_M] += p
-        return hidden_S / event_S
-
-
-def choice_depends_on_exposure(dense: DenseWorld, choice: ChoiceModel) -> bool:
-    """Whether P(C | O) differs between everything seen and one item hidden."""
-    seen_SV = np.ones(dense.logit_SV.shape, bool)
-    whole_SV = choice.probability(dense.logit_SV, seen_SV)
-    for item in range(dense.world.n_items):
-        part_SV = seen_SV.copy()
-        part_SV[:, item] = False
-        if not np.allclose(choice.probability(dense.logit_SV, part_SV), whole_SV):
-            return True
-    return False
+        return masked_S / event_S
 
 
 #: The clip is that of the paper's code.
@@ -340,13 +291,13 @@ class Estimated:
 
     @property
     def found(self) -> str:
-        """What the interval alone tells."""
+        """What the interval alone says."""
         return "biased" if self.low > 0 or self.high < 0 else "none seen"
 
 
 @dataclass(frozen=True, eq=False)
 class MonteCarlo:
-    """A world, the scores its logs are judged by, and how many logs are drawn for each choice model."""
+    """A world, the scores whose losses are compared, and how many logs are drawn for each choice model."""
 
     dense: DenseWorld
     scores: Scores
@@ -354,15 +305,20 @@ class MonteCarlo:
     seed: int
 
     def run(self, choice: str, choices: int = 1, on_progress: OnProgress = lambda share: None) -> list[Estimated]:
-        """A row for each loss; draws are shared by all. Intervals hold together for so many choice models."""
+        """A row for each loss, all from the same draws. Intervals hold together for so many choice models."""
         level = 1 - (1 - LEVEL) / (choices * len(VARIANTS))
-        ideal_SV = ideal_weight(self.dense, choice_model(choice))
         risk_RA = self.risks(choice, [variant.build(self.dense.world) for variant in VARIANTS], on_progress)
-        formulas = self.formulas(choice, ideal_SV)
-        return [
-            _row(choice, variant, risk_R / self._ideal(variant, ideal_SV) - 1, formula, level)
-            for variant, risk_R, formula in zip(VARIANTS, risk_RA.T, formulas, strict=True)
-        ]
+        p_SV, loss_SV = closed_form(self.dense, choice), self.scores.loss()
+        ideal_SV, rows = ideal_weight(self.dense, choice_model(choice)), []
+        for variant, risk_R in zip(VARIANTS, risk_RA.T, strict=True):
+            # L_ideal on the scale of the variant's risk.
+            divisor = float(ideal_SV.sum()) if variant.self_normalised else len(self.dense)
+            bias_R = risk_R / (float((ideal_SV * loss_SV).sum()) / divisor) - 1
+            mean = paired(bias_R, np.zeros_like(bias_R), level=level)
+            bounds = mean.difference, float(mean.low), float(mean.high)
+            formula = bias_by_formula(variant, self.dense, p_SV, ideal_SV, loss_SV)
+            rows.append(Estimated(choice, variant.label, formula, *bounds, float(bias_R.std(ddof=1)), len(bias_R)))
+        return rows
 
     def risks(
         self, choice: str, estimators: Sequence[Estimator], on_progress: OnProgress = lambda share: None
@@ -370,27 +326,7 @@ class MonteCarlo:
         """risk_RA: every estimator's risk of every log."""
         risk_RA = np.empty((self.draws, len(estimators)))
         for nth in range(self.draws):
-            events = draw(self.dense.world, np.random.default_rng([self.seed, nth]), choice_model(choice))
-            slots = slots_of(events.user_N, events.item_N, events.step_N)
+            slots = draw_slots(self.dense.world, choice, self.seed, nth)
             risk_RA[nth] = [risk(estimator, slots, self.dense, self.scores) for estimator in estimators]
             on_progress((nth + 1) / self.draws)
         return risk_RA
-
-    def _ideal(self, variant: Variant, ideal_SV: Table) -> float:
-        """L_ideal on the scale of the variant's risk."""
-        divisor = float(ideal_SV.sum()) if variant is NORMALISED else len(self.dense)
-        return float((ideal_SV * self.scores.loss()).sum()) / divisor
-
-    def formulas(self, choice: str, ideal_SV: Table) -> list[float | None]:
-        """The bias of each variant by closed form, where there is one."""
-        if choice not in CLOSED_FORMS:
-            return [None] * len(VARIANTS)
-        p_SV, loss_SV = CLOSED_FORMS[choice](self.dense) * self.dense.gamma_SV, self.scores.loss()
-        expected = [expected_weight(variant, self.dense, p_SV) for variant in VARIANTS]
-        return [None if E_SV is None else relative_bias(E_SV, ideal_SV, loss_SV) for E_SV in expected]
-
-
-def _row(choice: str, variant: Variant, bias_R: NDArray[np.float64], formula: float | None, level: float) -> Estimated:
-    found, spread = paired(bias_R, np.zeros_like(bias_R), level=level), float(bias_R.std(ddof=1))
-    low, high = float(found.low), float(found.high)
-    return Estimated(choice, variant.label, formula, found.difference, low, high, spread, len(bias_R))

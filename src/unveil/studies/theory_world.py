@@ -5,7 +5,6 @@ Shapes: S slots of the world, M events, G logs, U users, V items, T steps; V1 is
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from typing import Any, Literal
 
@@ -16,51 +15,48 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.propensity.factors import Factors, Floats
+from unveil.propensity.factors import Factors
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.choice import NOTHING, ChoiceModel
+from unveil.simulation.choice import NOTHING, ChoiceModel, choice_model
+from unveil.simulation.generate import draw
 from unveil.simulation.world import World
+
+Table = NDArray[np.float64]
 
 #: A logit at which σ is 1 to the last bit.
 _SURE = 60.0
-#: How far exposure follows relevance, in logits per standard deviation of the relevance logit.
+#: How strongly exposure follows relevance, in logits per standard deviation of the relevance logit.
 _FORESIGHT = 2.0
 
 
 @dataclass(frozen=True)
 class Tiny:
-    """The same users and items in worlds that differ in one thing each."""
+    """Two users, three items and two steps, in worlds that differ in one thing each; relevance never changes."""
 
     severity: float = 1.0
     seed: int = 0
-    users: int = 2
-    items: int = 3
-    steps: int = 2
 
-    @property
-    def spec(self) -> WorldSpec:
-        """Everyone is there at every step, and relevance keeps still so that only exposure can move."""
-        return WorldSpec(
-            users=self.users,
-            items=self.items,
-            steps=self.steps,
+    def moving(self, season: float = WorldSpec.season) -> World:
+        """θ changes with the step."""
+        spec = WorldSpec(
+            users=2,
+            items=3,
+            steps=2,
             tastes=2,
             drift=0.0,
+            season=season,
             stay=1.0,
             activity=0.0,
             severity=self.severity,
         )
-
-    def moving(self) -> World:
-        """Exposure has a season: θ changes with the step."""
-        return World.builtin(self.spec, self.seed)
+        return World.builtin(spec, self.seed)
 
     def still(self) -> World:
-        """No season: θ_sit = θ_si."""
-        return World.builtin(replace(self.spec, season=0.0), self.seed)
+        """θ_sit = θ_si."""
+        return self.moving(season=0.0)
 
     def related(self) -> World:
-        """Items are shown the more to whom they please: θ and γ go together, yet O and R are drawn apart."""
+        """Users see more of what they like: θ and γ are correlated, yet O and R are drawn independently."""
         return self.moving().with_foresight(_FORESIGHT)
 
     def all_shown(self) -> World:
@@ -69,72 +65,39 @@ class Tiny:
         return replace(world, exposure_logits=Factors.constant(*world.exposure_logits.shape, _SURE))
 
     def moving_unchosen(self) -> World:
-        """Exposure changes with the step, but only that of items which are nobody's favourite."""
+        """θ changes with the step, but only for items that are nobody's favourite."""
         world = self.still()
-        favourite_V = np.zeros(self.items, bool)
-        for step in range(self.steps):
-            favourite_V[world.ideal_target(np.arange(self.users), np.full(self.users, step))] = True
-        swing_T = np.linspace(-2.0, 2.0, self.steps)
-        swing = Factors.of(np.ones((self.users, 1)), ~favourite_V[:, None], swing_T[:, None])
+        unchosen_V = ~np.isin(np.arange(world.n_items), world.ideal_target(*world.slots()))
+        swing_T = np.linspace(-2.0, 2.0, world.n_steps)
+        swing = Factors.of(np.ones((world.n_users, 1)), unchosen_V[:, None], swing_T[:, None])
         return replace(world, exposure_logits=world.exposure_logits.plus(swing))
 
 
-Table = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
 class DenseWorld:
     """Tables in double precision that larger worlds never hold whole; the rows are the slots in the world's order."""
 
-    world: World
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.user_S, self.step_S = (column.astype(np.int64) for column in world.slots())
+        self.theta_SV: Table = world.exposure(self.user_S, self.step_S).astype(np.float64)
+        self.gamma_SV: Table = world.relevance(self.user_S, self.step_S).astype(np.float64)
+        #: Logits of γ, by which items are ordered: where γ rounds to 1 they still differ.
+        self.logit_SV = world.relevance_logits.logits(self.user_S, self.step_S)
+        self.favourite_S = world.ideal_target(self.user_S, self.step_S)
+        self._row_UT = np.full((world.n_users, world.n_steps), -1)
+        self._row_UT[self.user_S, self.step_S] = np.arange(len(self))
 
     def __len__(self) -> int:
         return len(self.user_S)
 
-    @cached_property
-    def user_S(self) -> NDArray[np.int64]:
-        """The user of each slot."""
-        return self.world.slots()[0].astype(np.int64)
-
-    @cached_property
-    def step_S(self) -> NDArray[np.int64]:
-        """The step of each slot."""
-        return self.world.slots()[1].astype(np.int64)
-
-    @cached_property
-    def theta_SV(self) -> Table:
-        """θ_sit."""
-        return self.world.exposure(self.user_S, self.step_S).astype(np.float64)
-
-    @cached_property
-    def gamma_SV(self) -> Table:
-        """γ_sit."""
-        return self.world.relevance(self.user_S, self.step_S).astype(np.float64)
-
-    @cached_property
-    def logit_SV(self) -> Floats:
-        """The logits of γ, by which items are ordered: where γ rounds to 1 they still differ."""
-        return self.world.relevance_logits.logits(self.user_S, self.step_S)
-
-    @cached_property
-    def favourite_S(self) -> NDArray[np.int64]:
-        """argmax_i γ_sit."""
-        return self.world.ideal_target(self.user_S, self.step_S)
-
-    @cached_property
-    def _row_UT(self) -> NDArray[np.int64]:
-        row_UT = np.full((self.world.n_users, self.world.n_steps), -1)
-        row_UT[self.user_S, self.step_S] = np.arange(len(self))
-        return row_UT
-
     def rows(self, slots: Slots) -> Tensor:
-        """Which rows of the tables these slots are."""
+        """The rows of these slots in the tables."""
         return torch.from_numpy(self._row_UT[slots.user_M.numpy(), slots.step_M.numpy()])
 
     def slots(self, item_S: NDArray[Any]) -> Slots:
-        """The slots that gave an event, each with the item it gave; `NOTHING` marks the others."""
-        taken_M = np.flatnonzero(item_S != NOTHING)
-        return slots_of(self.user_S[taken_M], item_S[taken_M], self.step_S[taken_M])
+        """The slots with an event, and its item; `NOTHING` marks the others."""
+        event_M = np.flatnonzero(item_S != NOTHING)
+        return slots_of(self.user_S[event_M], item_S[event_M], self.step_S[event_M])
 
     def all_with(self, item: int) -> Slots:
         """Every slot, with one and the same item."""
@@ -146,7 +109,13 @@ def slots_of(user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -
     return Slots(*(torch.from_numpy(column.astype(np.int64)) for column in (user_M, item_M, step_M)))
 
 
-#: R ~ Ber(γ) drawn apart from O (the paper's); always 1; or drawn with the same luck as O, the two then dependent.
+def draw_slots(world: World, choice: str, seed: int, nth: int) -> Slots:
+    """The events of the nth drawn log."""
+    events = draw(world, np.random.default_rng([seed, nth]), choice_model(choice))
+    return slots_of(events.user_N, events.item_N, events.step_N)
+
+
+#: R ~ Ber(γ) independent of O (the paper's); always 1; or both from one random number, and so dependent.
 Relevance = Literal["drawn", "certain", "same luck"]
 _NONE = -1  # the last place of a row
 
@@ -159,13 +128,24 @@ def event_probability(dense: DenseWorld, choice: ChoiceModel, relevance: Relevan
         shown_SV = np.broadcast_to(shown, (n_slots, n_items))
         p_shown_S = np.where(shown_SV, dense.theta_SV, 1 - dense.theta_SV).prod(1)
         p_chosen_SV = choice.probability(dense.logit_SV, shown_SV)
-        p_liked_SV = _relevance(dense, np.array(shown), relevance)
+        p_liked_SV = relevance_probability(dense, shown_SV, relevance)
         p_SV1[:, _NONE] += p_shown_S * (1 - p_chosen_SV.sum(1))
         for item, liked in product(range(n_items), (False, True)):
             p_R_S = p_liked_SV[:, item] if liked else 1 - p_liked_SV[:, item]
             event = item if shown[item] and liked else _NONE
             p_SV1[:, event] += p_shown_S * p_chosen_SV[:, item] * p_R_S
     return p_SV1
+
+
+def relevance_probability(dense: DenseWorld, shown_SV: NDArray[np.bool_], relevance: Relevance) -> Table:
+    """P(R_i = 1 | O)."""
+    theta_SV, gamma_SV = dense.theta_SV, dense.gamma_SV
+    if relevance != "same luck":
+        return np.ones_like(gamma_SV) if relevance == "certain" else gamma_SV
+    # One uniform number u for both, O = [u < θ] and R = [u < γ]: the conditional probability that u < γ.
+    if_shown_SV = np.minimum(theta_SV, gamma_SV) / theta_SV
+    if_not_SV = np.maximum(gamma_SV - theta_SV, 0) / np.maximum(1 - theta_SV, np.finfo(float).tiny)
+    return np.where(shown_SV, if_shown_SV, if_not_SV)
 
 
 def ideal_weight(dense: DenseWorld, choice: ChoiceModel, relevance: Relevance = "drawn") -> Table:
@@ -175,22 +155,8 @@ def ideal_weight(dense: DenseWorld, choice: ChoiceModel, relevance: Relevance = 
     who chooses by chance L_ideal is itself random, and this is its mean over C. Where every choice is an interaction
     (R = 1) there is no γ to weigh by, and each choice counts 1.
     """
-    seen_SV = np.ones(dense.logit_SV.shape, bool)
-    chosen_SV = choice.probability(dense.logit_SV, seen_SV)
+    chosen_SV = choice.probability(dense.logit_SV, np.ones(dense.logit_SV.shape, bool))
     return chosen_SV if relevance == "certain" else chosen_SV * dense.gamma_SV
-
-
-def _relevance(dense: DenseWorld, shown_V: np.ndarray[tuple[int], np.dtype[np.bool_]], relevance: Relevance) -> Table:
-    """P(R_i = 1 | O)."""
-    if relevance == "certain":
-        return np.ones_like(dense.gamma_SV)
-    if relevance == "drawn":
-        return dense.gamma_SV
-    # One uniform number u for both, O = [u < θ] and R = [u < γ]: the conditional chance that u < γ.
-    theta_SV, gamma_SV = dense.theta_SV, dense.gamma_SV
-    if_shown_SV = np.minimum(theta_SV, gamma_SV) / theta_SV
-    if_not_SV = np.maximum(gamma_SV - theta_SV, 0) / np.maximum(1 - theta_SV, np.finfo(float).tiny)
-    return np.where(shown_V, if_shown_SV, if_not_SV)
 
 
 #: More logs than this take too long to go through one by one.
@@ -206,9 +172,8 @@ def all_logs(n_slots: int, n_items: int) -> NDArray[np.int64]:
 
 
 def log_probability(item_GS: NDArray[Any], p_SV1: Table) -> NDArray[np.float64]:
-    """P_G = Π_s P(what slot s gave): slots are drawn apart. `NOTHING` reads the last place of a row."""
-    p_GS = p_SV1[np.arange(len(p_SV1)), item_GS]
-    return np.asarray(p_GS.prod(1))
+    """P_G = Π_s P(what slot s gave): slots are independent. `NOTHING` reads the last place of a row."""
+    return np.asarray(p_SV1[np.arange(len(p_SV1)), item_GS].prod(1))
 
 
 #: Where the integral over exp v is summed: the beginning and the width of the grid, and γ · exp v at its end.
@@ -239,7 +204,7 @@ def categorical_all(dense: DenseWorld) -> Table:
 def categorical_exposed(dense: DenseWorld) -> Table:
     """E[O_i γ_i / Σ_j O_j γ_j] = θ_i ∫ γ_i e^(−γ_i u) Π_{j ≠ i} (1 − θ_j + θ_j e^(−γ_j u)) du over u ≥ 0.
 
-    A race: item j, if exposed, arrives after an exponential time of rate γ_j, and the first to arrive is taken. With
+    A race: item j, if exposed, arrives after an exponential time of rate γ_j, and the first to arrive is chosen. With
     u = exp v the integrand is smooth and vanishes at both ends, where sums over an even grid are as good as exact.
     """
     theta_SV, gamma_SV = dense.theta_SV, dense.gamma_SV
@@ -256,3 +221,10 @@ def categorical_exposed(dense: DenseWorld) -> Table:
 CLOSED_FORMS: Mapping[str, Callable[[DenseWorld], Table]] = {
     form.__name__: form for form in (rational_all, rational_exposed, categorical_all, categorical_exposed)
 }
+
+
+def closed_form(dense: DenseWorld, choice: str, relevance: Relevance = "drawn") -> Table | None:
+    """P(the slot's event is item i) by formula: exposed and chosen, times P(R_i = 1 | O_i = 1)."""
+    if choice not in CLOSED_FORMS:
+        return None
+    return CLOSED_FORMS[choice](dense) * relevance_probability(dense, np.ones(dense.theta_SV.shape, bool), relevance)

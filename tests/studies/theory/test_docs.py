@@ -10,7 +10,7 @@ from unveil.report.page import Cell, Table
 from unveil.runs.workers import Inline
 from unveil.studies.engine import run
 from unveil.studies.theory import Theory, choice_name, relative
-from unveil.studies.theory_claims import Propositions
+from unveil.studies.theory_claims import enumerated, findings
 from unveil.studies.theory_world import Tiny
 
 PAGE = Path(__file__).parents[3] / "docs" / "theory.md"
@@ -44,10 +44,10 @@ def test_there_are_names_to_check() -> None:
 
 def test_the_claims_on_the_page_are_those_that_are_found() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    findings = Propositions(Tiny()).findings()
-    for each in findings:
+    checked = findings(enumerated(Tiny()))
+    for each in checked:
         assert f"| {each.topic}: {each.claim}, {each.setting} | {relative(each.bias)} | {each.verdict} |" in page
-    assert len(re.findall(r"^\| (?:Proposition|Assumptions|In training).* \|$", page, re.MULTILINE)) == len(findings)
+    assert len(re.findall(r"^\| (?:Proposition|Assumptions|In training).* \|$", page, re.MULTILINE)) == len(checked)
 
 
 @pytest.mark.slow

@@ -9,12 +9,13 @@ import torch
 
 from tests.estimators.toys import random_world
 from unveil.data.slots import Slots, mask_token
-from unveil.estimators.base import Need, Signal, cloze_risk
+from unveil.estimators.base import Estimator, Need, Signal, cloze_risk
 from unveil.estimators.naive import Ideal
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.known import KnownTemporal
 from unveil.simulation.choice import CHOICES, choice_model
+from unveil.simulation.world import World
 from unveil.studies.theory_claims import TOLERANCE, Finding
 from unveil.studies.theory_loss import (
     IDEAL,
@@ -42,6 +43,14 @@ class Squared:
 
     def __call__(self, slots: Slots) -> Signal:
         return Signal(slots.item_M, self.propensity(slots) ** -2)
+
+
+class Given(Variant):
+    """An estimator that is already built."""
+
+    def build(self, world: World) -> Estimator:
+        built: Estimator = self.options["built"]
+        return built
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +87,7 @@ def test_the_plain_formula_of_the_loss_is_the_loss(tiny: Enumerated) -> None:
 
 def test_a_wrong_estimator_is_caught(tiny: Enumerated) -> None:
     wrong = Squared(KnownTemporal(tiny.dense.world))
-    compared = tiny.compare_with(tiny.risks(wrong), wrong, "rational_all")
+    compared = tiny.compare(Given("wrong", "itps", {"built": wrong}), "rational_all")
     finding = Finding("a test", "it is unbiased", "always", "unbiased", compared)
     assert finding.bias > 0.5
     assert (finding.found, finding.verdict) == ("biased", "does not hold")
@@ -93,7 +102,7 @@ def test_a_slot_looked_up_at_the_wrong_step_is_caught(tiny: Enumerated) -> None:
 
     wrong = ITPS.build(tiny.dense.world)
     wrong = type(wrong)(OneStepOff(tiny.dense.world))  # type: ignore[call-arg]
-    assert abs(tiny.compare_with(tiny.risks(wrong), wrong, "rational_all").bias) > 0.01
+    assert abs(tiny.compare(Given("wrong", "itps", {"built": wrong}), "rational_all").bias) > 0.01
 
 
 def test_a_formula_that_differs_from_the_enumeration_is_told() -> None:
@@ -126,4 +135,4 @@ def test_risks_of_a_log_without_events_are_zero(tiny: Enumerated) -> None:
     empty = np.flatnonzero((tiny.item_GS < 0).all(1))
     assert len(empty) == 1
     for variant in (NAIVE, NORMALISED, IDEAL):
-        assert tiny.risks(variant.build(tiny.dense.world))[empty[0]] == 0.0
+        assert tiny.risks(variant)[empty[0]] == 0.0

@@ -6,7 +6,7 @@ import torch
 
 from tests.estimators.toys import random_world
 from unveil.estimators.base import Signal, cloze_risk
-from unveil.simulation.choice import CHOICES, choice_model
+from unveil.simulation.choice import choice_model
 from unveil.studies.theory_claims import (
     Weights,
     by_choice,
@@ -90,7 +90,7 @@ def test_distance_and_first_by_hand() -> None:
 
 
 def test_the_distances_say_for_whom_a_loss_learns_the_truth() -> None:
-    found = by_choice(LAID.world, list(CHOICES))
+    found = by_choice(LAID.world)
     assert found["rational_all"]["naive"] == 0.0  # the log holds nothing but favourites
     assert found["categorical_all"]["ITPS"] < 1e-6 < found["categorical_all"]["naive"]
     assert found["rational_exposed"]["ITPS"] > 0.1
@@ -99,7 +99,7 @@ def test_the_distances_say_for_whom_a_loss_learns_the_truth() -> None:
 
 
 def test_minimisers_of_a_small_world() -> None:
-    rows = {row.estimator: row for row in minimisers(LAID.world, "rational_exposed", 3, 0)}
+    rows = {row.estimator: row for row in minimisers(LAID.world, 3, 0)}
     assert set(rows) == set(LOSSES)
     assert rows["ITPS"].slot_first == 1.0  # Π(1 − θ) of the better ones falls along the order, and γ with it
     assert rows["ideal"].slot_distance == 0.0
@@ -116,7 +116,7 @@ def test_minimisers_of_a_small_world() -> None:
     for row in rows.values():
         assert 0 <= row.user_distance <= 1
         assert row.low <= row.log_first <= row.high
-    again = {row.estimator: row for row in minimisers(LAID.world, "rational_exposed", 3, 0)}
+    again = {row.estimator: row for row in minimisers(LAID.world, 3, 0)}
     assert rows == again
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.estimators.toys import random_world
 from unveil.simulation.choice import CHOICES
-from unveil.studies import theory_loss
+from unveil.studies import theory_world
 from unveil.studies.theory_loss import VARIANTS, Estimated, MonteCarlo, Scores
 from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld
 
@@ -39,7 +39,7 @@ def test_what_the_intervals_find(rows: list[Estimated]) -> None:
 def test_a_wrong_formula_is_seen(drawn: MonteCarlo, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if the rational user among the exposed chose among all.
     wrong = {**CLOSED_FORMS, "rational_exposed": CLOSED_FORMS["rational_all"]}
-    monkeypatch.setattr(theory_loss, "CLOSED_FORMS", wrong)
+    monkeypatch.setattr(theory_world, "CLOSED_FORMS", wrong)
     assert not any(row.agrees for row in drawn.run("rational_exposed") if row.formula is not None)
 
 
@@ -53,7 +53,7 @@ def test_draws_differ_and_are_the_same_again(drawn: MonteCarlo) -> None:
 def test_a_choice_without_closed_form_is_drawn_all_the_same(
     drawn: MonteCarlo, rows: list[Estimated], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(theory_loss, "CLOSED_FORMS", {})
+    monkeypatch.setattr(theory_world, "CLOSED_FORMS", {})
     found = drawn.run("rational_all")
     assert all(row.formula is None and row.agrees is None for row in found)
     assert [row.mean for row in found] == [row.mean for row in rows if row.choice == "rational_all"]

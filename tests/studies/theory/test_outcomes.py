@@ -9,7 +9,7 @@ from tests.estimators.toys import random_world
 from unveil.propensity.factors import Factors
 from unveil.simulation.choice import CHOICES, choice_model
 from unveil.simulation.world import World
-from unveil.studies.theory_loss import choice_depends_on_exposure
+from unveil.studies.theory_claims import choice_depends_on_exposure
 from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld, event_probability, ideal_weight
 
 

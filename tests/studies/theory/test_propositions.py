@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from unveil.simulation.choice import CHOICES
-from unveil.studies.theory_claims import P1, P2, P3, TOLERANCE, Finding, Propositions, choosers
+from unveil.studies.theory_claims import P1, P2, P3, TOLERANCE, Finding, choosers, enumerated
+from unveil.studies.theory_claims import findings as checked
 from unveil.studies.theory_world import DenseWorld, Tiny
 
 WORLDS = [Tiny(1.0, 0), Tiny(3.0, 2)]
@@ -12,7 +13,7 @@ WORLDS = [Tiny(1.0, 0), Tiny(3.0, 2)]
 
 @pytest.fixture(scope="module", params=WORLDS, ids=str)
 def findings(request: pytest.FixtureRequest) -> list[Finding]:
-    return Propositions(request.param).findings()
+    return checked(enumerated(request.param))
 
 
 def test_what_holds_and_what_does_not(findings: list[Finding]) -> None:
@@ -46,10 +47,10 @@ def test_the_worlds_are_what_they_are_said_to_be() -> None:
 
 
 def test_itps_is_unbiased_for_exactly_those_whose_choice_ignores_exposure() -> None:
-    found = choosers(Propositions(Tiny(1.0, 3)).moving)
-    assert {row.choice for row in found} == set(CHOICES)
-    assert {row.relevance for row in found} == {"drawn", "certain"}
+    found = list(choosers(enumerated(Tiny(1.0, 3))["moving"]))
+    assert {row["choice"] for row in found} == set(CHOICES)
+    assert {row["relevance"] for row in found} == {"drawn", "certain"}
     for row in found:
-        assert (abs(row.bias["ITPS"]) > TOLERANCE) == row.depends_on_exposure
-        assert abs(row.bias["naive"]) > TOLERANCE
-        assert row.formula_error is None or row.formula_error < 1e-8
+        assert (abs(row["bias"]["ITPS"]) > TOLERANCE) == row["depends_on_exposure"]
+        assert abs(row["bias"]["naive"]) > TOLERANCE
+        assert row["formula_error"] is None or row["formula_error"] < 1e-8
