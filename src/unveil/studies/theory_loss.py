@@ -159,7 +159,7 @@ def expected_weight(variant: Variant, dense: DenseWorld, p_SV: Table) -> Table |
             return p_SV
         case "ips":
             theta_TUV = [world.exposure(user_U, np.full(len(user_U), step)) for step in range(world.n_steps)]
-            return p_SV / np.mean(theta_TUV, axis=0, dtype=np.float64)[dense.user_S]
+            return p_SV / np.asarray(np.mean(theta_TUV, axis=0, dtype=np.float64))[dense.user_S]
         case "itps" if not variant.self_normalised:
             theta_SV, noisy = dense.theta_SV, None if variant.noise is None else variant.propensity(world)
             if noisy is not None:
