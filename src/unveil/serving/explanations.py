@@ -99,6 +99,6 @@ def explained(
             texts[row] = "; ".join(f"{recommender.items[item]} {factor(effect)}" for item, effect in strongest)
             shown[row] = exposure
     propensity, source = zip(*shown, strict=True) if shown else ((), ())
-    values = (recommender.share_V[item_N], propensity, source, texts)
+    values: tuple[Any, ...] = (recommender.share_V[item_N], propensity, source, texts)
     columns = zip(COLUMNS.items(), values, strict=True)
     return frame.with_columns(pl.Series(name, column, kind) for (name, kind), column in columns)
