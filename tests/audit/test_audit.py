@@ -148,7 +148,7 @@ def test_real_exposures_and_their_clicks(shared_data: Path) -> None:
     assert found.log.interactions == 100_900
     assert found.exposure.impressions is not None
     assert found.exposure.impressions.rows == 228_329
-    assert found.exposure.impressions.taken == pytest.approx(0.442, abs=0.001)
+    assert found.exposure.impressions.clicked == pytest.approx(0.442, abs=0.001)
     assert "exposure" not in warned(found)
     assert found.leakage is not None
     assert found.leakage.later > 0.1

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.logs import log_of
-from unveil.audit.concentration import POINTS, concentration
+from unveil.audit.checks import POINTS, concentration
 from unveil.data.describe import describe
 from unveil.data.sequences import Sequences
 

@@ -8,9 +8,8 @@ from scipy import stats
 
 from tests.audit.logs import generated
 from tests.audit.small import log_of
-from unveil.audit.advice import advice
+from unveil.audit.advice import advice, figures
 from unveil.audit.exposure import exposure
-from unveil.audit.figures import figures
 
 
 def test_a_log_of_what_was_taken_knows_nothing() -> None:
@@ -31,9 +30,9 @@ def test_impressions_by_hand() -> None:
     )
     found = exposure(log).impressions
     assert found is not None
-    assert found.taken == 0.5
+    assert found.clicked == 0.5
     assert found.items == 3
-    assert found.never_taken == pytest.approx(1 / 3)
+    assert found.never_clicked == pytest.approx(1 / 3)
     assert found.correlation == pytest.approx(1)
     assert found.by_position == (1, 0, 0)
     assert not exposure(log).only_popularity

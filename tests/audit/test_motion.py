@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tests.audit.small import drawn, sequences_of
-from unveil.audit.concentration import counts, heads
-from unveil.audit.motion import along_calendar, along_histories
+from unveil.audit.motion import along_calendar, along_histories, counts, heads
 
 
 def test_heads_by_hand() -> None:
@@ -17,7 +16,7 @@ def test_heads_by_hand() -> None:
     found = heads(count_VP, np.tile(count_VP[:, :1], 3))
     assert found.size == 2
     assert found.shared == (0.25, 0.5)
-    assert found.across == 0.5
+    assert found.shared[-1] == 0.5
     assert found.chance == (1.0, 1.0)
 
 

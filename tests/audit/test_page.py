@@ -11,7 +11,7 @@ from tests.audit.logs import generated
 from tests.pages import faults
 from unveil.audit.advice import Audit, audit
 from unveil.audit.motion import Mover
-from unveil.audit.page import _movers, beside, key_figures, refuse_unfit, write
+from unveil.audit.page import _movers, beside, check_output, key_figures, write
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 
@@ -111,16 +111,16 @@ def test_the_same_log_gives_the_same_bytes(folder: Path, log: Interactions, foun
 
 def test_what_is_there_is_not_buried(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="there already"):
-        refuse_unfit(folder / "audit.html", overwrite=False)
-    refuse_unfit(folder / "audit.html", overwrite=True)
+        check_output(folder / "audit.html", overwrite=False)
+    check_output(folder / "audit.html", overwrite=True)
     (tmp_path / "new.json").write_text("mine")
     with pytest.raises(UnveilError, match=r"new\.json: the output is there already"):
-        refuse_unfit(tmp_path / "new.html", overwrite=False)
+        check_output(tmp_path / "new.html", overwrite=False)
     with pytest.raises(UnveilError, match="HTML page"):
-        refuse_unfit(tmp_path / "audit.pdf", overwrite=False)
+        check_output(tmp_path / "audit.pdf", overwrite=False)
     (tmp_path / "drawn-figures").mkdir()
-    refuse_unfit(tmp_path / "drawn.html", overwrite=False)
+    check_output(tmp_path / "drawn.html", overwrite=False)
     (tmp_path / "drawn-figures" / "mine.svg").write_text("")
     with pytest.raises(UnveilError, match="drawn-figures: the output folder is not empty"):
-        refuse_unfit(tmp_path / "drawn.html", overwrite=False)
+        check_output(tmp_path / "drawn.html", overwrite=False)
     assert beside(Path("a/b.html")) == Path("a/b.json")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.audit.small import drawn, sequences_of
-from unveil.audit.motion import expected_means, repeats, static_rates, watched_until
+from unveil.audit.motion import expected_means, observed_until, repeats, static_rates
 from unveil.audit.timing import Floats, false_discovery, positions, tied_share, timing
 from unveil.data.sequences import Sequences
 
@@ -113,7 +113,7 @@ def test_rates_explain_counts_and_lengths() -> None:
     sequences = sequences_of(histories, 40)
     count_V = np.bincount(sequences.item_N, minlength=40)
     found = static_rates(count_V, sequences.length_U)
-    time_U = watched_until(found, sequences.length_U)
+    time_U = observed_until(found, sequences.length_U)
     taken_UV = -np.expm1(-np.outer(time_U, found))
     assert taken_UV.sum(1) == pytest.approx(sequences.length_U, rel=0.02)
     assert taken_UV.sum(0) == pytest.approx(count_V, rel=0.02)

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from tests.run_folders import Finished
+from unveil.audit.advice import figures
 from unveil.audit.costs import costs
-from unveil.audit.figures import figures
 from unveil.runs.card import audited, model_card
 
 

@@ -1,17 +1,30 @@
-"""What the figures of a log come to, and what to do. The words are in `report/templates/audit.md.j2`."""
+"""All figures of one log, what they come to, and what to do. The words are in `report/templates/audit.md.j2`."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from unveil.audit.baselines import BASELINES, Score
-from unveil.audit.costs import CLIPPED, EXPONENTS, HALF_WIDTH, Cost, Costs
-from unveil.audit.exposure import RARE
-from unveil.audit.figures import LEAVE_ONE_OUT, TEMPORAL, Figures, Progress, figures
-from unveil.audit.timing import ALPHA
-from unveil.data.describe import TIE_RULE
+import numpy as np
+
+from unveil.audit.baselines import BASELINES, Score, baselines
+from unveil.audit.checks import Cold, Concentration, Leakage, Repeats, cold, concentration, leakage, repeats
+from unveil.audit.costs import CLIPPED, EXPONENTS, HALF_WIDTH, Cost, Costs, costs
+from unveil.audit.exposure import RARE, Exposure, exposure
+from unveil.audit.motion import Motion, along_calendar, along_histories
+from unveil.audit.order import Order, order
+from unveil.audit.timing import ALPHA, first_interactions
+from unveil.data.describe import TIE_RULE, Description, describe
 from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out, temporal_split
+from unveil.errors import UnveilError
 from unveil.report.prose import Prose, bold
 
+Progress = Callable[[int, int], None]
+
+#: The splits that baselines are evaluated on, as people call them.
+LEAVE_ONE_OUT, TEMPORAL = "leave-one-out", "temporal"
 SPLIT_NAMES = {LEAVE_ONE_OUT: "leave-one-out", TEMPORAL: "temporal split"}
 #: Estimators whose weights are looked at, as people call them.
 WEIGHTED = {"ips": "IPS", "itps": "ITPS", "itps-smoothed": "ITPS, smoothed"}
@@ -32,6 +45,33 @@ _SPARSE = 0.25
 _SMALL_SHIFT = 0.02
 #: Shares above which the head dominates, items are mostly rare, and cold cases are many.
 _HEAVY, _MANY_COLD = 0.5, 0.05
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a log says; None where it cannot say it, for want of a clock, of events or of columns."""
+
+    log: Description
+    concentration: Concentration
+    histories: Motion | None  # how popularity moves along users' histories
+    calendar: Motion | None  # how it moves along the calendar
+    order: Order | None
+    repeats: Repeats
+    leakage: Leakage | None
+    cold: Cold
+    baselines: tuple[Score, ...]
+    costs: Costs
+    exposure: Exposure
+
+    def score(self, split: str, baseline: str, protocol: str, metric: str = "NDCG@10") -> Score | None:
+        """One figure of the baselines; a protocol may be given without its number of negatives."""
+        wanted = (split, baseline, metric, protocol.partition("-")[0])
+        found = (
+            each
+            for each in self.baselines
+            if (each.split, each.baseline, each.metric, each.protocol.partition("-")[0]) == wanted
+        )
+        return next(found, None)
 
 
 @dataclass(frozen=True)
@@ -60,6 +100,39 @@ def audit(log: Interactions, *, seed: int = 0, progress: Progress | None = None)
     return Audit(**vars(found), verdict=verdict(found), advice=advice(found))
 
 
+def figures(log: Interactions, *, seed: int = 0, progress: Progress | None = None) -> Figures:
+    """Every figure. Each has randomness of its own, so that none depends on the others."""
+    sequences = Sequences.of(log)
+    described = describe(log, sequences)  # a log without events is an error
+    first = first_interactions(sequences) if described.repeats else sequences
+    splits = {}
+    for name, split in ((LEAVE_ONE_OUT, leave_one_out), (TEMPORAL, temporal_split)):
+        with suppress(UnveilError):  # histories may be too short, or there may be no clock
+            splits[name] = split(sequences)
+    splits = {name: split for name, split in splits.items() if len(split.test)}
+    held_out = splits.get(LEAVE_ONE_OUT)
+    train = held_out.train if held_out is not None and len(held_out.train) else sequences
+    count_V = sequences.count_V
+    work: dict[str, Callable[[np.random.Generator], Any]] = {
+        "concentration": lambda rng: concentration(count_V),
+        "histories": lambda rng: along_histories(first, rng),
+        "calendar": lambda rng: along_calendar(first, rng),
+        "order": lambda rng: order(first, rng),
+        "repeats": lambda rng: repeats(sequences, first, held_out),
+        "leakage": lambda rng: None if held_out is None else leakage(held_out),
+        "cold": lambda rng: cold(sequences, splits),
+        "baselines": lambda rng: baselines(splits, rng),
+        "costs": lambda rng: costs(train),
+        "exposure": lambda rng: exposure(log),
+    }
+    done: dict[str, Any] = {}
+    for nth, (name, compute) in enumerate(work.items()):
+        done[name] = compute(np.random.default_rng([seed, nth]))
+        if progress is not None:
+            progress(nth + 1, len(work))
+    return Figures(log=described, **done)
+
+
 def verdict(found: Figures) -> str:
     """Exposure, popularity, order, evaluation: a sentence each."""
     return prose(found).line("verdict")
@@ -67,14 +140,18 @@ def verdict(found: Figures) -> str:
 
 def advice(found: Figures) -> tuple[Advice, ...]:
     """All that applies to this log, warnings first."""
-    paragraphs = iter(prose(found).paragraphs("advice"))
-    every = [_advice(*each) for each in zip(paragraphs, paragraphs, paragraphs, strict=True)]
+    every, paragraphs = [], iter(prose(found).paragraphs("advice"))
+    for heading, figure, reason in zip(paragraphs, paragraphs, paragraphs, strict=True):
+        about, _, title = heading.removeprefix("### ").partition(" | ")
+        warns = title.startswith("Warning: ")
+        every.append(Advice(about, title.removeprefix("Warning: "), *bold(figure), reason, warns))
     return tuple(sorted(every, key=lambda each: not each.warning))
 
 
-def _advice(heading: str, figure: str, reason: str) -> Advice:
-    about, _, title = heading.removeprefix("### ").partition(" | ")
-    return Advice(about, title.removeprefix("Warning: "), *bold(figure), reason, title.startswith("Warning: "))
+def motions(found: Figures) -> dict[str, Motion]:
+    """How popularity moves, by the clock along which it was tested."""
+    along = {"user histories": found.histories, "the calendar": found.calendar}
+    return {name: motion for name, motion in along.items() if motion is not None}
 
 
 def prose(found: Figures, **more: Any) -> Prose:
@@ -114,20 +191,15 @@ def _evaluation(found: Figures) -> dict[str, Any]:
         "baseline_scores": [score for score in scores if score is not None],
         "protocol_scores": {name: score for name, score in protocols.items() if score is not None},
         "scored_splits": list(dict.fromkeys(score.split for score in found.baselines)),
-        "recall": lambda score: _recall(found, score),
+        "recall": lambda score: found.score(score.split, score.baseline, score.protocol, "Recall@10"),
         "cold_split": cold_split,
         "cold_cases": cases if cases is not None and max(cases.items, cases.users) > _MANY_COLD else None,
         "mostly_rare": cold.rare_items > _HEAVY,
     }
 
 
-def _recall(found: Figures, score: Score) -> Score | None:
-    return found.score(score.split, score.baseline, score.protocol, "Recall@10")
-
-
 def _popularity(found: Figures) -> dict[str, Any]:
-    along = {"user histories": found.histories, "the calendar": found.calendar}
-    there = {name: motion for name, motion in along.items() if motion is not None}
+    there = motions(found)
     keys = 1 + len(there) + (found.order is not None) + (found.leakage is not None)
     calendar = found.calendar
     return {
@@ -137,7 +209,7 @@ def _popularity(found: Figures) -> dict[str, Any]:
         "changing": any(not motion.mostly_still for motion in there.values()),
         "movers": [name for name, motion in there.items() if motion.movers],
         "small_shift": _SMALL_SHIFT,
-        "head_lost": calendar is not None and calendar.heads.across < calendar.heads.across_by_chance / 2,
+        "head_lost": calendar is not None and calendar.heads.shared[-1] < calendar.heads.chance[-1] / 2,
         "kept": lambda share, size: round(share * size),
         "heavy": found.concentration.head["10%"] > _HEAVY,
         "fill": max(0, _KEYS - keys),

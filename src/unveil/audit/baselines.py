@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.sequences import Sequences
-from unveil.data.splits import EvalCases, Split
+from unveil.data.splits import Split
 from unveil.data.vocabulary import Index
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NDCG, Recall
@@ -42,7 +42,7 @@ class Score:
 
 def baselines(splits: dict[str, Split], rng: np.random.Generator) -> tuple[Score, ...]:
     """Both baselines on the test cases of every split, under full ranking and against drawn negatives."""
-    return tuple(score for name, split in splits.items() if len(split.test) for score in _judged(name, split, rng))
+    return tuple(score for name, split in splits.items() if len(split.test) for score in _scores(name, split, rng))
 
 
 def popularity(split: Split) -> dict[str, NDArray[np.float64]]:
@@ -61,39 +61,22 @@ def last_period(train: Sequences) -> Index:
     return train.cut(train.length_U - np.ceil(LAST * train.length_U).astype(np.int64), train.length_U).item_N
 
 
-def _judged(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
-    count_V = split.train.count_V
-    cases = _some(split.test, split.whole.n_items, rng)
-    most = usual_negatives(cases, split.whole, count_V)
-    drawn = Candidates.draw(
-        cases,
-        split.whole,
-        count_V,
-        uniform=most["uniform"],
-        popular=most["popular"],
-        seed=int(rng.integers(2**31)),
-    )
+def _scores(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
+    count_V, cases, most = split.train.count_V, split.test, max(_FEWEST, _CELLS // split.whole.n_items)
+    if len(cases) > most:
+        cases = cases.some(np.sort(rng.choice(len(cases), most, replace=False)))
+    uniform, popular = map(usual_negatives(cases, split.whole, count_V).__getitem__, ("uniform", "popular"))
+    seed = int(rng.integers(2**31))
+    drawn = Candidates.draw(cases, split.whole, count_V, uniform=uniform, popular=popular, seed=seed)
     evaluator = Evaluator(cases, split.whole, drawn, count_V, length=2)
-    figures = {
-        (baseline, protocol, f"{metric.name}@{K}"): metric(rank_C, K)
-        for baseline, score_V in popularity(split).items()
-        for protocol in drawn.protocols
-        for rank_C in [evaluator.ranks(_scorer(score_V), protocol)]
-        for metric in (Recall(), NDCG())
-    }
+    figures: dict[tuple[str, str, str], NDArray[np.float64]] = {}
+    for baseline, score_V in popularity(split).items():
+        # Scores as places, equal for equal ones: single precision holds them exactly.
+        scorer = Popularity(torch.from_numpy(np.unique(score_V, return_inverse=True)[1].astype(np.float32)))
+        for protocol in drawn.protocols:
+            rank_C = evaluator.ranks(scorer, protocol)
+            figures |= {(baseline, protocol, f"{metric.name}@{K}"): metric(rank_C, K) for metric in (Recall(), NDCG())}
     value_CM = np.stack(list(figures.values()), axis=1)
     low_M, high_M = bootstrap(value_CM, rng, resamples=500)
     rows = zip(figures, value_CM.mean(0).tolist(), low_M.tolist(), high_M.tolist(), strict=True)
     return [Score(name, *key, mean, low, high, len(cases)) for key, mean, low, high in rows]
-
-
-def _some(cases: EvalCases, n_items: int, rng: np.random.Generator) -> EvalCases:
-    most = max(_FEWEST, _CELLS // n_items)
-    if len(cases) <= most:
-        return cases
-    return cases.some(np.sort(rng.choice(len(cases), most, replace=False)))
-
-
-def _scorer(score_V: NDArray[np.float64]) -> Popularity:
-    """Scores as places, equal for equal ones: single precision holds them exactly."""
-    return Popularity(torch.from_numpy(np.unique(score_V, return_inverse=True)[1].astype(np.float32)))

@@ -1,16 +1,45 @@
-"""Cold items and users: what a model has little or nothing to learn from. Shapes: C cases, U users, V items."""
+"""What is counted: popularity, cold items and users, leakage, repeats. Shapes: C cases, N events, U users, V items."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.audit.timing import moments
+from unveil.data.describe import gini, head, lorenz
 from unveil.data.sequences import Sequences
 from unveil.data.splits import SHORTEST, Split
 
+#: Points of the Lorenz curve, both ends included.
+POINTS = 101
 #: An item with fewer events is rare, a user with fewer is short.
 FEW = 5
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Concentration:
+    """The Lorenz curve of popularity and what follows from it; items without interactions are not counted."""
+
+    gini: float  # 0: all items alike; 1: one item has everything
+    head: dict[str, float]  # share of the items, most popular first → share of the events
+    half: int  # the fewest items that hold half of the events
+    half_share: float  # of all items
+    lorenz: tuple[float, ...]  # share of the events on the least popular 0%, 1%, … 100% of the items
+
+
+def concentration(count_V: NDArray[Any]) -> Concentration:
+    """Read everything off the counts."""
+    falling_V = np.sort(count_V[count_V > 0])[::-1]
+    half = int(np.searchsorted(np.cumsum(falling_V), falling_V.sum() / 2) + 1)
+    return Concentration(
+        gini=gini(falling_V),
+        head={f"{share:.0%}": head(count_V, share) for share in (0.01, 0.1, 0.2)},
+        half=half,
+        half_share=half / len(falling_V),
+        lorenz=tuple(lorenz(count_V, np.linspace(0, 1, POINTS)).tolist()),
+    )
 
 
 @dataclass(frozen=True)
@@ -35,26 +64,23 @@ class Cold:
 
 
 def cold(sequences: Sequences, splits: dict[str, Split]) -> Cold:
-    """Count."""
-    count_V = sequences.count_V
-    count_V = count_V[count_V > 0]
-    length_U = sequences.length_U[sequences.length_U > 0]
+    """What a model has little or nothing to learn from."""
+    count_V, length_U = sequences.count_V, sequences.length_U
+    count_V, length_U = count_V[count_V > 0], length_U[length_U > 0]
+    cases = {}
+    for name, split in splits.items():
+        if len(split.test):
+            trained_C = split.train.count_V[split.test.item_C]
+            rare_C = (trained_C > 0) & (trained_C < FEW)
+            new_C = split.train.length_U[split.test.user_C] == 0
+            shares = (float(which_C.mean()) for which_C in (trained_C == 0, rare_C, new_C))
+            cases[name] = ColdCases(len(split.test), *shares)
     return Cold(
         rare_items=float((count_V < FEW).mean()),
         rare_events=float(count_V[count_V < FEW].sum() / count_V.sum()),
         short_users=float((length_U < FEW).mean()),
         unusable_users=float((length_U < SHORTEST).mean()),
-        splits={name: _cases(split) for name, split in splits.items() if len(split.test)},
-    )
-
-
-def _cases(split: Split) -> ColdCases:
-    trained_C = split.train.count_V[split.test.item_C]
-    return ColdCases(
-        cases=len(split.test),
-        items=float((trained_C == 0).mean()),
-        rare=float(((trained_C > 0) & (trained_C < FEW)).mean()),
-        users=float((split.train.length_U[split.test.user_C] == 0).mean()),
+        splits=cases,
     )
 
 
@@ -70,28 +96,16 @@ class Leakage:
 
 def leakage(split: Split) -> Leakage | None:
     """Compare the cases' times with those of the training events; None where the log has no clock."""
-    time_N = split.whole.time_N
-    trained_N = split.train.time_N
-    if time_N is None or trained_N is None or not len(split.test):
+    time_N, trained_N, test = split.whole.time_N, split.train.time_N, split.test
+    if time_N is None or trained_N is None or not len(test):
         return None
-    time_C = time_N[split.whole.offset_U1[split.test.user_C] + split.test.seen_C]
+    time_C = time_N[split.whole.offset_U1[test.user_C] + test.seen_C]
     later_C = 1 - np.searchsorted(np.sort(trained_N), time_C, side="right") / max(len(trained_N), 1)
-    first_V = _first(split.train.item_N, trained_N, split.train.n_items)
-    never = np.iinfo(np.int64).max
-    first_C = first_V[split.test.item_C]
-    return Leakage(
-        cases=len(split.test),
-        leaking=float((later_C > 0).mean()),
-        later=float(later_C.mean()),
-        unborn=float(((first_C > time_C) & (first_C < never)).mean()),
-    )
-
-
-def _first(item_N: NDArray[np.int32], time_N: NDArray[np.int64], n_items: int) -> NDArray[np.int64]:
-    """The time of the first interaction with each item; the largest integer where there is none."""
-    first_V = np.full(n_items, np.iinfo(np.int64).max)
-    np.minimum.at(first_V, item_N, time_N)
-    return first_V
+    first_V = np.full(split.train.n_items, _NEVER)
+    np.minimum.at(first_V, split.train.item_N, trained_N)
+    first_C = first_V[test.item_C]
+    unborn_C = (first_C > time_C) & (first_C < _NEVER)
+    return Leakage(len(test), float((later_C > 0).mean()), float(later_C.mean()), float(unborn_C.mean()))
 
 
 @dataclass(frozen=True)
@@ -110,23 +124,14 @@ def repeats(sequences: Sequences, first: Sequences, split: Split | None) -> Repe
     count = len(sequences) - len(first)
     user_N, item_N = sequences.user_N, sequences.item_N
     at_once_N = (user_N[1:] == user_N[:-1]) & (item_N[1:] == item_N[:-1])
-    return Repeats(
-        events=count,
-        share=count / len(sequences),
-        at_once=int(at_once_N.sum()),
-        same_moment=_same_moment(sequences),
-        targets=None if split is None else _targets(sequences, first, split),
-    )
-
-
-def _same_moment(sequences: Sequences) -> int | None:
-    """Copies lie within one moment of one user: only moments of several events are looked at."""
-    if sequences.time_N is None:
-        return None
-    _, moment_N, size = moments(sequences)
-    tied_N = size[moment_N] > 1
-    pair = moment_N[tied_N] * sequences.n_items + sequences.item_N[tied_N]
-    return len(pair) - len(np.unique(pair))
+    same_moment = None
+    if sequences.time_N is not None:  # copies lie within one moment of one user
+        _, moment_N, size = moments(sequences)
+        tied_N = size[moment_N] > 1
+        pair = moment_N[tied_N] * sequences.n_items + item_N[tied_N]
+        same_moment = len(pair) - len(np.unique(pair))
+    targets = None if split is None else _targets(sequences, first, split)
+    return Repeats(count, count / len(sequences), int(at_once_N.sum()), same_moment, targets)
 
 
 def _targets(sequences: Sequences, first: Sequences, split: Split) -> float:

@@ -1,5 +1,6 @@
 """What IPS and ITPS weights would cost on this log: how many equally weighted events are left. Shapes: M slots."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,27 +59,18 @@ def costs(train: Sequences, window: int = WINDOW) -> Costs:
         "itps": TemporalPopularity(window),
         "itps-smoothed": TemporalPopularity(window, half_width=HALF_WIDTH),
     }
-    settings = [cost for name, model in models.items() for cost in _settings(name, model.fit(train)(slots))]
-    return Costs(window, len(recent), _alone(recent), tuple(settings))
-
-
-def _alone(recent: Sequences) -> float:
     cell_N = recent.step_N.astype(np.int64) * recent.n_items + recent.item_N
-    return float((np.unique(cell_N, return_counts=True)[1] == 1).sum() / len(cell_N))
+    alone = float((np.unique(cell_N, return_counts=True)[1] == 1).sum() / len(cell_N))
+    settings = [cost for name, model in models.items() for cost in _settings(name, model.fit(train)(slots))]
+    return Costs(window, len(recent), alone, tuple(settings))
 
 
-def _settings(name: str, theta_M: Tensor) -> list[Cost]:
-    clips = _clips(theta_M)
-    return [_cost(name, theta_M, exponent, clip) for exponent in EXPONENTS for clip in clips]
-
-
-def _clips(theta_M: Tensor) -> list[float]:
-    """Clips that raise about these shares of the propensities, in two digits, to be copied into a command."""
+def _settings(name: str, theta_M: Tensor) -> Iterator[Cost]:
+    """Every exponent with clips that raise about these shares of the propensities, in two digits to be copied."""
     ordered = np.sort(theta_M.numpy())
-    return [0.0 if not share else float(f"{ordered[int(share * len(ordered))]:.1e}") for share in CLIPPED]
-
-
-def _cost(name: str, theta_M: Tensor, exponent: float, clip: float) -> Cost:
-    found = diagnose(inverse(theta_M, clip, exponent))
-    clipped = float((theta_M < clip).double().mean())
-    return Cost(name, exponent, clip, clipped, found.ess_share, found.largest_share)
+    for exponent in EXPONENTS:
+        for share in CLIPPED:
+            clip = 0.0 if not share else float(f"{ordered[int(share * len(ordered))]:.1e}")
+            found = diagnose(inverse(theta_M, clip, exponent))
+            clipped = float((theta_M < clip).double().mean())
+            yield Cost(name, exponent, clip, clipped, found.ess_share, found.largest_share)

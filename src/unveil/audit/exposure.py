@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
@@ -20,9 +21,9 @@ class Impressions:
     """Impressions, clicked or not."""
 
     rows: int
-    taken: float  # share of the rows
+    clicked: float  # share of the rows
     items: int  # that were shown
-    never_taken: float  # share of them that nobody took
+    never_clicked: float  # share of them that nobody clicked
     correlation: float  # Spearman's, over items shown: impressions and clicks
     explained: float  # share of the variance of log popularity that log exposure explains, over items clicked
     by_position: tuple[float, ...] | None  # click rate at each of the first positions; None: no positions
@@ -45,35 +46,40 @@ class Exposure:
         return self.impressions is None and self.logged_ess is None
 
 
-TELLING = ("clicked", "exposed", "propensity", "position", "randomised", "rating")
-
-
 def exposure(log: Interactions) -> Exposure:
     """Look at every optional column that tells of exposure."""
-    columns = tuple(name for name in TELLING if name in log.optional())
-    propensity_N = _propensities(log)
+    telling = ("clicked", "exposed", "propensity", "position", "randomised", "rating")
+    theta_N = log.interacted().propensity
+    logged: tuple[float | None, ...] = (None, None, None)
+    if theta_N is not None and len(theta_N) and (theta_N > 0).all():
+        ess = diagnose(torch.from_numpy(1 / np.asarray(theta_N, np.float64))).ess_share
+        logged = ess, float(theta_N.min()), float((theta_N < RARE).mean())
     return Exposure(
-        columns,
+        tuple(name for name in telling if name in log.optional()),
         None if log.clicked is None or log.clicked.all() else _impressions(log, log.clicked),
         None if log.randomised is None else float(log.randomised.mean()),
-        None if propensity_N is None else _ess(propensity_N),
-        None if propensity_N is None else float(propensity_N.min()),
-        None if propensity_N is None else float((propensity_N < RARE).mean()),
+        *logged,
     )
 
 
 def _impressions(log: Interactions, clicked_N: NDArray[np.bool_]) -> Impressions:
-    shown_V = np.bincount(log.item, minlength=len(log.items))
-    taken_V = np.bincount(log.item[clicked_N], minlength=len(log.items))
-    seen_V, both_V = shown_V > 0, taken_V > 0
+    shown_V, clicked_V = (np.bincount(item, minlength=len(log.items)) for item in (log.item, log.item[clicked_N]))
+    seen_V, both_V = shown_V > 0, clicked_V > 0
+    by_position = None
+    if log.position is not None:  # counted from the lowest one there is; places where nothing was shown have 0
+        place_N = log.position - log.position.min()
+        near_N = place_N < PLACES
+        count_P = np.bincount(place_N[near_N])
+        click_P = np.bincount(place_N[near_N & clicked_N], minlength=len(count_P))
+        by_position = tuple((click_P / np.maximum(count_P, 1)).tolist())
     return Impressions(
         rows=len(log),
-        taken=float(clicked_N.mean()),
+        clicked=float(clicked_N.mean()),
         items=int(seen_V.sum()),
-        never_taken=float((taken_V[seen_V] == 0).mean()),
-        correlation=rank_correlation(shown_V[seen_V], taken_V[seen_V]),
-        explained=_correlation(*(np.log(each[both_V]) for each in (shown_V, taken_V))) ** 2,
-        by_position=None if log.position is None else _by_position(log.position, clicked_N),
+        never_clicked=float((clicked_V[seen_V] == 0).mean()),
+        correlation=rank_correlation(shown_V[seen_V], clicked_V[seen_V]),
+        explained=_correlation(np.log(shown_V[both_V]), np.log(clicked_V[both_V])) ** 2,
+        by_position=by_position,
     )
 
 
@@ -86,27 +92,3 @@ def rank_correlation(x_V: NDArray[Any], y_V: NDArray[Any]) -> float:
 
 def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(np.corrcoef(x, y)[0, 1]) if len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0 else 0.0
-
-
-def _by_position(position_N: NDArray[np.int32], clicked_N: NDArray[np.bool_]) -> tuple[float, ...]:
-    """Positions are counted from the lowest one there is; places where nothing was shown have 0."""
-    place_N = position_N - position_N.min()
-    near_N = place_N < PLACES
-    shown_P, taken_P = (np.bincount(place_N[which], minlength=1) for which in (near_N, near_N & clicked_N))
-    rate_P = np.zeros(len(shown_P))
-    rate_P[: len(taken_P)] = taken_P
-    return tuple((rate_P / np.maximum(shown_P, 1)).tolist())
-
-
-def _propensities(log: Interactions) -> NDArray[np.float64] | None:
-    """Those of interactions; None where there are none, or where some are not above 0."""
-    propensity_N = log.interacted().propensity
-    if propensity_N is None or not len(propensity_N) or not (propensity_N > 0).all():
-        return None
-    return np.asarray(propensity_N, np.float64)
-
-
-def _ess(propensity_N: NDArray[np.float64]) -> float:
-    import torch
-
-    return diagnose(torch.from_numpy(1 / propensity_N)).ess_share

@@ -10,7 +10,8 @@ explain the number of interactions of each item and the length of each history:
 Given *which* items a user has, their times are exponentials cut off at t_u, and the order of these times is the order
 of the history.
 
-Shapes: N events, U users, V items, G groups of users with histories of about the same length, K different counts.
+Shapes: N events, U users, V items, G groups of users with histories of about the same length, K different
+counts, P periods.
 """
 
 from dataclasses import dataclass
@@ -19,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.audit.concentration import PERIODS, Heads, counts, heads
-from unveil.audit.timing import Family, Floats, Timing, laid_out, positions, some_users, timing, two_sided
+from unveil.audit.timing import Family, Floats, Timing, pairs, positions, select, some_users, timing, two_sided
 from unveil.data.sequences import Sequences, offsets
 
 _GRID = 400
@@ -30,18 +30,20 @@ _MOST = 1 - 1e-6  # of the catalogue: a user with all of it would be observed fo
 
 def repeats(sequences: Sequences) -> int:
     """Interactions with an item that the user had before: with any, draws were not without replacement."""
-    pair_N = sequences.user_N.astype(np.int64) * sequences.n_items + sequences.item_N
-    return len(pair_N) - len(np.unique(pair_N))
+    return len(sequences) - len(np.unique(pairs(sequences)))
 
 
 def expected_means(sequences: Sequences, u_N: Floats, draws: int, rng: np.random.Generator) -> Floats:
     """mean_V of u under this null: the mean over `draws` orders of all histories, `u_N` staying where it is."""
-    rate_N = _rates(sequences)
+    count_V = np.bincount(sequences.item_N, minlength=sequences.n_items)
+    rate_V = static_rates(count_V, sequences.length_U)
+    time_U = observed_until(rate_V, sequences.length_U)
+    rate_N = rate_V[sequences.item_N] * np.repeat(time_U, sequences.length_U)
     total_V = np.zeros(sequences.n_items)
     for _ in range(draws):
         drawn_N = u_N[_drawn(sequences, rate_N, rng)]
         total_V += np.bincount(sequences.item_N, weights=drawn_N, minlength=sequences.n_items)
-    return np.asarray(total_V / (draws * np.maximum(np.bincount(sequences.item_N, minlength=sequences.n_items), 1)))
+    return np.asarray(total_V / (draws * np.maximum(count_V, 1)))
 
 
 def against_depletion(timing: Timing, expected_V: Floats, draws: int) -> tuple[Floats, Floats]:
@@ -52,14 +54,6 @@ def against_depletion(timing: Timing, expected_V: Floats, draws: int) -> tuple[F
     error_V = np.sqrt(timing.variance_V * (1 + 1 / draws))
     z_V = np.divide(timing.mean_V - expected_V, error_V, out=np.zeros_like(error_V), where=timing.tested_V)
     return z_V, two_sided(z_V)
-
-
-def _rates(sequences: Sequences) -> Floats:
-    """w_i · t_u of each event."""
-    count_V = np.bincount(sequences.item_N, minlength=sequences.n_items)
-    rate_V = static_rates(count_V, sequences.length_U)
-    time_U = watched_until(rate_V, sequences.length_U)
-    return np.asarray(rate_V[sequences.item_N] * np.repeat(time_U, sequences.length_U))
 
 
 def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:
@@ -86,7 +80,7 @@ def _grouped(length_U: NDArray[Any]) -> tuple[Floats, Floats]:
     return np.array([part.mean() for part in parts]), np.array([len(part) for part in parts], float)
 
 
-def watched_until(rate_V: Floats, length_U: NDArray[Any]) -> Floats:
+def observed_until(rate_V: Floats, length_U: NDArray[Any]) -> Floats:
     """t_u with Σ_i 1 − exp(−w_i t_u) = length of the history, read off a fine grid."""
     rate_K, items_K = np.unique(rate_V[rate_V > 0], return_counts=True)
     grid = np.geomspace(1e-3 / rate_K[-1], 50 / rate_K[0], _GRID)
@@ -96,7 +90,7 @@ def watched_until(rate_V: Floats, length_U: NDArray[Any]) -> Floats:
 
 
 def _drawn(sequences: Sequences, rate_N: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Where each event goes in one order: arrival times as shares of the time watched, ranked within each user."""
+    """Where each event goes in one order: arrival times as shares of the time observed, ranked within each user."""
     uniform_N = rng.random(len(rate_N))
     with np.errstate(divide="ignore", invalid="ignore"):
         time_N = np.where(rate_N > 1e-9, -np.log1p(uniform_N * np.expm1(-rate_N)) / rate_N, uniform_N)
@@ -104,6 +98,39 @@ def _drawn(sequences: Sequences, rate_N: Floats, rng: np.random.Generator) -> ND
     place_N = np.empty(len(order_N), np.int64)
     place_N[order_N] = np.arange(len(order_N))
     return place_N
+
+
+PERIODS = 10
+#: Items of a head: so many, or a tenth of the catalogue where that is less.
+HEAD = 100
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Share of the K most popular items of one period that are among the K of another, by periods apart."""
+
+    size: int  # K
+    shared: tuple[float, ...]  # one period apart, two apart, …: means over all such pairs of periods
+    chance: tuple[float, ...]  # the same with the periods of all events shuffled: what finite counts alone leave
+
+
+def heads(count_VP: NDArray[np.int64], shuffled_VP: NDArray[np.int64]) -> Heads:
+    """Compare all pairs of periods; `shuffled_VP` are the counts with the periods of all events shuffled."""
+    size = max(1, min(HEAD, len(count_VP) // 10))
+    return Heads(size, _by_lag(count_VP, size), _by_lag(shuffled_VP, size))
+
+
+def counts(item_N: NDArray[Any], period_N: NDArray[Any], n_items: int, periods: int = PERIODS) -> NDArray[np.int64]:
+    """count_VP: events of each item in each period."""
+    cell_N = item_N.astype(np.int64) * periods + period_N
+    return np.bincount(cell_N, minlength=n_items * periods).reshape(n_items, periods)
+
+
+def _by_lag(count_VP: NDArray[np.int64], size: int) -> tuple[float, ...]:
+    inside_VP = np.zeros(count_VP.shape)
+    np.put_along_axis(inside_VP, np.argsort(-count_VP, axis=0, kind="stable")[:size], 1.0, axis=0)
+    common_PP = inside_VP.T @ inside_VP / size
+    return tuple(float(np.diagonal(common_PP, lag).mean()) for lag in range(1, len(common_PP)))
 
 
 #: Whole histories of users drawn at random are tested where the log has more events: enough to see any motion.
@@ -123,6 +150,11 @@ class Tested:
     items: int  # with ten events or more
     holm: int  # hardly one of them by chance
     fdr: int  # at most one in twenty of them by chance
+
+    @classmethod
+    def of(cls, family: Family) -> "Tested":
+        """The counts of a family of tests."""
+        return cls(family.tested, family.certain, family.discovered)
 
     @property
     def share(self) -> float:
@@ -172,29 +204,20 @@ def along_histories(first: Sequences, rng: np.random.Generator) -> Motion | None
     if not found.tested_V.any():
         return None
     draws = int(np.clip(_DRAWN_EVENTS // len(part), 1, _MOST_DRAWS))
-    expected_V = expected_means(part, u_N, draws, rng)
-    return _motion(part, u_N, found, _static(found, expected_V, draws), rng)
+    z_V, p_V = against_depletion(found, expected_means(part, u_N, draws, rng), draws)
+    return _motion(part, u_N, found, Family.of(z_V, p_V, found.tested_V), rng)
 
 
 def along_calendar(first: Sequences, rng: np.random.Generator) -> Motion | None:
     """By the calendar: all events of all users as one history. None without a clock that moves, or items to test."""
-    whole = _one_history(some_users(first, MOST_EVENTS, rng))
-    if whole is None:
+    part = some_users(first, MOST_EVENTS, rng)
+    time_N = part.time_N
+    if time_N is None or not len(time_N) or time_N.min() == time_N.max():
         return None
+    whole = select(part, np.argsort(time_N, kind="stable"), offsets(np.array([len(part)])))
     u_N = positions(whole, tied=True)
     found = timing(whole, u_N)
     return _motion(whole, u_N, found, None, rng) if found.tested_V.any() else None
-
-
-def _one_history(first: Sequences) -> Sequences | None:
-    time_N = first.time_N
-    if time_N is None or not len(time_N) or time_N.min() == time_N.max():
-        return None
-    return laid_out(first, np.argsort(time_N, kind="stable"), offsets(np.array([len(first)])))
-
-
-def _static(found: Timing, expected_V: Floats, draws: int) -> Family:
-    return Family.of(*against_depletion(found, expected_V, draws), found.tested_V)
 
 
 def _motion(
@@ -202,29 +225,25 @@ def _motion(
 ) -> Motion:
     period_N = np.minimum((u_N * PERIODS).astype(np.int8), PERIODS - 1)
     count_VP = counts(sequences.item_N, period_N, sequences.n_items)
-    dealt_VP = counts(sequences.item_N, rng.permutation(period_N), sequences.n_items)
+    shuffled_VP = counts(sequences.item_N, rng.permutation(period_N), sequences.n_items)
     order = Family.of(found.z_V, found.p_V, found.tested_V)
     return Motion(
         len(sequences),
         PERIODS,
-        _tested(order),
-        None if static is None else _tested(static),
+        Tested.of(order),
+        None if static is None else Tested.of(static),
         found.dispersion,
         found.typical_shift,
-        heads(count_VP, dealt_VP),
+        heads(count_VP, shuffled_VP),
         _movers(order if static is None else static, found, count_VP),
     )
 
 
-def _tested(family: Family) -> Tested:
-    return Tested(family.tested, family.certain, family.discovered)
-
-
 def _movers(family: Family, found: Timing, count_VP: NDArray[Any]) -> tuple[Mover, ...]:
     """The items furthest from the null to either side, by turns, of those that differ by Holm's correction."""
-    early, late = (family.most(sign, MOVERS // 2) for sign in (-1, 1))
     share_VP = count_VP / np.maximum(count_VP.sum(0), 1)
     return tuple(
         Mover(item, int(found.count_V[item]), float(family.z_V[item]), tuple(share_VP[item].tolist()))
-        for item in (*early, *late)
+        for sign in (-1, 1)
+        for item in family.most(sign, MOVERS // 2)
     )

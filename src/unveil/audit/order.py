@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.audit.timing import ALPHA, moments, some_users
+from unveil.audit.timing import ALPHA, moments, some_users, tied_share
 from unveil.data.sequences import Sequences
 
 
@@ -55,8 +55,6 @@ NEAR = 10
 _MOST_EVENTS = 250_000
 #: Shuffles in which the guess is made too: it only needs a mean.
 _GUESSED = 5
-
-Blocks = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -105,11 +103,15 @@ class Order:
 def order(first: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLES) -> Order | None:
     """Shuffle and count; None where no history has two events."""
     part = some_users(first, _MOST_EVENTS, rng)
-    user_N, near_N = part.user_N, _runs(part)
+    user_N, item_N = part.user_N, part.item_N
+    place_N = np.arange(len(part)) - np.repeat(part.offset_U1[:-1], part.length_U)
+    near_N = np.cumsum(place_N % NEAR == 0)  # runs of neighbouring events of one user, numbered in order
     walk = Walk(user_N, part.n_items, rng.random(part.n_users) < 0.5)
     if not walk.follows_N.any():
         return None
-    tied, item_N = _ties_dealt_out(part, rng)
+    tied = tied_share(part)
+    if tied is not None:
+        item_N = item_N[within(moments(part)[1], rng)]
     recurring = walk.recurring(item_N)
     guesses = [walk.guessed(item_N[within(user_N, rng)]) for _ in range(_GUESSED)]
     return Order(
@@ -127,23 +129,9 @@ def order(first: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLE
     )
 
 
-def _ties_dealt_out(part: Sequences, rng: np.random.Generator) -> tuple[float | None, NDArray[np.int32]]:
-    """The share of events that are tied, and the items with those of one moment in random order."""
-    if part.time_N is None:
-        return None, part.item_N
-    _, moment_N, size = moments(part)
-    return float((size[moment_N] > 1).mean()), part.item_N[within(moment_N, rng)]
-
-
 def within(block_N: NDArray[np.int64] | NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int64]:
     """Where each event of a random order comes from; blocks lie end to end and only their insides are shuffled."""
     return np.argsort(block_N + rng.random(len(block_N)) / 2)
-
-
-def _runs(part: Sequences) -> Blocks:
-    """Runs of at most `NEAR` neighbouring events of one user, numbered in order."""
-    place_N = np.arange(len(part)) - np.repeat(part.offset_U1[:-1], part.length_U)
-    return np.asarray(np.cumsum(place_N % NEAR == 0), np.int64)
 
 
 def against(observed: int, draw: Callable[[], int], shuffles: int) -> Against:

@@ -1,14 +1,14 @@
 """The audit as files: a page for people, its figures as JSON beside it, and the plots in a folder."""
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unveil.audit.advice import WEIGHTED, Audit, prose
+from unveil.audit.advice import WEIGHTED, Audit, motions, prose
 from unveil.audit.baselines import BASELINES
-from unveil.audit.costs import EXPONENTS, Cost
+from unveil.audit.costs import EXPONENTS
 from unveil.audit.motion import Motion
 from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown
@@ -22,7 +22,7 @@ from unveil.report.svg import refuse_unfit_page
 _EVERY = 5  # points of the Lorenz curve between two marks
 
 
-def refuse_unfit(page: Path, *, overwrite: bool) -> None:
+def check_output(page: Path, *, overwrite: bool) -> None:
     """Before any work is done: an HTML file is to be written, and nothing is to be overwritten."""
     refuse_unfit_page(page, [beside(page)], what="the audit", overwrite=overwrite)
 
@@ -59,11 +59,9 @@ def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> 
         **{f"baselines-{split}": _scores(found, split) for split in {score.split for score in found.baselines}},
         **{f"ess{nth_clip}": _costs(found, nth_clip) for nth_clip in (0, 1)},
     }
-    along = {"user histories": found.histories, "the calendar": found.calendar}
-    there = {name: motion for name, motion in along.items() if motion is not None}
-    if there:
-        parts["heads"] = _heads(there)
-    parts |= {f"movers-{name}": _movers(motion, name, titles) for name, motion in there.items() if motion.movers}
+    if along := motions(found):
+        parts["heads"] = _heads(along)
+    parts |= {f"movers-{name}": _movers(motion, name, titles) for name, motion in along.items() if motion.movers}
     return prose(found, name=name).page(parts)
 
 
@@ -91,24 +89,22 @@ def _concentration(lorenz: Sequence[float]) -> dict[str, Figure]:
 
 
 def _heads(along: Mapping[str, Motion]) -> Figure:
-    drawn: dict[str, Line] = {}
-    for place, (name, motion) in enumerate(along.items()):
-        drawn[f"along {name.split()[-1]}"] = _lags(motion.heads.shared, place)
-    drawn["random periods"] = _lags(motion.heads.chance, None)
+    curves = {f"along {name.split()[-1]}": motion.heads.shared for name, motion in along.items()}
+    curves["random periods"] = list(along.values())[-1].heads.chance
+    drawn = {}
+    for place, (name, shared) in enumerate(curves.items()):
+        hover = [f"{lag} apart: {value:.0%} in common" for lag, value in enumerate(shared, 1)]
+        drawn[name] = Line(list(range(1, len(shared) + 1)), shared, hover, place if place < len(along) else None)
     return line_figure(drawn, ("tenths apart", "most popular items in common"), "heads", Scale((False, True), top=1.0))
-
-
-def _lags(shared: Sequence[float], colour: int | None) -> Line:
-    lags = range(1, len(shared) + 1)
-    hover = [f"{lag} apart: {value:.0%} in common" for lag, value in zip(lags, shared, strict=True)]
-    return Line(list(lags), shared, hover, colour)
 
 
 def _movers(motion: Motion, name: str, titles: Sequence[str]) -> Figure:
     drawn: dict[str, Line] = {}
     tenths = list(range(1, motion.periods + 1))
     for place, mover in enumerate(motion.movers):
-        title = _apart(titles[mover.item], drawn)
+        title = titles[mover.item]
+        if same := sum(other == title or other.startswith(f"{title} #") for other in drawn):
+            title = f"{title} #{same + 1}"
         hover = [f"{title}, tenth {n}: {value:.2%}" for n, value in zip(tenths, mover.shares, strict=True)]
         drawn[title] = Line(tenths, mover.shares, hover, place)
     rows = [[count(n), *(percent(line.y[n - 1], 2) for line in drawn.values())] for n in tenths]
@@ -116,12 +112,6 @@ def _movers(motion: Motion, name: str, titles: Sequence[str]) -> Figure:
     table = Table(f"Share of the interactions along {name}", columns, rows, sortable=False)
     axes = (f"tenth of {'a history' if name == 'user histories' else 'the log'}", "share of the interactions")
     return line_figure(drawn, axes, f"movers-{name.split()[-1]}", Scale((False, True)), table)
-
-
-def _apart(title: str, others: Collection[str]) -> str:
-    """The title, with a number behind it where another item has the same."""
-    same = sum(other == title or other.startswith(f"{title} #") for other in others)
-    return f"{title} #{same + 1}" if same else title
 
 
 def _scores(found: Audit, split: str) -> Figure:
@@ -148,12 +138,11 @@ def _costs(found: Audit, nth_clip: int) -> Figure:
     drawn = {}
     for place, (estimator, name) in enumerate(WEIGHTED.items(), 1):
         settings = [found.costs.of(estimator, exponent, nth_clip) for exponent in reversed(EXPONENTS)]
-        hover = ["exponent 0: equal weights, 100%", *(_cost(name, each) for each in settings)]
-        kept = [1.0, *(each.ess_share for each in settings)]
-        drawn[name] = Line([0.0, *(each.exponent for each in settings)], kept, hover, place)
+        hover = ["exponent 0: equal weights, 100%"]
+        for cost in settings:
+            kept = f"{cost.ess_share:.1%}, largest weight {cost.largest_share:.2g} of all"
+            hover.append(f"{name}, exponent {cost.exponent:g}: {kept}")
+        shares = [1.0, *(each.ess_share for each in settings)]
+        drawn[name] = Line([0.0, *(each.exponent for each in settings)], shares, hover, place)
     axes = ("exponent of the weights", "effective share of the interactions")
     return line_figure(drawn, axes, f"ess{nth_clip}", Scale((False, True), top=1.05))
-
-
-def _cost(name: str, cost: Cost) -> str:
-    return f"{name}, exponent {cost.exponent:g}: {cost.ess_share:.1%}, largest weight {cost.largest_share:.2g} of all"

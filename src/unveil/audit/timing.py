@@ -5,7 +5,7 @@ likely (as long as items may be repeated; see `motion` for the other case). The 
 histories are then random, and this null hypothesis needs no model: mean and variance are those of drawing positions
 from each history without replacement.
 
-Shapes: N events, U users, V items, J = 2 components.
+Shapes: N events, U users, V items, P pairs of a user and an item, J = 2 components.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from unveil.evaluation.statistics import holm
 
 Floats = NDArray[np.float64]
 
+ALPHA = 0.05
 #: Items with fewer events are not tested: the normal approximation would be a guess.
 LEAST = 10
 _TINY = 1e-12
@@ -31,11 +32,12 @@ def positions(sequences: Sequences, *, tied: bool = False) -> Floats:
 
     With `tied`, events of a user at the same time share the mean of their positions: their order is only the file's.
     """
-    length_N = np.repeat(sequences.length_U, sequences.length_U)
-    place_N: NDArray[Any] = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U)
+    length_U = sequences.length_U
+    place_N: NDArray[Any] = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], length_U)
     if tied and sequences.time_N is not None:
-        place_N = _shared(sequences, place_N)
-    return np.asarray((place_N + 0.5) / length_N, np.float64)
+        start, moment_N, size = moments(sequences)
+        place_N = (place_N[start] + (size - 1) / 2)[moment_N]
+    return np.asarray((place_N + 0.5) / np.repeat(length_U, length_U), np.float64)
 
 
 def tied_share(sequences: Sequences) -> float | None:
@@ -56,11 +58,6 @@ def moments(sequences: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[A
     return np.flatnonzero(new_N), moment_N, np.bincount(moment_N)
 
 
-def _shared(sequences: Sequences, place_N: NDArray[Any]) -> Floats:
-    start, moment_N, size = moments(sequences)
-    return np.asarray((place_N[start] + (size - 1) / 2)[moment_N])
-
-
 @dataclass(frozen=True, eq=False)
 class Timing:
     """Mean and spread of each item's positions, against random order; also of items below `LEAST` events."""
@@ -78,20 +75,14 @@ class Timing:
         return np.asarray((self.count_V >= LEAST) & (self.variance_V > _TINY))
 
     @property
-    def shift_V(self) -> Floats:
-        """How far the mean place is from the middle."""
-        return self.mean_V - 0.5
-
-    @property
     def dispersion(self) -> float:
         """Mean of z² over the tested items: 1 under random order."""
         return float((self.z_V[self.tested_V] ** 2).mean())
 
     @property
     def typical_shift(self) -> float:
-        """Root mean square of the items' true shifts: what of the observed ones chance does not explain."""
-        tested_V = self.tested_V
-        beyond = (self.shift_V[tested_V] ** 2 - self.variance_V[tested_V]).mean()
+        """Root mean square of the items' true distances from the middle: what chance does not explain of them."""
+        beyond = ((self.mean_V - 0.5)[self.tested_V] ** 2 - self.variance_V[self.tested_V]).mean()
         return float(np.sqrt(max(beyond, 0.0)))
 
 
@@ -103,25 +94,27 @@ def timing(sequences: Sequences, u_N: Floats) -> Timing:
     has the item m times among n events and C_u is the covariance of φ over that history. Sᵀ V⁻¹ S is χ² with two
     degrees of freedom: one for when, one for how concentrated (Neyman's smooth test of order two).
     """
-    phi_NJ = _centred(sequences, u_N)
-    C_UJJ = _covariances(sequences, phi_NJ)
-    S_VJ = np.stack([_summed(sequences.item_N, phi_NJ[:, j], sequences.n_items) for j in (0, 1)], axis=1)
-    V_VJJ = _variances(sequences, C_UJJ)
-    count_V = np.bincount(sequences.item_N, minlength=sequences.n_items)
+    item_N, n_items = sequences.item_N, sequences.n_items
+    phi_NJ = np.stack([u_N - 0.5, (u_N - 0.5) ** 2], axis=1)
+    phi_NJ -= np.repeat(_user_means(sequences, phi_NJ), sequences.length_U, axis=0)
+    s1_V, s2_V = (_summed(item_N, phi_N, n_items) for phi_N in phi_NJ.T)
+    v11_V, v12_V, v22_V = _variances(sequences, phi_NJ)
+    z_V = _standardised(s1_V, v11_V)
+    # P(χ²₂ > s) = exp(−s/2). Where only the mean can vary (histories of two events), P(|Z| ≥ |z|).
+    determinant = v11_V * v22_V - v12_V * v12_V
+    whole = determinant > _TINY * np.maximum(v11_V * v22_V, _TINY)
+    form = v22_V * s1_V * s1_V - 2 * v12_V * s1_V * s2_V + v11_V * s2_V * s2_V
+    chi2_V = np.divide(form, determinant, out=np.zeros(n_items), where=whole)
+    count_V = np.bincount(item_N, minlength=n_items)
     some_V = np.maximum(count_V, 1)
     return Timing(
         count_V,
-        mean_V=_summed(sequences.item_N, u_N, sequences.n_items) / some_V,
-        z_V=_standardised(S_VJ[:, 0], V_VJJ[:, 0, 0]),
-        z_spread_V=_standardised(S_VJ[:, 1], V_VJJ[:, 1, 1]),
-        p_V=_p_values(S_VJ, V_VJJ),
-        variance_V=V_VJJ[:, 0, 0] / some_V**2,
+        mean_V=_summed(item_N, u_N, n_items) / some_V,
+        z_V=z_V,
+        z_spread_V=_standardised(s2_V, v22_V),
+        p_V=np.where(whole, np.exp(-chi2_V / 2), two_sided(z_V)),
+        variance_V=v11_V / some_V**2,
     )
-
-
-def _centred(sequences: Sequences, u_N: Floats) -> Floats:
-    phi_NJ = np.stack([u_N - 0.5, (u_N - 0.5) ** 2], axis=1)
-    return phi_NJ - np.repeat(_user_means(sequences, phi_NJ), sequences.length_U, axis=0)
 
 
 def _user_means(sequences: Sequences, value_NJ: Floats) -> Floats:
@@ -131,32 +124,20 @@ def _user_means(sequences: Sequences, value_NJ: Floats) -> Floats:
     return np.asarray(total_UJ / np.maximum(sequences.length_U, 1)[:, None])
 
 
-def _covariances(sequences: Sequences, phi_NJ: Floats) -> Floats:
+def _variances(sequences: Sequences, phi_NJ: Floats) -> list[Floats]:
+    """The entries 11, 12 and 22 of V_i: each pair of a user and an item adds its own."""
     a_N, b_N = phi_NJ.T
-    moments_U3 = _user_means(sequences, np.stack([a_N * a_N, a_N * b_N, b_N * b_N], axis=1))
-    return moments_U3[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
-
-
-def _variances(sequences: Sequences, C_UJJ: Floats) -> Floats:
-    """V_VJJ: each pair of a user and an item adds its own."""
-    pair_P, times_P = np.unique(
-        sequences.user_N.astype(np.int64) * sequences.n_items + sequences.item_N, return_counts=True
-    )
+    C_U3 = _user_means(sequences, np.stack([a_N * a_N, a_N * b_N, b_N * b_N], axis=1))
+    pair_P, times_P = np.unique(pairs(sequences), return_counts=True)
     user_P, item_P = pair_P // sequences.n_items, pair_P % sequences.n_items
     length_P = sequences.length_U[user_P]
     factor_P = times_P * (length_P - times_P) / np.maximum(length_P - 1, 1)
-    cells = [_summed(item_P, factor_P * C_UJJ[user_P, j, k], sequences.n_items) for j, k in ((0, 0), (0, 1), (1, 1))]
-    return np.stack([cells[0], cells[1], cells[1], cells[2]], axis=1).reshape(-1, 2, 2)
+    return [_summed(item_P, factor_P * C_U[user_P], sequences.n_items) for C_U in C_U3.T]
 
 
-def _p_values(S_VJ: Floats, V_VJJ: Floats) -> Floats:
-    """P(χ²₂ > s) = exp(−s/2). Where only the mean can vary (histories of two events), P(|z| larger)."""
-    a, b, d = V_VJJ[:, 0, 0], V_VJJ[:, 0, 1], V_VJJ[:, 1, 1]
-    determinant = a * d - b * b
-    whole = determinant > _TINY * np.maximum(a * d, _TINY)
-    x, y = S_VJ.T
-    form = np.divide(d * x * x - 2 * b * x * y + a * y * y, determinant, out=np.zeros_like(a), where=whole)
-    return np.where(whole, np.exp(-form / 2), two_sided(_standardised(x, a)))
+def pairs(sequences: Sequences) -> NDArray[np.int64]:
+    """user · V + item of every event."""
+    return sequences.user_N.astype(np.int64) * sequences.n_items + sequences.item_N
 
 
 def two_sided(z: Floats) -> Floats:
@@ -190,13 +171,11 @@ def false_discovery(p_H: Floats) -> Floats:
 
 def first_interactions(sequences: Sequences) -> Sequences:
     """The first interaction of each user with each item; every event keeps its step."""
-    user_N = sequences.user_N
-    pair_N = user_N.astype(np.int64) * sequences.n_items + sequences.item_N
-    first = np.sort(np.unique(pair_N, return_index=True)[1])
-    return laid_out(sequences, first, offsets(counted(user_N[first], sequences.n_users)))
+    first = np.sort(np.unique(pairs(sequences), return_index=True)[1])
+    return select(sequences, first, offsets(counted(sequences.user_N[first], sequences.n_users)))
 
 
-def laid_out(sequences: Sequences, at_N: NDArray[Any], offset_U1: Offsets) -> Sequences:
+def select(sequences: Sequences, at_N: NDArray[Any], offset_U1: Offsets) -> Sequences:
     """These events, in this order, as the histories that begin at these offsets."""
     item_N, step_N, event_N = (column_N[at_N] for column_N in (sequences.item_N, sequences.step_N, sequences.event_N))
     return Sequences(item_N, step_N, event_N, sequences.clock, offset_U1, sequences.n_items, sequences.n_steps)
@@ -214,41 +193,26 @@ def some_users(sequences: Sequences, most: int, rng: np.random.Generator) -> Seq
     return sequences.cut(np.zeros_like(sequences.length_U), np.where(kept_U, sequences.length_U, 0))
 
 
-ALPHA = 0.05
-
-
 @dataclass(frozen=True, eq=False)
 class Family:
-    """z and p of every item, and p corrected by Holm and by Benjamini and Hochberg (q)."""
+    """z and p of every item, p corrected by Holm and by Benjamini and Hochberg (q), and how many items differ."""
 
     z_V: Floats
     p_V: Floats
     tested_V: NDArray[np.bool_]
     holm_V: Floats
     q_V: Floats
+    tested: int  # items with events enough
+    certain: int  # items that differ by Holm's correction: hardly one of them by chance
+    discovered: int  # items that differ by Benjamini and Hochberg's: at most one in twenty by chance
 
     @classmethod
     def of(cls, z_V: Floats, p_V: Floats, tested_V: NDArray[np.bool_]) -> "Family":
         """Correct the p-values of the tested items; the others have 1."""
-        corrected = [np.ones(len(p_V)), np.ones(len(p_V))]
-        for values, correct in zip(corrected, (holm, false_discovery), strict=True):
-            values[tested_V] = correct(p_V[tested_V])
-        return cls(z_V, p_V, tested_V, *corrected)
-
-    @property
-    def tested(self) -> int:
-        """Items with events enough."""
-        return int(self.tested_V.sum())
-
-    @property
-    def certain(self) -> int:
-        """Items that differ by Holm's correction: hardly one of them by chance."""
-        return int((self.holm_V < ALPHA).sum())
-
-    @property
-    def discovered(self) -> int:
-        """Items that differ by Benjamini and Hochberg's: at most one in twenty by chance."""
-        return int((self.q_V < ALPHA).sum())
+        holm_V, q_V = np.ones(len(p_V)), np.ones(len(p_V))
+        holm_V[tested_V], q_V[tested_V] = holm(p_V[tested_V]), false_discovery(p_V[tested_V])
+        counts = (int(which_V.sum()) for which_V in (tested_V, holm_V < ALPHA, q_V < ALPHA))
+        return cls(z_V, p_V, tested_V, holm_V, q_V, *counts)
 
     def most(self, sign: int, count: int) -> list[int]:
         """The items that differ by Holm's correction and lie furthest to one side, furthest first."""

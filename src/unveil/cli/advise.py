@@ -38,11 +38,11 @@ def audit(
 ) -> None:
     """Look at a log before anything is trained: popularity, order, leakage, baselines, weights, and what to do."""
     from unveil.audit.advice import audit as audited
-    from unveil.audit.page import refuse_unfit, write
+    from unveil.audit.page import check_output, write
     from unveil.cli.terminal import bar
     from unveil.data.titles import named_items
 
-    refuse_unfit(output, overwrite=overwrite)
+    check_output(output, overwrite=overwrite)
     log = options.source().load()
     names = named_items(log.items, titles, title_ids)
     with bar("auditing") as progress:

@@ -5,8 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unveil.audit.checks import cold, leakage
-from unveil.audit.concentration import concentration
+from unveil.audit.checks import cold, concentration, leakage
 from unveil.audit.costs import costs
 from unveil.data.readers.database import shown
 from unveil.data.splits import Split
