@@ -19,7 +19,7 @@ import torch
 from benchmarks.memory import own_peak_mib, reset_peak
 from unveil.data.interactions import Interactions
 from unveil.data.packed import histories, ingest, pack
-from unveil.data.packed.folder import Columns
+from unveil.data.packed.log import Columns
 from unveil.data.readers.table import Table, counted_from
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out

@@ -17,7 +17,7 @@ import pytest
 from unveil.data.filters import Filters, LogSource
 from unveil.data.interactions import Interactions
 from unveil.data.packed import PackedLog, pack
-from unveil.data.packed.folder import MANIFEST
+from unveil.data.packed.log import MANIFEST
 from unveil.errors import UnveilError
 
 FRAME = pl.DataFrame(

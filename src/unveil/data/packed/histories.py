@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unveil.data.filters import Filters
 from unveil.data.indexing import sorted_rows
 from unveil.data.mapped import Bits, column_file
-from unveil.data.packed.folder import HISTORIES, KINDS, Columns, Progress
+from unveil.data.packed.log import HISTORIES, KINDS, Columns, Progress
 from unveil.data.sequences import offsets
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError

@@ -11,7 +11,7 @@ import polars as pl
 
 from unveil.data.indexing import in_order
 from unveil.data.mapped import column_file
-from unveil.data.packed.folder import KINDS, Columns, Progress
+from unveil.data.packed.log import KINDS, Columns, Progress
 from unveil.data.packed.parts import Clock, Parts
 from unveil.data.readers import check_not_trivial
 from unveil.data.readers.columns import ROLES

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from unveil.data.packed.folder import Progress
+from unveil.data.packed.log import Progress
 from unveil.data.readers import reading
 from unveil.data.readers.columns import assign_roles
 from unveil.data.readers.lines import BROKEN_PARQUET, damaged
