@@ -13,8 +13,8 @@ import torch
 
 from tests.cli.conftest import Command
 from tests.run_folders import TINY, options, write_log
+from unveil.cli.loop import data_set_of
 from unveil.cli.options import LogOptions
-from unveil.cli.rq5 import whose
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
@@ -115,9 +115,9 @@ def test_the_papers_loop_may_be_trained_another_way(log: Path, unveil: Command, 
 
 
 def test_settings_are_those_of_the_data_set_that_is_named_and_else_of_ml_1m(log: Path) -> None:
-    assert whose(LogOptions(log="ml-20m")) == "ml-20m"
-    assert whose(LogOptions(log=str(log))) == "ml-1m"
+    assert data_set_of(LogOptions(log="ml-20m")) == "ml-20m"
+    assert data_set_of(LogOptions(log=str(log))) == "ml-1m"
 
 
 def test_settings_are_those_of_the_data_set_that_the_log_has_the_size_of(shared_data: Path) -> None:
-    assert whose(LogOptions(log=str(shared_data / "beauty" / "beauty.txt.gz"))) == "beauty"
+    assert data_set_of(LogOptions(log=str(shared_data / "beauty" / "beauty.txt.gz"))) == "beauty"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unveil.cli.fig1 import fig1
+from unveil.cli.loop import rq5
 from unveil.cli.options import CHOICES, FITS, Address, EngineOption, Jobs, named_in, numbers_in, option, takes_options
 from unveil.cli.rq4 import rq4
-from unveil.cli.rq5 import rq5
 from unveil.cli.terminal import command_of, until_stopped
 
 if TYPE_CHECKING:

@@ -121,7 +121,7 @@ def draw(
     rated = Ratings(ratings_noise, stars) if ratings or stars else None
     if impressions is not None:
         Impressions(impressions)
-    saved = _world(world, seed)
+    saved = open_world(world, seed)
     source = (saved if severity is None else saved.with_severity(severity)).with_foresight(foresight)
     with bar("drawing the log") as progress:
         log = source.log(
@@ -164,7 +164,7 @@ def describe(
     from dataclasses import asdict
     from json import dumps
 
-    source = _world(world, seed)
+    source = open_world(world, seed)
     source = source if severity is None else source.with_severity(severity)
     if json:
         typer.echo(dumps({**asdict(source.describe()), "origin": source.origin}, indent=2))
@@ -172,7 +172,8 @@ def describe(
         print_world(source)
 
 
-def _world(world: str, seed: int) -> "World":
+def open_world(world: str, seed: int = 0) -> "World":
+    """The built-in world, or a saved one."""
     from unveil.simulation.world import World
 
     return World.builtin(seed=seed) if world == "builtin" else World.load(Path(world))

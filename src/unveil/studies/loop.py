@@ -23,15 +23,16 @@ from unveil.processes import threads
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine, OnProgress
 from unveil.settings import parsed, plain
-from unveil.simulation.feedback.learners import RULES, Learner, Network
-from unveil.simulation.feedback.loop import Loop, Retraining, State, grown, held, load, save
+from unveil.simulation.feedback.learners import RULES, Network
 from unveil.simulation.feedback.responses import response_model
+from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, held, load, save
 from unveil.simulation.world import World
 from unveil.studies.cells import ABOUT, Store, run_cells
 from unveil.studies.loop_results import LoopOutcome
 from unveil.studies.paper import recognised, tuned
 from unveil.training.checkpoint import Best, Epoch, sweep_drafts
 from unveil.training.progress import Plan
+from unveil.training.progress import Silent as NoTraining
 from unveil.training.recipe import Recipe, network_in
 
 #: One thread a model: then figures do not depend on how many models are trained side by side.
@@ -40,7 +41,7 @@ ALWAYS: Mapping[str, Any] = {"training.threads": 1, "training.device": "cpu"}
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """How the loop goes; see `simulation.feedback.loop.Loop`."""
+    """How the loop goes; see `simulation.feedback.rounds.Loop`."""
 
     rounds: int = 10
     k: int = 10
@@ -78,13 +79,26 @@ class LoopPlan:
         tuned_for: str | None = None,
     ) -> Self:
         """Models by the names of their estimators, or of rules; `MODEL:name=value` changes one of them only."""
-        shared, own, response = _sorted_out(assignments, models)
-        loop = LoopConfig(**{**plain(loop), "response": {**loop.response, **response}})
-        authors = {name: {} if tuned_for is None else tuned(tuned_for, name, preset) for name in models}
-        recipes = {
-            name: _recipe(name, preset, {**authors[name], **shared, **own.get(name, {})}) for name in _different(models)
-        }
-        return cls(loop, recipes, preset, tuned_for)
+        if not models:
+            raise UnveilError("there is no model to loop", expected="at least one, such as naive")
+        if len(set(models)) < len(models):
+            raise UnveilError("a model was named twice", found=", ".join(models))
+        changes = {name: {} if tuned_for is None else dict(tuned(tuned_for, name, preset)) for name in models}
+        response = dict(loop.response)
+        # Settings of all models first: those of one have the last word.
+        for name, value in sorted(map(parsed, assignments), key=lambda pair: ":" in pair[0]):
+            model, colon, setting = name.partition(":")
+            if colon and model not in models:
+                raise unknown("model", model, models, where=f"--set {name}")
+            if colon:
+                changes[model][setting] = value
+            elif name.startswith("response."):
+                response[name.removeprefix("response.")] = value
+            else:
+                for own in changes.values():
+                    own[name] = value
+        recipes = {name: _recipe(name, preset, own) for name, own in changes.items()}
+        return cls(replace(loop, response=response), recipes, preset, tuned_for)
 
     @property
     def networks(self) -> list[str]:
@@ -97,32 +111,6 @@ class LoopPlan:
         how = Retraining.parse(self.loop.retrain)
         return sum(how.due(round) for round in range(self.loop.rounds + 1))
 
-    def identity(self) -> dict[str, Any]:
-        """All that decides the figures of a round. More rounds and replicates may follow later."""
-        loop = plain(self.loop)
-        del loop["rounds"], loop["replicates"]
-        return {"loop": loop, "models": {name: recipe and plain(recipe) for name, recipe in self.models.items()}}
-
-
-def _sorted_out(
-    assignments: Sequence[str], models: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]], dict[str, Any]]:
-    """Settings of all models, settings of one, and options of the response."""
-    shared: dict[str, Any] = {}
-    own: dict[str, dict[str, Any]] = {}
-    response: dict[str, Any] = {}
-    for name, value in map(parsed, assignments):
-        model, colon, setting = name.partition(":")
-        if colon and model not in models:
-            raise unknown("model", model, models, where=f"--set {name}")
-        if colon:
-            own.setdefault(model, {})[setting] = value
-        elif name.startswith("response."):
-            response[name.removeprefix("response.")] = value
-        else:
-            shared[name] = value
-    return shared, own, response
-
 
 def _recipe(name: str, preset: str, changes: Mapping[str, Any]) -> Recipe | None:
     if name in RULES:
@@ -132,14 +120,6 @@ def _recipe(name: str, preset: str, changes: Mapping[str, Any]) -> Recipe | None
     recipe = Recipe.preset(preset, network_in(changes)).changed({**ALWAYS, "estimator.name": name, **changes})
     Network(recipe)
     return recipe
-
-
-def _different(models: Sequence[str]) -> Sequence[str]:
-    if not models:
-        raise UnveilError("there is no model to loop", expected="at least one, such as naive")
-    if len(set(models)) < len(models):
-        raise UnveilError("a model was named twice", found=", ".join(models))
-    return models
 
 
 BASE, WORLD, STATES = "histories.safetensors", "world", "states"
@@ -203,8 +183,9 @@ class LoopJob:
         """Go on from the last round that is there."""
         loop = loop_of(self.config, *read_base(self.folder))
         progress = _Share(tell, self.config.rounds + 1)
-        learner = self._learner(loop, progress)
-        state = reached = self._reached(loop, learner)
+        learner = RULES[self.model]() if self.recipe is None else Network(self.recipe, loop.world, progress)
+        sweep_drafts(self.state)
+        state = reached = load(self.state, loop, learner) if self.state.exists() else None
         progress.at = 0 if reached is None else reached.round + 1
         with threads(None if self.recipe is None else self.recipe.training.threads):
             for state in loop.go(learner, self.replicate, reached):
@@ -213,35 +194,25 @@ class LoopJob:
         assert state is not None
         return {"records": [*state.records[: self.config.rounds + 1]]}
 
-    def _learner(self, loop: Loop, progress: "_Share") -> Learner:
-        if self.recipe is None:
-            return RULES[self.model]()
-        return Network(self.recipe, loop.world, progress)
-
-    def _reached(self, loop: Loop, learner: Learner) -> State | None:
-        sweep_drafts(self.state)
-        return load(self.state, loop, learner) if self.state.exists() else None
-
 
 def state_path(folder: Path, model: str, replicate: int) -> Path:
     """Where the state of a model in a replicate is kept."""
     return folder / STATES / f"{model}-r{replicate}.safetensors"
 
 
-def chosen_items(folder: Path, model: str, replicate: int, rounds: int) -> Any:
-    """chosen_RU of a loop that is done."""
+def chosen_items(state: Path, rounds: int) -> Any:
+    """chosen_RU of a loop that is done, from the file of its state."""
     try:
-        with safe_open(state_path(folder, model, replicate), framework="numpy") as file:
+        with safe_open(state, framework="numpy") as file:
             return file.get_tensor("loop/taken")[:rounds]
-    except FileNotFoundError as error:
-        raise UnveilError("the state of the loop is gone", where=error.filename) from None
+    except FileNotFoundError:
+        raise UnveilError("the state of the loop is gone", where=state) from None
     except SafetensorError as error:
-        where = state_path(folder, model, replicate)
-        raise UnveilError(f"the state of the loop is damaged: {error}", where=where) from None
+        raise UnveilError(f"the state of the loop is damaged: {error}", where=state) from None
 
 
-class _Share:
-    """Turns what a training tells into the share of all rounds that is done."""
+class _Share(NoTraining):
+    """The share of all rounds that is done, from the epochs of each training."""
 
     def __init__(self, tell: OnProgress, rounds: int) -> None:
         self.tell, self.rounds, self.at, self.epochs = tell, rounds, 0, 1
@@ -253,14 +224,8 @@ class _Share:
     def start(self, plan: Plan) -> None:
         self.epochs = plan.epochs
 
-    def batch(self, loss: float) -> None:
-        pass
-
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
         self.tell((self.at + epoch.epoch / (self.epochs + 1)) / self.rounds)
-
-    def stop(self) -> None:
-        pass
 
 
 _DAY = 86_400_000_000
@@ -310,7 +275,10 @@ def run_loop(
 ) -> Looped:
     """Loop every model in every replicate. Whatever a user got wrong is found before the folder is touched."""
     begun = time.monotonic()
-    _refuse_unfit(folder, resume=resume)
+    if not resume:
+        refuse_occupied(folder, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
+    elif not (folder / ABOUT).exists():
+        raise UnveilError("there is no loop to resume", where=folder, hint="Leave --resume out to start one.")
     base, truth = Sequences.of(log), None if world is None else world.aligned_with(log)
     loop_of(plan.loop, base, truth)
     store = Store(folder, identity(plan, log, truth))
@@ -324,37 +292,21 @@ def run_loop(
         write_base(folder, base, truth)
         done = run_cells(sorted(jobs, key=lambda job: -job.cost), store, engine, watch or Silent())  # long ones first
     records = {model: [done[job.key]["records"] for job in jobs if job.model == model] for model in plan.models}
-    if keep_logs:
-        _write_logs(plan, log, folder)
+    for job in jobs if keep_logs else ():
+        chosen_RU = chosen_items(job.state, plan.loop.rounds)
+        write_log(grown_log(log, chosen_RU), folder / "logs" / f"{job.state.stem}.parquet")
     worked = sum(float(result["seconds"]) for result in done.values())
-    known, outcome = (
-        replace(plan, data=recognised(len(log.users), len(log.items), len(log.interacted()))),
-        LoopOutcome(records, plan.loop.rounds),
-    )
-    return Looped(known, log, truth, outcome, time.monotonic() - begun, worked)
+    known = replace(plan, data=recognised(len(log.users), len(log.items), len(log.interacted())))
+    return Looped(known, log, truth, LoopOutcome(records, plan.loop.rounds), time.monotonic() - begun, worked)
 
 
 def identity(plan: LoopPlan, log: Interactions, world: World | None) -> dict[str, Any]:
     """What identifies a folder: more rounds and replicates may follow later, and nothing else."""
-    cells = {**plan.identity(), "log": log.fingerprint(), "world": None if world is None else _world_hash(world)}
+    loop = {name: value for name, value in plain(plan.loop).items() if name not in ("rounds", "replicates")}
+    models = {name: recipe and plain(recipe) for name, recipe in plan.models.items()}
+    truth = None
+    if world is not None:  # the true relevance is all that the loop uses of a world
+        tables = (world.relevance_logits.P_UK, world.relevance_logits.Q_VK, world.relevance_logits.W_TK)
+        truth = sha256(b"".join(table.tobytes() for table in tables)).hexdigest()
+    cells = {"loop": loop, "models": models, "log": log.fingerprint(), "world": truth}
     return {"question": "loop", "format": FORMAT, "cells": cells}
-
-
-def _world_hash(world: World) -> str:
-    """A hash of the true relevance: all that the loop takes from a world."""
-    tables = (world.relevance_logits.P_UK, world.relevance_logits.Q_VK, world.relevance_logits.W_TK)
-    return sha256(b"".join(table.tobytes() for table in tables)).hexdigest()
-
-
-def _refuse_unfit(folder: Path, *, resume: bool) -> None:
-    if not resume:
-        refuse_occupied(folder, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
-    elif not (folder / ABOUT).exists():
-        raise UnveilError("there is no loop to resume", where=folder, hint="Leave --resume out to start one.")
-
-
-def _write_logs(plan: LoopPlan, log: Interactions, folder: Path) -> None:
-    for model in plan.models:
-        for replicate in range(plan.loop.replicates):
-            chosen_RU = chosen_items(folder, model, replicate, plan.loop.rounds)
-            write_log(grown_log(log, chosen_RU), folder / "logs" / f"{model}-r{replicate}.parquet")

@@ -12,7 +12,7 @@ from unveil.report.page import Cell, Code, Column, Figure, Figures, KeyFigure, P
 from unveil.report.plots import Line, Scale, lines
 from unveil.report.prose import Prose
 from unveil.settings import plain
-from unveil.simulation.feedback.loop import Retraining
+from unveil.simulation.feedback.rounds import Retraining
 from unveil.studies.loop import Looped, LoopPlan
 from unveil.studies.loop_results import FIGURES, HEADLINE, Group, LoopOutcome
 from unveil.studies.paper import paper
@@ -106,16 +106,20 @@ class LoopReport:
             Table(f"{title} by round", columns, rows, sortable=False),
         )
 
-    def table(self) -> Table:
+    def table(self, *, last_only: bool = False) -> Table:
         """Every figure in the first round and in the last."""
         outcome = self.outcome
+        first = "" if last_only else "First round → "
         keys = [key for key in outcome.figures if FIGURES[key].group != "training" and len(outcome.rounds_of(key)) > 1]
         rows: list[list[Cell | str]] = [
-            [FIGURES[key].title.format(k=self.k), *(_from_to(outcome, model, key) for model in outcome.models)]
+            [
+                FIGURES[key].title.format(k=self.k),
+                *(_from_to(outcome, model, key, last_only) for model in outcome.models),
+            ]
             for key in keys
         ]
         return Table(
-            f"First round → round {outcome.rounds}: means over {quantity(outcome.replicates, 'replicate')}",
+            f"{first}round {outcome.rounds}: means over {quantity(outcome.replicates, 'replicate')}",
             [Column("figure"), *(Column(named(model), True) for model in outcome.models)],
             rows,
             sortable=False,
@@ -260,13 +264,12 @@ def _line(outcome: LoopOutcome, model: str, key: str, rounds: Sequence[int]) -> 
     return Line(rounds, means, titles, COLOURS.get(model), low if band else None, high if band else None)
 
 
-def _from_to(outcome: LoopOutcome, model: str, key: str) -> Cell | str:
+def _from_to(outcome: LoopOutcome, model: str, key: str, last_only: bool) -> Cell | str:
     if model not in outcome.models_of(key):
         return "–"
-    first, *_, last = outcome.rounds_of(key)
-    start, end = (outcome.estimate(model, key, round).mean for round in (first, last))
-    digits = FIGURES[key].digits
-    return Cell(f"{start:,.{digits}f} → {end:,.{digits}f}", end)
+    rounds, digits = outcome.rounds_of(key), FIGURES[key].digits
+    shown = [outcome.estimate(model, key, n).mean for n in ([] if last_only else rounds[:1]) + rounds[-1:]]
+    return Cell(" → ".join(f"{mean:,.{digits}f}" for mean in shown), shown[-1])
 
 
 def _cell(found: Estimate, key: str) -> Cell:

@@ -31,7 +31,7 @@ from unveil.simulation.feedback.figures import (
     recommended,
     standing,
 )
-from unveil.simulation.feedback.loop import held
+from unveil.simulation.feedback.rounds import held
 from unveil.simulation.world import World
 
 

@@ -13,8 +13,8 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.feedback.learners import Network
-from unveil.simulation.feedback.loop import Loop, Retraining, State, grown, held, load, save
 from unveil.simulation.feedback.responses import response_model
+from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, held, load, save
 from unveil.simulation.world import World
 from unveil.training.recipe import Recipe
 

@@ -18,8 +18,8 @@ from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Random
 from unveil.simulation.feedback.figures import recommended
 from unveil.simulation.feedback.learners import AtRandom, Learner, Learnt, MostPopular, Weights
-from unveil.simulation.feedback.loop import Loop, Retraining, State, grown, load, save
 from unveil.simulation.feedback.responses import response_model
+from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, load, save
 
 ITEMS = 30
 
