@@ -23,19 +23,18 @@ from unveil.runs.workers import Inline
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.advise import Advise, advice_of, advise_study, draw_log
-from unveil.studies.advise_report import CONFIG, Advice, experiment, write_config
+from unveil.studies.advise_report import CONFIG, HEADLINE, Advice, experiment, write_config
 from unveil.studies.candidates import (
     Candidates,
     check_columns,
-    check_impressions,
     impressions_per_event,
-    read_users,
+    some_users,
     uses_ratings,
 )
 from unveil.studies.decision import Floats
 from unveil.studies.engine import Answer, run
 from unveil.studies.results import Measure
-from unveil.studies.scenarios import Scenario, scenarios
+from unveil.studies.scenarios import Draw, Scenario, scenarios
 from unveil.studies.writer import Report, write
 
 TINY = ("model.width=8", "model.length=12", "training.epochs=1", "training.validate_every=1")
@@ -133,10 +132,9 @@ def test_the_page_has_every_part(made: Made) -> None:
 class Given(Advice):
     """Two scenarios of two draws in which ideal gains .4 over naive and the others lose .05."""
 
-    def values(self, measure: Measure) -> dict[str, Floats]:
+    def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
         naive = np.array([[[0.40, 0.41]], [[0.50, 0.51]]])[:, :, : self.answer.study.replicates]
-        gain = {"naive": 0.0, "ideal": 0.4}
-        return {arm: naive + gain.get(arm, -0.05) for arm in self.candidates.arms}
+        return np.asarray(naive + {"naive": 0.0, "ideal": 0.4}.get(arm, -0.05))
 
 
 def said(answer: Answer, advice: Advice, block: str = "findings", **facts: Any) -> list[str]:
@@ -209,7 +207,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(log: Path) -> Interactions:
-    return read_users(LogSource(log=str(log)), 40, 0)
+    return some_users(LogSource(log=str(log)).load(), 40, 0)
 
 
 def test_impressions_of_the_log_are_tried_as_well(shown: Path, tmp_path: Path) -> None:
@@ -228,12 +226,12 @@ def test_impressions_of_the_log_are_tried_as_well(shown: Path, tmp_path: Path) -
     assert advice_of(answer).candidates.usable == usable
     assert len({answer.records[cell.key]["log"]["fingerprint"] for cell in answer.cells}) == 1, "the same interactions"
     assert chosen.facts(answer)["uses_impressions"]
-    world, log, rate = draw_log(chosen, tmp_path / "advice", 0, ONE[0], 0, recorded=True)
+    world, log, rate = draw_log(chosen, tmp_path / "advice", Draw(0, ONE[0], 0), recorded=True)
     assert 0 < rate < 1
     assert impressions_per_event(log) == pytest.approx(left, rel=0.25)
-    plain = draw_log(chosen, tmp_path / "advice", 0, ONE[0], 0)
-    assert replace(log.interacted(), clicked=None) == plain.log
-    assert (plain.rate, plain.world.n_items) == (0, world.n_items)
+    plain_world, plain_log, plain_rate = draw_log(chosen, tmp_path / "advice", Draw(0, ONE[0], 0))
+    assert replace(log.interacted(), clicked=None) == plain_log
+    assert (plain_rate, plain_world.n_items) == (0, world.n_items)
 
 
 def test_the_config_has_the_share_of_the_impressions_that_the_log_records(shown: Path) -> None:
@@ -248,7 +246,7 @@ def test_the_config_has_the_share_of_the_impressions_that_the_log_records(shown:
 
 def test_keys_name_the_impressions_that_cells_depend_on() -> None:
     def key(left: float, arm: str) -> str:
-        return study(left=left).cell_key(0, Scenario("rational_exposed", 1.0), 0, arm)
+        return study(left=left).cell_key(Draw(0, Scenario("rational_exposed", 1.0), 0), arm)
 
     assert key(0.5, "naive") == key(0.8, "naive") == "d0-rational_exposed-p1-r0-naive"
     assert key(0.5, "itps@recorded") != key(0.8, "itps@recorded")
@@ -380,9 +378,9 @@ def test_a_share_of_impressions_needs_impressions(tmp_path: Path) -> None:
     clicked = np.ones(len(rated()), np.bool_)
     clicked[:3] = False
     with pytest.raises(UnveilError, match="found '3 such rows'"):
-        check_impressions(replace(rated(), clicked=clicked), kept=0.1, left=0.0)
-    check_impressions(replace(rated(), clicked=clicked), kept=0.1, left=0.4)
-    check_impressions(rated(), kept=1.0, left=0.0)
+        study(impressions=0.1).check_impressions(replace(rated(), clicked=clicked))
+    study(impressions=0.1, left=0.4).check_impressions(replace(rated(), clicked=clicked))
+    study().check_impressions(rated())
 
 
 def test_users_with_too_few_items_to_rank_are_an_error_at_once(tmp_path: Path) -> None:

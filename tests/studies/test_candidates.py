@@ -1,10 +1,11 @@
 """What can be tried on a log."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 
-from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import Vocabulary
 from unveil.estimators.inverse import ITPS
 from unveil.propensity.base import PROPENSITIES
 from unveil.simulation.builtin import WorldSpec
@@ -15,11 +16,10 @@ from unveil.studies.candidates import (
     candidates,
     from_a_log,
     probe,
-    repeat_share,
     some_users,
 )
 from unveil.studies.decision import mean_over_strata
-from unveil.studies.scenarios import EFFORTS, Effort, Scenario, scenarios
+from unveil.studies.scenarios import EFFORTS, Scenario, scenarios
 
 
 def test_every_combination_that_fits_together() -> None:
@@ -42,27 +42,19 @@ def test_every_combination_that_fits_together() -> None:
         Variant.of(arm)
 
 
-def test_repeats_by_hand() -> None:
-    # One user: a, a, b, a is four events of two items; another took a once.
-    user, item = np.array([0, 0, 0, 0, 1], np.int32), np.array([0, 0, 1, 0, 0], np.int32)
-    log = Interactions(user=user, item=item, users=Vocabulary(["s", "t"]), items=Vocabulary(["a", "b"]))
-    assert repeat_share(log) == pytest.approx(2 / 5)
-    assert repeat_share(log.where(np.arange(5) == 2)) == 0
+@pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
+def test_efforts_name_what_there_is(effort: Mapping[str, Any]) -> None:
+    found = candidates(effort["estimators"], ("popularity",), effort["clips"])
+    assert len(found.usable) > len(effort["estimators"])
+    assert len(scenarios(effort["choices"], effort["severities"])) == len(effort["choices"]) * len(effort["severities"])
 
 
 @pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
-def test_efforts_name_what_there_is(effort: Effort) -> None:
-    found = candidates(effort.estimators, ("popularity",), effort.clips)
-    assert len(found.usable) > len(effort.estimators)
-    assert len(scenarios(effort.choices, effort.severities)) == len(effort.choices) * len(effort.severities)
-
-
-@pytest.mark.parametrize("effort", EFFORTS.values(), ids=EFFORTS)
-def test_an_effort_can_be_sure_of_something(effort: Effort) -> None:
+def test_an_effort_can_be_sure_of_something(effort: Mapping[str, Any]) -> None:
     """A gain of five standard deviations of its units stands out from all candidates that a rated log allows."""
     every = dict.fromkeys(family(name) for name in from_a_log() if PROPENSITIES[name].source in ("nothing", "ratings"))
-    tried = candidates(effort.estimators, effort.propensities or tuple(every), effort.clips).usable
-    shape = len(effort.choices) * len(effort.severities), effort.worlds, effort.replicates
+    tried = candidates(effort["estimators"], effort["propensities"] or tuple(every), effort["clips"]).usable
+    shape = len(effort["choices"]) * len(effort["severities"]), effort["worlds"], effort["replicates"]
     noise_ZWR = np.random.default_rng(0).normal(size=shape)
     found = mean_over_strata(noise_ZWR)
     deviation = found.difference / found.effect

@@ -81,7 +81,7 @@ _WORLD = "The world behind the log"
 
 def _by_effort(name: str, nothing: str = "none") -> str:
     """What an option is where it is not given, at each effort."""
-    told = (f"{_shown(vars(effort)[name], nothing)} ({called})" for called, effort in EFFORTS.items())
+    told = (f"{_shown(effort[name], nothing)} ({called})" for called, effort in EFFORTS.items())
     return f"By default {' or '.join(told)}."
 
 

@@ -17,6 +17,7 @@ a page, where
     | name | value: of what |     title may say `what: of what`. What users named may hold bars: such tables are made
     |---|---:|                    in Python and shown by name.
     | Gini | {{ gini | number }} |
+    What its marks mean.          a line below a table is its foot
 
 `Prose.page(parts)` is a whole page of the blocks `title`, `lede`, `keys` (paragraphs `**93%** of what`) and `page`.
 A line of tags alone leaves nothing behind. Unknown names are errors. Filters: see `FILTERS`.
@@ -274,14 +275,16 @@ def _side_by_side(first: Block, *others: Block) -> Figures:
 
 def _table(part: str) -> Table:
     caption, *lines = part.split("\n")
-    head, rule, *rows = ([cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines)
+    rows = [line.strip().strip("|").split("|") for line in lines if line.startswith("|")]
+    head, rule, *rest = ([cell.strip() for cell in row] for row in rows)
     titles = [title.partition(": ") for title in head]
     columns = [Column(one, kind.endswith(":"), about) for (one, _, about), kind in zip(titles, rule, strict=True)]
-    cells = [[_cell(text, column.numeric) for text, column in zip(row, columns, strict=True)] for row in rows]
-    return Table(caption.removeprefix("Table: "), columns, cells, sortable=len(columns) > 2)
+    cells = [[_cell(text, column.numeric) for text, column in zip(row, columns, strict=True)] for row in rest]
+    foot = " ".join(line.strip() for line in lines if not line.startswith("|"))
+    return Table(caption.removeprefix("Table: "), columns, cells, sortable=len(columns) > 2, foot=foot)
 
 
 def _cell(text: str, numeric: bool) -> Cell | str:
     """A number is sorted by what it begins with."""
-    found = re.match(r"[−-]?[\d,]*\.?\d+", text) if numeric else None
+    found = re.match(r"[+−-]?[\d,]*\.?\d+", text) if numeric else None
     return text if found is None else Cell(text, float(found[0].replace(",", "").replace("−", "-")))

@@ -11,23 +11,25 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from unveil.data.describe import describe
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.errors import UnveilError, refuse_unless, unknown
+from unveil.errors import UnveilError, check_ranges, refuse_unless, unknown
 from unveil.estimators.base import estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
-from unveil.report.page import Figure, KeyFigure, Table
+from unveil.propensity.base import PROPENSITIES
+from unveil.report.page import Figure
 from unveil.runs.progress import spell
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import Fit, fit_world, implicit_worlds, refuse_no_share
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
-from unveil.studies.advise_report import CONFIG, Advice, advice_figures, advice_rows, advice_tables
+from unveil.studies.advise_report import CONFIG, Advice
 from unveil.studies.arms import (
     TRUE_THETA,
     Variant,
@@ -41,27 +43,22 @@ from unveil.studies.arms import (
     seconds_of,
 )
 from unveil.studies.candidates import (
+    FEWEST_IMPRESSIONS,
+    KINDS,
     Candidates,
     LogShape,
     candidates,
+    check_available,
     check_columns,
-    check_estimator,
-    check_impressions,
     check_items,
-    check_probed,
-    check_used,
     from_a_log,
-    has_ratings,
     impressions_per_event,
     probe,
-    read_users,
-    repeat_share,
-    uses_impressions,
-    with_rate,
+    some_users,
 )
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.results import BASE, BOUND
-from unveil.studies.scenarios import EFFORTS, Scenario, scenarios
+from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios
 from unveil.studies.trial import TrialContext, rank_rows, record
 from unveil.studies.worlds import BUILTIN, digest, is_world, ratings_noise, world_folder
 from unveil.training.recipe import Recipe, network_in
@@ -97,11 +94,11 @@ class Advise(Study):
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
     left: float = 0.0  # impressions without a click for each event of the log: drawn logs record as many
     impressions: float = 1.0  # the share of impressions without a click that the log records
-    scenarios: tuple[Scenario, ...] = scenarios(EFFORTS["quick"].choices, EFFORTS["quick"].severities)
+    scenarios: tuple[Scenario, ...] = scenarios(EFFORTS["quick"]["choices"], EFFORTS["quick"]["severities"])
     worlds: int = 1
     replicates: int = 3
-    estimators: tuple[str, ...] = EFFORTS["quick"].estimators
-    clips: tuple[str, ...] = EFFORTS["quick"].clips
+    estimators: tuple[str, ...] = EFFORTS["quick"]["estimators"]
+    clips: tuple[str, ...] = EFFORTS["quick"]["clips"]
     propensities: tuple[str, ...] = ()  # none named: all that the log allows
     required: bool = Field(default=False, exclude=True)  # whether a propensity that cannot be had is an error
 
@@ -112,25 +109,19 @@ class Advise(Study):
     @model_validator(mode="after")
     def check(self) -> Self:
         """Whatever can be found wrong before the log is read is found here."""
-        for name in ("users", "steps", "worlds", "replicates"):
-            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        refuse_unless(0 < self.impressions <= 1, "impressions", self.impressions, "above 0, at most 1")
-        if self.fit not in list(RECIPES):
-            raise unknown("way to fit a world", self.fit, RECIPES)
+        counts = dict.fromkeys(("users", "steps", "worlds", "replicates"), "at least 1")
+        check_ranges(self, self.name, **counts, impressions="above 0, at most 1")
         self._check_worlds()
         self._check_scenarios()
-        for name in self.estimators:
-            check_estimator(name)
-        if set(self.estimators) <= {BASE, BOUND}:
-            raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
-        check_used(self.required_propensities, self.estimators)
-        check_changes((BASE, BOUND, *self.estimators), self.changes)
+        self._check_estimators()
         known = [name for name in self.propensities if name in map(family, from_a_log())]
         for arm in candidates(self.estimators, known, self.clips).arms:
             self.recipe(arm, 0)
         return self
 
     def _check_worlds(self) -> None:
+        if self.fit not in list(RECIPES):
+            raise unknown("way to fit a world", self.fit, RECIPES)
         for share in self.liked:
             refuse_no_share(share, "--implicit")
         check_distinct(self.liked, "--implicit")
@@ -147,9 +138,23 @@ class Advise(Study):
         for scenario in self.scenarios:
             if scenario.choice not in list(CHOICES):
                 raise unknown("choice model", scenario.choice, CHOICES)
-            if not 0 < scenario.severity < float("inf"):
-                raise UnveilError("the severity is out of range", found=scenario.severity, expected="above 0")
+            refuse_unless(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
         check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
+
+    def _check_estimators(self) -> None:
+        for name in self.estimators:
+            if "@" in name or "+" in name:
+                hint = "Use --propensities, --clips, and for other options --set ESTIMATOR:estimator.NAME=VALUE."
+                raise UnveilError("estimators are named alone here", where="--estimators", found=name, hint=hint)
+            estimator(name)
+        if set(self.estimators) <= {BASE, BOUND}:
+            raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
+        for name in self.required_propensities:
+            if not any("@" in arm for arm in candidates(self.estimators, (name,), ("",)).usable):
+                problem, hint = "no estimator that is tried can use this propensity", "Name others with --estimators."
+                found = ", ".join(self.estimators)
+                raise UnveilError(problem, where=f"--propensities {name}", found=found, hint=hint)
+        check_changes((BASE, BOUND, *self.estimators), self.changes)
 
     @property
     def required_propensities(self) -> tuple[str, ...]:
@@ -161,39 +166,66 @@ class Advise(Study):
         """Worlds of one draw from the posterior: one for each declared share."""
         return max(1, len(self.liked))
 
-    def world_number(self, draw: int, scenario: Scenario) -> int:
-        """The world of a scenario."""
-        return draw * self.groups + (0 if scenario.liked is None else self.liked.index(scenario.liked))
+    def world_number(self, draw: Draw) -> int:
+        """The world of a draw's scenario."""
+        liked = draw.scenario.liked
+        return draw.world * self.groups + (0 if liked is None else self.liked.index(liked))
 
-    def recipe(self, arm: str, seed: int) -> Recipe:
-        """How an arm is trained."""
+    def entropy(self, draw: Draw, stream: int) -> list[int]:
+        """Of what is random in a draw: its log, or the trainings on it."""
+        return [self.seed, self.world_number(draw), draw.scenario.seed, draw.replicate, stream]
+
+    def training_seed(self, draw: Draw) -> int:
+        """Of all that is random in the trainings on a draw: the same for all arms."""
+        return int(np.random.SeedSequence(self.entropy(draw, _TRAINING)).generate_state(1)[0])
+
+    def recipe(self, arm: str, seed: int, rate: float | None = None) -> Recipe:
+        """How an arm is trained; `rate`: the share of impressions that its log records, by default the real log's."""
         variant = Variant.of(arm)
         needs = estimator(variant.estimator).needs
         own = estimator_seed(variant.estimator, seed) | changes_of(variant.estimator, self.changes)
         changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
-        if needs in ("static", "temporal"):
+        if needs in KINDS:
             changes |= propensity_settings(variant.propensity or TRUE_THETA, needs, seed)
-            changes |= with_rate(self.impressions, changes["propensity.name"])
+            if "rate" in PROPENSITIES.options(changes["propensity.name"]):
+                changes["propensity.rate"] = self.impressions if rate is None else rate
         named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})
         return named.changed(changes | variant.settings)
+
+    def uses_impressions(self, arm: str) -> bool:
+        """Whether an arm learns exposure from impressions without a click."""
+        name = str(self.recipe(arm, 0).propensity["name"])
+        return name in list(PROPENSITIES) and PROPENSITIES[name].source == "impressions"
 
     def open_data(self) -> Source:
         """The log, and all that it lacks."""
         shown = user_log(self)
         if self.world not in (None, BUILTIN):
             World.load(Path(self.world))
-        check_impressions(shown, self.impressions, self.left)
+        self.check_impressions(shown)
         check_columns(self.required_propensities, shown, recorded=self.left > 0)
         events = shown.interacted()
         if self.world is None and not self.liked and events.rating is None:
             raise UnveilError(
                 "the log has no ratings, and without them relevance cannot be told from exposure",
-                hint="Name a world with --world; or declare with --implicit 0.25,0.75 which share of what makes items "
-                "popular is that they are liked: a world is then made for each.",
+                hint="Name a world with --world; or declare with --implicit 0.25,0.75 which share of popularity is "
+                "relevance: a world is then made for each.",
             )
         if self.world is None:
             check_items(len(events.items), "what the users that are drawn took")
         return Source(self.log.log, events.fingerprint(), str(events))
+
+    def check_impressions(self, log: Interactions) -> None:
+        """The share of impressions that a log records matters only where there are some to learn from."""
+        if self.impressions < 1 and self.left == 0:
+            rows = 0 if log.clicked is None else int((~log.clicked).sum())
+            raise UnveilError(
+                "the log has too few impressions without a click for this to matter",
+                where="--impressions",
+                found=f"{rows:,} such rows",
+                expected=f"at least {FEWEST_IMPRESSIONS} to learn from",
+                hint="Leave the option out, or name the column of clicks with --clicked-col.",
+            )
 
     def identity(self, source: Source) -> dict[str, Any]:
         """Without the impressions: cells that depend on them name them."""
@@ -227,20 +259,21 @@ class Advise(Study):
     def training_cells(self, probed: Mapping[str, Any]) -> list[Cell]:
         """Whole replicates first; within one log by log, so that a process draws few of them."""
         arms, size = self.candidates(probed).arms, tuple(probed["size"])
+        seconds = {arm: _BESIDE + seconds_of(self.recipe(arm, 0), size) for arm in arms}
         axes = product(range(self.worlds), range(self.replicates), self.scenarios, arms)
         return [
             Cell(
-                self.cell_key(draw, scenario, replicate, arm),
-                {"scenario": scenario.key, "world": draw, "replicate": replicate, "estimator": arm},
-                _BESIDE + seconds_of(self.recipe(arm, 0), size),
+                self.cell_key(Draw(world, scenario, replicate), arm),
+                {"scenario": scenario.key, "world": world, "replicate": replicate, "estimator": arm},
+                seconds[arm],
             )
-            for draw, replicate, scenario, arm in axes
+            for world, replicate, scenario, arm in axes
         ]
 
-    def cell_key(self, draw: int, scenario: Scenario, replicate: int, arm: str) -> str:
+    def cell_key(self, draw: Draw, arm: str) -> str:
         """d0-rational_exposed-p1-r0-naive; with impressions, how many there are for each event."""
-        kept = f"-i{self.left:.3g}" if uses_impressions(self.recipe(arm, 0)) else ""
-        return f"d{draw}-{scenario.key}-r{replicate}-{arm}{kept}".replace(":", "-")
+        kept = f"-i{self.left:.3g}" if self.uses_impressions(arm) else ""
+        return f"d{draw.world}-{draw.scenario.key}-r{draw.replicate}-{arm}{kept}".replace(":", "-")
 
     @property
     def wanted(self) -> list[str]:
@@ -255,9 +288,9 @@ class Advise(Study):
 
     def candidates(self, probed: Mapping[str, Any]) -> Candidates:
         """The arms that the real log allows, and a drawn one, which always has ratings."""
-        check_probed(self.required_propensities, probed["real"], probed["drawn"])
-        refused = {name for part in ("real", "drawn") for name, why in probed[part].items() if why}
-        able = dict.fromkeys(family(name) for name in probed["real"] if name not in refused)
+        real, drawn = probed["real"], probed["drawn"]
+        check_available(self.required_propensities, real, drawn)
+        able = dict.fromkeys(family(name) for name in real if not (real[name] or drawn[name]))
         order = self.propensities or tuple(able)
         unrated = self.refused_estimators()
         named = [name for name in self.estimators if name not in unrated]
@@ -273,17 +306,27 @@ class Advise(Study):
     def refused_estimators(self) -> dict[str, str]:
         """Estimators that need ratings, where the log lacks some."""
         need = [name for name in self.estimators if estimator(name).needs == "ratings"]
-        rated = not need or has_ratings(user_log(self).interacted())
+        rating_N = user_log(self).interacted().rating if need else None
+        rated = not need or (rating_N is not None and bool(np.isfinite(rating_N).all()))
         return {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
 
     def run_worlds(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Make the worlds of one draw from the posterior, one for each declared share, and keep them."""
         draw = cell.at["world"]
-        made = _worlds(self, draw, lambda n, of: context.on_progress(n / of))
+        made = self._worlds(draw, lambda n, of: context.on_progress(n / of))
         for group, world in enumerate(made):
             world.save(world_folder(context.folder, draw * self.groups + group), overwrite=True)
         about = [{"origin": world.origin, "description": asdict(world.describe())} for world in made]
         return {"draw": draw, "worlds": about}
+
+    def _worlds(self, draw: int, on_progress: Any) -> list[World]:
+        if self.world is not None:
+            return [World.builtin(seed=self.seed + draw) if self.world == BUILTIN else World.load(Path(self.world))]
+        log = user_log(self).interacted()
+        fit = Fit(steps=self.steps, recipe=self.fit, seed=self.seed + draw, real_lengths=True)
+        if self.liked:
+            return implicit_worlds(log, fit, self.liked, on_progress)
+        return [fit_world(log, fit, on_progress).world]
 
     def run_probe(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Fit each propensity to both logs; and how large a drawn log is."""
@@ -295,24 +338,17 @@ class Advise(Study):
         }
 
     def _first_log(self, folder: Path) -> Interactions:
-        return draw_log(self, folder, 0, self.scenarios[0], 0, self.left > 0).log
+        return draw_log(self, folder, Draw(0, self.scenarios[0], 0), self.left > 0)[1]
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Train one candidate on one draw of one scenario, and evaluate it."""
-        draw, replicate, arm = (cell.at[name] for name in ("world", "replicate", "estimator"))
         scenario = next(each for each in self.scenarios if each.key == cell.at["scenario"])
-        recipe = self.recipe(arm, self.training_seed(draw, scenario, replicate))
-        recorded = uses_impressions(recipe)
-        trial, rate = trial_context(self, context.folder, draw, scenario, replicate, recorded)
-        if recorded:
-            recipe = recipe.changed(with_rate(rate, str(recipe.propensity["name"])))
-        where = {"draw": draw, "scenario": scenario.key, "replicate": replicate, "estimator": arm}
+        draw, arm = Draw(cell.at["world"], scenario, cell.at["replicate"]), cell.at["estimator"]
+        recorded = self.uses_impressions(arm)
+        trial, rate = trial_context(self, context.folder, draw, recorded)
+        recipe = self.recipe(arm, self.training_seed(draw), rate if recorded else None)
+        where = {"draw": draw.world, "scenario": scenario.key, "replicate": draw.replicate, "estimator": arm}
         return {**where, "looks": asdict(LogShape.of(trial.log)), **record(trial, arm, recipe, context.on_progress)}
-
-    def training_seed(self, draw: int, scenario: Scenario, replicate: int) -> int:
-        """Of all that is random in the trainings on a draw: the same for all arms."""
-        entropy = [self.seed, self.world_number(draw, scenario), scenario.seed, replicate, _TRAINING]
-        return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Of every user where there is one draw."""
@@ -325,125 +361,76 @@ class Advise(Study):
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """The figures behind the sentences, and the next command."""
         advice = advice_of(answer)
-        used = [self.recipe(arm, 0) for arm in advice.candidates.usable]
         command = ["unveil", "train", self.log.log, "--config", str(answer.folder / CONFIG), "-o", "run"]
-        learns = any(map(uses_impressions, used))
+        learns = any(map(self.uses_impressions, advice.candidates.usable))
         return {**advice.facts(), "uses_impressions": learns, "next_step": shlex.join(command)}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """One row for each arm."""
-        return advice_rows(advice_of(answer))
-
-    def tables(self, answer: Answer) -> Mapping[str, Table]:
-        """Candidates, ceilings, scenarios, logs and worlds."""
-        return advice_tables(advice_of(answer))
+        return advice_of(answer).rows()
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """The share of the gap that is closed in each scenario."""
-        return advice_figures(advice_of(answer))
-
-    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
-        """The choice, its gain and its largest regret."""
-        return advice_of(answer).key_figures()
+        return {"scenarios": advice_of(answer).figure()}
 
 
-def advise_study(
-    log: LogSource,
-    *,
-    effort: str = "quick",
-    propensities: tuple[str, ...] | None = None,
-    choices: tuple[str, ...] | None = None,
-    severities: tuple[float, ...] | None = None,
-    liked: tuple[float, ...] = (),
-    world: str | None = None,
-    **options: Any,
-) -> Advise:
+def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Advise:
     """The study of a log, which is looked at for the length of its histories and its impressions.
 
-    What is None is as the effort has it; options are fields of the study.
+    Options are fields of the study, and `choices` and `severities`; what is None is as the effort has it.
     """
     if effort not in EFFORTS:
         raise unknown("effort", effort, EFFORTS)
-    default = EFFORTS[effort]
-    for name in propensities or ():
+    chosen = {name: value for name, value in options.items() if value is not None}
+    given = {**EFFORTS[effort], **chosen}
+    for name in given["propensities"]:
         if name not in families():
             raise unknown("propensity", name, families())
-    known = tuple(name for name in default.propensities if name in families())
-    names = ("users", "replicates", "estimators", "clips")
-    given = {name: getattr(default, name) for name in names} | {k: v for k, v in options.items() if v is not None}
-    shown = read_users(log, given["users"], given.get("seed", 0))
-    longest = int(np.bincount(shown.interacted().user).max())
-    found = {
-        "worlds": default.worlds if world in (None, BUILTIN) else 1,
-        "steps": _MOST_STEPS if world is not None else min(_MOST_STEPS, longest),
+    tried = scenarios(given.pop("choices"), given.pop("severities"), given.get("liked", ()))
+    world = given.get("world")
+    shown = some_users(log.load(), given["users"], given.get("seed", 0))
+    longest = int(np.bincount(shown.interacted().user).max(initial=1))
+    given = {
+        "steps": min(_MOST_STEPS, longest) if world is None else _MOST_STEPS,
         **given,
-        "scenarios": scenarios(
-            default.choices if choices is None else choices,
-            default.severities if severities is None else severities,
-            liked,
-        ),
-        "propensities": known if propensities is None else propensities,
+        "worlds": given["worlds"] if world in (None, BUILTIN) else chosen.get("worlds", 1),
+        "scenarios": tried,
     }
-    left, required = impressions_per_event(shown), propensities is not None
-    return Advise(log=log, left=left, required=required, liked=liked, world=world, **found)
+    return Advise(log=log, left=impressions_per_event(shown), required="propensities" in chosen, **given)
 
 
 @lru_cache(maxsize=1)
 def user_log(study: Advise) -> Interactions:
     """Some users of the log, with their impressions."""
-    return read_users(study.log, study.users, study.seed)
+    return some_users(study.log.load(), study.users, study.seed)
 
 
-def _worlds(study: Advise, draw: int, on_progress: Any) -> list[World]:
-    if study.world == BUILTIN:
-        return [World.builtin(seed=study.seed + draw)]
-    if study.world is not None:
-        return [World.load(Path(study.world))]
-    log = user_log(study).interacted()
-    fit = Fit(steps=study.steps, recipe=study.fit, seed=study.seed + draw, real_lengths=True)
-    if study.liked:
-        return implicit_worlds(log, fit, study.liked, on_progress)
-    return [fit_world(log, fit, on_progress).world]
+def draw_log(study: Advise, folder: Path, draw: Draw, recorded: bool = False) -> tuple[World, Interactions, float]:
+    """The scenario's world as far as the log shows it; the log, with ratings; and the share of impressions in it.
 
-
-class DrawnLog(NamedTuple):
-    """A scenario's world, as far as the log of a replicate shows it; the log; and how many impressions it records."""
-
-    world: World
-    log: Interactions
-    rate: float  # the share of impressions without a click that are recorded; 0: none are
-
-
-def draw_log(
-    study: Advise, folder: Path, draw: int, scenario: Scenario, replicate: int, recorded: bool = False
-) -> DrawnLog:
-    """The log of a replicate, with ratings; `recorded`, with as many impressions for each event as the real one has.
-
-    The interactions are the same with and without them.
+    Where they are `recorded`, the log has as many for each event as the real one; its interactions are the same.
     """
-    number = study.world_number(draw, scenario)
-    whole = World.load(world_folder(folder, number)).with_severity(scenario.severity)
+    scenario = draw.scenario
+    whole = World.load(world_folder(folder, study.world_number(draw))).with_severity(scenario.severity)
     log_of = partial(whole.log, choice=scenario.choice, ratings_noise=ratings_noise(whole))
-    rng = partial(np.random.default_rng, [study.seed, number, scenario.seed, replicate, _LOG])
+    rng = partial(np.random.default_rng, study.entropy(draw, _LOG))
     events = log_of(rng()).compact()
     seen = whole.aligned_with(events)
     if not recorded:
-        return DrawnLog(seen, events, 0.0)
+        return seen, events, 0.0
     rate = rate_that_leaves(seen, len(events), study.left)
-    return DrawnLog(seen, log_of(rng(), impressions=rate).within_interacted(), rate)
+    return seen, log_of(rng(), impressions=rate).within_interacted(), rate
 
 
 @lru_cache(maxsize=2)  # with impressions and without
-def trial_context(
-    study: Advise, folder: Path, draw: int, scenario: Scenario, replicate: int, recorded: bool
-) -> tuple[TrialContext, float]:
+def trial_context(study: Advise, folder: Path, draw: Draw, recorded: bool) -> tuple[TrialContext, float]:
     """What the arms of a draw share, and the rate of its impressions.
 
     The epoch that is kept is chosen by the held-out interactions, not by the ground truth: as on the real log.
     """
-    recipe = study.recipe(BASE, study.training_seed(draw, scenario, replicate))
-    found = draw_log(study, folder, draw, scenario, replicate, recorded)
-    return TrialContext.of(found.world, found.log, recipe, negatives=0, popular=False, by_log=True), found.rate
+    recipe = study.recipe(BASE, study.training_seed(draw))
+    world, log, rate = draw_log(study, folder, draw, recorded)
+    return TrialContext.of(world, log, recipe, negatives=0, popular=False, by_log=True), rate
 
 
 @lru_cache(maxsize=1)
@@ -453,4 +440,5 @@ def advice_of(answer: Answer) -> Advice:
     probed = answer.records[study.probe_key]
     reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}  # the real log's first
     refused = {family(name): why for name, why in reasons.items() if why} | study.refused_estimators()
-    return Advice(answer, study.candidates(probed), refused, LogShape.of(log), repeat_share(log))
+    repeats = describe(log).repeats / len(log)
+    return Advice(answer, study.candidates(probed), refused, LogShape.of(log), repeats)

@@ -1,4 +1,4 @@
-"""The advice: its figures, tables and plots. Shapes: Z scenarios, W worlds, R replicates."""
+"""The advice: its figures, the plot of the scenarios, and the config. Shapes: Z scenarios, W worlds, R replicates."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -16,17 +16,16 @@ from unveil.evaluation.statistics import Paired
 from unveil.files import write_whole
 from unveil.report.charts import Along, Spot, panels
 from unveil.report.names import named
-from unveil.report.page import Cell, Column, Figure, KeyFigure, Table, count, number, percent
-from unveil.report.prose import p_value, share, signed
-from unveil.report.prose import percent as as_percent
+from unveil.report.page import Figure
+from unveil.report.prose import share, signed
 from unveil.runs.config import Experiment, as_toml
 from unveil.settings import plain
 from unveil.simulation.choice import told
 from unveil.studies.arms import Variant
 from unveil.studies.candidates import Candidates, LogShape, uses_ratings
-from unveil.studies.decision import Decision, Floats, Gain, decide, mean_over_strata
+from unveil.studies.decision import Decision, Floats, decide, mean_over_strata
 from unveil.studies.engine import Answer
-from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure
+from unveil.studies.results import BASE, BOUND, TRUE, Measure
 from unveil.studies.scenarios import Scenario
 from unveil.studies.trial import resolved
 from unveil.studies.writer import Report
@@ -57,41 +56,31 @@ class Advice:
         found: tuple[Scenario, ...] = self.answer.study.scenarios
         return found
 
-    @cached_property
-    def value(self) -> dict[str, Floats]:
-        """value_ZWR of every arm."""
-        return self.values(HEADLINE)
-
-    def values(self, measure: Measure) -> dict[str, Floats]:
-        """value_ZWR of every arm under a measure."""
-        here = [self.answer.results.at(scenario=scenario.key) for scenario in self.scenarios]
-        return {arm: np.stack([each.by_replicate(arm, measure) for each in here]) for arm in self.candidates.arms}
+    def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
+        """value_ZWR of an arm under a measure."""
+        results = self.answer.results
+        return np.stack([results.at(scenario=each.key).by_replicate(arm, measure) for each in self.scenarios])
 
     @cached_property
     def decision(self) -> Decision:
         """Which to use."""
-        return decide(self.value, self.candidates.usable)
+        return decide({arm: self.value(arm) for arm in self.candidates.usable}, self.candidates.usable)
 
     def mean(self, arm: str, measure: Measure = HEADLINE) -> float:
         """Over all draws."""
-        value = self.value if measure == HEADLINE else self.values(measure)
-        return float(value[arm].mean())
+        return float(self.value(arm, measure).mean())
 
     def share(self, arm: str) -> float | None:
         """Of the gap from naive to ideal, over all draws; None where there is no gap."""
         gap = self.mean(BOUND) - self.mean(BASE)
         return (self.mean(arm) - self.mean(BASE)) / gap if gap > 0 else None
 
-    def share_at(self, arm: str, scenario: Scenario) -> Estimate | None:
-        """Of the gap in one scenario, with its interval over draws."""
-        return self.answer.results.at(scenario=scenario.key).gap_closed(arm, HEADLINE)
-
     @cached_property
     def ceiling(self) -> tuple[str, float]:
         """The arm with true propensities that gains most, and how much."""
         known = [arm for arm in self.candidates.ceilings if arm != BOUND] or [BOUND]
         best = max(known, key=self.mean)
-        return best, mean_over_strata(self.value[best] - self.value[BASE]).difference
+        return best, mean_over_strata(self.value(best) - self.value(BASE)).difference
 
     def drawn_shape(self, scenario: Scenario) -> LogShape:
         """Of the logs drawn in a scenario, on average."""
@@ -106,7 +95,6 @@ class Advice:
     def findings(self) -> dict[str, Any]:
         """For results.json."""
         decision, (arm, gain) = self.decision, self.ceiling
-        shapes = {"log": asdict(self.shape)} | {each.key: asdict(self.drawn_shape(each)) for each in self.scenarios}
         return {
             "headline": HEADLINE._asdict(),
             "advice": {
@@ -120,204 +108,86 @@ class Advice:
             },
             "ceiling": {"estimator": arm, "gain": gain},
             "refused": dict(self.refused),
-            "looks": shapes,
+            "looks": {"log": asdict(self.shape)} | {s.key: asdict(self.drawn_shape(s)) for s in self.scenarios},
         }
 
     def facts(self) -> dict[str, Any]:
         """For the template."""
-        decision = self.decision
+        decision, study = self.decision, self.answer.study
         above = [gain for gain in decision.gains.values() if gain.significant]
         arms = [estimator(Variant.of(arm).estimator) for arm in self.candidates.usable]
-        repeats = self.repeats <= _FEW_REPEATS and any(issubclass(arm, Ever) for arm in arms)
+        roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
         return {
             "found": self,
             "decision": decision,
+            "roles": {arm: ", ".join(role for role in roles if roles[role] == arm) for arm in decision.gains},
             "gain_of": lambda gain: gain_text(gain.mean),
             "users_do": {each.key: told(each.choice) for each in self.scenarios},
             "best_above": max(above, key=lambda each: each.mean.difference) if above else None,
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
             "nearest_gain": decision.gain.of_scenario[self.scenarios.index(self.nearest)],
             "uses_ratings": any(map(uses_ratings, self.candidates.usable)),
-            "uses_repeats": repeats,
+            "uses_repeats": self.repeats <= _FEW_REPEATS and any(issubclass(arm, Ever) for arm in arms),
+            "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
+            "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
+            "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],
         }
 
-    def key_figures(self) -> list[KeyFigure]:
-        """For the page."""
-        decision = self.decision
-        return [
-            KeyFigure(named(decision.chosen), "to be used"),
-            KeyFigure(signed(decision.gain.mean.difference), f"{HEADLINE.name} over the naive loss"),
-            KeyFigure(f"{decision.gain.largest_regret:.3f}", "largest regret over the scenarios"),
-            KeyFigure(f"{len(self.scenarios)}", "scenarios"),
-        ]
+    def rows(self) -> list[dict[str, Any]]:
+        """Of results.csv, one for each arm; gains in each scenario by its key."""
+        return [self._row(arm) for arm in self.candidates.arms]
+
+    def _row(self, arm: str) -> dict[str, Any]:
+        gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
+        mean = _finite(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
+        scenarios = zip(self.scenarios, gain_ZWR.mean(axis=(1, 2)).tolist(), strict=True)
+        return {
+            "estimator": arm,
+            "usable": gain is not None,
+            "mean": self.mean(arm),
+            "recall": self.mean(arm, RECALL),
+            "gain": mean["difference"],
+            "gain_low": mean["low"],
+            "gain_high": mean["high"],
+            "p": None if gain is None else mean["p"],
+            "largest_regret": None if gain is None else gain.largest_regret,
+            "share_of_the_gap": self.share(arm),
+            **{f"gain:{scenario.key}": each for scenario, each in scenarios},
+        }
+
+    def figure(self) -> Figure:
+        """Shares of the gap that are closed: candidates down, kinds of users across, severities along."""
+        arms = [gain.arm for gain in self.decision.ordered if gain.arm != BASE][:_MOST_DRAWN]
+        arms += [known for known in self.ceiling[:1] if known != BOUND]
+        kinds = list(dict.fromkeys((each.choice, each.liked) for each in self.scenarios))
+        severities = sorted({each.severity for each in self.scenarios})
+        levels = [f"p = {p:g}" for p in severities]
+        titles = [str(Scenario(choice, 1.0, liked)).replace(", p = 1", "") for choice, liked in kinds]
+        spots = {
+            (row, column): [self._spot(arm, Scenario(choice, p, liked)) for p in severities]
+            for row, arm in enumerate(arms)
+            for column, (choice, liked) in enumerate(kinds)
+        }
+        names = [named(arm).replace(" · ", "\n") for arm in arms]
+        drawing = panels(names, [Along(title, levels, joined=True) for title in titles], spots, "scenarios")
+        return Figure("", drawing, f"A row for each of {', '.join(map(named, arms))}.")
+
+    def _spot(self, arm: str, scenario: Scenario) -> Spot:
+        here = scenario in self.scenarios
+        found = self.answer.results.at(scenario=scenario.key).gap_closed(arm, HEADLINE) if here else None
+        if found is None:
+            return Spot(None, None, None, "")
+        return Spot(found.mean, found.low, found.high, f"{named(arm)}, {scenario}: {share(found)}")
 
 
 def gain_text(found: Paired) -> str:
     """+0.012 [+0.003, +0.021]; without the interval where there is none."""
-    interval = f" [{signed(found.low)}, {signed(found.high)}]" if found.low > float("-inf") else ""
+    interval = f" [{signed(found.low)}, {signed(found.high)}]" if isfinite(found.low) else ""
     return f"{signed(found.difference)}{interval}"
-
-
-def advice_rows(advice: Advice) -> list[dict[str, Any]]:
-    """One row for each arm; gains in each scenario by its key."""
-    rows = []
-    for arm in advice.candidates.arms:
-        gain, value_ZWR = advice.decision.gains.get(arm), advice.value[arm] - advice.value[BASE]
-        mean = _finite(mean_over_strata(value_ZWR) if gain is None else gain.mean)
-        scenarios = zip(advice.scenarios, value_ZWR.mean(axis=(1, 2)).tolist(), strict=True)
-        rows.append(
-            {
-                "estimator": arm,
-                "usable": gain is not None,
-                "mean": advice.mean(arm),
-                "recall": advice.mean(arm, RECALL),
-                "gain": mean["difference"],
-                "gain_low": mean["low"],
-                "gain_high": mean["high"],
-                "p": None if gain is None else mean["p"],
-                "largest_regret": None if gain is None else gain.largest_regret,
-                "share_of_the_gap": advice.share(arm),
-                **{f"gain:{scenario.key}": each for scenario, each in scenarios},
-            }
-        )
-    return rows
 
 
 def _finite(found: Paired) -> dict[str, float | None]:
     return {name: value if isfinite(value) else None for name, value in vars(found).items()}
-
-
-def advice_tables(advice: Advice) -> dict[str, Table]:
-    """Candidates (for the page, and shorter for the terminal), ceilings, scenarios, logs and worlds."""
-    return {
-        "summary": _summary(advice),
-        "candidates": _candidates(advice),
-        "ceilings": _ceilings(advice),
-        "by_scenario": _by_scenario(advice),
-        "logs": _logs(advice),
-        "worlds": _worlds(advice),
-    }
-
-
-def _roles(advice: Advice, arm: str) -> str:
-    decision = advice.decision
-    roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
-    return ", ".join(role for role, name in roles.items() if name == arm)
-
-
-def _gain_cells(gain: Gain) -> list[Cell | str]:
-    """Gain with its interval, and p."""
-    if gain.arm == BASE:
-        return ["0", "–"]
-    return [Cell(gain_text(gain.mean), gain.mean.difference), Cell(p_value(gain.mean.p), gain.mean.p)]
-
-
-def _share_cell(advice: Advice, arm: str) -> Cell | str:
-    closed = advice.share(arm)
-    return "–" if closed is None else Cell(as_percent(closed), closed)
-
-
-def _summary(advice: Advice) -> Table:
-    rows: list[list[Cell | str]] = [
-        [named(g.arm), *_gain_cells(g), signed(g.lowest), number(g.largest_regret, 3), _roles(advice, g.arm)]
-        for g in advice.decision.ordered
-    ]
-    return Table("", [Column(title) for title in ("candidate", "gain", "p", "lowest", "regret", "")], rows)
-
-
-def _candidates(advice: Advice) -> Table:
-    columns = [
-        Column("candidate"),
-        Column("gain over naive", True, "mean over scenarios, 95% interval"),
-        Column("p", True, "after Holm’s correction"),
-        Column("lowest gain", True, "of a scenario"),
-        Column("largest regret", True, "against the best of the scenario"),
-        Column("gap closed", True, "from naive to ideal"),
-        Column("best at"),
-    ]
-    rows: list[list[Cell | str]] = []
-    for gain in advice.decision.ordered:
-        where = f"{signed(gain.lowest)} ({advice.scenarios[gain.worst]})"
-        lowest: Cell | str = "0" if gain.arm == BASE else Cell(where, gain.lowest)
-        rest = [number(gain.largest_regret, 3), _share_cell(advice, gain.arm), _roles(advice, gain.arm)]
-        rows.append([named(gain.arm), *_gain_cells(gain), lowest, *rest])
-    return Table("", columns, rows)
-
-
-def _ceilings(advice: Advice) -> Table:
-    rows: list[list[Cell | str]] = []
-    for arm in sorted(advice.candidates.ceilings, key=lambda each: -advice.mean(each)):
-        gain = advice.mean(arm) - advice.mean(BASE)
-        rows.append([named(arm), Cell(signed(gain), gain), _share_cell(advice, arm)])
-    return Table("", [Column("with ground truth"), Column("gain over naive", True), Column("gap closed", True)], rows)
-
-
-def _by_scenario(advice: Advice) -> Table:
-    columns = [Column("candidate"), *(Column(str(scenario), True, "gain over naive") for scenario in advice.scenarios)]
-    rows: list[list[Cell | str]] = [
-        [named(gain.arm), *(Cell(signed(each), each) for each in gain.of_scenario)]
-        for gain in advice.decision.ordered
-        if gain.arm != BASE
-    ]
-    ends: list[list[Cell | str]] = [
-        [f"{named(arm)}: {HEADLINE.name}", *(number(float(each.mean()), 3) for each in advice.value[arm])]
-        for arm in (BASE, BOUND)
-    ]
-    return Table("", columns, [*rows, *ends])
-
-
-def _logs(advice: Advice) -> Table:
-    titles = ("users", "items", "events", "events of a user", "Gini of items", "events of the top tenth")
-    drawn = {str(scenario): advice.drawn_shape(scenario) for scenario in advice.scenarios}
-    rows: list[list[Cell | str]] = [
-        [
-            label,
-            *(count(each) for each in (shape.users, shape.items, shape.events)),
-            number(shape.length, 1),
-            number(shape.gini, 2),
-            percent(shape.head),
-        ]
-        for label, shape in {"your log": advice.shape, **drawn}.items()
-    ]
-    return Table("", [Column("log"), *(Column(title, True) for title in titles)], rows, sortable=False)
-
-
-def _worlds(advice: Advice) -> Table:
-    titles = ("users", "items", "steps", "distinct favourites", "mean γ", "Gini of exposure")
-    draws = [advice.answer.records[f"worlds-{draw}"] for draw in range(advice.answer.study.worlds)]
-    rows: list[list[Cell | str]] = []
-    for place, world in enumerate(world for draw in draws for world in draw["worlds"]):
-        about = world["description"]
-        sizes = [count(about[name]) for name in ("users", "items", "steps", "favourites")]
-        rows.append([f"{place}", *sizes, number(about["relevance"]["mean"], 3), number(about["exposure_gini"], 2)])
-    return Table("", [Column("world"), *(Column(title, True) for title in titles)], rows)
-
-
-def advice_figures(advice: Advice) -> dict[str, Figure]:
-    """Candidates down, kinds of users across, severities along."""
-    usable = [gain.arm for gain in advice.decision.ordered if gain.arm != BASE][:_MOST_DRAWN]
-    known = advice.ceiling[0]
-    arms = [*usable, *([known] if known != BOUND else [])]
-    kinds = list(dict.fromkeys((each.choice, each.liked) for each in advice.scenarios))
-    severities = sorted({each.severity for each in advice.scenarios})
-    columns = [
-        Along(str(Scenario(choice, 1.0, liked)).replace(", p = 1", ""), [f"p = {p:g}" for p in severities], joined=True)
-        for choice, liked in kinds
-    ]
-    spots = {
-        (row, column): [_spot(advice, arm, Scenario(choice, p, liked)) for p in severities]
-        for row, arm in enumerate(arms)
-        for column, (choice, liked) in enumerate(kinds)
-    }
-    drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "scenarios")
-    return {"scenarios": Figure("", drawing, f"A row for each of {', '.join(map(named, arms))}.")}
-
-
-def _spot(advice: Advice, arm: str, scenario: Scenario) -> Spot:
-    found = advice.share_at(arm, scenario) if scenario in advice.scenarios else None
-    if found is None:
-        return Spot(None, None, None, "")
-    return Spot(found.mean, found.low, found.high, f"{named(arm)}, {scenario}: {share(found)}")
 
 
 def write_config(report: Report) -> None:

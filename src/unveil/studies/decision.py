@@ -5,16 +5,14 @@ Scenarios are strata: the mean over those that were tried is wanted, not over ot
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.evaluation.statistics import Paired, holm, paired
-from unveil.studies.results import ALPHA, BASE
+from unveil.evaluation.statistics import Paired, paired
+from unveil.studies.results import ALPHA, BASE, corrected
 
 Floats = NDArray[np.float64]
-Why = Literal["robust", "mean", "nothing is sure", "naive is safer"]
 
 
 def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:
@@ -24,25 +22,20 @@ def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:
     freedom): what is drawn from one world shares it. With one world the draws of each scenario are the sample of a
     stratum: the variance of the mean is Σ_z s_z² / R / Z², with Z (R − 1) degrees of freedom.
     """
-    scenarios, worlds, replicates = value_ZWR.shape
-    if worlds > 1:
-        unit_W = value_ZWR.mean(axis=(0, 2))
-        return paired(unit_W, np.zeros(worlds), level=level)
-    mean, draws = float(value_ZWR.mean()), scenarios * replicates
-    if replicates < 2:
-        return Paired(mean, float("-inf"), float("inf"), 0.0, 1.0, draws)
-    variance = float(value_ZWR[:, 0].var(axis=1, ddof=1).mean())
-    return _tested(mean, np.sqrt(variance / draws), scenarios * (replicates - 1), np.sqrt(variance), draws, level)
-
-
-def _tested(mean: float, error: float, freedom: int, deviation: float, n: int, level: float) -> Paired:
     from scipy.special import stdtr, stdtrit
 
-    half = float(stdtrit(freedom, (1 + level) / 2)) * error
+    scenarios, worlds, replicates = value_ZWR.shape
+    if worlds > 1:
+        return paired(value_ZWR.mean(axis=(0, 2)), np.zeros(worlds), level=level)
+    mean, draws, freedom = float(value_ZWR.mean()), scenarios * replicates, scenarios * (replicates - 1)
+    if replicates < 2:
+        return Paired(mean, -np.inf, np.inf, 0.0, 1.0, draws)
+    variance = float(value_ZWR[:, 0].var(axis=1, ddof=1).mean())
+    error = np.sqrt(variance / draws)
     if error == 0:
-        return Paired(mean, mean, mean, 0.0 if mean == 0 else float(np.copysign(np.inf, mean)), float(mean == 0), n)
-    p = float(2 * stdtr(freedom, -abs(mean) / error))
-    return Paired(mean, float(mean - half), float(mean + half), float(mean / deviation), p, n)
+        return Paired(mean, mean, mean, 0.0 if mean == 0 else float(np.copysign(np.inf, mean)), float(mean == 0), draws)
+    half, p = float(stdtrit(freedom, (1 + level) / 2)) * error, float(2 * stdtr(freedom, -abs(mean) / error))
+    return Paired(mean, float(mean - half), float(mean + half), float(mean / np.sqrt(variance)), p, draws)
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class Gain:
     @property
     def lowest(self) -> float:
         """The gain there."""
-        return self.of_scenario[self.worst]
+        return min(self.of_scenario)
 
     @property
     def largest_regret(self) -> float:
@@ -77,16 +70,18 @@ class Gain:
 
 def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gain]:
     """Of each usable arm, from value_ZWR of all arms; naive, whose gain is 0, is among them."""
-    best_Z = np.max([value[arm].mean(axis=(1, 2)) for arm in usable], axis=0)
-    raw = {arm: mean_over_strata(value[arm] - value[BASE]) for arm in usable}
+    mean_Z = {arm: value[arm].mean(axis=(1, 2)) for arm in usable}
+    best_Z = np.max(list(mean_Z.values()), axis=0)
+    gain_ZWR = {arm: value[arm] - value[BASE] for arm in usable}
     others = [arm for arm in usable if arm != BASE]
-    corrected = dict(zip(others, holm(np.array([raw[arm].p for arm in others])).tolist(), strict=True))
+    tests = dict(zip(others, corrected(mean_over_strata(gain_ZWR[arm]) for arm in others), strict=True))
+    tests[BASE] = replace(mean_over_strata(gain_ZWR[BASE]), p=1.0)
     return {
         arm: Gain(
             arm,
-            replace(raw[arm], p=corrected.get(arm, 1.0)),
-            tuple((value[arm] - value[BASE]).mean(axis=(1, 2)).tolist()),
-            tuple((best_Z - value[arm].mean(axis=(1, 2))).tolist()),
+            tests[arm],
+            tuple(gain_ZWR[arm].mean(axis=(1, 2)).tolist()),
+            tuple((best_Z - mean_Z[arm]).tolist()),
         )
         for arm in usable
     }
@@ -97,7 +92,7 @@ class Decision:
     """The chosen arm, why, and what it was chosen among."""
 
     chosen: str
-    why: Why
+    why: str  # "robust", "mean", "naive is safer" or "nothing is sure"
     gains: Mapping[str, Gain]
     robust: str  # the arm with the smallest largest regret
     best: str  # the arm with the highest mean
@@ -122,17 +117,14 @@ def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
     """
     found = gains(value, usable)
     robust, best = robust_of(found), max(found.values(), key=lambda each: each.mean.difference)
-    chosen, why = _rule(found, robust)
-    return Decision(chosen, why, found, robust.arm, best.arm, gain_left_out(value, usable))
-
-
-def _rule(found: Mapping[str, Gain], robust: Gain) -> tuple[str, Why]:
     above = [each for each in found.values() if each.significant]
+    safe = [each for each in above if each.lowest >= 0]
+    chosen, why = BASE, "naive is safer" if above else "nothing is sure"
     if robust in above:
-        return robust.arm, "robust"
-    if safe := [each for each in above if min(each.of_scenario) >= 0]:
-        return max(safe, key=lambda each: each.mean.difference).arm, "mean"
-    return BASE, "naive is safer" if above else "nothing is sure"
+        chosen, why = robust.arm, "robust"
+    elif safe:
+        chosen, why = max(safe, key=lambda each: each.mean.difference).arm, "mean"
+    return Decision(chosen, why, found, robust.arm, best.arm, gain_left_out(value, usable))
 
 
 def robust_of(found: Mapping[str, Gain]) -> Gain:

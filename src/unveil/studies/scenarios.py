@@ -1,8 +1,10 @@
 """What is not known of a log, and therefore varied: how users choose, how rare exposure is, what is popular."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import product
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,14 @@ class Scenario:
         return f"{self.choice.replace('_', ', ')}, p = {self.severity:g}{declared}"
 
 
+class Draw(NamedTuple):
+    """Which log is drawn: of which draw of the worlds, in which scenario, and the how manieth."""
+
+    world: int
+    scenario: Scenario
+    replicate: int
+
+
 def scenarios(
     choices: tuple[str, ...], severities: tuple[float, ...], liked: tuple[float, ...] = ()
 ) -> tuple[Scenario, ...]:
@@ -36,51 +46,30 @@ def scenarios(
     return tuple(Scenario(*each) for each in product(choices, severities, liked or (None,)))
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is tried, unless options say otherwise."""
-
-    users: int  # of the log, drawn at random where there are more
-    worlds: int
-    replicates: int
-    choices: tuple[str, ...]
-    severities: tuple[float, ...]
-    estimators: tuple[str, ...]
-    propensities: tuple[str, ...]  # as far as the log can give them; none: all that it can
-    clips: tuple[str, ...]  # of the weights, as shares of the events; '' is no clip
-
-
-EFFORTS = {
-    "quick": Effort(
-        users=500,
-        worlds=1,
-        replicates=3,
-        choices=("rational_exposed", "categorical_exposed"),
-        severities=(1.0, 3.0),
-        estimators=("itps", "corrected", "tempered", "ever", "ever-rated"),
-        propensities=("logged", "recorded", "popularity", "damped", "timing", "joint", "joint-rated"),
-        clips=("5%",),
-    ),
-    "thorough": Effort(
-        users=2000,
-        worlds=6,  # they are the units: with three, corrected for a hundred candidates, nothing could be significant
-        replicates=1,
-        choices=("rational_exposed", "categorical_exposed", "rational_all"),
-        severities=(1.0, 2.0, 4.0),
-        estimators=(
-            "ips",
-            "itps",
-            "itps-shrunk",
-            "doubly-robust",
-            "corrected",
-            "corrected-taught",
-            "rational",
-            "tempered",
-            "logit-adjustment",
-            "ever",
-            "ever-rated",
+#: How much is tried, unless options say otherwise: users of the log, drawn at random where there are more; propensities
+#: as far as the log can give them, none: all that it can; clips of the weights as shares of the events, '': no clip.
+EFFORTS: Mapping[str, Mapping[str, Any]] = {
+    "quick": {
+        "users": 500,
+        "worlds": 1,
+        "replicates": 3,
+        "choices": ("rational_exposed", "categorical_exposed"),
+        "severities": (1.0, 3.0),
+        "estimators": ("itps", "corrected", "tempered", "ever", "ever-rated"),
+        "propensities": ("logged", "recorded", "popularity", "damped", "timing", "joint", "joint-rated"),
+        "clips": ("5%",),
+    },
+    "thorough": {
+        "users": 2000,
+        "worlds": 6,  # the units: with three, corrected for a hundred candidates, nothing could be significant
+        "replicates": 1,
+        "choices": ("rational_exposed", "categorical_exposed", "rational_all"),
+        "severities": (1.0, 2.0, 4.0),
+        "estimators": (
+            *("ips", "itps", "itps-shrunk", "doubly-robust", "corrected", "corrected-taught", "rational", "tempered"),
+            *("logit-adjustment", "ever", "ever-rated"),
         ),
-        propensities=(),
-        clips=("", "2%", "10%"),
-    ),
+        "propensities": (),
+        "clips": ("", "2%", "10%"),
+    },
 }

@@ -80,7 +80,7 @@ class Report:
             *self.prose.sections("page", self.parts),
             *self.prose.sections("methods", self.parts, _METHODS),
         ]
-        keys = self.answer.study.key_figures(self.answer)
+        keys = [*self.answer.study.key_figures(self.answer), *self.prose.key_figures("keys")]
         return Page(self.answer.study.title, lede, [part for part in sections if part.blocks], keys)
 
     def readme(self) -> str:
