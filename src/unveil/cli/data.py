@@ -3,9 +3,8 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,22 +12,15 @@ from unveil.cli.options import AsJson, LogFile, LogOptions, Overwrite, option, t
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from unveil.data.fetch.catalogue import Dataset
-    from unveil.data.fetch.download import Source
-
+    from unveil.data.fetch.download import Source, Watcher
 
 app = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no_args_is_help=True)
 
 
 @app.command("describe")
 @takes_options
-def describe(
-    *,
-    options: LogOptions,
-    json: AsJson = False,
-) -> None:
+def describe(*, options: LogOptions, json: AsJson = False) -> None:
     """Describe a log: counts, lengths, sparsity, time span, ties, repeats, popularity; before and after filters."""
     from unveil.cli.results import print_table
     from unveil.data.describe import TIE_RULE, rows
@@ -84,15 +76,8 @@ def fetch(
     source = fetching.source_of(entry, url, checksum, certificate=not skip_certificate)
     _agree(entry, source, accept_terms)
     with _watching(name) as watcher:
-        path = fetching.fetch(
-            entry,
-            source,
-            terms_accepted=True,
-            home=to,
-            force=force,
-            watcher=watcher,
-            retries=Retries(timeout, retries),
-        )
+        how: dict[str, Any] = {"home": to, "force": force, "watcher": watcher, "retries": Retries(timeout, retries)}
+        path = fetching.fetch(entry, source, terms_accepted=True, **how)
     _print_place(entry, path, to, "is here")
 
 
@@ -142,29 +127,29 @@ def _size(size: int | None) -> str:
     return "unknown" if size is None else f"{size / 1e6:.1f} MB"
 
 
-class _Bar:
-    """Progress of a download: a bar on a terminal, notes elsewhere."""
-
-    def __init__(self, progress: "Progress", task: "TaskID") -> None:
-        self._progress, self._task = progress, task
-
-    def at(self, done: int, total: int | None) -> None:
-        self._progress.update(self._task, completed=done, total=total)
-
-    def note(self, text: str) -> None:
-        self._progress.console.print(text, style="dim")
-
-
 @contextmanager
-def _watching(name: str) -> Iterator[_Bar]:
+def _watching(name: str) -> "Iterator[Watcher]":
+    """Progress of a download: a bar on a terminal, notes elsewhere."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+    from unveil.data.fetch.download import Watcher
+
     console = Console(stderr=True)
     columns = TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    progress = Progress(*columns, console=console, disable=not console.is_terminal)
+    task = progress.add_task(name, total=None)
+
+    class Bar(Watcher):
+        def at(self, done: int, total: int | None) -> None:
+            progress.update(task, completed=done, total=total)
+
+        def note(self, text: str) -> None:
+            console.print(text, style="dim")
+
     try:
-        with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-            yield _Bar(progress, progress.add_task(name, total=None))
+        with progress:
+            yield Bar()
     except KeyboardInterrupt:
         typer.echo("unveil: stopped. The download continues when the command is run again.", err=True)
         raise typer.Exit(130) from None
@@ -172,12 +157,7 @@ def _watching(name: str) -> Iterator[_Bar]:
 
 @app.command("convert")
 @takes_options
-def convert(
-    *,
-    options: LogOptions,
-    output: LogFile,
-    overwrite: Overwrite = False,
-) -> None:
+def convert(*, options: LogOptions, output: LogFile, overwrite: Overwrite = False) -> None:
     """Write a log, after filters, with standard columns: user_id, item_id, timestamp and any others it has."""
     from unveil.data.readers.columns import canonical
     from unveil.data.writers import write
@@ -223,7 +203,7 @@ def pack(
             hint = f"Leave --{name} out; `unveil data convert` writes Parquet files."
             raise UnveilError("only Parquet files are packed", found=f"--{name} {getattr(options, name)}", hint=hint)
     source, files = options.source(), [options.log, *(more or [])]
-    how = partial(packed, columns=source.columns, time_unit=source.time_unit, filters=source.filters)
+    how: dict[str, Any] = {"columns": source.columns, "time_unit": source.time_unit, "filters": source.filters}
     with bar("packing") as advance:
-        log = how(files, output, overwrite=overwrite, tell=advance)
+        log = packed(files, output, overwrite=overwrite, tell=advance, **how)
     typer.echo(f"{output}: {log}; columns {', '.join(log.columns())}")

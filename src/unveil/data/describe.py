@@ -94,16 +94,20 @@ def describe(log: Interactions, sequences: Sequences | None = None) -> Descripti
     for part in sequences.blocks():  # the log may be larger than memory
         pairs += len(np.unique(part.user_N.astype(np.int64) * part.n_items + part.item_N))
         if (time_N := part.time_N) is not None and len(time_N):
-            tied_N = _tied(part.user_N, time_N)
+            with_next_N = (np.diff(part.user_N) == 0) & (np.diff(time_N) == 0)
+            tied_N = np.append(with_next_N, False) | np.insert(with_next_N, 0, False)
             tied += int(tied_N.sum())
             tied_last += int(tied_N[part.offset_U1[1:][part.length_U > 0] - 1].sum())
             times += [int(time_N.min()), int(time_N.max())]
-    events, users = len(sequences), len(length_U)
+    events, users, impressions = len(sequences), len(length_U), None
+    if log.clicked is not None:
+        seen = (counted(log.user, len(log.users)), counted(log.item, len(log.items)))
+        impressions = Impressions(len(log), events / len(log), *(int((count > 0).sum()) for count in seen))
     return Description(
         users=users,
         items=len(count_V),
         interactions=events,
-        impressions=None if log.clicked is None else _impressions(log, events),
+        impressions=impressions,
         lengths=Lengths(int(length_U.min()), float(np.median(length_U)), float(length_U.mean()), int(length_U.max())),
         sparsity=1 - pairs / (users * len(count_V)),
         start=moment(min(times)).replace("T", " ") if times else None,
@@ -114,17 +118,6 @@ def describe(log: Interactions, sequences: Sequences | None = None) -> Descripti
         too_short=int((length_U < 3).sum()),
         columns=("user", "item", *log.optional()),
     )
-
-
-def _tied(user_N: NDArray[np.int32], time_N: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Events that share their time with the one before or after them of the same user."""
-    with_next_N = (user_N[1:] == user_N[:-1]) & (time_N[1:] == time_N[:-1])
-    return np.asarray(np.append(with_next_N, False) | np.insert(with_next_N, 0, False))
-
-
-def _impressions(log: Interactions, clicked: int) -> Impressions:
-    users, items = counted(log.user, len(log.users)), counted(log.item, len(log.items))
-    return Impressions(len(log), clicked / len(log), int((users > 0).sum()), int((items > 0).sum()))
 
 
 def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:

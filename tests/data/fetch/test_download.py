@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.fetch.server import Served, Server, serving
-from unveil.data.fetch.download import Retries, Silent, Source, download, well_formed
+from unveil.data.fetch.download import Retries, Source, Watcher, download, well_formed
 from unveil.errors import UnveilError
 from unveil.files import alone_in
 
@@ -21,7 +21,7 @@ SHA = f"sha256:{sha256(BODY).hexdigest()}"
 QUICK = Retries(timeout=5, tries=2, pause=0.0)
 
 
-class StopsAt(Silent):
+class StopsAt(Watcher):
     """Presses Ctrl-C once so many bytes are there."""
 
     def __init__(self, bytes_: int) -> None:
@@ -32,7 +32,7 @@ class StopsAt(Silent):
             raise KeyboardInterrupt
 
 
-class Watches(Silent):
+class Watches(Watcher):
     def __init__(self) -> None:
         self.places: list[tuple[int, int | None]] = []
         self.notes: list[str] = []
@@ -58,7 +58,7 @@ def stopped_midway(url: str, part: Path) -> int:
 
 def refusal(source: Source, part: Path, retries: Retries = QUICK) -> str:
     with pytest.raises(UnveilError) as caught:
-        download(source, part, Silent(), retries)
+        download(source, part, Watcher(), retries)
     return str(caught.value)
 
 
@@ -76,7 +76,7 @@ def test_after_ctrl_c_only_the_rest_is_sent(server: Server, part: Path) -> None:
     url = server.put("/set", Served(BODY))
     have = stopped_midway(url, part)
     assert 150_000 <= have < len(BODY)
-    download(Source(url, len(BODY), SHA), part, Silent(), QUICK)
+    download(Source(url, len(BODY), SHA), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
     assert (server.seen[-1].range, server.seen[-1].status) == (f"bytes={have}-", 206)
     assert server.seen[-1].sent == len(BODY) - have
@@ -112,7 +112,7 @@ def test_whatever_drops_the_bytes_are_right(
     with serving() as server, TemporaryDirectory() as folder:
         url = server.put("/set", Served(body, ranges, etag, drops=drops))
         source = Source(url, len(body) if known else None, f"sha256:{sha256(body).hexdigest()}" if known else None)
-        download(source, Path(folder, "part"), Silent(), Retries(5, 6, 0.0))
+        download(source, Path(folder, "part"), Watcher(), Retries(5, 6, 0.0))
         assert Path(folder, "part").read_bytes() == body
 
 
@@ -143,14 +143,14 @@ def test_a_failing_server_is_tried_again_and_then_given_up(server: Server, part:
 
 def test_a_server_that_recovers_is_forgiven(server: Server, part: Path) -> None:
     url = server.put("/set", Served(BODY, statuses=[503]))
-    download(Source(url), part, Silent(), QUICK)
+    download(Source(url), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
 
 
 def test_a_server_without_ranges_starts_from_nothing(server: Server, part: Path) -> None:
     url = server.put("/set", Served(BODY, ranges=False))
     stopped_midway(url, part)
-    download(Source(url, len(BODY), SHA), part, Silent(), QUICK)
+    download(Source(url, len(BODY), SHA), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
     assert (server.seen[-1].status, server.seen[-1].sent) == (200, len(BODY))
 
@@ -162,7 +162,7 @@ def test_a_file_that_changed_in_between_is_not_mixed(server: Server, part: Path,
     stopped_midway(url, part)
     changed = BODY[::-1]
     server.put("/set", Served(changed, etag=None if dated else second, modified=second if dated else None))
-    download(Source(url), part, Silent(), QUICK)
+    download(Source(url), part, Watcher(), QUICK)
     assert part.read_bytes() == changed
     assert server.seen[-1].range is not None
 
@@ -170,30 +170,30 @@ def test_a_file_that_changed_in_between_is_not_mixed(server: Server, part: Path,
 def test_bytes_of_unknown_version_are_not_built_upon(server: Server, part: Path) -> None:
     url = server.put("/set", Served(BODY, etag='W/"weak"'))
     stopped_midway(url, part)
-    download(Source(url), part, Silent(), QUICK)
+    download(Source(url), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
     assert server.seen[-1].range is None
 
 
 def test_bytes_from_another_address_are_not_built_upon(server: Server, part: Path) -> None:
     stopped_midway(server.put("/other", Served(BODY[::-1])), part)
-    download(Source(server.put("/set", Served(BODY)), len(BODY), SHA), part, Silent(), QUICK)
+    download(Source(server.put("/set", Served(BODY)), len(BODY), SHA), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
     assert server.seen[-1].range is None
 
 
 def test_a_whole_part_of_known_size_needs_no_request(server: Server, part: Path) -> None:
     url = server.put("/set", Served(BODY))
-    download(Source(url), part, Silent(), QUICK)
+    download(Source(url), part, Watcher(), QUICK)
     server.seen.clear()
-    download(Source(url, len(BODY), SHA), part, Silent(), QUICK)
+    download(Source(url, len(BODY), SHA), part, Watcher(), QUICK)
     assert server.seen == []
 
 
 def test_a_whole_part_of_unknown_size_is_confirmed_by_the_server(server: Server, part: Path) -> None:
     url = server.put("/set", Served(BODY))
-    download(Source(url), part, Silent(), QUICK)
-    download(Source(url), part, Silent(), QUICK)
+    download(Source(url), part, Watcher(), QUICK)
+    download(Source(url), part, Watcher(), QUICK)
     assert (server.seen[-1].status, server.seen[-1].sent) == (416, 0)
     assert part.read_bytes() == BODY
 
@@ -201,10 +201,10 @@ def test_a_whole_part_of_unknown_size_is_confirmed_by_the_server(server: Server,
 @pytest.mark.parametrize("known", [True, False])
 def test_a_part_longer_than_the_whole_is_begun_again(server: Server, part: Path, known: bool) -> None:
     url = server.put("/set", Served(BODY))
-    download(Source(url), part, Silent(), QUICK)
+    download(Source(url), part, Watcher(), QUICK)
     with part.open("ab") as file:
         file.write(b"too much")
-    download(Source(url, len(BODY) if known else None, SHA), part, Silent(), QUICK)
+    download(Source(url, len(BODY) if known else None, SHA), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
 
 
@@ -258,7 +258,7 @@ def test_other_addresses_are_refused(part: Path, url: str) -> None:
 
 def test_a_file_on_this_machine_is_a_source_too(tmp_path: Path, part: Path) -> None:
     (tmp_path / "set").write_bytes(BODY)
-    download(Source((tmp_path / "set").as_uri(), len(BODY), SHA), part, Silent(), QUICK)
+    download(Source((tmp_path / "set").as_uri(), len(BODY), SHA), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
     assert "cannot read the source" in refusal(Source((tmp_path / "none").as_uri()), part.with_name("none.part"))
 
@@ -289,7 +289,7 @@ def test_an_untrusted_certificate_is_refused_unless_the_checksum_vouches(tmp_pat
     with serving(_self_signed(tmp_path)) as server:
         url = server.put("/set", Served(BODY))
         assert "certificate is not valid" in refusal(Source(url, len(BODY), SHA), part)
-        download(Source(url, len(BODY), SHA, certificate=False), part, Silent(), QUICK)
+        download(Source(url, len(BODY), SHA, certificate=False), part, Watcher(), QUICK)
     assert part.read_bytes() == BODY
 
 

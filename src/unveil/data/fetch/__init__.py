@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from unveil.data.fetch.archive import USUAL_EXPANSION, unpack
 from unveil.data.fetch.catalogue import CATALOGUE, Dataset
-from unveil.data.fetch.download import Part, Retries, Silent, Source, Watcher, check_room, digest, download, well_formed
+from unveil.data.fetch.download import Part, Retries, Source, Watcher, check_room, digest, download, well_formed
 from unveil.errors import UnveilError
 from unveil.files import atomic_folder
 
@@ -90,7 +90,7 @@ def fetch(
     if source.size is not None:
         unpacked = source.size * USUAL_EXPANSION if entry.packed else 0
         check_room(next(each for each in part.path.parents if each.is_dir()), source.size - part.size + unpacked)
-    download(source, part.path, watcher or Silent(), retries or Retries())
+    download(source, part.path, watcher or Watcher(), retries or Retries())
     _install(entry, source, part, folder)
     return folder / entry.logs[0]
 

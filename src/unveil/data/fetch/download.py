@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from unveil.errors import UnveilError
@@ -53,24 +53,14 @@ class Retries:
     longest_pause: float = 15.0
 
 
-class Watcher(Protocol):
-    """Receives how far the download is."""
+class Watcher:
+    """Receives how far the download is; this one does nothing with it."""
 
     def at(self, done: int, total: int | None) -> None:
         """So many bytes of so many are here."""
 
     def note(self, text: str) -> None:
         """Something worth a line happened."""
-
-
-class Silent:
-    """A watcher that does nothing."""
-
-    def at(self, done: int, total: int | None) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
 
 
 class TemporaryError(Exception):

@@ -8,7 +8,7 @@ import csv
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
@@ -299,7 +299,8 @@ def _line(content: Content, layout: Layout, row: int) -> int:
 
 def _numbered(content: Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Each row below the header that is not blank, with the line it begins on."""
-    with content.lines() as lines, _fields_of_any_length():
+    with content.lines() as lines, ExitStack() as after:
+        after.callback(csv.field_size_limit, csv.field_size_limit(sys.maxsize))  # an id may be longer than 128 KiB
         reader = layout.reader(line.rstrip("\r\n").replace("\r", " ") for line in lines)
         line, header = 1, layout.header
         try:
@@ -310,13 +311,3 @@ def _numbered(content: Content, layout: Layout) -> Iterator[tuple[int, list[str]
                 line = reader.line_num + 1
         except csv.Error as error:
             raise UnveilError("unreadable row", where=f"{content.path}, row {line}", found=str(error)) from None
-
-
-@contextmanager
-def _fields_of_any_length() -> Iterator[None]:
-    """Inside, the csv module reads ids that are longer than the 128 KiB it usually allows."""
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)

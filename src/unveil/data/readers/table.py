@@ -131,15 +131,13 @@ def _blank(column: pl.Series) -> pl.Series:
 
 
 def _propensities(table: Table, role: str) -> pl.Series:
-    expected = "a probability above 0 and at most 1"
-    number = _numbers(table, role, expected)
+    number = _numbers(table, role, expected := "a probability above 0 and at most 1")
     table.check(role, (number <= 0) | (number > 1), "not a propensity", expected)
     return number
 
 
 def _counts(table: Table, role: str) -> pl.Series:
-    expected = "a whole number from 0"
-    number = _numbers(table, role, expected)
+    number = _numbers(table, role, expected := "a whole number from 0")
     table.check(role, (number < 0) | (number >= 2**31) | (number % 1 != 0), f"not a {role}", expected)
     return number.cast(pl.Int32)
 
