@@ -28,7 +28,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import Popularity
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
-from unveil.serving.export import on_onnx
+from unveil.serving.onnx_model import on_onnx
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.model_store import ServedModel
 from unveil.serving.server.schemas import RecommendRequest

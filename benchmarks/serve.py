@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.train import CONFIG, generated
 from unveil.data.vocabulary import Vocabulary
 from unveil.models.bert4rec import BERT4Rec
-from unveil.serving.export import on_onnx
+from unveil.serving.onnx_model import on_onnx
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.model_store import ServedModel
 from unveil.serving.server.schemas import RecommendRequest

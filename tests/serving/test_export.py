@@ -9,8 +9,9 @@ from tests.serving.test_recommender import by_hand
 from unveil.errors import UnveilError
 from unveil.models.base import backbone
 from unveil.serving import onnx_model
-from unveil.serving.export import export_embeddings, export_onnx, network_of, servable
-from unveil.serving.recommender import Recommender
+from unveil.serving.export import export_embeddings, export_onnx
+from unveil.serving.onnx_model import servable
+from unveil.serving.recommender import Recommender, network_of
 
 
 @pytest.mark.parametrize("name", ["bert4rec", "sasrec", "gru4rec"])

@@ -10,9 +10,8 @@ from tests.run_folders import Finished
 from unveil.data.slots import mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
-from unveil.serving.export import checked_onnx, on_onnx
 from unveil.serving.onnx_graphs import onnx
-from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity
+from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity, checked_onnx, on_onnx
 
 ITEMS, LENGTH = 13, 9
 FORMS = [

@@ -58,7 +58,7 @@ def test_a_file_that_names_nobody(content: bytes | None, message: str, finished:
 
 
 def test_one_or_the_other(tmp_path: Path) -> None:
-    with pytest.raises(UnveilError, match="a history and a file of users were both given"):
+    with pytest.raises(UnveilError, match="history and users were both given"):
         ListRequest(history="001", users=tmp_path / "users.txt")
 
 
@@ -169,5 +169,5 @@ def test_a_file_of_histories_that_nobody_knows(finished: Finished, tmp_path: Pat
         recommendations(finished.folder, ListRequest(histories=LogSource(str(path))))
     lists = recommendations(finished.folder, ListRequest(histories=LogSource(str(path)), k=1, fallback=True))
     assert (lists.frame["user_id"].to_list(), lists.fallback_users) == (["a", "b"], ("a", "b"))
-    with pytest.raises(UnveilError, match="a history or users were both given"):
+    with pytest.raises(UnveilError, match="history and histories were both given"):
         ListRequest(histories=LogSource(str(path)), history="001")

@@ -5,7 +5,9 @@ values: a list, or text with | between them; and an item may have several rows. 
 row matches, != if none is equal. Two conditions may be met by different rows.
 """
 
+import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -16,6 +18,12 @@ from unveil.data.readers.columns import item_column
 from unveil.errors import UnveilError, unknown
 
 _CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
+_COMPARISONS: Mapping[str, Callable[..., pl.Expr]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +61,7 @@ class Attributes:
         return items.filter(pl.all_horizontal(pl.lit(True), *holds))["item_id"].to_list()
 
     def _holds(self, condition: str) -> pl.Expr:
-        """Whether the condition holds for an item, over its rows."""
+        """Whether the condition holds for an item, over its rows. An empty cell matches nothing."""
         parts = _CONDITION.fullmatch(condition)
         if parts is None:
             expected = "an attribute, a sign and a value, e.g. genre=Drama or year>=1990"
@@ -61,29 +69,19 @@ class Attributes:
         name, sign, value = parts.groups()
         if name not in self.frame.columns:
             raise unknown("attribute", name, [each for each in self.frame.columns if each != "item_id"])
-        return self._equals(name, value, sign) if sign in ("=", "!=") else self._compares(name, value, sign, condition)
-
-    def _equals(self, name: str, value: str, sign: str) -> pl.Expr:
-        """An empty cell is not equal to anything."""
-        kind = self.frame.schema[name]
-        if kind.is_numeric():
-            same = pl.col(name) == _number(value, f"{name}{sign}{value}")
+        kind, cell = self.frame.schema[name], pl.col(name)
+        if sign in _COMPARISONS:
+            number = cell if kind.is_numeric() else cell.cast(pl.String).cast(pl.Float64, strict=False)
+            number = number.cast(pl.Float64).fill_nan(None)  # NaN would be larger than every number
+            matches = _COMPARISONS[sign](number, _number(value, condition))
+        elif kind.is_numeric():
+            matches = cell == _number(value, condition)
         elif isinstance(kind, pl.List | pl.Array):
-            texts = pl.col(name).cast(pl.List(pl.String))
-            same = texts.list.contains(value)
+            matches = cell.cast(pl.List(pl.String)).list.contains(value)
         else:
-            same = pl.col(name).cast(pl.String).str.split("|").list.contains(value)
-        any_same = same.fill_null(False).any()
-        return any_same if sign == "=" else ~any_same
-
-    def _compares(self, name: str, value: str, sign: str, condition: str) -> pl.Expr:
-        number = _number(value, condition)
-        cell = pl.col(name)
-        if not self.frame.schema[name].is_numeric():
-            cell = cell.cast(pl.String).cast(pl.Float64, strict=False)
-        cell = cell.cast(pl.Float64).fill_nan(None)  # NaN would be larger than every number
-        compared = {"<": cell < number, "<=": cell <= number, ">": cell > number, ">=": cell >= number}
-        return compared[sign].fill_null(False).any()
+            matches = cell.cast(pl.String).str.split("|").list.contains(value)
+        any_matches = matches.fill_null(False).any()
+        return ~any_matches if sign == "!=" else any_matches
 
 
 def _number(text: str, condition: str) -> float:
@@ -98,18 +96,11 @@ def _read(path: Path) -> pl.DataFrame:
         if path.suffix == ".parquet":
             return pl.read_parquet(path)
         if path.suffix in (".csv", ".tsv"):
-            # Ids and values stay as they are written: 0104257 keeps its zero.
-            return pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else _separator(path), infer_schema=False)
-    except OSError as error:
-        raise UnveilError(f"cannot be read: {error.strerror or error}", where=path) from None
-    except pl.exceptions.PolarsError as error:
-        raise UnveilError(f"cannot be read: {error}", where=path) from None
+            with path.open("rb") as file:
+                first = file.readline()  # its most frequent separator: some spreadsheets write semicolons
+            separator = "\t" if path.suffix == ".tsv" else max(",;\t", key=lambda sign: first.count(sign.encode()))
+            return pl.read_csv(path, separator=separator, infer_schema=False)  # as written: 0104257 keeps its zero
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UnveilError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=path) from None
     expected = "one of .csv, .tsv, .parquet"
     raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=expected)
-
-
-def _separator(path: Path) -> str:
-    """The most frequent one in the first line: some spreadsheets write semicolons."""
-    with path.open("rb") as file:
-        first = file.readline()
-    return max(",;\t", key=lambda sign: first.count(sign.encode()))

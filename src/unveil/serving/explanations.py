@@ -69,7 +69,7 @@ def factor(effect: float) -> str:
 
 
 #: Popularity is the share of all interactions; the propensity is that of training, or popularity, as its source says.
-COLUMNS: Mapping[str, Any] = {
+COLUMNS: dict[str, type[pl.DataType]] = {
     "popularity": pl.Float64,
     "propensity": pl.Float64,
     "propensity_source": pl.String,
@@ -98,7 +98,7 @@ def explained(
         for row, strongest, exposure in zip(rows, found, exposures, strict=True):
             texts[row] = "; ".join(f"{recommender.items[item]} {factor(effect)}" for item, effect in strongest)
             shown[row] = exposure
-    propensity, source = zip(*shown, strict=True) if shown else ((), ())
-    values: tuple[Any, ...] = (recommender.share_V[item_N], propensity, source, texts)
+    propensities, sources = [each.propensity for each in shown], [each.source for each in shown]
+    values: tuple[Any, ...] = (recommender.share_V[item_N], propensities, sources, texts)
     columns = zip(COLUMNS.items(), values, strict=True)
     return frame.with_columns(pl.Series(name, column, kind) for (name, kind), column in columns)

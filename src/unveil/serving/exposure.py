@@ -7,6 +7,7 @@ U users, B users of a batch, V items, K items asked about, N events.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,14 +68,11 @@ def item_exposures(
 ) -> list[ItemExposure]:
     """The propensity of each item at a step; where it is unknown, popularity, named as such."""
     index = np.asarray(item_K, np.int64)
-    proxy = [ItemExposure(share, POPULARITY) for share in share_V[index].tolist()]
-    if table is None:
-        return proxy
-    theta_K = table.at(step)[index]
-    known = [ItemExposure(theta, table.source) for theta in theta_K.tolist()]
+    theta_K = np.full(len(index), np.nan) if table is None else table.at(step)[index]
+    source = "" if table is None else table.source
     return [
-        better if is_known else share
-        for better, share, is_known in zip(known, proxy, (~np.isnan(theta_K)).tolist(), strict=True)
+        ItemExposure(share, POPULARITY) if isnan(theta) else ItemExposure(theta, source)
+        for theta, share in zip(theta_K.tolist(), share_V[index].tolist(), strict=True)
     ]
 
 

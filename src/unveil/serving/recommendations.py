@@ -4,14 +4,13 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import UNKNOWN
+from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
 from unveil.serving.explanations import COLUMNS, explained
@@ -45,10 +44,9 @@ class ListRequest:
     warn: Callable[[str], None] = field(default=lambda _: None)  # called with unknown candidates and exclusions
 
     def __post_init__(self) -> None:
-        if self.history is not None and self.users is not None:
-            raise UnveilError("a history and a file of users were both given", expected="one of them")
-        if self.histories is not None and (self.history is not None or self.users is not None):
-            raise UnveilError("histories and a history or users were both given", expected="one of them")
+        given = [name for name in ("history", "histories", "users") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise UnveilError(f"{' and '.join(given)} were both given", expected="one of them")
         if self.where and self.items is None:
             raise UnveilError("conditions need item attributes", hint="Name their file with --items.")
 
@@ -82,89 +80,85 @@ def recommendations(folder: Path, request: ListRequest) -> Recommendations:
 
     With a fallback, the column `fallback` says which recommendations are by popularity.
     """
-    lists = _lists(Recommender.load(folder), request)
-    return replace(lists, frame=_marked(lists.frame, request, lists.fallback_users))
-
-
-def _lists(recommender: Recommender, request: ListRequest) -> Recommendations:
-    selection = request.selection(recommender)
+    writer = _Lists(Recommender.load(folder), request)
     if request.history is not None:
-        return _after(recommender, request, selection)
-    if request.histories is not None:
-        return _of_log(recommender, request.histories.read(even_one=True), request, selection)
-    return _of(recommender, None if request.users is None else read_ids(request.users, "user"), request, selection)
-
-
-def _of_log(recommender: Recommender, log: Interactions, request: ListRequest, selection: Selection) -> Recommendations:
-    """Recommendations for the users of another log, by their histories in it."""
-    users, is_known = log.users.ids.to_list(), recommender.items.index(log.items.ids) != UNKNOWN
-    unknown = tuple(log.items.ids.filter(~pl.Series(is_known)))
-    if request.fallback and not is_known.any():
-        cold = _cold(recommender, users, selection, request)
-        return Recommendations(cold, unknown_items=unknown, fallback_users=tuple(users))
-    return replace(_of(recommender.with_histories(log), users, request, selection), unknown_items=unknown)
-
-
-def _of(
-    recommender: Recommender, users: list[str] | None, request: ListRequest, selection: Selection
-) -> Recommendations:
-    """Recommendations for these users, or for all; unknown ones get popular items if there is a fallback."""
-    unknown = [] if users is None else _unknown_users(recommender, users)
-    if unknown and request.fallback:
-        cold = set(unknown)
-        known = [user for user in users or [] if user not in cold]
-        lists = recommender.recommend(known, selection, filter_seen=request.filter_seen)
-        return Recommendations(
-            joined([_explained(recommender, lists.frame, request), _cold(recommender, unknown, selection, request)]),
-            fallback_users=tuple(unknown),
-        )
-    lists = recommender.recommend(users, selection, filter_seen=request.filter_seen)
-    return replace(lists, frame=_explained(recommender, lists.frame, request))
+        lists = writer.of_history(_ids_of(request.history))
+    elif request.histories is not None:
+        lists = writer.of_log(request.histories.read(even_one=True))
+    else:
+        lists = writer.of_users(None if request.users is None else read_ids(request.users, "user"))
+    return replace(lists, frame=_marked(lists.frame, request, lists.fallback_users))
 
 
 def recommend_all(folder: Path, request: ListRequest, path: Path) -> int:
     """Stream the recommendations for all users of the log to a file; the number of rows."""
     recommender = Recommender.load(folder)
+    lists = _Lists(recommender, request)
     user_U = np.arange(len(recommender.users), dtype=np.int32)
-    frames = recommender.batches(user_U, request.selection(recommender), filter_seen=request.filter_seen)
-    marked = (_marked(_explained(recommender, frame, request), request, ()) for frame in frames)
-    return write_frames(marked, _schema(request), path)
+    frames = recommender.batches(user_U, lists.selection, filter_seen=request.filter_seen)
+    schema = SCHEMA | (COLUMNS if request.reasons else {}) | ({"fallback": pl.String} if request.fallback else {})
+    return write_frames((_marked(lists.explained(frame), request) for frame in frames), schema, path)
 
 
-def _after(recommender: Recommender, request: ListRequest, selection: Selection) -> Recommendations:
-    """Recommendations for one history."""
-    ids = _ids_of(request.history or "")
-    if request.fallback and not (recommender.items.index(ids) != UNKNOWN).any():
-        cold = _cold(recommender, [""], selection, request).drop("user_id")
-        return Recommendations(cold, unknown_items=tuple(ids), fallback_users=("",))
-    lists = recommender.recommend_for([ids], selection, filter_seen=request.filter_seen)
-    index = recommender.items.index(ids)
-    histories = {"0": index[index != UNKNOWN]}
-    frame = explained(recommender, lists.frame, histories, request.reasons) if request.reasons else lists.frame
-    return replace(lists, frame=frame.drop("user_id"))
+class _Lists:
+    """The recommendations that a request asks for."""
+
+    def __init__(self, recommender: Recommender, request: ListRequest) -> None:
+        self.recommender, self.request, self.selection = recommender, request, request.selection(recommender)
+
+    def of_history(self, ids: list[str]) -> Recommendations:
+        index = self.recommender.items.index(ids)
+        known = index[index != UNKNOWN]
+        if self.request.fallback and not len(known):
+            frame = self.popular([""]).drop("user_id")
+            return Recommendations(frame, unknown_items=tuple(ids), fallback_users=("",))
+        lists = self.recommender.recommend_for([ids], self.selection, filter_seen=self.request.filter_seen)
+        return replace(lists, frame=self.explained(lists.frame, {"0": known}).drop("user_id"))
+
+    def of_log(self, log: Interactions) -> Recommendations:
+        """For the users of another log, by their histories in it."""
+        users, is_known = log.users.ids.to_list(), self.recommender.items.index(log.items.ids) != UNKNOWN
+        unknown = tuple(log.items.ids.filter(~pl.Series(is_known)))
+        if self.request.fallback and not is_known.any():
+            return Recommendations(self.popular(users), unknown_items=unknown, fallback_users=tuple(users))
+        self.recommender = self.recommender.with_histories(log)
+        return replace(self.of_users(users), unknown_items=unknown)
+
+    def of_users(self, users: list[str] | None) -> Recommendations:
+        """For these users, or for all; unknown ones get popular items if there is a fallback."""
+        cold = list[str]()
+        if users is not None and self.request.fallback:
+            places = self.recommender.users.index(users).tolist()
+            cold = [user for user, place in zip(users, places, strict=True) if place == UNKNOWN]
+            users = [user for user, place in zip(users, places, strict=True) if place != UNKNOWN]
+        lists = self.recommender.recommend(users, self.selection, filter_seen=self.request.filter_seen)
+        frames = [self.explained(lists.frame), *([self.popular(cold)] if cold else [])]
+        return replace(lists, frame=joined(frames), fallback_users=tuple(cold))
+
+    def popular(self, users: list[str]) -> pl.DataFrame:
+        """The same popular items for each."""
+        frame = self.recommender.popular(users, self.selection)
+        return self.explained(frame, dict.fromkeys(users, np.zeros(0, np.int32)))
+
+    def explained(self, frame: pl.DataFrame, histories: Mapping[str, Index] | None = None) -> pl.DataFrame:
+        """With reasons, if they are requested; without histories, by those of the recommender's users."""
+        if not self.request.reasons:
+            return frame
+        steps = None
+        if histories is None:
+            names, sequences = frame["user_id"].unique(maintain_order=True), self.recommender.sequences
+            user_B = self.recommender.users.index(names)
+            histories = {name: sequences.history(int(user)) for name, user in zip(names, user_B, strict=True)}
+            steps = dict(zip(names, next_steps(sequences, user_B).tolist(), strict=True))
+        return explained(self.recommender, frame, histories, self.request.reasons, steps)
 
 
-def _explained(recommender: Recommender, frame: pl.DataFrame, request: ListRequest) -> pl.DataFrame:
-    if not request.reasons:
+def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str] = ()) -> pl.DataFrame:
+    """With the column `fallback`, if there is one: popularity where the model could not answer."""
+    if not request.fallback:
         return frame
-    names = frame["user_id"].unique(maintain_order=True)
-    user_B, sequences = recommender.users.index(names), recommender.sequences
-    histories = {name: sequences.history(int(user)) for name, user in zip(names, user_B, strict=True)}
-    steps = dict(zip(names, next_steps(sequences, user_B).tolist(), strict=True))
-    return explained(recommender, frame, histories, request.reasons, steps)
-
-
-def _cold(recommender: Recommender, users: Sequence[str], selection: Selection, request: ListRequest) -> pl.DataFrame:
-    """The same popular items for each."""
-    frame = recommender.popular(users, selection)
-    return (
-        explained(recommender, frame, {user: np.zeros(0, np.int32) for user in users}, 0) if request.reasons else frame
-    )
-
-
-def _unknown_users(recommender: Recommender, users: Sequence[str]) -> list[str]:
-    index = recommender.users.index(list(users))
-    return [user for user, place in zip(users, index, strict=True) if place == UNKNOWN]
+    cold = pl.col("user_id").is_in(list(users)) if "user_id" in frame.columns else pl.lit(bool(users))
+    return frame.with_columns(pl.when(cold).then(pl.lit("popularity")).otherwise(None).alias("fallback"))
 
 
 def _ids_of(history: str) -> list[str]:
@@ -174,19 +168,6 @@ def _ids_of(history: str) -> list[str]:
         return [part for part in parts if part]
     except csv.Error as error:
         raise UnveilError(f"not ids with commas between them: {error}", where="the history") from None
-
-
-def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str]) -> pl.DataFrame:
-    """With the column `fallback`, if there is one: popularity where the model could not answer."""
-    if not request.fallback:
-        return frame
-    cold = pl.col("user_id").is_in(list(users)) if "user_id" in frame.columns else pl.lit(bool(users))
-    return frame.with_columns(pl.when(cold).then(pl.lit("popularity")).otherwise(None).alias("fallback"))
-
-
-def _schema(request: ListRequest) -> Mapping[str, Any]:
-    schema = {**SCHEMA, **COLUMNS} if request.reasons else SCHEMA
-    return {**schema, "fallback": pl.String} if request.fallback else schema
 
 
 def read_ids(path: Path, kind: str) -> list[str]:

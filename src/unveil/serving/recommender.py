@@ -26,6 +26,7 @@ from unveil.evaluation.metrics import NOBODY
 from unveil.evaluation.protocols import Cells, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.files import atomic_folder
+from unveil.models.base import Backbone
 from unveil.models.baselines import log_share
 from unveil.serving.exposure import ExposureTable
 from unveil.wording import quantity
@@ -291,6 +292,13 @@ class Recommender:
             "rank": place_N + 1,
         }
         return pl.DataFrame(columns, schema=SCHEMA)
+
+
+def network_of(recommender: Recommender) -> Backbone:
+    """Its network; other scorers have no vectors and no graph."""
+    if not isinstance(recommender.model, Backbone):
+        raise UnveilError("only a network can be exported", found=type(recommender.model).__name__)
+    return recommender.model
 
 
 def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:

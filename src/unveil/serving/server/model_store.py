@@ -23,10 +23,10 @@ from unveil.evaluation.protocols import no_cells
 from unveil.evaluation.ranking import at_rest
 from unveil.serving.attributes import Attributes
 from unveil.serving.explanations import reasons
-from unveil.serving.export import network_of, servable
 from unveil.serving.exposure import POPULARITY, item_exposures, next_steps
 from unveil.serving.model_files import DIAL, FILES, read_dial, version_of
-from unveil.serving.recommender import Recommender, Selection
+from unveil.serving.onnx_model import servable
+from unveil.serving.recommender import Recommender, Selection, network_of
 from unveil.serving.server.schemas import (
     ItemMatch,
     ModelInfo,
