@@ -80,11 +80,11 @@ def _temporary(path: Path) -> Iterator[Path]:
     """
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        begin = f".{path.name}.{_machine()}-"
+        begin = f".{path.name}.{machine()}-"
         left = re.compile(rf"{re.escape(begin)}(\d{{1,9}})-\w+\.part")
         with suppress(OSError):
             for found in filter(None, map(left.fullmatch, os.listdir(path.parent))):
-                if _is_gone(int(found[1])):
+                if is_gone(int(found[1])):
                     _remove(path.parent / found[0])
         draft = path.with_name(f"{begin}{os.getpid()}-{token_hex(4)}.part")
         try:
@@ -93,7 +93,7 @@ def _temporary(path: Path) -> Iterator[Path]:
             _remove(draft)
 
 
-def _machine() -> str:
+def machine() -> str:
     """This machine since it was started and, in a container, the container: where a number is one process."""
     where = platform.node()
     with suppress(OSError):
@@ -101,7 +101,8 @@ def _machine() -> str:
     return f"{zlib.crc32(where.encode()):08x}"
 
 
-def _is_gone(process: int) -> bool:
+def is_gone(process: int) -> bool:
+    """Whether a process of this machine has ended; False where the system does not say."""
     if os.name != "posix":  # elsewhere signal 0 is more than a question
         return False
     try:

@@ -98,7 +98,7 @@ def test_a_study_of_other_settings_is_not_joined(unveil: Command, log: Path, tmp
 def test_without_optuna_the_extra_is_named(
     unveil: Command, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("unveil.runs.tune.")]:
+    for name in [name for name in sys.modules if name.startswith("unveil.runs.tune")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert "pip install 'unveil[tune]'" in unveil("tune", log, "--space", "paper", "-o", tmp_path / "s").failure()

@@ -11,9 +11,9 @@ from tests.run_folders import small_log, write_log
 from tests.runs.tune.studies import TIMING, quickest, space
 from tests.studies.loop.conftest import plan_of
 from tests.studies.small import tiny, tiny_world
-from unveil.runs.tune.search import Location, Workers, tune
+from unveil.runs.tune.search import Location, tune
 from unveil.runs.tune.study import Plan
-from unveil.runs.tune.trainings import Training
+from unveil.runs.tune.subjects import Training
 from unveil.runs.workers import Begun, Done, Event, Inline, Job
 from unveil.studies.engine import run as run_study
 from unveil.studies.loop import run_loop
@@ -74,7 +74,8 @@ def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
         plan,
         Location(tmp_path / "there", None, TIMING),
         tell=lambda _: None,
-        workers=Workers(engine, 2),
+        engine=engine,
+        workers=2,
     )
     assert engine.lost
     assert [each.value for each in shared.trials] == [each.value for each in alone.trials]

@@ -11,7 +11,7 @@ import pytest
 from tests.clusters import lose_one, two_machines
 from tests.runs.jobs import Toy, Waits
 from unveil.errors import UnveilError
-from unveil.runs.tune.claims import started
+from unveil.files import is_gone
 from unveil.runs.workers import Advanced, Begun, Done, Failed, Processes, engine
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
@@ -72,7 +72,7 @@ def wait_for_a_death(folder: Path) -> None:
     """Until one of the processes that began a job there is gone."""
     begun_by = [int(path.name.partition("-")[2]) for path in folder.glob("w*-*")]
     deadline = time.monotonic() + 120
-    while all(started(process) for process in begun_by):
+    while not any(is_gone(process) for process in begun_by):
         assert time.monotonic() < deadline
         time.sleep(0.1)
 

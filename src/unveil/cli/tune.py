@@ -13,10 +13,8 @@ from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.runs.config import Experiment
-    from unveil.runs.tune.factorisation import Factorisation, Part
-    from unveil.runs.tune.search import Workers
-    from unveil.runs.tune.space import Space
-    from unveil.runs.tune.study import Study, Subject
+    from unveil.runs.tune.study import Space, Study
+    from unveil.runs.tune.subjects import Factorisation, Part, Subject
 
 #: Trials in the printed table.
 _SHOWN = 10
@@ -47,12 +45,11 @@ def tune(
     """
     from unveil.processes import sigterm_interrupts
     from unveil.runs.progress import job_watcher
-    from unveil.runs.tune.factorisation import part_of
     from unveil.runs.tune.search import Location
     from unveil.runs.tune.search import tune as run
-    from unveil.runs.tune.space import Space
-    from unveil.runs.tune.study import Plan
-    from unveil.runs.tune.trainings import Training
+    from unveil.runs.tune.study import Plan, Space
+    from unveil.runs.tune.subjects import Training, part_of
+    from unveil.runs.workers import engine as engine_of
 
     wanted = Space.read(space)
     subject: Subject
@@ -60,7 +57,8 @@ def tune(
         subject = _factorisation(part, wanted, training, options, truth=truth)
     else:
         subject = Training(_experiment(training, options), truth)
-    plan = Plan(wanted, trials, replicates, sampler, prune)
+    plan, chosen = Plan(wanted, trials, replicates, sampler, prune), engine_of(engine, jobs, address)
+    alone = jobs is None and engine == "processes"
     try:
         with sigterm_interrupts():
             study = run(
@@ -70,22 +68,14 @@ def tune(
                 watch=job_watcher(),
                 tell=typer.echo,
                 command=_command(storage),
-                workers=_workers(engine, jobs, address),
+                engine=None if alone else chosen,
+                workers=1 if alone else jobs or chosen.workers(),
             )
     except KeyboardInterrupt:
         kept = f" Finished trials are reported in {output}." if (output / "best.toml").exists() else ""
         typer.echo(f"unveil: tuning was stopped.{kept} Go on with the same command.", err=True)
         raise typer.Exit(130) from None
     _print(study, output)
-
-
-def _workers(engine: str, jobs: int | None, address: str | None) -> "Workers | None":
-    """This process alone, unless others are asked for."""
-    from unveil.runs.tune.search import Workers
-    from unveil.runs.workers import engine as engine_of
-
-    chosen = engine_of(engine, jobs, address)
-    return None if jobs is None and engine == "processes" else Workers(chosen, jobs or chosen.workers())
 
 
 def _experiment(training: TrainingOptions, options: LogOptions) -> "Experiment":
@@ -109,7 +99,7 @@ def _factorisation(
     part: "Part", space: "Space", training: TrainingOptions, options: LogOptions, *, truth: bool
 ) -> "Factorisation":
     """Of the log, or of the one that a config in its place names; --config and --set say how a world is fitted."""
-    from unveil.runs.tune.factorisation import Factorisation
+    from unveil.runs.tune.subjects import Factorisation
     from unveil.settings import parsed
     from unveil.simulation.fit import fit_of
 

@@ -7,7 +7,7 @@ from tests.run_folders import write_log
 from tests.runs.tune.studies import quickest, space, study
 from unveil.runs.config import Experiment
 from unveil.runs.tune.study import Plan, Study
-from unveil.runs.tune.trainings import Training
+from unveil.runs.tune.subjects import Training
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from typing import Any
 
 from tests.run_folders import TINY, experiment_on, options
 from unveil.runs.config import Experiment
-from unveil.runs.tune.claims import Timing
 from unveil.runs.tune.search import Location, tune
-from unveil.runs.tune.space import Space
-from unveil.runs.tune.study import Plan, Study
-from unveil.runs.tune.trainings import Training
+from unveil.runs.tune.storage import Timing
+from unveil.runs.tune.study import Plan, Space, Study
+from unveil.runs.tune.subjects import Training
 
 QUICKEST: Mapping[str, Any] = {**TINY, "training.epochs": 2}
 CONTENT = '"model.heads" = [1, 2]\n"model.dropout" = [0.0, 0.2]\n"training.lr" = [0.001, 0.01]\n'

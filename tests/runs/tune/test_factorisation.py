@@ -19,10 +19,9 @@ from unveil.errors import UnveilError
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, auc, mse
 from unveil.runs.progress import Silent
-from unveil.runs.tune.factorisation import KEPT, Factorisation, Part, part_of
 from unveil.runs.tune.search import Location, tune
-from unveil.runs.tune.space import Space
-from unveil.runs.tune.study import Plan, Study
+from unveil.runs.tune.study import Plan, Space, Study
+from unveil.runs.tune.subjects import KEPT, Factorisation, Part, part_of
 from unveil.runs.workers import Advanced, Event
 from unveil.simulation.fit import Fit, fit_world, observed
 
@@ -103,7 +102,7 @@ def test_no_test_tuple_can_be_reached_and_none_changes_anything(log: Path) -> No
     for tuples in held:
         assert not hidden & set(tuples.key_N[tuples.value_N > 0].tolist())
     for number in range(3):
-        task = bench._tasks(bench.fit, number)[1]
+        task = bench.tasks(bench.fit, number)[1]
         assert len(task.parts.test) == 0
         assert not hidden & set(task.parts.valid.key_N[task.parts.valid.value_N == 1].tolist())
         assert task.negatives is not None

@@ -19,10 +19,10 @@ from tests.runs.tune.conftest import Tuned
 from tests.runs.tune.studies import CONTENT, QUICKEST, TIMING, command, quickest, space, study, write_space
 from unveil.errors import UnveilError
 from unveil.runs.progress import Silent
-from unveil.runs.tune.search import Location, Workers, tune
+from unveil.runs.tune.search import Location, tune
 from unveil.runs.tune.storage import JOURNAL, opened
 from unveil.runs.tune.study import Plan
-from unveil.runs.tune.trainings import Training
+from unveil.runs.tune.subjects import Training
 from unveil.runs.workers import Advanced, Done, Event, Failed, Job, Processes
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
@@ -174,10 +174,10 @@ def test_a_study_in_postgresql_is_shared_by_name(tuned: Tuned, tmp_path: Path) -
 
 
 def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> None:
-    crew = Workers(Processes(2), 2)
     seen = Seen()
     where = Location(tmp_path / "study", None, TIMING)
-    found = tune(Training(tuned.experiment), tuned.study.plan, where, watch=seen, tell=lambda _: None, workers=crew)
+    subject = Training(tuned.experiment)
+    found = tune(subject, tuned.study.plan, where, watch=seen, tell=lambda _: None, engine=Processes(2), workers=2)
     assert [[each.value for each in record.replicates] for record in found.trials] == tuned.values
     assert os.getpid() not in finished_once(trials_of(tmp_path / "study"), 4)  # quick trials may all be one worker's
     assert seen.trials == 4
@@ -186,7 +186,7 @@ def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> Non
 def test_workers_that_are_all_lost_are_told_and_nothing_is(tuned: Tuned, tmp_path: Path) -> None:
     where = Location(tmp_path / "study", None, TIMING)
     with pytest.raises(UnveilError, match="0 of 4 trials are over, and every worker is gone: it rained"):
-        tune(Training(tuned.experiment), tuned.study.plan, where, tell=lambda _: None, workers=Workers(Rain(), 2))
+        tune(Training(tuned.experiment), tuned.study.plan, where, tell=lambda _: None, engine=Rain(), workers=2)
     assert (tmp_path / "study" / "study.json").exists()
 
 

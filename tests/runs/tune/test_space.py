@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from unveil.errors import UnveilError
-from unveil.runs.tune.space import Choice, Range, Settings, Space, grid_settings, random_settings
+from unveil.runs.tune.study import Settings, Space, draw, grid, random_search
 from unveil.training.recipe import Recipe
 
 
@@ -46,7 +47,10 @@ def test_groups_and_dotted_names_say_the_same(tmp_path: Path) -> None:
     dotted = space(tmp_path, '"model.width" = [8, 16]\n"training.lr" = {low = 1e-4, high = 1e-2, log = true}\n')
     nested = space(tmp_path, "[model]\nwidth = [8, 16]\n[training]\nlr = {low = 1e-4, high = 1e-2, log = true}\n")
     assert dotted == nested
-    assert dotted.dimensions == {"model.width": Choice((8, 16)), "training.lr": Range(1e-4, 1e-2, True)}
+    assert dotted.dimensions == {
+        "model.width": CategoricalDistribution((8, 16)),
+        "training.lr": FloatDistribution(1e-4, 1e-2, True),
+    }
     assert dotted.size is None
 
 
@@ -89,7 +93,7 @@ def test_a_value_that_fits_with_some_others_is_fine(tmp_path: Path) -> None:
 
 @given(st.floats(1e-6, 1e3), st.floats(1.001, 1e3), st.booleans(), st.integers(0, 9))
 def test_a_range_is_drawn_from_inside(low: float, ratio: float, log: bool, seed: int) -> None:
-    drawn = Range(low, low * ratio, log).draw(np.random.default_rng(seed))
+    drawn = draw(FloatDistribution(low, low * ratio, log), np.random.default_rng(seed))
     assert isinstance(drawn, float)
     assert low * (1 - 1e-12) <= drawn <= low * ratio * (1 + 1e-12)
 
@@ -97,7 +101,7 @@ def test_a_range_is_drawn_from_inside(low: float, ratio: float, log: bool, seed:
 @pytest.mark.parametrize("log", [False, True])
 def test_whole_ranges_reach_both_ends(log: bool) -> None:
     rng = np.random.default_rng(0)
-    drawn = [Range(1, 4, log).draw(rng) for _ in range(2000)]
+    drawn = [draw(IntDistribution(1, 4, log), rng) for _ in range(2000)]
     assert {type(value) for value in drawn} == {int}
     share = np.bincount(drawn, minlength=5)[1:] / 2000
     ends = np.array([0.5, 1.5, 2.5, 3.5, 4.5])
@@ -105,8 +109,15 @@ def test_whole_ranges_reach_both_ends(log: bool) -> None:
     assert share == pytest.approx(expected, abs=0.05)
 
 
-SMALL = Space("small", {"width": Choice((6, 8, 12)), "heads": Choice((1, 2, 4)), "tied": Choice((True, False))})
-MIXED = Space("mixed", {"heads": Choice((1, 2, 4)), "lr": Range(1e-4, 1e-1, True)})
+SMALL = Space(
+    "small",
+    {
+        "width": CategoricalDistribution((6, 8, 12)),
+        "heads": CategoricalDistribution((1, 2, 4)),
+        "tied": CategoricalDistribution((True, False)),
+    },
+)
+MIXED = Space("mixed", {"heads": CategoricalDistribution((1, 2, 4)), "lr": FloatDistribution(1e-4, 1e-1, True)})
 
 
 def valid(settings: Settings) -> bool:
@@ -115,23 +126,23 @@ def valid(settings: Settings) -> bool:
 
 @given(st.sampled_from([SMALL, MIXED]), st.integers(1, 12), st.integers(0, 12), st.integers(0, 100))
 def test_more_trials_begin_with_the_same_settings(space: Space, few: int, more: int, seed: int) -> None:
-    assert random_settings(space, few + more, seed, valid)[:few] == random_settings(space, few, seed, valid)
+    assert random_search(space, few + more, seed, valid)[:few] == random_search(space, few, seed, valid)
 
 
 @given(st.integers(0, 100))
 def test_no_combination_is_drawn_twice_and_all_can_be_had(seed: int) -> None:
-    drawn = random_settings(SMALL, 100, seed, valid)
+    drawn = random_search(SMALL, 100, seed, valid)
     assert all(map(valid, drawn))
-    assert sorted(map(str, drawn)) == sorted(map(str, grid_settings(SMALL, None, valid)))
+    assert sorted(map(str, drawn)) == sorted(map(str, grid(SMALL, None, valid)))
     assert len(drawn) == 16  # of 18: 6 has no quarter
 
 
 def test_another_seed_draws_otherwise() -> None:
-    assert random_settings(SMALL, 8, 0, valid) != random_settings(SMALL, 8, 1, valid)
+    assert random_search(SMALL, 8, 0, valid) != random_search(SMALL, 8, 1, valid)
 
 
 def test_the_grid_goes_in_order() -> None:
-    first, second, third, *_ = grid_settings(SMALL, None, valid)
+    first, second, third, *_ = grid(SMALL, None, valid)
     assert first == {"width": 6, "heads": 1, "tied": True}
     assert second == {"width": 6, "heads": 1, "tied": False}
     assert third == {"width": 6, "heads": 2, "tied": True}
@@ -139,13 +150,13 @@ def test_the_grid_goes_in_order() -> None:
 
 def test_a_grid_has_no_ranges_and_is_done_whole() -> None:
     with pytest.raises(UnveilError, match="a grid needs lists of values: found 'lr'"):
-        grid_settings(MIXED, None, valid)
+        grid(MIXED, None, valid)
     with pytest.raises(UnveilError, match=r"16 combinations.*--sampler random tries 4 of them"):
-        grid_settings(SMALL, 4, valid)
-    assert len(grid_settings(SMALL, 30, valid)) == 16
+        grid(SMALL, 4, valid)
+    assert len(grid(SMALL, 30, valid)) == 16
 
 
 @pytest.mark.parametrize("space", [SMALL, MIXED])
 def test_a_space_without_a_model(space: Space) -> None:
     with pytest.raises(UnveilError, match="no model can have any"):
-        random_settings(space, 3, 0, lambda _: False)
+        random_search(space, 3, 0, lambda _: False)

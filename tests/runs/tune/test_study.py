@@ -22,7 +22,7 @@ from unveil.runs.train import run
 from unveil.runs.tune.search import Location, is_valid, tune
 from unveil.runs.tune.storage import join
 from unveil.runs.tune.study import Plan
-from unveil.runs.tune.trainings import Training
+from unveil.runs.tune.subjects import Training
 from unveil.runs.workers import Advanced, Event
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -31,7 +31,7 @@ from unveil.simulation.world import World
 def test_every_trial_has_the_settings_of_its_number_and_the_mean_of_its_replicates(tuned: Tuned) -> None:
     found = tuned.study
     assert [each.index for each in found.trials] == [0, 1, 2, 3]
-    expected = found.plan.settings(0, lambda settings: is_valid(found.subject, settings))
+    expected = found.plan.configurations(0, lambda settings: is_valid(found.subject, settings))
     assert [each.settings for each in found.trials] == expected
     assert [each.value for each in found.trials] == [pytest.approx(np.mean(values)) for values in tuned.values]
     assert [[len(one.curve) for one in each.replicates] for each in found.trials] == [[2, 2]] * 4
@@ -235,7 +235,7 @@ def test_guesses_learn_from_what_was_found_and_come_again_for_a_seed(tuned: Tune
     plan = Plan(where, trials=12, replicates=1, sampler="tpe")
     once, twice = (study(experiment, plan, tmp_path / name) for name in ("once", "twice"))
     assert [each.settings for each in once.trials] == [each.settings for each in twice.trials]
-    by_chance = plan.settings(0, lambda _: True)
+    by_chance = plan.configurations(0, lambda _: True)
     assert [each.settings for each in once.trials[:10]] == by_chance[:10]
     assert [each.settings for each in once.trials[10:]] != by_chance[10:]
     assert "TPE tries promising settings more often" in (tmp_path / "once" / "index.html").read_text()

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from tests.pages import faults
 from unveil.errors import UnveilError
 from unveil.report.page import render
 from unveil.runs.config import Experiment
-from unveil.runs.tune.space import Choice, Range, Space
-from unveil.runs.tune.study import Plan, Replicate, Study, Trial
+from unveil.runs.tune.study import Plan, Replicate, Space, Study, Trial
 from unveil.runs.tune.study_report import epsilon_squared, importances, page
-from unveil.runs.tune.trainings import Training
+from unveil.runs.tune.subjects import Training
 
-SPACE = Space("mine", {"model.width": Choice((8, 16)), "training.lr": Range(1e-4, 1e-2, True)})
+SPACE = Space(
+    "mine", {"model.width": CategoricalDistribution((8, 16)), "training.lr": FloatDistribution(1e-4, 1e-2, True)}
+)
 
 
 def record(entry: int, value: float) -> Trial:
@@ -27,7 +29,7 @@ FAILED = Trial(9, "failed", {"model.width": 8, "training.lr": 1e-2}, None, why="
 
 def study(*records: Trial, plan: Plan | None = None) -> Study:
     subject = Training(Experiment.of("quick"), truth=True)
-    return Study("mine", plan or Plan(SPACE, replicates=1), subject, "f", "journal", records)
+    return Study("mine", plan or Plan(SPACE, replicates=1), subject, "f", "journal", records, len(records))
 
 
 def test_one_trial_is_enough_for_a_page() -> None:
@@ -114,7 +116,13 @@ def test_a_share_is_a_share(groups: list[list[float]]) -> None:
 
 def test_settings_in_order_with_their_means() -> None:
     space = Space(
-        "s", {"noise": Choice((1, 2)), "width": Choice((16, 8)), "one": Choice(("x",)), "lr": Range(0.1, 1.0)}
+        "s",
+        {
+            "noise": CategoricalDistribution((1, 2)),
+            "width": CategoricalDistribution((16, 8)),
+            "one": CategoricalDistribution(("x",)),
+            "lr": FloatDistribution(0.1, 1.0),
+        },
     )
     records = [
         trial_of(entry, 10 * odd + entry / 10, noise=1 + entry // 4, width=(8, 16)[odd], one="x", lr=0.1 + entry / 10)
@@ -124,9 +132,9 @@ def test_settings_in_order_with_their_means() -> None:
     assert first.name == "width"
     assert first.share is not None
     assert first.share > 0.9
-    assert [(group.label, len(group.values)) for group in first.groups] == [("8", 4), ("16", 4)]
-    assert np.mean(first.groups[1].values) == pytest.approx(10.4)
+    assert {label: len(values) for label, values in first.groups.items()} == {"8": 4, "16": 4}
+    assert np.mean(first.groups["16"]) == pytest.approx(10.4)
     assert {each.name for each in rest} == {"noise", "lr"}
     parts = next(each for each in rest if each.name == "lr").groups
-    assert [group.label for group in parts] == ["0.1 to 0.2", "0.3 to 0.4", "0.5 to 0.6", "0.7 to 0.8"]
-    assert [len(group.values) for group in parts] == [2, 2, 2, 2]
+    assert list(parts) == ["0.1 to 0.2", "0.3 to 0.4", "0.5 to 0.6", "0.7 to 0.8"]
+    assert [len(values) for values in parts.values()] == [2, 2, 2, 2]

@@ -23,7 +23,7 @@ from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.ground_truth import favourites_of
 from unveil.propensity.positions import Position
 from unveil.runs.config import Experiment
-from unveil.runs.tune.trainings import Objective, training_rows
+from unveil.runs.tune.subjects import Training, TrainingContext, training_rows
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.training.fit import prepare
@@ -42,8 +42,8 @@ def split_of(log: Interactions) -> Split:
     return EXPERIMENT.data.parts(log)
 
 
-def objective(log: Interactions) -> Objective:
-    return Objective.of(EXPERIMENT, log, split_of(log), None)
+def objective(log: Interactions) -> TrainingContext:
+    return TrainingContext.of(Training(EXPERIMENT), log, split_of(log), None)
 
 
 def held(thing: object) -> Iterator[object]:
@@ -60,11 +60,12 @@ def held(thing: object) -> Iterator[object]:
 
 
 def test_by_type_there_is_no_way_to_a_test_case() -> None:
-    hints = get_type_hints(Objective)
-    assert {hints[each.name] for each in fields(Objective)} == {
+    hints = get_type_hints(TrainingContext)
+    assert {hints[each.name] for each in fields(TrainingContext)} == {
         Sequences,
         ValidationEvaluator,
         Recipe,
+        str,
         Interactions | None,
         World | None,
     }
@@ -81,7 +82,7 @@ def packed(log: Interactions, folder: Path) -> Interactions:
 def test_nothing_that_is_held_knows_a_test_case(log: Interactions, on_disk: bool, tmp_path: Path) -> None:
     log = packed(log, tmp_path) if on_disk else log
     split = split_of(log)
-    handed = Objective.of(EXPERIMENT, log, split, None)
+    handed = TrainingContext.of(Training(EXPERIMENT), log, split, None)
     everything = list(held(handed))
     assert not [each for each in everything if isinstance(each, Split | Experiment)]
     assert [each for each in everything if isinstance(each, EvalCases)] == [handed.validation.evaluator.cases]
@@ -107,7 +108,7 @@ def test_spoilt_test_cases_change_nothing(tmp_path: Path) -> None:
     item[rows] = (item[rows] + 1 + np.arange(len(rows))) % len(log.items)
     assert (item != log.item).sum() > 30
     whole, spoilt = (
-        objective(each)(
+        objective(each).fit(
             EXPERIMENT.recipe,
             Keep(tmp_path / name),
             Silent(),
@@ -154,7 +155,7 @@ def test_positions_are_told_by_the_training_part_alone() -> None:
 def test_ratings_are_told_where_they_are_asked_for_and_of_the_training_part_alone() -> None:
     log = replace(small_log(), rating=np.random.default_rng(0).integers(1, 6, 300).astype(np.float32))
     split, rated = split_of(log), EXPERIMENT.changed({"estimator.name": "ever-rated"})
-    handed = Objective.of(rated, log, split, None)
+    handed = TrainingContext.of(Training(rated), log, split, None)
     found = handed.ready(handed.recipe).estimator
     whole = prepare(split.train, rated.recipe, log=log).estimator
     assert isinstance(found, EverRated)
@@ -163,8 +164,8 @@ def test_ratings_are_told_where_they_are_asked_for_and_of_the_training_part_alon
     assert handed.logged is not None
     assert handed.logged.rating is not None
     assert not handed.logged.rating[np.setdiff1d(np.arange(300), split.train.event_N)].any()
-    assert Objective.of(EXPERIMENT, log, split, None).logged is None
-    assert Objective.of(EXPERIMENT, log, split, None, tried=["estimator.name"]).logged is not None
+    assert TrainingContext.of(Training(EXPERIMENT), log, split, None).logged is None
+    assert TrainingContext.of(Training(EXPERIMENT), log, split, None, tried=["estimator.name"]).logged is not None
 
 
 def test_replicates_differ_in_their_seed_alone() -> None:
@@ -184,18 +185,20 @@ def test_replicates_differ_in_what_estimators_and_propensities_draw_too() -> Non
 def test_another_length_is_judged_at_that_length(tmp_path: Path) -> None:
     handed = objective(small_log())
     recipe = handed.recipe_of({"model.length": 4})
-    fitted = handed(recipe, Keep(tmp_path), Silent())
-    alone = Objective.of(EXPERIMENT.changed({"model.length": 4}), small_log(), split_of(small_log()), None)
-    assert fitted.best == alone(recipe, Keep(tmp_path / "alone"), Silent()).best
+    fitted = handed.fit(recipe, Keep(tmp_path), Silent())
+    alone = TrainingContext.of(
+        Training(EXPERIMENT.changed({"model.length": 4})), small_log(), split_of(small_log()), None
+    )
+    assert fitted.best == alone.fit(recipe, Keep(tmp_path / "alone"), Silent()).best
 
 
 def test_in_a_world_validation_can_ask_for_the_true_favourite() -> None:
     world = World.builtin(WorldSpec(users=20, items=12, steps=10))
     log = world.log(np.random.default_rng(0))
     split, world = split_of(log), world.aligned_with(log)
-    cases = Objective.of(EXPERIMENT, log, split, world, truth=True).validation.evaluator.cases
+    cases = TrainingContext.of(Training(EXPERIMENT, truth=True), log, split, world).validation.evaluator.cases
     assert (cases.user_C == split.valid.user_C).all()
     assert (cases.item_C == favourites_of(world, split.valid.user_C, split.valid.step_C)).all()
     assert (cases.item_C != split.valid.item_C).any()
     with pytest.raises(UnveilError, match="in a world only"):
-        Objective.of(EXPERIMENT, log, split, None, truth=True)
+        TrainingContext.of(Training(EXPERIMENT, truth=True), log, split, None)

@@ -1,66 +1,83 @@
-"""Where a study is kept: a journal in its folder, or a database that many machines reach. Optuna is imported here."""
+"""Trials in a storage that many workers share: a journal in the study folder, or a database.
 
+Trial i of a study has the i-th configuration; Optuna's trials are attempts at it. Where a worker died or was stopped
+there is a further attempt. The trial belongs to the first attempt that is not given up: all who read the same storage
+see the same owner, so each trial is finished once.
+
+A worker writes a heartbeat every few seconds. Others give it up when none came for a while, by their own clock, so that
+clocks need not agree; those of the same machine at once where its process is gone. Optuna's own heartbeat and retry are
+for databases only, and retry what was stopped no less than what cannot be done: see ADR 0017.
+"""
+
+import os
 import re
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from json import JSONDecodeError
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sqlalchemy import create_engine, make_url
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.exceptions import DuplicatedStudyError, StorageInternalError, UpdateFinishedTrialError
+from optuna.storages import BaseStorage, RDBStorage, journal
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from unveil.data.readers.database import is_url, shown
+from unveil.data.readers.database import shown
 from unveil.errors import UnveilError
+from unveil.files import is_gone, machine
+from unveil.runs.tune.study import Dimension, Replicate, Settings, Trial, Valid
 from unveil.training.checkpoint import differences
-
-try:
-    import optuna as optuna
-    from optuna.storages import journal
-except ModuleNotFoundError as error:
-    raise UnveilError("tuning needs Optuna", hint="Run: pip install 'unveil[tune]'.") from error
-
-if TYPE_CHECKING:
-    from optuna.storages import BaseStorage, RDBStorage
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 JOURNAL = "journal.log"
 IDENTITY = "identity"
-_SECONDS = 5  # to wait for a server
-_LOCK_SECONDS = 30  # to wait for others who write
-_ATTEMPTS = 5  # at opening: whoever comes first makes the tables, and others may see them half made
+_LOCK_SECONDS, _SERVER_SECONDS = 30, 5  # to wait for others who write, and for a server that does not answer
+_ATTEMPTS = 5  # at opening: whoever comes first makes the tables and says what the study is
+#: Notes on an attempt: the number of its trial; how many workers have died of the trial before; why it failed for good;
+#: what came of its replicates; who works on it; its heartbeats so far.
+INDEX, DIED, WHY, REPLICATES, WORKER, BEAT = "entry", "died", "why", "replicates", "worker", "beat"
+#: Workers that a trial may cost. One that runs out of memory does so every time, and would take all workers with it.
+DEATHS = 5
+#: Trials that TPE leaves to chance before it learns from them, and its guesses in a row that no model can have.
+_STARTUP, _TRIES = 10, 20
 
 
 @contextmanager
-def opened(url: str | None, folder: Path) -> Iterator["BaseStorage"]:
+def opened(url: str | None, folder: Path) -> Iterator[BaseStorage]:
     """The database at `url`, or the journal in the folder; inside, errors say plainly that it cannot be used."""
     if url is None:
-        with _journal((folder / JOURNAL).resolve()) as kept:  # the same whatever folder the process works in
-            yield kept
-        return
-    _check_url(url)
-    with _explained(url):
-        storage = _database(url)
+        path = (folder / JOURNAL).resolve()  # the same whatever folder the process works in
+        damage: tuple[type[Exception], ...] = (ValueError, LookupError, TypeError, AssertionError, RecursionError)
         try:
+            storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(path), WholeLines(path)))
+            damage = (JSONDecodeError,)
             yield storage
+        except damage as error:
+            hint = "Restore it from a copy, or name another folder."
+            raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
+        return
+    try:
+        database = _database(url)
+        try:
+            yield database
         finally:
-            storage.remove_session()
-            storage.engine.dispose()
-
-
-def check_reachable(url: str | None) -> None:
-    """Before a log is read, which may take minutes: a server that does not answer."""
-    if url is None:
-        return
-    _check_url(url)
-    if url.startswith("sqlite"):  # to connect to a file makes it
-        return
-    with _explained(url):
-        engine = create_engine(_driven(url), connect_args=_waits(url))
-        engine.connect().close()
-        engine.dispose()
+            database.remove_session()
+            database.engine.dispose()
+    except ImportError as error:
+        hint = "Run: pip install 'unveil[sql]'."
+        raise UnveilError(f"the database's driver is missing: {error}", where=shown(url), hint=hint) from None
+    except (SQLAlchemyError, StorageInternalError) as error:
+        cause = getattr(error, "orig", None) or error.__cause__ or error
+        problem = f"the study's storage cannot be used: {str(cause).strip().split(chr(10), maxsplit=1)[0][:300]}"
+        hint = "Nothing is lost: give the same command again when it can be reached."
+        raise UnveilError(problem, where=shown(url), hint=hint) from None
 
 
 class WholeLines(journal.JournalFileOpenLock):
@@ -79,8 +96,7 @@ class WholeLines(journal.JournalFileOpenLock):
         held = super().acquire()
         try:
             with self.path.open("rb+") as file:
-                size = file.seek(0, 2)
-                file.seek(max(0, size - 1))
+                file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
                 if file.read(1) not in (b"", b"\n"):
                     file.seek(0)
                     file.truncate(file.read().rfind(b"\n") + 1)
@@ -90,81 +106,39 @@ class WholeLines(journal.JournalFileOpenLock):
         return held
 
 
-@contextmanager
-def _journal(path: Path) -> Iterator["BaseStorage"]:
-    hint = "Restore it from a copy, or name another folder."
-    try:
-        storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(path), WholeLines(path)))
-    except (ValueError, LookupError, TypeError, AssertionError, RecursionError) as error:
-        raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
-    try:
-        yield storage
-    except JSONDecodeError as error:
-        raise UnveilError(f"the study's journal is damaged: {error}", where=path, hint=hint) from None
-
-
-def _check_url(url: str) -> None:
+def _database(url: str) -> RDBStorage:
     try:
         make_url(url)
-        if is_url(url):
-            return
     except (SQLAlchemyError, ValueError):
-        pass
-    expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST:PORT/DATABASE"
-    raise UnveilError("not a database URL", where="--storage", found=url, expected=expected)
-
-
-def _driven(url: str) -> str:
-    return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
-
-
-def _waits(url: str) -> dict[str, int]:
-    return {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SECONDS}
-
-
-def _database(url: str) -> "RDBStorage":
-    options = {"connect_args": _waits(url), "pool_pre_ping": True}
-    for attempt in range(_ATTEMPTS):
+        expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST:PORT/DATABASE"
+        raise UnveilError("not a database URL", where="--storage", found=url, expected=expected) from None
+    waits = {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SERVER_SECONDS}
+    driven = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
+    for attempt in count(1):
         try:
-            return optuna.storages.RDBStorage(_driven(url), engine_kwargs=options)
-        except SQLAlchemyError as error:
-            made_at_once = re.search(r"already exists|duplicate key|UNIQUE constraint", str(error))
-            if attempt == _ATTEMPTS - 1 or not made_at_once:
+            return RDBStorage(driven, engine_kwargs={"connect_args": waits, "pool_pre_ping": True})
+        except SQLAlchemyError as error:  # others may make the tables at the same time
+            if attempt == _ATTEMPTS or not re.search(r"already exists|duplicate key|UNIQUE constraint", str(error)):
                 raise
             time.sleep(0.5)
     raise AssertionError
 
 
-@contextmanager
-def _explained(url: str) -> Iterator[None]:
-    """Say plainly that a storage cannot be used. What was trained until then is kept, and gone on with later."""
-    try:
-        yield
-    except ImportError as error:
-        hint = "Run: pip install 'unveil[sql]'."
-        raise UnveilError(f"the database's driver is missing: {error}", where=shown(url), hint=hint) from None
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        cause = getattr(error, "orig", None) or error.__cause__ or error
-        problem = f"the study's storage cannot be used: {str(cause).strip().split(chr(10), maxsplit=1)[0][:300]}"
-        hint = "Nothing is lost: give the same command again when it can be reached."
-        raise UnveilError(problem, where=shown(url), hint=hint) from None
-
-
 def join(
-    name: str, storage: "BaseStorage", sampler: Any, pruner: Any, identity: Mapping[str, Any], *, lower: bool = False
-) -> "optuna.Study":
+    name: str, storage: BaseStorage, sampler: Any, pruner: Any, identity: Mapping[str, Any], *, lower: bool = False
+) -> optuna.Study:
     """The study of that name, created if it does not exist; one that was begun with anything else is an error."""
-    towards = optuna.study.StudyDirection.MINIMIZE if lower else optuna.study.StudyDirection.MAXIMIZE
     try:
-        study = optuna.create_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner, direction=towards)
+        study = optuna.create_study(
+            storage=storage,
+            study_name=name,
+            sampler=sampler,
+            pruner=pruner,
+            direction="minimize" if lower else "maximize",
+        )
         study.set_user_attr(IDENTITY, dict(identity))
-    except optuna.exceptions.DuplicatedStudyError:
+    except DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner)
-        _check_same(study, identity)
-    return study
-
-
-def _check_same(study: "optuna.Study", identity: Mapping[str, Any]) -> None:
     for _ in range(_ATTEMPTS):  # whoever created it may not have said yet what it is
         if IDENTITY in study.user_attrs:
             break
@@ -176,4 +150,202 @@ def _check_same(study: "optuna.Study", identity: Mapping[str, Any]) -> None:
     for what, before, now in differences(begun, known):
         problem = f"another {what}" if what in ("log", "world") else f"{what} = {before}, and now it is {now}"
         hint = "Join with the settings and the data it began with, or name another folder: its name is the study's."
-        raise UnveilError(f"the study began with {problem}", where=f"study {study.study_name}", hint=hint)
+        raise UnveilError(f"the study began with {problem}", where=f"study {name}", hint=hint)
+    return study
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds between two heartbeats, seconds without one until a trial is given up, seconds between two looks."""
+
+    beat: float = 10.0
+    grace: float = 90.0
+    look: float = 2.0
+
+
+@contextmanager
+def heartbeat(attempt: optuna.Trial, timing: Timing) -> Iterator[threading.Event]:
+    """Writes heartbeats while an attempt is worked on; the event is set once others have given it up."""
+    lost, over = threading.Event(), threading.Event()
+
+    def write() -> None:
+        for beat in count(1):
+            if over.wait(timing.beat) or lost.is_set():
+                return
+            try:
+                attempt.set_user_attr(BEAT, beat)
+            except UpdateFinishedTrialError:
+                lost.set()
+            except Exception:  # a storage out of reach for a moment: whoever finishes the trial will hear of it
+                continue
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield lost
+    finally:
+        over.set()
+        thread.join()
+
+
+@dataclass
+class Liveness:
+    """Remembers when each running attempt was last heard of."""
+
+    timing: Timing = field(default_factory=Timing)
+    heard: dict[int, tuple[object, float]] = field(default_factory=dict)
+
+    def is_dead(self, attempt: FrozenTrial) -> bool:
+        """Whether nobody works on a running attempt any more."""
+        worker, now = attempt.user_attrs.get(WORKER), time.monotonic()
+        if worker and worker["machine"] == machine() and is_gone(worker["process"]):
+            return True
+        last = worker, attempt.user_attrs.get(BEAT)
+        if self.heard.get(attempt.number, (None, now))[0] != last:
+            self.heard[attempt.number] = last, now
+        return now - self.heard[attempt.number][1] > self.timing.grace
+
+
+def owner(attempts: Iterable[FrozenTrial]) -> FrozenTrial | None:
+    """The attempt that counts: neither stopped nor died, as opposed to failed for a reason that stays."""
+    return next((each for each in attempts if each.state != TrialState.FAIL or WHY in each.user_attrs), None)
+
+
+@dataclass(frozen=True, eq=False)
+class TrialQueue:
+    """The trials 0 to `size` − 1 of a study."""
+
+    study: optuna.Study
+    dimensions: Mapping[str, Dimension]
+    size: int
+    liveness: Liveness = field(default_factory=Liveness)
+
+    def attempts(self) -> dict[int, list[FrozenTrial]]:
+        """The attempts at each trial, oldest first, as the storage has them now."""
+        found: dict[int, list[FrozenTrial]] = {}
+        for attempt in self.study.get_trials(deepcopy=False):
+            index = attempt.user_attrs.get(INDEX, self.size)
+            if index < self.size:
+                found.setdefault(index, []).append(attempt)
+        return dict(sorted(found.items()))
+
+    def trials(self) -> list[Trial]:
+        """What came of each trial that has an attempt, in order: the same for all who look."""
+        return [
+            Trial(
+                index,
+                "failed" if counts.state == TrialState.FAIL else counts.state.name.lower(),
+                dict(counts.params),
+                counts.value if counts.state == TrialState.COMPLETE else None,
+                [Replicate(**each) for each in counts.user_attrs.get(REPLICATES, [])],
+                sum(WORKER in each.user_attrs for each in attempts),
+                counts.user_attrs.get(WHY),
+            )
+            for index, attempts in self.attempts().items()
+            if (counts := owner(attempts)) is not None
+        ]
+
+    def is_finished(self) -> bool:
+        """Whether every trial is over."""
+        return sum(each.over for each in self.trials()) == self.size
+
+    def begin(self) -> tuple[int, optuna.Trial] | None:
+        """A trial that nobody has, and our attempt at it; None: there is none, at least for now."""
+        self._renew()
+        while self._has_next():
+            attempt = self.study.ask(dict(self.dimensions))
+            index = int(attempt.user_attrs.get(INDEX, self.size))
+            counts = owner(self.attempts().get(index, []))
+            if counts is not None and counts.number == attempt.number:
+                attempt.set_user_attr(WORKER, {"machine": machine(), "process": os.getpid()})
+                return index, attempt
+            self.end(attempt, TrialState.FAIL)  # another was quicker
+        return None
+
+    def end(
+        self, attempt: optuna.Trial | FrozenTrial, state: TrialState, value: float | None = None, why: str | None = None
+    ) -> bool:
+        """False: it was given to another in the meantime, and this does not count.
+
+        What fails without a reason is left to whoever comes next; with one, the same settings would fail again.
+        """
+        try:
+            if why is not None:
+                attempt.set_user_attr(WHY, why)
+            self.study.tell(attempt.number, value, state)
+        except (ValueError, UpdateFinishedTrialError):
+            return False
+        return True
+
+    def _renew(self) -> None:
+        """Give up the attempts whose process is gone, and enqueue every trial that nobody is at."""
+        running = [each for each in self.study.get_trials(deepcopy=False) if each.state == TrialState.RUNNING]
+        gone = {each.number for each in running if self.liveness.is_dead(each) and self.end(each, TrialState.FAIL)}
+        for index, attempts in self.attempts().items():
+            if owner(attempts) is None:
+                self._enqueue(index, attempts, died=any(each.number in gone for each in attempts))
+
+    def _has_next(self) -> bool:
+        """Whether an attempt waits; the first trial that has none yet gets one."""
+        attempts = self.attempts()
+        if any(each.state == TrialState.WAITING for each in map(owner, attempts.values()) if each is not None):
+            return True
+        fresh = next((index for index in range(self.size) if index not in attempts), None)
+        if fresh is not None:
+            self._enqueue(fresh)
+        return fresh is not None
+
+    def _enqueue(self, index: int, attempts: Sequence[FrozenTrial] = (), *, died: bool = False) -> None:
+        """With the settings of an attempt that was begun. Where two enqueue at once, the first attempt counts."""
+        nothing = optuna.create_trial(state=TrialState.WAITING)
+        begun = next((each for each in attempts if WORKER in each.user_attrs), nothing)
+        deaths = max((int(each.user_attrs.get(DIED, 0)) for each in attempts), default=0) + died
+        why = {WHY: f"its worker died {deaths} times; out of memory, perhaps"} if deaths >= DEATHS else {}
+        self.study.add_trial(
+            optuna.create_trial(
+                state=TrialState.FAIL if why else TrialState.WAITING,
+                params=begun.params,
+                distributions=begun.distributions,
+                user_attrs={INDEX: index, DIED: deaths, **why},
+                intermediate_values=attempts[-1].intermediate_values if attempts else {},
+            )
+        )
+
+
+@dataclass
+class ConfigurationSampler(optuna.samplers.BaseSampler):
+    """Trial i has the i-th configuration, whoever asks; unless TPE, where `valid` is given, has a better guess.
+
+    Guesses of TPE depend on what was finished when they were made. Chance is seeded by trial, so that one process alone
+    gives the same study again; several do not.
+    """
+
+    configurations: Sequence[Settings]
+    dimensions: Mapping[str, Dimension]
+    seed: int = 0
+    valid: Valid | None = None
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """All settings at once: which of them go together matters."""
+        return {name: each for name, each in self.dimensions.items() if not each.single()}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The configuration of the attempt's trial, or a guess that a model can have."""
+        index = int(trial.user_attrs.get(INDEX, 0))  # without a trial, another was quicker
+        chosen = self.configurations[index % len(self.configurations)]
+        if self.valid is not None:
+            seed = int(np.random.SeedSequence([self.seed, 1, index]).generate_state(1)[0])
+            tpe = optuna.samplers.TPESampler(
+                n_startup_trials=_STARTUP, seed=seed, multivariate=True, constant_liar=True
+            )
+            guesses = (tpe.sample_relative(study, trial, search_space) for _ in range(_TRIES))
+            chosen = next((guess for guess in guesses if guess and self.valid(guess)), chosen)
+        return {name: chosen[name] for name in search_space}
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """Never called: every setting belongs to the space."""
+        raise AssertionError(param_name)

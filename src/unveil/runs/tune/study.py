@@ -1,37 +1,244 @@
-"""A study of tuning: how a space is searched, what came of each trial, and which was best."""
+"""A study: the space that is searched, the plan by which it is, and what came of its trials.
 
-from collections.abc import Mapping, Sequence
+Which configuration trial i has depends on its number and the seed alone: no matter who works on it, and in which order.
+"""
+
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from importlib.resources import files
+from itertools import islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from unveil.errors import UnveilError
-from unveil.runs.tune.space import Settings, Space, Valid, grid_settings, random_settings
+from unveil.errors import UnveilError, check_ranges, unknown
+from unveil.settings import read_toml
+from unveil.training.recipe import WHEREABOUTS
 
 if TYPE_CHECKING:
-    from unveil.runs.tune.factorisation import Factorisation, FactorisationContext
-    from unveil.runs.tune.trainings import Training, TrainingContext
+    from unveil.runs.tune.subjects import Subject
 
-    #: What is tuned: changed by settings, tried in a context, written as a config.
-    Subject: TypeAlias = Training | Factorisation
-    #: Where settings are tried: it holds the training and validation parts, and no test case.
-    TrialContext: TypeAlias = TrainingContext | FactorisationContext
+Settings = dict[str, Any]
+#: Whether a model can have these settings together, e.g. a width that is a multiple of the heads.
+Valid = Callable[[Settings], bool]
+#: A list of values, or a range of numbers, both ends included; integers where both ends are.
+Dimension = CategoricalDistribution | IntDistribution | FloatDistribution
 
-State = Literal["waiting", "running", "complete", "pruned", "failed"]
-Sampler = Literal["random", "tpe", "grid"]
+#: Settings that a space may not hold, and why.
+_BARRED = {
+    "training.seed": "Replicates set it, the same in every trial; see --replicates and --seed.",
+    "training.monitor": "It is what trials are compared by.",
+} | {f"training.{name}": "It changes nothing that is learnt." for name in WHEREABOUTS}
+_RANGE = {"low", "high", "log"}
 #: Trials if --trials is not given; the paper's number.
-USUAL = 30
+_USUAL = 30
+#: Finite spaces up to this size are drawn from without repetition.
+_LISTED = 100_000
+#: Impossible combinations in a row, before we say that there are no others.
+_TRIES = 1000
 
 
-class Reporter(Protocol):
-    """Is informed while a replicate is trained. Either call raises where the rest is not needed any more."""
+@dataclass(frozen=True)
+class Space:
+    """Dotted names of settings and what is tried of each."""
 
-    def advance(self, share: float) -> None:
-        """So much of the replicate is done."""
+    name: str
+    dimensions: Mapping[str, Dimension]
 
-    def validated(self, epoch: int, value: float) -> None:
-        """The validation metric after an epoch."""
+    @classmethod
+    def read(cls, source: str) -> Self:
+        """A TOML file, or one that ships with the package, by its name."""
+        if source.endswith(".toml") or "/" in source:
+            tree = read_toml(Path(source), "space", "a TOML file, or the name of a ready space")
+            return cls(Path(source).stem, _dimensions(tree, source))
+        shipped = {path.name.removesuffix(".toml"): path for path in (files("unveil.runs.tune") / "spaces").iterdir()}
+        if source not in shipped:
+            raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
+        return cls(source, _dimensions(tomllib.loads(shipped[source].read_text(encoding="utf-8")), source))
+
+    @property
+    def size(self) -> int | None:
+        """The number of combinations, impossible ones included; None: there are ranges."""
+        lists = [each.choices for each in self.dimensions.values() if isinstance(each, CategoricalDistribution)]
+        return math.prod(map(len, lists)) if len(lists) == len(self.dimensions) else None
+
+    def draw(self, rng: np.random.Generator) -> Settings:
+        """One combination, each setting on its own."""
+        return {name: draw(each, rng) for name, each in self.dimensions.items()}
+
+    def combinations(self) -> Iterator[Settings]:
+        """All of a finite space, the last setting changing fastest."""
+        every = product(*(values_of(each) for each in self.dimensions.values()))
+        return (dict(zip(self.dimensions, each, strict=True)) for each in every)
+
+    def plain(self) -> dict[str, Any]:
+        """As in the TOML file."""
+        return {name: _plain(each) for name, each in self.dimensions.items()}
+
+    def check(self, apply: Callable[[Settings], object], tries: int = 50) -> None:
+        """Every value must be possible, alone or in some combination; `apply` raises where one is not."""
+        for name, value in [(name, value) for name, each in self.dimensions.items() for value in values_of(each)]:
+            rng, first = np.random.default_rng(0), _error(apply, {name: value})
+            if first and all(_error(apply, {**self.draw(rng), name: value}) for _ in range(tries)):
+                where, found = f"space {self.name}, {name}", first.found
+                raise UnveilError(first.problem, where=where, found=found, expected=first.expected, hint=first.hint)
+
+
+def _error(apply: Callable[[Settings], object], settings: Settings) -> UnveilError | None:
+    try:
+        apply(settings)
+    except UnveilError as error:
+        return error
+    return None
+
+
+def values_of(dimension: Dimension) -> tuple[Any, ...]:
+    """The values of a list, or the ends of a range."""
+    if isinstance(dimension, CategoricalDistribution):
+        return tuple(dimension.choices)
+    return dimension.low, dimension.high
+
+
+def _plain(dimension: Dimension) -> list[Any] | dict[str, Any]:
+    if isinstance(dimension, CategoricalDistribution):
+        return list(dimension.choices)
+    return {"low": dimension.low, "high": dimension.high, "log": dimension.log}
+
+
+def draw(dimension: Dimension, rng: np.random.Generator) -> Any:
+    """Each value of a list is as likely as the others; a range is uniform, or uniform in the logarithm."""
+    if isinstance(dimension, CategoricalDistribution):
+        return dimension.choices[int(rng.integers(len(dimension.choices)))]
+    whole = isinstance(dimension, IntDistribution)
+    reach = 0.5 if whole else 0.0  # the end values of a range of integers are as likely as those between
+    low, high = dimension.low - reach, dimension.high + reach
+    drawn = math.exp(rng.uniform(math.log(low), math.log(high))) if dimension.log else float(rng.uniform(low, high))
+    return min(max(round(drawn) if whole else drawn, dimension.low), dimension.high)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The space, how it is searched, and how often each combination is trained."""
+
+    space: Space
+    trials: int | None = None  # None: 30, or the whole grid
+    replicates: int = 3
+    sampler: Literal["random", "tpe", "grid"] = "random"
+    prune: bool = False  # stop trials early whose first replicate falls behind; the paper does not
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "plan", trials="at least 1", replicates="at least 1")
+
+    def configurations(self, seed: int, valid: Valid) -> list[Settings]:
+        """The settings of every trial; those of `tpe` hold until it has seen enough to guess better."""
+        if self.sampler == "grid":
+            return grid(self.space, self.trials, valid)
+        return random_search(self.space, self.trials or _USUAL, seed, valid)
+
+
+def random_search(space: Space, count: int, seed: int, valid: Valid) -> list[Settings]:
+    """So many combinations at random, impossible ones drawn again.
+
+    No combination of a finite space is drawn twice; where it has fewer than `count`, all of them are given.
+    """
+    rng = np.random.default_rng([seed, 0])
+    drawn: Iterable[Settings] = _endless(space, rng, valid)
+    if space.size is not None and space.size <= _LISTED:
+        cells = list(space.combinations())
+        drawn = filter(valid, (cells[place] for place in rng.permutation(len(cells))))
+    return _some(islice(drawn, count), space)
+
+
+def grid(space: Space, count: int | None, valid: Valid) -> list[Settings]:
+    """Every possible combination, in the order of the space."""
+    if space.size is None:
+        ranges = [name for name, each in space.plain().items() if not isinstance(each, list)]
+        hint, where = "List the values to try, or use --sampler random or tpe.", f"space {space.name}"
+        raise UnveilError("a grid needs lists of values", where=where, found=", ".join(ranges), hint=hint)
+    cells = _some(filter(valid, space.combinations()), space)
+    if count is not None and count < len(cells):
+        hint = f"Leave --trials out to try all; --sampler random tries {count} of them."
+        raise UnveilError("the grid has more combinations than trials", found=f"{len(cells):,} combinations", hint=hint)
+    return cells
+
+
+def _endless(space: Space, rng: np.random.Generator, valid: Valid) -> Iterator[Settings]:
+    missed = 0
+    while missed < _TRIES:
+        drawn = space.draw(rng)
+        missed = 0 if valid(drawn) else missed + 1
+        if not missed:
+            yield drawn
+
+
+def _some(found: Iterable[Settings], space: Space) -> list[Settings]:
+    if not (configurations := list(found)):
+        raise UnveilError("no model can have any of these combinations", where=f"space {space.name}")
+    return configurations
+
+
+def _dimensions(tree: Mapping[str, Any], where: str) -> dict[str, Dimension]:
+    found = dict(_each(tree, where))
+    if not found:
+        raise UnveilError("the space is empty", where=where, expected='settings, e.g. "model.width" = [16, 32]')
+    for name in sorted(found.keys() & _BARRED.keys()):
+        raise UnveilError("this setting cannot be tuned", where=where, found=name, hint=_BARRED[name])
+    return found
+
+
+def _each(tree: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tuple[str, Dimension]]:
+    for key, value in tree.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, list):
+            yield name, _list(value, f"{where}, {name}")
+        elif isinstance(value, Mapping) and value.keys() & _RANGE:
+            yield name, _range(value, f"{where}, {name}")
+        elif isinstance(value, Mapping) and value:
+            yield from _each(value, where, f"{name}.")
+        else:
+            expected = "a list of values, or {low = …, high = …, log = false}"
+            raise UnveilError("nothing to choose from", where=f"{where}, {name}", found=value, expected=expected)
+
+
+def _list(values: list[Any], where: str) -> Dimension:
+    plain = all(isinstance(value, bool | int | float | str) for value in values)
+    if not values or not plain or len(set(values)) < len(values):
+        problem = "the list is empty" if not values else "a value is there twice" if plain else "not a plain value"
+        raise UnveilError(problem, where=where, found=values, expected="different numbers or texts, true or false")
+    return CategoricalDistribution(values)
+
+
+def _range(given: Mapping[str, Any], where: str) -> Dimension:
+    ends: tuple[Any, Any] = given.get("low"), given.get("high")
+    (low, high), log = ends, given.get("log", False)
+    numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+    right = numbers and isinstance(log, bool) and not set(given) - _RANGE
+    if not right or not -math.inf < low < high < math.inf or (log and low <= 0):
+        expected = "low and high with low < high, and log = true only above 0"
+        raise UnveilError("not a range", where=where, found=dict(given), expected=expected)
+    whole = isinstance(low, int) and isinstance(high, int)
+    return IntDistribution(low, high, log=log) if whole else FloatDistribution(low, high, log=log)
+
+
+def short(name: str) -> str:
+    """A setting by its last name: model.width → width."""
+    return name.rpartition(".")[2].replace("_", " ")
+
+
+def value_text(value: object) -> str:
+    """A value as short as it can be written and still differ from others."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings in one line."""
+    return ", ".join(f"{short(name)} {value_text(value)}" for name, value in settings.items())
 
 
 @dataclass(frozen=True)
@@ -46,21 +253,15 @@ class Replicate:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one combination of settings. `attempts` counts how often it was begun."""
+    """What came of one configuration. `attempts` counts how often it was begun."""
 
     index: int
-    state: State
+    state: str  # waiting, running, complete, pruned or failed
     settings: Mapping[str, Any]
     value: float | None  # the mean over the replicates; None unless complete
     replicates: Sequence[Replicate] = ()
     attempts: int = 1
     why: str | None = None  # it failed
-    lower: bool = False  # less is better
-
-    @property
-    def score(self) -> float | None:
-        """The value, turned so that more is better."""
-        return -self.value if self.lower and self.value is not None else self.value
 
     @property
     def over(self) -> bool:
@@ -84,61 +285,6 @@ class Trial:
         return f"{self.value:.4f}" + ("" if self.spread is None else f" ±{self.spread:.4f}")
 
 
-def best_of(trials: Sequence[Trial]) -> Trial | None:
-    """The best mean; the first of equals."""
-    complete = [each for each in trials if each.score is not None]
-    return max(complete, key=lambda each: each.score or 0.0, default=None)
-
-
-def short(name: str) -> str:
-    """A setting by its last name: model.width → width."""
-    return name.rpartition(".")[2].replace("_", " ")
-
-
-def value_text(value: object) -> str:
-    """A value as short as it can be written and still differ from others."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings in one line."""
-    return ", ".join(f"{short(name)} {value_text(value)}" for name, value in settings.items())
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The space, how it is searched, and how often each combination is trained."""
-
-    space: Space
-    trials: int | None = None  # None: 30, or the whole grid
-    replicates: int = 3
-    sampler: Sampler = "random"
-    prune: bool = False  # stop trials early whose first replicate falls behind; the paper does not
-
-    def __post_init__(self) -> None:
-        for name in ("trials", "replicates"):
-            found = getattr(self, name)
-            if found is not None and found < 1:
-                raise UnveilError("out of range", where=f"--{name}", found=found, expected="at least 1")
-
-    def settings(self, seed: int, valid: Valid) -> list[Settings]:
-        """The settings of every trial; those of `tpe` hold until it has seen enough to guess better."""
-        if self.sampler == "grid":
-            return grid_settings(self.space, self.trials, valid)
-        return random_settings(self.space, self.trials or USUAL, seed, valid)
-
-    def identity(self, subject: "Subject", context: "TrialContext") -> dict[str, Any]:
-        """What decides the figures of a study; the number of trials does not: a study may grow.
-
-        The log is known by its fingerprint, the world by its origin.
-        """
-        data = {"log": context.fingerprint, "world": context.world}
-        how = {name: getattr(self, name) for name in ("replicates", "sampler", "prune")}
-        return {**data, **subject.identity(), "space": self.space.plain(), **how}
-
-
 @dataclass(frozen=True, eq=False)
 class Study:
     """The trials of a plan on a subject; `fingerprint` is the log's, `storage` names no password.
@@ -152,13 +298,13 @@ class Study:
     fingerprint: str
     storage: str
     trials: Sequence[Trial]
-    size: int | None = None  # None: as many as there are
+    size: int
 
     @property
     def best(self) -> Trial:
         """The trial of the best mean over its replicates; the first of equals."""
-        found = best_of(self.trials)
-        if found is None:
+        found = self.ranked()[0]
+        if found.value is None:
             why = next((each.why for each in self.trials if each.why), None)
             raise UnveilError(f"all trials failed; the first: {why}", where=f"study {self.name}")
         return found
@@ -167,11 +313,7 @@ class Study:
         """How many trials ended so."""
         return sum(each.state == state for each in self.trials)
 
-    @property
-    def left(self) -> int:
-        """Trials that are not over."""
-        return 0 if self.size is None else self.size - len(self.trials)
-
     def ranked(self) -> list[Trial]:
         """The best first; those without a value last, in order."""
-        return sorted(self.trials, key=lambda each: (each.score is None, -(each.score or 0.0), each.index))
+        sign = 1 if self.subject.lower else -1
+        return sorted(self.trials, key=lambda each: (each.value is None, sign * (each.value or 0.0), each.index))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from unveil.errors import UnveilError
 from unveil.files import explained, versions, write_json, write_whole
@@ -27,8 +28,7 @@ from unveil.report.plots import Line, Scale, canvas, lines
 from unveil.report.prose import Prose
 from unveil.report.svg import COLOURS, INK, MUTED, PAPER, Drawing, themed
 from unveil.runs.folder import read_json
-from unveil.runs.tune.space import Choice, Dimension, Space
-from unveil.runs.tune.study import Study, Trial, best_of, settings_text, short, value_text
+from unveil.runs.tune.study import Dimension, Space, Study, Trial, settings_text, short, value_text, values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +87,7 @@ def _about(study: Study) -> dict[str, Any]:
         "metric": f"validation {study.subject.metric}",
         "space": {"name": plan.space.name, "settings": plan.space.plain()},
         **{name: getattr(plan, name) for name in ("sampler", "replicates", "prune")},
-        "judging": Prose(["tune.md.j2"], {"subject": study.subject.facts()}).line("validation"),
+        "judging": Prose(["tune.md.j2"], {"subject": study.subject}).line("validation"),
         "seed": study.subject.seed,
         "versions": versions(),
     }
@@ -128,27 +128,16 @@ def page(study: Study, command: str) -> Page:
         parts["means"] = _means(study.subject.metric, found)
     if study.count("complete") > 1:
         alt = "Parallel coordinates: an axis for each setting and one for the value, a line for each trial."
-        parts["parallel"] = Figure("", _parallel(study.trials, study.plan.space, study.subject.metric), alt)
+        parts["parallel"] = Figure("", _parallel(study), alt)
     shares_known = any(each.share is not None for each in found)
     return _prose(study, command, parts=parts, shares_known=shares_known).page(parts)
 
 
 def _prose(study: Study, command: str, **more: Any) -> Prose:
-    figures = {
-        "study": study,
-        "plan": study.plan,
-        "best": study.best,
-        "best_settings": settings_text(study.best.settings),
-        "subject": study.subject.facts(),
-        "metric": study.subject.metric,
-        "lower": study.subject.lower,
-        "use": study.subject.command.format,
-        "hours": sum(each.seconds for each in study.trials) / 3600,
-        "restarted": sum(each.attempts > 1 for each in study.trials),
-        "space": {name: _tried(values) for name, values in study.plan.space.plain().items()},
-        "command": command,
-    }
-    return Prose(["tune.md.j2"], {**figures, **more})
+    subject, space = study.subject, {name: _tried(values) for name, values in study.plan.space.plain().items()}
+    figures = {"study": study, "plan": study.plan, "best": study.best, "subject": subject, "metric": subject.metric}
+    figures |= {"best_settings": settings_text(study.best.settings), "space": space, "use": subject.command.format}
+    return Prose(["tune.md.j2"], {**figures, "command": command, **more})
 
 
 def _tried(values: Any) -> str:
@@ -194,20 +183,12 @@ def _cell(value: object) -> Cell | str:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Trials that share a value of a setting, or a part of its range."""
-
-    label: str
-    values: Sequence[float]
-
-
-@dataclass(frozen=True)
 class Importance:
     """One setting: the share of the variation between trials that it explains (None: not known), and its groups."""
 
     name: str
     share: float | None
-    groups: Sequence[Group]
+    groups: Mapping[str, Sequence[float]]
 
 
 def importances(trials: Sequence[Trial], space: Space) -> list[Importance]:
@@ -219,8 +200,7 @@ def importances(trials: Sequence[Trial], space: Space) -> list[Importance]:
         labels = _labels(dimension, [each.settings[name] for each in complete])
         for label, each in sorted(zip(labels, complete, strict=True), key=lambda pair: pair[0]):
             members.setdefault(label[1], []).append(each.value or 0.0)
-        groups = [Group(label, values) for label, values in members.items()]
-        found += [Importance(name, epsilon_squared(members), groups)] if len(groups) > 1 else []
+        found += [Importance(name, epsilon_squared(members), members)] if len(members) > 1 else []
     return sorted(found, key=lambda each: -(each.share or 0.0))
 
 
@@ -244,7 +224,7 @@ def epsilon_squared(members: Mapping[str, Sequence[float]]) -> float | None:
 
 def _labels(dimension: Dimension, values: Sequence[Any]) -> list[tuple[float, str]]:
     """The group of each value: a key to order groups by, and a name."""
-    if isinstance(dimension, Choice) or len(set(values)) <= _GROUPS:
+    if isinstance(dimension, CategoricalDistribution) or len(set(values)) <= _GROUPS:
         numbers = all(isinstance(value, int | float) for value in values)
         return [(float(value) if numbers else 0.0, value_text(value)) for value in values]
     number_N = np.array(values, dtype=float)
@@ -255,9 +235,9 @@ def _labels(dimension: Dimension, values: Sequence[Any]) -> list[tuple[float, st
 
 def _means(metric: str, found: Sequence[Importance]) -> Table:
     rows = [
-        [f"{short(each.name)} {group.label}", number(float(np.mean(group.values)), 4), count(len(group.values))]
+        [f"{short(each.name)} {label}", number(float(np.mean(values)), 4), count(len(values))]
         for each in found
-        for group in each.groups
+        for label, values in each.groups.items()
     ]
     return _table(["setting and value", f"-mean {metric}", "-trials"], rows, sortable=False)
 
@@ -289,56 +269,48 @@ def _curve(best: Trial, metric: str) -> Drawing:
     return lines(drawn, ("epoch", f"validation {metric}"), "best-curve", Scale(whole=True))
 
 
-def _parallel(trials: Sequence[Trial], space: Space, metric: str) -> Drawing:
+def _parallel(study: Study) -> Drawing:
     """A line for each complete trial through its settings to its value; the best fifth in colour, the best thick."""
-    complete = sorted((each for each in trials if each.value is not None), key=lambda each: each.score or 0.0)
-    names = [name for name in space.dimensions if len({str(each.settings[name]) for each in complete}) > 1]
-    values = [each.value or 0.0 for each in complete]
-    low, high = min(values), max(values)
-    best, top = best_of(complete), len(complete) - math.ceil(_TOP * len(complete))
-    with canvas("", "", (max(4.8, 0.8 * (len(names) + 1)), 3.3)) as on:
+    complete = [each for each in reversed(study.ranked()) if each.value is not None]
+    metric, values = study.subject.metric, [each.value or 0.0 for each in complete]
+    names = {name: len({str(each.settings[name]) for each in complete}) > 1 for name in study.plan.space.dimensions}
+    axes: dict[str, Dimension] = {name: study.plan.space.dimensions[name] for name in names if names[name]}
+    axes[metric] = FloatDistribution(min(values), max(values))
+    top = len(complete) - math.ceil(_TOP * len(complete))
+    with canvas("", "", (max(4.8, 0.8 * len(axes)), 3.3)) as on:
         on.axes.grid(visible=False)
         for rank, each in enumerate(complete):
             aside = 0.045 * ((each.index * 0.618) % 1 - 0.5)  # so that lines through one value can be told apart
-            height = [_height(space.dimensions[name], each.settings[name]) + aside for name in names]
-            height.append((values[rank] - low) / (high - low) if high > low else 0.5)
+            places = {**each.settings, metric: each.value}
+            height = [_height(axes[name], places[name]) + aside * (name != metric) for name in axes]
             colour, alpha = (COLOURS[0], 0.9) if rank >= top else (MUTED, 0.35)
-            width = 2.6 if each is best else 1.2
+            width = 2.6 if each is complete[-1] else 1.2
             (line,) = on.axes.plot(range(len(height)), height, color=colour, alpha=alpha, linewidth=width)
             line.set_gid(f"trial{each.index}")
-        _axes(on.axes, [*names, metric], [*(_ticks(space.dimensions[name]) for name in names), _ends(low, high, ".4f")])
+        _draw_axes(on.axes, axes)
         titles = {f"trial{e.index}": [f"trial {e.index}: {e} · {settings_text(e.settings)}"] for e in complete}
         return themed(on.figure, "parallel", titles)
 
 
-def _axes(axes: "Axes", names: Sequence[str], ticks: Sequence[Mapping[str, float]]) -> None:
+def _draw_axes(on: "Axes", axes: Mapping[str, Dimension]) -> None:
     """An upright axis for each name; its values stand beside it on the page's own ground."""
     ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
     style: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": INK, "fontsize": 9, "bbox": ground}
-    for place, heights in enumerate(ticks):
-        axes.axvline(place, color=MUTED, linewidth=0.7)
-        for label, height in heights.items():
-            axes.annotate(label, (place, height), (4, 0), **style)
-    axes.set_xticks(range(len(names)), [short(name).replace(" ", "\n") for name in names], color=INK)
-    axes.set(yticks=[], xlim=(-0.15, len(names) - 0.35), ylim=(-0.08, 1.08))
-    axes.spines[["left", "bottom"]].set_visible(False)
-
-
-def _ticks(dimension: Dimension) -> dict[str, float]:
-    if isinstance(dimension, Choice):
-        return {value_text(value): _height(dimension, value) for value in dimension.values}
-    return _ends(dimension.low, dimension.high, ".4g")
-
-
-def _ends(low: float, high: float, style: str) -> dict[str, float]:
-    return {format(low, style): 0.0, format(high, style): 1.0}
+    for place, dimension in enumerate(axes.values()):
+        on.axvline(place, color=MUTED, linewidth=0.7)
+        for value in dict.fromkeys(values_of(dimension)):
+            on.annotate(value_text(value), (place, _height(dimension, value)), (4, 0), **style)
+    on.set_xticks(range(len(axes)), [short(name).replace(" ", "\n") for name in axes], color=INK)
+    on.set(yticks=[], xlim=(-0.15, len(axes) - 0.35), ylim=(-0.08, 1.08))
+    on.spines[["left", "bottom"]].set_visible(False)
 
 
 def _height(dimension: Dimension, value: Any) -> float:
     """Where a value stands on its axis, from 0 to 1."""
-    if isinstance(dimension, Choice):
-        return dimension.values.index(value) / max(1, len(dimension.values) - 1)
-    low, high, at = float(dimension.low), float(dimension.high), float(value)
-    if dimension.log:
-        low, high, at = math.log(low), math.log(high), math.log(at)
+    ends = values_of(dimension)
+    if isinstance(dimension, CategoricalDistribution):
+        return ends.index(value) / max(1, len(ends) - 1)
+    if ends[0] == ends[1]:
+        return 0.5
+    low, high, at = (math.log(each) if dimension.log else float(each) for each in (*ends, value))
     return (at - low) / (high - low)

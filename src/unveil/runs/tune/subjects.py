@@ -1,0 +1,348 @@
+"""What is tuned: a training, evaluated on the validation cases, or one of the two factorisations behind a world.
+
+The paper's section 5.1: r̂ = Σ_k P Q W chosen by its validation MSE, exposure by its validation AUC. The tuples on which
+`unveil world fit` reports are left out; the rest is split anew for each replicate, in the same way for all trials.
+
+A subject reads the log and gives a context, which tries settings and can reach no test case. Shapes: N log rows.
+"""
+
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+import numpy as np
+
+from unveil.data.filters import LogSource
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import Split
+from unveil.errors import UnveilError
+from unveil.estimators.base import ESTIMATORS
+from unveil.evaluation.evaluator import ValidationEvaluator
+from unveil.evaluation.ground_truth import true_cases
+from unveil.files import explained, write_json
+from unveil.models.tensor_factorization.task import Task, Tuples
+from unveil.propensity.base import PROPENSITIES
+from unveil.propensity.impressions import training_impressions
+from unveil.registry import Registry
+from unveil.runs.announce import Tell, tell_data, tell_training
+from unveil.runs.config import Experiment, as_toml
+from unveil.runs.folder import identity, read_json
+from unveil.runs.train import origin_of, world_of
+from unveil.runs.tune.study import Replicate, Space
+from unveil.settings import changed
+from unveil.simulation.fit import Fit, counted, observed, shared, tuning_tasks
+from unveil.simulation.fit import as_toml as fit_as_toml
+from unveil.simulation.world import World
+from unveil.training.checkpoint import Best, Epoch
+from unveil.training.fit import Ready, prepare, reads_log, validation_of
+from unveil.training.progress import Plan, Silent, Watcher
+from unveil.training.recipe import AUTO, Recipe
+from unveil.training.trainer import Fitted, Keep
+
+Part = Literal["relevance", "exposure"]
+PARTS: tuple[Part, ...] = ("relevance", "exposure")
+#: What came of a replicate of a factorisation, in its folder.
+KEPT = "fit.json"
+#: Settings that decide which columns of the log a training needs.
+_DECIDE = frozenset({"estimator.name", "propensity.name"})
+
+
+class Reporter(Protocol):
+    """Is informed while a replicate is trained. Either call raises where the rest is not needed any more."""
+
+    def advance(self, share: float) -> None:
+        """So much of the replicate is done."""
+
+    def validated(self, epoch: int, value: float) -> None:
+        """The validation metric after an epoch."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """An experiment; with `truth` it is validated on what users would have liked best: a world must be known."""
+
+    experiment: Experiment
+    truth: bool = False
+    kind: ClassVar[str] = "training"
+    lower: ClassVar[bool] = False
+    command: ClassVar[str] = "unveil train LOG --config {config} -o RUN"
+
+    @property
+    def metric(self) -> str:
+        """What the epochs of a training are compared by, too."""
+        return self.experiment.training.monitor
+
+    @property
+    def seed(self) -> int:
+        """Of the search; replicate r is trained with this + r."""
+        return self.experiment.training.seed
+
+    @property
+    def epochs(self) -> int | None:
+        """At most; a replicate is validated on its way."""
+        return self.experiment.training.epochs
+
+    def changed(self, settings: Mapping[str, Any]) -> Self:
+        """The recipe is checked before all else: it knows which settings go together."""
+        self.experiment.recipe.changed(settings)
+        return replace(self, experiment=self.experiment.changed(settings))
+
+    def identity(self) -> dict[str, Any]:
+        """All settings, and the ground truth of validation."""
+        return {"settings": identity(self.experiment), "truth": self.truth}
+
+    def context(self, tried: Collection[str], tell: Tell) -> "TrainingContext":
+        """Read the log, split it, and leave the test cases out. `tried`: names of the settings that vary."""
+        log = self.experiment.data.load()
+        split = self.experiment.data.parts(log)
+        tell_data(log, split, tell)
+        return TrainingContext.of(self, log, split, world_of(self.experiment, log), tried)
+
+    def toml(self, head: str) -> str:
+        """A config of `unveil train`."""
+        return as_toml(self.experiment, head)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingContext:
+    """Trains the replicates of trials, each with a checkpoint in its place. No test case can be reached.
+
+    `logged` holds what the log recorded of the training part beside the histories, and nothing of other rows.
+    """
+
+    train: Sequences
+    validation: ValidationEvaluator
+    recipe: Recipe
+    fingerprint: str
+    logged: Interactions | None = None
+    world: World | None = None
+
+    @classmethod
+    def of(
+        cls, training: Training, log: Interactions, split: Split, world: World | None, tried: Collection[str] = ()
+    ) -> Self:
+        """The last place that sees the whole split: what it gives holds no test case. `tried`: settings that vary."""
+        protocol, recipe = training.experiment.evaluation, training.experiment.recipe
+        exclude_seen = protocol.exclude_seen and not training.truth
+        if training.truth:
+            if world is None:
+                problem = "what users would have liked best is known in a world only"
+                hint = "Name the world that the log was drawn from with --world."
+                raise UnveilError(problem, where="--truth", hint=hint)
+            split = replace(split, valid=true_cases(world, split.valid))
+        validation = validation_of(
+            split, recipe, protocol=protocol.validation, exclude_seen=exclude_seen, seed=protocol.seed
+        )
+        contexts = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
+        recorded = log.propensity is not None or log.position is not None
+        needed = recorded or reads_log(recipe) or not _DECIDE.isdisjoint(tried)
+        logged = training_rows(log, split.train) if needed else None
+        validation = replace(validation, evaluator=contexts, of_interactions=not training.truth)
+        return cls(split.train.copied(), validation, recipe, log.fingerprint(), logged, world)
+
+    @property
+    def origin(self) -> str | None:
+        """What the world is known by."""
+        return origin_of(self.world)
+
+    def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
+        """Build what a trial needs, to find errors before anything is trained, and say what it is."""
+        tell_training(self.ready(self.recipe_of(settings)), tell)
+
+    def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
+        """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
+        recipe = self.recipe.changed(settings)
+        seeds = {"training.seed": self.recipe.training.seed + replicate}
+        parts: list[tuple[str, Registry[Any], Mapping[str, Any]]] = [
+            ("estimator", ESTIMATORS, recipe.estimator),
+            ("propensity", PROPENSITIES, recipe.propensity),
+        ]
+        for part, known, chosen in parts if replicate else ():  # replicates differ in a seed of their own too
+            if chosen["name"] != AUTO and "seed" in known.options(str(chosen["name"])):
+                seeds[f"{part}.seed"] = int(chosen.get("seed", 0)) + replicate
+        return recipe.changed(seeds)
+
+    def ready(self, recipe: Recipe) -> Ready:
+        """All parts of a training, checked and built."""
+        return prepare(self.train, recipe, log=self.logged, world=self.world)
+
+    def fit(self, recipe: Recipe, keep: Keep, watch: Watcher) -> Fitted:
+        """Train, or go on training, by the recipe."""
+        evaluator = replace(self.validation.evaluator, length=recipe.model.length)
+        return self.ready(recipe).fit(replace(self.validation, evaluator=evaluator), keep=keep, watch=watch)
+
+    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, reporter: Reporter) -> Replicate:
+        """Train, or go on training; the checkpoint is in `place`."""
+        recipe = self.recipe_of(settings, number)
+        keep = Keep(place, resume=True, identity={"log": self.fingerprint})
+        fitted, monitor = self.fit(recipe, keep, _Reporting(reporter, recipe)), recipe.training.monitor
+        assert fitted.best is not None
+        curve = [(epoch.epoch, epoch.validation[monitor]) for epoch in fitted.epochs if epoch.validation is not None]
+        return Replicate(fitted.best.value, fitted.best.epoch, sum(epoch.seconds for epoch in fitted.epochs), curve)
+
+
+@dataclass
+class _Reporting(Silent):
+    """Watches one training, and reports its epochs."""
+
+    reporter: Reporter
+    recipe: Recipe
+
+    def start(self, plan: Plan) -> None:
+        self.reporter.advance(plan.done / plan.epochs)
+
+    def epoch(self, epoch: Epoch, best: Best | None) -> None:
+        self.reporter.advance(epoch.epoch / self.recipe.training.epochs)
+        if epoch.validation is not None:
+            self.reporter.validated(epoch.epoch, epoch.validation[self.recipe.training.monitor])
+
+
+def training_rows(log: Interactions, train: Sequences) -> Interactions:
+    """The log with all rows outside the training part blank: they stand where they stood, and were not shown."""
+    shown_N = training_impressions(log, train)
+    kept_N = shown_N.copy()
+    kept_N[train.event_N] = True
+    blank = {name: np.where(kept_N, column, np.zeros_like(column)) for name, column in log.columns().items()}
+    blank["exposed"] = shown_N
+    if log.propensity is not None:
+        blank["propensity"] = np.where(kept_N, log.propensity, np.ones_like(log.propensity))
+    return Interactions(blank.pop("user"), blank.pop("item"), log.users, log.items, **blank)
+
+
+def part_of(space: Space) -> Part | None:
+    """Which factorisation a space is about; None: it is about trainings."""
+    where, sections = f"space {space.name}", {name: name.partition(".")[0] for name in space.dimensions}
+    if not set(sections.values()) & {*PARTS, "recipe"}:
+        return None
+    for name, section in sections.items():
+        if section not in PARTS and name != "recipe":
+            expected = "recipe = [NAME], and settings of relevance or of exposure"
+            hint = "What else a world is fitted with is the same for all trials: --set steps=50."
+            raise UnveilError(
+                "not a setting of a factorisation", where=f"{where}, {name}", expected=expected, hint=hint
+            )
+    recipes = space.plain().get("recipe", [""])
+    if not isinstance(recipes, list) or len(recipes) > 1:
+        hint = "Recipes have other settings and draw other negatives: give each a study."
+        raise UnveilError("a study is of one recipe", where=f"{where}, recipe", found=recipes, hint=hint)
+    found = [part for part in PARTS if part in sections.values()]
+    if len(found) != 1:
+        expected = "settings of relevance (relevance.width …) or of exposure (exposure.width …), not of both"
+        hint = "They are evaluated by different metrics: give each a space and a study of its own."
+        raise UnveilError("a study is of one factorisation", where=where, expected=expected, hint=hint)
+    return found[0]
+
+
+@dataclass(frozen=True)
+class Factorisation:
+    """A part of how a world is fitted to a log."""
+
+    source: LogSource
+    fit: Fit
+    part: Part
+    kind: ClassVar[str] = "factorisation"
+    epochs: ClassVar[int | None] = None  # evaluated at the end only
+    command: ClassVar[str] = "unveil world fit LOG --config {config} -o WORLD"
+
+    @classmethod
+    def of(cls, source: LogSource, fit: Fit, part: Part, space: Space) -> Self:
+        """The part that a space is about, by the recipe that it names, if it does."""
+        return cls(source, replace(fit, recipe=str(space.plain().get("recipe", [fit.recipe])[0])), part)
+
+    @property
+    def lower(self) -> bool:
+        """Of errors, less is better."""
+        return self.part == "relevance"
+
+    @property
+    def metric(self) -> str:
+        """MSE of ratings, or AUC of interactions among negatives."""
+        return "MSE" if self.lower else "AUC"
+
+    @property
+    def seed(self) -> int:
+        """The fit's."""
+        return self.fit.seed
+
+    def changed(self, settings: Mapping[str, Any]) -> Self:
+        """With other options of the recipe; the recipe checks them."""
+        return replace(self, fit=_changed(self.fit, settings))
+
+    def identity(self) -> dict[str, Any]:
+        """What decides how this part is learnt and evaluated."""
+        return _identity(self.fit, self.part)
+
+    def context(self, tried: Collection[str], tell: Tell) -> "FactorisationContext":
+        """Read the log."""
+        log = self.source.load()
+        tell(f"log        {log}")
+        untested = self.fit.untested(observed(log, self.fit.steps))
+        return FactorisationContext(self.fit, self.part, untested, log.fingerprint())
+
+    def toml(self, head: str) -> str:
+        """A config of `unveil world fit`, for this part."""
+        return fit_as_toml(self.fit, [self.part], head)
+
+
+def _changed(fit: Fit, settings: Mapping[str, Any]) -> Fit:
+    fit = changed(fit, settings)
+    fit.recipes()
+    return fit
+
+
+def _identity(fit: Fit, part: Part) -> dict[str, Any]:
+    return {"part": part, "settings": shared(fit) | {part: dict(getattr(fit, part))}}
+
+
+@dataclass(frozen=True, eq=False)
+class FactorisationContext:
+    """Fits the replicates of trials. What was stopped in the middle of one is begun anew: it takes minutes at most.
+
+    It does not know the log: the tuples it is given are all it can reach.
+    """
+
+    fit: Fit
+    part: Part
+    tuples: Tuples  # without those for test
+    fingerprint: str
+    origin: ClassVar[str | None] = None  # of no world
+
+    def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
+        """The number of tuples to learn from and to validate on, negatives not counted."""
+        fit = _changed(self.fit, settings)
+        train, valid, _ = self.tasks(fit, 0)[PARTS.index("relevance")].parts
+        sizes = f"{len(train):,} tuples to learn from, {len(valid):,} to validate on"
+        tell(f"{self.part:10} recipe {fit.recipe}; {sizes}")
+
+    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, reporter: Reporter) -> Replicate:
+        """Fit, unless it was done before: a file that is damaged, or of something else, says nothing."""
+        fit = _changed(self.fit, settings)
+        about = {"log": self.fingerprint, **_identity(fit, self.part), "replicate": number}
+        with suppress(UnveilError, KeyError, TypeError, ValueError):
+            known = read_json(place / KEPT)
+            if known["of"] == about:
+                return Replicate(float(known["value"]), None, float(known["seconds"]))
+        at, begun = PARTS.index(self.part), time.monotonic()
+        task, recipe = self.tasks(fit, number)[at], fit.recipes()[at]
+        advance = counted(recipe.work(task), lambda done, total: reporter.advance(done / total))
+        learnt = recipe.learn(task, np.random.default_rng([fit.seed, 2, number]), advance)
+        value = task.score(learnt.valid_N, task.parts.valid)
+        if not (np.isfinite(value) and np.isfinite(learnt.valid_N).all()):  # an AUC ranks even what is no number
+            raise UnveilError(f"the {task.metric} is not a number: the factors grew without bound")
+        found = Replicate(value, None, time.monotonic() - begun)
+        with explained(place):
+            place.mkdir(parents=True, exist_ok=True)
+        write_json(place / KEPT, {"of": about, "value": found.value, "seconds": found.seconds})
+        return found
+
+    def tasks(self, fit: Fit, number: int) -> tuple[Task, Task]:
+        """Relevance and exposure, on the tuples as replicate `number` splits them."""
+        return tuning_tasks(self.tuples, fit.sampling, np.random.default_rng([fit.seed, 1, number]))
+
+
+Subject = Training | Factorisation
+TrialContext = TrainingContext | FactorisationContext
