@@ -53,10 +53,6 @@ class FitReport:
     relevance: TaskReport
     exposure: TaskReport
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
-
 
 _WITHOUT = (
     "Use a log with ratings, or name their column with --rating-col (`unveil world fit` takes it, `unveil reproduce "
@@ -66,57 +62,14 @@ _WITHOUT = (
 
 def observed(log: Interactions, steps: int) -> Tuples:
     """Each user's last `steps` events with their ratings, aligned at the end: step T − 1 is the most recent."""
-    _refuse_unrated(log)
-    assert log.rating is not None
-    taken, event_N = _last(log, steps)
-    rating_N = log.rating[event_N].astype(np.float64)
-    _refuse_unusable(rating_N)
-    return replace(taken, value_N=rating_N)
-
-
-def taken(log: Interactions, steps: int) -> Tuples:
-    """The same events of any log, each with the value 1: all that is known of a log without ratings."""
-    return _last(log, steps)[0]
-
-
-def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
-    """Each user's last `steps` events, and their rows of the log."""
-    histories = Sequences.of(log)
-    _refuse_too_short(histories, steps)
-    first = histories.n_steps - steps
-    late_N = histories.step_N >= first
-    found = Tuples(
-        user_N=histories.user_N[late_N].astype(np.int64),
-        item_N=histories.item_N[late_N].astype(np.int64),
-        step_N=histories.step_N[late_N].astype(np.int64) - first,
-        value_N=np.ones(int(late_N.sum())),
-        shape=(histories.n_users, histories.n_items, steps),
-    )
-    return found, np.asarray(histories.event_N[late_N], np.int64)
-
-
-def _refuse_unrated(log: Interactions) -> None:
     if log.rating is None:
         raise UnveilError(
             "the log has no ratings, and without them relevance cannot be told from exposure",
             expected="a rating for every event",
             hint=_WITHOUT,
         )
-
-
-def _refuse_too_short(histories: Sequences, steps: int) -> None:
-    if not len(histories):
-        raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
-    if not 0 < steps <= histories.n_steps:
-        raise UnveilError(
-            "no history is as long as the steps asked for",
-            found=steps,
-            expected=f"1 to {histories.n_steps} steps, the longest history",
-            hint=f"Pass --steps {histories.n_steps} or fewer.",
-        )
-
-
-def _refuse_unusable(rating_N: NDArray[np.float64]) -> None:
+    events, event_N = _last(log, steps)
+    rating_N = log.rating[event_N].astype(np.float64)
     if missing := int((~np.isfinite(rating_N)).sum()):
         raise UnveilError(
             f"{missing:,} of {len(rating_N):,} events have no rating, or one that is not a number",
@@ -130,6 +83,31 @@ def _refuse_unusable(rating_N: NDArray[np.float64]) -> None:
             expected="ratings that differ",
             hint=_WITHOUT,
         )
+    return replace(events, value_N=rating_N)
+
+
+def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
+    """Each user's last `steps` events with the value 1, all that is known without ratings; and their rows."""
+    histories = Sequences.of(log)
+    if not len(histories):
+        raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
+    if not 0 < steps <= histories.n_steps:
+        raise UnveilError(
+            "no history is as long as the steps asked for",
+            found=steps,
+            expected=f"1 to {histories.n_steps} steps, the longest history",
+            hint=f"Pass --steps {histories.n_steps} or fewer.",
+        )
+    first = histories.n_steps - steps
+    late_N = histories.step_N >= first
+    found = Tuples(
+        user_N=histories.user_N[late_N].astype(np.int64),
+        item_N=histories.item_N[late_N].astype(np.int64),
+        step_N=histories.step_N[late_N].astype(np.int64) - first,
+        value_N=np.ones(int(late_N.sum())),
+        shape=(histories.n_users, histories.n_items, steps),
+    )
+    return found, np.asarray(histories.event_N[late_N], np.int64)
 
 
 @dataclass(frozen=True)
@@ -139,19 +117,6 @@ class Sampling:
     each: int = 3
     where: Where = "slots"
     redraw: bool = True
-
-
-def tasks_of(tuples: Tuples, sampling: Sampling, rng: np.random.Generator) -> tuple[Task, Task]:
-    """Relevance and exposure; both have the same tuples in training, validation and test."""
-    for_split, for_negatives = rng.spawn(2)
-    return _both(tuples, split(tuples, for_split), sampling, for_negatives)
-
-
-def untested(tuples: Tuples, rng: np.random.Generator) -> Tuples:
-    """All but the test part of what `tasks_of` makes with the same generator."""
-    for_split, _ = rng.spawn(2)
-    train, valid, _ = split(tuples, for_split)
-    return train.and_also(valid)
 
 
 def tuning_tasks(tuples: Tuples, sampling: Sampling, rng: np.random.Generator) -> tuple[Task, Task]:
@@ -180,7 +145,9 @@ def learnt_and_scored(
     """Learn a task, and the same tuples without factors."""
     for_recipe, for_biases = rng.spawn(2)
     learnt = recipe.learn(task, for_recipe, advance)
-    _refuse_diverged(learnt, task)
+    if not all(np.isfinite(table).all() for table in vars(learnt.factors).values()):
+        hint = "Lower the recipe's lr."
+        raise UnveilError(f"the fit of {task.name} diverged: its factors are not all numbers", hint=hint)
     train = task.epoch(for_biases)
     asked = (task.parts.valid, task.parts.test)
     biases = sample(BIASES, train, task.likelihood, asked, for_biases, advance)
@@ -198,13 +165,6 @@ def learnt_and_scored(
 
 def _score(task: Task, valid_N: Values, test_N: Values) -> Score:
     return Score(task.score(valid_N, task.parts.valid), task.score(test_N, task.parts.test))
-
-
-def _refuse_diverged(learnt: Learnt, task: Task) -> None:
-    if not all(np.isfinite(table).all() for table in vars(learnt.factors).values()):
-        raise UnveilError(
-            f"the fit of {task.name} diverged: its factors are not all numbers", hint="Lower the recipe's lr."
-        )
 
 
 Progress = Callable[[int, int], None]
@@ -244,11 +204,13 @@ class Fit:
 
     def tasks(self, tuples: Tuples) -> tuple[Task, Task]:
         """What is to be learnt: ratings, and exposure."""
-        return tasks_of(tuples, self.sampling, self._seeds()[0])
+        for_split, for_negatives = self._seeds()[0].spawn(2)
+        return _both(tuples, split(tuples, for_split), self.sampling, for_negatives)
 
     def untested(self, tuples: Tuples) -> Tuples:
         """The tuples that the fit will not be reported on: those that it may be tuned by."""
-        return untested(tuples, self._seeds()[0])
+        train, valid, _ = split(tuples, self._seeds()[0].spawn(2)[0])
+        return train.and_also(valid)
 
     def learning(self) -> tuple[np.random.Generator, np.random.Generator]:
         """Chance in learning relevance, and exposure."""
@@ -274,22 +236,24 @@ def fit_world(log: Interactions, fit: Fit | None = None, progress: Progress | No
     plans = list(zip(recipes, fit.tasks(tuples), fit.learning(), strict=True))
     advance = counted(sum(recipe.work(task) + BIASES.sweeps * task.size for recipe, task, _ in plans), progress)
     (relevance, rated), (exposure, exposed) = (learnt_and_scored(*plan, advance) for plan in plans)
+    if fit.centre:
+        relevance = relevance.plus(Factors.constant(*relevance.shape, -fit.centre))
     options = {"relevance": vars(recipes[0]), "exposure": vars(recipes[1])}
     report = FitReport(fit.recipe, asdict(fit) | options, rated, exposed)
     world = World(
-        relevance_logits=_centred(relevance, fit.centre),
+        relevance_logits=relevance,
         exposure_logits=exposure,
         users=log.users,
         items=log.items,
         start_U=first_steps(tuples, fit.real_lengths),
         severity=fit.severity,
-        origin={"kind": "fitted", "log": log.fingerprint()[:16], **report.plain()},
+        origin={"kind": "fitted", "log": log.fingerprint()[:16], **asdict(report)},
     )
     return Fitted(world, report)
 
 
 def counted(total: int, progress: Progress | None) -> Callable[[int], None]:
-    """A function that is told what was done since last time, and tells what is done in all."""
+    """A function of the work done since its last call that reports the work done in all."""
     done = 0
 
     def advance(more: int) -> None:
@@ -299,10 +263,6 @@ def counted(total: int, progress: Progress | None) -> Callable[[int], None]:
             progress(min(done, total), total)
 
     return advance
-
-
-def _centred(relevance: Factors, centre: float) -> Factors:
-    return relevance if centre == 0 else relevance.plus(Factors.constant(*relevance.shape, -centre))
 
 
 def first_steps(tuples: Tuples, real_lengths: bool) -> NDArray[np.int32]:
@@ -370,7 +330,7 @@ def implicit_worlds(
     """
     for share in liked:
         refuse_no_share(share)
-    tuples, recipe = taken(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
+    (tuples, _), recipe = _last(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
     (_, task), (rng, _) = fit.tasks(tuples), fit.learning()
     advance = counted(recipe.work(task) + BIASES.sweeps * task.size, progress)
     psi, report = learnt_and_scored(recipe, task, rng, advance)

@@ -25,7 +25,7 @@ _SLOTS = 4096
 
 @dataclass(frozen=True)
 class Impressions:
-    """Of all that is exposed and not taken, each is recorded with probability `rate`: logs of impressions are large."""
+    """Of all that is exposed and not chosen, each is recorded with probability `rate`: such logs are large."""
 
     rate: float = 0.1
 
@@ -34,12 +34,12 @@ class Impressions:
             raise UnveilError("out of range", where="impressions", found=self.rate, expected="above 0, at most 1")
 
     def recorded(
-        self, exposed_BV: NDArray[np.bool_], taken_B: NDArray[np.integer[Any]], rng: np.random.Generator
+        self, exposed_BV: NDArray[np.bool_], clicked_B: NDArray[np.integer[Any]], rng: np.random.Generator
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Slots and items of what is recorded, by slot; `taken_B` is the item that was taken, −1 for none."""
+        """Slots and items of what is recorded, by slot; `clicked_B` is the item of the interaction, −1 for none."""
         kept_BV = exposed_BV & (rng.random(exposed_BV.shape, np.float32) < self.rate)
-        some_B = np.flatnonzero(taken_B >= 0)
-        kept_BV[some_B, taken_B[some_B]] = False
+        some_B = np.flatnonzero(clicked_B >= 0)
+        kept_BV[some_B, clicked_B[some_B]] = False
         slot_N, item_N = np.nonzero(kept_BV)
         return slot_N, item_N
 
@@ -47,7 +47,7 @@ class Impressions:
 def rate_that_leaves(world: "World", events: int, left: float) -> float:
     """The rate at which `left` impressions are recorded for each of the events of a log of this world, at most 1.
 
-    Σ θ over all slots and items, less what is taken, is what there is to record; some slots stand for all.
+    Σ θ over all slots and items, less the interactions, is what there is to record; some slots stand for all.
     """
     user_S, step_S = world.slots()
     some = np.unique(np.linspace(0, len(user_S) - 1, min(_SLOTS, len(user_S))).astype(np.int64))
@@ -63,10 +63,10 @@ LEAST, MOST = 1, 5
 class Ratings:
     """r = relevance logit + centre + noise · ε_si, with ε standard normal; as `stars`, rounded to 1 … 5.
 
-    The error is of the user and the item: it stays what it is when the item is taken again, as an opinion does.
+    The error is of the user and the item: it stays the same when the item is chosen again, as an opinion does.
 
-    The logit of a world that was fitted to ratings is the rating it foretells, less the centre of the fit: what is
-    rated here is on the scale of that log. Where most of what is taken lies above 5, stars say little.
+    The logit of a world that was fitted to ratings is the rating it predicts, less the centre of the fit: ratings here
+    are on the scale of that log. Where most chosen items lie above 5, stars say little.
     """
 
     noise: float = 1.0
@@ -80,14 +80,11 @@ class Ratings:
         """A rating for every event, from a stream of its own."""
         logit_N = world.relevance_logits.logits_of(events.user_N, events.item_N, events.step_N).astype(np.float64)
         pair_P, nth_N = np.unique(events.user_N.astype(np.int64) * world.n_items + events.item_N, return_inverse=True)
-        rating_N = logit_N + _centre(world) + self.noise * rng.standard_normal(len(pair_P))[nth_N]
+        centre = float(world.origin.get("settings", {}).get("centre", 0.0))
+        rating_N = logit_N + centre + self.noise * rng.standard_normal(len(pair_P))[nth_N]
         if self.stars:
             rating_N = np.clip(np.round(rating_N), LEAST, MOST)
         return rating_N.astype(np.float32)
-
-
-def _centre(world: "World") -> float:
-    return float(world.origin.get("settings", {}).get("centre", 0.0))
 
 
 Progress = Callable[[int, int], None]  # slots done, slots in all
@@ -101,21 +98,21 @@ _DAY = 86_400 * _SECOND
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """What happened: by user, then step; and, where that was recorded, what was shown and `left`."""
+    """Interactions by user, then step; and, where recorded, `skipped`: the impressions without a click."""
 
     user_N: NDArray[np.int32]
     item_N: NDArray[np.int32]
     step_N: NDArray[np.int32]
-    left: "Events | None" = None
+    skipped: "Events | None" = None
 
-    def with_left(self) -> "Events":
-        """What was taken, then what was left."""
-        if self.left is None:
+    def all(self) -> "Events":
+        """The interactions, then the impressions without a click."""
+        if self.skipped is None:
             return self
         return Events(
-            np.concatenate([self.user_N, self.left.user_N]),
-            np.concatenate([self.item_N, self.left.item_N]),
-            np.concatenate([self.step_N, self.left.step_N]),
+            np.concatenate([self.user_N, self.skipped.user_N]),
+            np.concatenate([self.item_N, self.skipped.item_N]),
+            np.concatenate([self.step_N, self.skipped.step_N]),
         )
 
 
@@ -131,15 +128,15 @@ def draw(
 ) -> Events:
     """The interactions of one draw: O ~ Ber(θ), C by the choice model, R ~ Ber(γ), kept where C · O · R = 1.
 
-    A slot gives one event or none. A user may take the same item again at a later step, as in the paper's data.
+    A slot gives one event or none. A user may choose the same item again at a later step, as in the paper's data.
     Exposure, choice and relevance have a stream of random numbers each, read slot by slot: the draw does not depend
-    on the `block` size, and worlds that differ in severity, or choice models, share their luck. Without
+    on the `block` size, and worlds that differ in severity, or choice models, share their draws. Without
     `relevance_draw` every choice of an exposed item is an interaction (R = 1). What is recorded of the `impressions`
     has a stream of its own as well: all else is drawn as it would be without them.
     """
     for_exposure, for_choice, for_relevance, for_record = rng.spawn(4)
     kept: list[NDArray[np.int32]] = []
-    left: list[NDArray[np.int32]] = []
+    skipped: list[NDArray[np.int32]] = []
     for user_B, step_B in _blocks(world, block, progress):
         theta_BV = world.exposure(user_B, step_B)
         logit_BV = world.relevance_logits.logits(user_B, step_B)
@@ -147,16 +144,16 @@ def draw(
         exposed_BV = for_exposure.random(theta_BV.shape) < theta_BV
         item_B = choice(logit_BV, exposed_BV, for_choice.random(len(user_B)))
         at_B = np.arange(len(user_B))
-        luck_B = for_relevance.random(len(user_B))
-        taken_B = (item_B >= 0) & exposed_BV[at_B, item_B]
+        uniform_B = for_relevance.random(len(user_B))
+        clicked_B = (item_B >= 0) & exposed_BV[at_B, item_B]
         if relevance_draw:
-            taken_B &= luck_B < sigmoid(logit_BV[at_B, item_B])
-        kept.append(np.stack([user_B, item_B.astype(np.int32), step_B])[:, taken_B])
+            clicked_B &= uniform_B < sigmoid(logit_BV[at_B, item_B])
+        kept.append(np.stack([user_B, item_B.astype(np.int32), step_B])[:, clicked_B])
         if impressions is not None:
-            b_N, item_N = impressions.recorded(exposed_BV, np.where(taken_B, item_B, -1), for_record)
-            left.append(np.stack([user_B[b_N], item_N.astype(np.int32), step_B[b_N]]))
+            b_N, item_N = impressions.recorded(exposed_BV, np.where(clicked_B, item_B, -1), for_record)
+            skipped.append(np.stack([user_B[b_N], item_N.astype(np.int32), step_B[b_N]]))
     events = Events(*np.concatenate(kept, axis=1))
-    return replace(events, left=Events(*np.concatenate(left, axis=1))) if left else events
+    return replace(events, skipped=Events(*np.concatenate(skipped, axis=1))) if skipped else events
 
 
 def draw_log(
@@ -169,10 +166,10 @@ def draw_log(
     impressions: Impressions | None = None,
     progress: Progress | None = None,
 ) -> Interactions:
-    """A log with raw ids, times, and each event's own step and true propensity θ; with `ratings`, what it pleased.
+    """A log with raw ids, times, and each event's own step and true propensity θ; with `ratings`, how it was rated.
 
-    With `impressions`, rows of what was shown and left follow, `clicked` says which is which, and ratings of what was
-    left are empty.
+    With `impressions`, rows of impressions without a click follow: `clicked` says which is which, and they have no
+    rating.
 
     One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the world's,
     so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have a stream of
@@ -180,9 +177,13 @@ def draw_log(
     """
     for_events, for_times = rng.spawn(2)
     chosen = choice_model(choice)
-    taken = draw(world, for_events, chosen, relevance_draw=relevance_draw, impressions=impressions, progress=progress)
-    events, count = taken.with_left(), len(taken.user_N)
-    clicked_N = np.arange(len(events.user_N)) < count
+    drawn = draw(world, for_events, chosen, relevance_draw=relevance_draw, impressions=impressions, progress=progress)
+    events = drawn.all()
+    clicked_N = np.arange(len(events.user_N)) < len(drawn.user_N)
+    rating_N = None
+    if ratings is not None:
+        rating_N = np.full(len(clicked_N), np.nan, np.float32)
+        rating_N[clicked_N] = ratings.of(world, drawn, rng.spawn(1)[0])
     second_U = for_times.integers(8 * 3600, 23 * 3600, world.n_users)
     return Interactions(
         user=events.user_N,
@@ -190,18 +191,11 @@ def draw_log(
         users=world.users,
         items=world.items,
         time=_FIRST_DAY + events.step_N * np.int64(_DAY) + second_U[events.user_N] * _SECOND,
-        rating=None if ratings is None else _filled(ratings.of(world, taken, rng.spawn(1)[0]), clicked_N),
+        rating=rating_N,
         clicked=None if impressions is None else clicked_N,
         propensity=world.exposure_of(events.user_N, events.item_N, events.step_N).astype(np.float64),
         step=events.step_N,
     )
-
-
-def _filled(rating_T: NDArray[np.float32], clicked_N: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Ratings of what was taken, and none of what was left."""
-    rating_N = np.full(len(clicked_N), np.nan, np.float32)
-    rating_N[clicked_N] = rating_T
-    return rating_N
 
 
 def _blocks(

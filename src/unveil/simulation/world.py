@@ -129,7 +129,7 @@ class World:
         return sigmoid(self.relevance_logits.logits_of(user_M, item_M, step_M))
 
     def ideal_target(self, user_B: Indices, step_B: Indices) -> NDArray[np.int64]:
-        """argmax_i γ_sit: what a user who sees every item would take."""
+        """argmax_i γ_sit: what a user who sees every item would choose."""
         return np.asarray(self.relevance_logits.logits(user_B, step_B).argmax(1))
 
     def slots(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -150,10 +150,10 @@ class World:
         impressions: float | None = None,
         progress: Progress | None = None,
     ) -> Interactions:
-        """Draw a log: what the users took of what they were shown, each event with its own step and propensity.
+        """Draw a log: what users chose of what they were shown, each event with its own step and propensity.
 
         With `ratings_noise` every event is rated, with an error of that standard deviation; as `stars`, from 1 to 5.
-        With `impressions`, that share of what was shown and left is recorded as well, as rows with `clicked` False.
+        With `impressions`, that share of impressions without a click is recorded too, as rows with `clicked` False.
         """
         return draw_log(
             self,
@@ -209,8 +209,11 @@ def aligned(world: "World", log: Interactions) -> "World":
     for name, index, ids in (("user", user_U, log.users.ids), ("item", item_V, log.items.ids)):
         if (index == UNKNOWN).any():
             raise _does_not_fit(f"its {name} {ids[int(index.argmin())]!r} is not in the world")
-    _refuse_other_steps(world, log)
-    _refuse_other_exposure(world, log, user_U, item_V)
+    if log.step is None:
+        raise _does_not_fit("it does not say at which step of the world its events were")
+    if len(log) and int(log.step.max()) >= world.n_steps:
+        raise _does_not_fit(f"it has a step {int(log.step.max())}, and the world's last is {world.n_steps - 1}")
+    _check_exposure(world, log, user_U, item_V)
     return replace(
         world,
         relevance_logits=world.relevance_logits.of_only(user_U, item_V),
@@ -221,14 +224,7 @@ def aligned(world: "World", log: Interactions) -> "World":
     )
 
 
-def _refuse_other_steps(world: "World", log: Interactions) -> None:
-    if log.step is None:
-        raise _does_not_fit("it does not say at which step of the world its events were")
-    if len(log) and int(log.step.max()) >= world.n_steps:
-        raise _does_not_fit(f"it has a step {int(log.step.max())}, and the world's last is {world.n_steps - 1}")
-
-
-def _refuse_other_exposure(world: "World", log: Interactions, user_U: Indices, item_V: Indices) -> None:
+def _check_exposure(world: "World", log: Interactions, user_U: Indices, item_V: Indices) -> None:
     """A log drawn from a world carries its propensities."""
     if log.propensity is None or log.step is None:
         return
@@ -257,8 +253,6 @@ def _does_not_fit(why: str) -> UnveilError:
     return UnveilError(f"the log does not fit the world: {why}", hint=hint)
 
 
-Matrix = NDArray[np.float64]
-
 #: Slots looked at, evenly spread, to keep the mean exposure; and halvings of an interval of a few logits.
 _SAMPLE, _HALVINGS = 512, 30
 
@@ -277,11 +271,10 @@ def foreseen(world: "World", strength: float) -> "World":
     mean, deviation = logit_moments(world)
     if deviation < 1e-6 * max(1.0, abs(mean)):
         raise UnveilError("exposure cannot follow relevance: all items are equally relevant in this world")
-    scale = strength / deviation
-    moved = world.exposure_logits.plus(world.relevance_logits, scale)
-    constant = _same_mean(world, moved)
+    moved = world.exposure_logits.plus(world.relevance_logits, strength / deviation)
+    moved = moved.plus(Factors.constant(*moved.shape, _same_mean(world, moved)))
     origin = {**world.origin, "foresight": world.origin.get("foresight", 0.0) + strength}
-    return replace(world, exposure_logits=_plus_constant(moved, constant), origin=origin)
+    return replace(world, exposure_logits=moved, origin=origin)
 
 
 def logit_moments(world: "World") -> tuple[float, float]:
@@ -290,22 +283,17 @@ def logit_moments(world: "World") -> tuple[float, float]:
     With a = P_s ∘ W_t, the logit is Σ_k a_k Q_ik: its moments are those of a over slots times those of Q over items.
     """
     Q_VK = world.relevance_logits.Q_VK.astype(np.float64)
-    first_K, second_KK = _slot_moments(world)
-    mean = float(first_K @ Q_VK.mean(0))
-    square = float((second_KK * (Q_VK.T @ Q_VK / len(Q_VK))).sum())
-    return mean, float(np.sqrt(max(square - mean**2, 0.0)))
-
-
-def _slot_moments(world: "World") -> tuple[NDArray[np.float64], Matrix]:
-    """E[a] and E[a aᵀ] over the slots: users who join at the same step share their steps, so they go together."""
     P_UK, W_TK = (table.astype(np.float64) for table in (world.relevance_logits.P_UK, world.relevance_logits.W_TK))
+    # E[a] and E[a aᵀ] over the slots: users who join at the same step share their steps, so they go together.
     first_K, second_KK = np.zeros(P_UK.shape[1]), np.zeros((P_UK.shape[1], P_UK.shape[1]))
     for start in np.unique(world.start_U):
         P_BK, W_BK = P_UK[world.start_U == start], W_TK[start:]
         first_K += P_BK.sum(0) * W_BK.sum(0)
         second_KK += (P_BK.T @ P_BK) * (W_BK.T @ W_BK)
     slots = float((world.n_steps - world.start_U.astype(np.int64)).sum())
-    return first_K / slots, second_KK / slots
+    mean = float(first_K / slots @ Q_VK.mean(0))
+    square = float((second_KK / slots * (Q_VK.T @ Q_VK / len(Q_VK))).sum())
+    return mean, float(np.sqrt(max(square - mean**2, 0.0)))
 
 
 def _same_mean(world: "World", moved: Factors) -> float:
@@ -331,19 +319,18 @@ def _mean(theta_BV: Floats) -> float:
     return float(theta_BV.mean(dtype=np.float64))
 
 
-def _plus_constant(factors: Factors, constant: float) -> Factors:
-    return factors.plus(Factors.constant(*factors.shape, constant))
-
-
 _FORMAT = "unveil world 1"
 _ABOUT, _IDS, _FACTORS = "world.json", "ids.json", "factors.safetensors"
+_PARTS = ("P_UK", "Q_VK", "W_TK")
 _HINT = "Name a folder that unveil wrote as a world, or draw the world again."
 
 
 def save(world: World, folder: Path, *, overwrite: bool = False) -> None:
     """Write the world whole or not at all."""
     ids = {"users": world.users.ids.to_list(), "items": world.items.ids.to_list()}
-    parts = {_IDS: json.dumps(ids).encode(), _FACTORS: as_bytes(_tables(world))}
+    logits = {"relevance": world.relevance_logits, "exposure": world.exposure_logits}
+    tables = {f"{name}.{part}": getattr(table, part) for name, table in logits.items() for part in _PARTS}
+    parts = {_IDS: json.dumps(ids).encode(), _FACTORS: as_bytes({**tables, "start_U": world.start_U})}
     about = {
         "format": _FORMAT,
         "severity": world.severity,
@@ -366,49 +353,27 @@ def load(folder: Path) -> World:
         found = about.get("format")
         raise UnveilError("not a world this version can read", where=folder / _ABOUT, found=found, expected=expected)
     ids, tables = _json(folder / _IDS), _read_tables(folder / _FACTORS)
-    _refuse_changed(folder, about)
+    for name in (_IDS, _FACTORS):
+        parts, digest = about.get("parts"), sha256((folder / name).read_bytes()).hexdigest()
+        if not isinstance(parts, dict) or parts.get(name) != digest:
+            raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
     try:
+        if not isinstance(about["origin"].get("foresight", 0.0), int | float):
+            raise ValueError("its foresight is not a number")
         return World(
-            relevance_logits=_factors(tables, "relevance"),
-            exposure_logits=_factors(tables, "exposure"),
+            relevance_logits=Factors.of(*(tables[f"relevance.{part}"] for part in _PARTS)),
+            exposure_logits=Factors.of(*(tables[f"exposure.{part}"] for part in _PARTS)),
             users=Vocabulary(ids["users"]),
             items=Vocabulary(ids["items"]),
             start_U=tables["start_U"],
             severity=float(about["severity"]),
-            origin=_origin(about["origin"]),
+            origin=dict(about["origin"]),
         )
     except UnveilError as error:
         where = folder / _ABOUT
         raise UnveilError(error.problem, where=where, found=error.found, expected=error.expected, hint=_HINT) from error
-    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+    except (AttributeError, KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
         raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
-
-
-def _refuse_changed(folder: Path, about: dict[str, Any]) -> None:
-    parts = about.get("parts")
-    for name in (_IDS, _FACTORS):
-        digest = sha256((folder / name).read_bytes()).hexdigest()
-        if not isinstance(parts, dict) or parts.get(name) != digest:
-            raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
-
-
-def _origin(found: Any) -> dict[str, Any]:
-    origin = dict(found)
-    if not isinstance(origin.get("foresight", 0.0), int | float):
-        raise ValueError("its foresight is not a number")
-    return origin
-
-
-def _tables(world: World) -> dict[str, NDArray[Any]]:
-    sides = {"relevance": world.relevance_logits, "exposure": world.exposure_logits}
-    factors = {
-        f"{name}.{side}": getattr(table, side) for name, table in sides.items() for side in ("P_UK", "Q_VK", "W_TK")
-    }
-    return {**factors, "start_U": world.start_U}
-
-
-def _factors(tables: dict[str, NDArray[Any]], name: str) -> Factors:
-    return Factors.of(tables[f"{name}.P_UK"], tables[f"{name}.Q_VK"], tables[f"{name}.W_TK"])
 
 
 def _read_tables(path: Path) -> dict[str, NDArray[Any]]:

@@ -1,8 +1,7 @@
 """The page and files of a feedback loop: loop.csv and results.json for programs, a page and a README for people."""
 
 import shlex
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,28 +36,19 @@ class LoopReport:
     def __init__(self, looped: Looped, command: Sequence[str] = ()) -> None:
         self.looped, self.command = looped, shlex.join(command)
         self.plan, self.outcome, self.k = looped.plan, looped.outcome, looped.plan.loop.k
-
-    @cached_property
-    def prose(self) -> Prose:
-        """The template, filled."""
-        looped, log = self.looped, self.looped.log
-        facts = {
+        about_log = {
             "world": looped.world,
-            "events": len(log.interacted()),
-            "users": len(log.users),
-            "items": len(log.items),
+            "events": len(looped.log.interacted()),
+            "users": len(looped.log.users),
+            "items": len(looped.log.items),
             "retraining": Retraining.parse(self.plan.loop.retrain),
         }
-        return Prose(["loop.md.j2"], {**_facts(self.plan, self.outcome), **facts})
+        self.prose = prose(self.plan, self.outcome, about_log)
 
     @property
     def paragraphs(self) -> list[str]:
         """Findings, and what they leave out."""
         return [*self.prose.paragraphs("findings"), *self.prose.paragraphs("caution")]
-
-    def about(self, key: str) -> str:
-        """What a figure is."""
-        return self.prose.paragraphs(key)[0]
 
     def page(self) -> Page:
         """The whole page."""
@@ -68,7 +58,7 @@ class LoopReport:
         rules = [Text(paragraph) for paragraph in self.prose.paragraphs("rules")]
         return Page(
             title=_TITLE,
-            lede=self.prose.paragraphs("lede")[0],
+            lede=self.prose.line("lede"),
             key_figures=self._key_figures(),
             sections=[
                 Section(first.title, [*first.blocks, self.table(), *caution]),
@@ -95,14 +85,14 @@ class LoopReport:
         models, rounds = outcome.models_of(key), outcome.rounds_of(key)
         drawn = {named(model): _line(outcome, model, key, rounds) for model in models}
         rows: list[list[Cell | str]] = [
-            [str(round), *(_cell(outcome.estimate(model, key, round), key) for model in models)] for round in rounds
+            [str(n), *(_cell(outcome.estimate(model, key, n), key) for model in models)] for n in rounds
         ]
         columns = [Column("round", True), *(Column(named(model), True) for model in models)]
         return Figure(
             title,
             lines(drawn, ("round", title), f"loop-{key}", Scale(bottom=None, whole=True)),
             f"{title} along the rounds for {listed(models)}.",
-            self.about(key),
+            self.prose.line(key),
             Table(f"{title} by round", columns, rows, sortable=False),
         )
 
@@ -112,10 +102,7 @@ class LoopReport:
         first = "" if last_only else "First round → "
         keys = [key for key in outcome.figures if FIGURES[key].group != "training" and len(outcome.rounds_of(key)) > 1]
         rows: list[list[Cell | str]] = [
-            [
-                FIGURES[key].title.format(k=self.k),
-                *(_from_to(outcome, model, key, last_only) for model in outcome.models),
-            ]
+            [FIGURES[key].title.format(k=self.k), *(_from_to(outcome, each, key, last_only) for each in outcome.models)]
             for key in keys
         ]
         return Table(
@@ -128,7 +115,7 @@ class LoopReport:
     def readme(self) -> str:
         """Findings, the table, how it was made, and what each figure is."""
         named_figures = [
-            f"- {FIGURES[key].title.format(k=self.k)} (`{key}`): {self.about(key)}" for key in self.outcome.figures
+            f"- {FIGURES[key].title.format(k=self.k)} (`{key}`): {self.prose.line(key)}" for key in self.outcome.figures
         ]
         parts = [f"# {_TITLE}", *self.paragraphs, "\n".join(markdown(self.table())).strip(), "## How it was made"]
         parts += [f"```\n{self.command}\n```", *self.prose.paragraphs("rules"), "## The figures"]
@@ -193,23 +180,14 @@ def write(looped: Looped, folder: Path, command: Sequence[str]) -> LoopReport:
     return report
 
 
-def findings(plan: LoopPlan, outcome: LoopOutcome) -> list[str]:
-    """The conclusions, each a paragraph."""
-    return Prose(["loop.md.j2"], _facts(plan, outcome)).paragraphs("findings")
-
-
-def caution(plan: LoopPlan, outcome: LoopOutcome) -> str:
-    """What the figures leave out."""
-    return Prose(["loop.md.j2"], _facts(plan, outcome)).paragraphs("caution")[0]
-
-
-def _facts(plan: LoopPlan, outcome: LoopOutcome) -> dict[str, Any]:
-    """What sentences are chosen by."""
-    models, compared = outcome.models, {"naive", "ips", "itps"} <= set(outcome.models)
+def prose(plan: LoopPlan, outcome: LoopOutcome, more: Mapping[str, Any] | None = None) -> Prose:
+    """The template, filled with what sentences are chosen by."""
+    models, compared = outcome.models, plan.tuned_for is not None and {"naive", "ips", "itps"} <= set(outcome.models)
+    claim = "" if plan.data is None else str(paper()["real"]["data"][plan.data]["loop"])
     changes = {model: outcome.change(model, HEADLINE) for model in models}
     by_first = {model: outcome.change(model, "efd_first") for model in models}
     tested = outcome.replicates > 1 and len(models) > 1
-    return {
+    facts = {
         "plan": plan,
         "outcome": outcome,
         "k": plan.loop.k,
@@ -217,7 +195,7 @@ def _facts(plan: LoopPlan, outcome: LoopOutcome) -> dict[str, Any]:
         "efd": FIGURES[HEADLINE].title.format(k=plan.loop.k),
         "ordered": lambda key, round: _ordered(outcome, key, round),
         "differences": outcome.differences(HEADLINE, models[0]) if tested else {},
-        "claim": _claim(plan) if plan.tuned_for is not None and compared else None,
+        "claim": claim if compared else None,
         "changes": changes,
         "by_first": by_first,
         "same_direction": all((changes[model] < 0) == (by_first[model] < 0) for model in models),
@@ -228,11 +206,7 @@ def _facts(plan: LoopPlan, outcome: LoopOutcome) -> dict[str, Any]:
         "weighted": [model for model in plan.networks if model not in ("naive", "ideal")],
         "response": str(plan.loop.response["name"]),
     }
-
-
-def _claim(plan: LoopPlan) -> str:
-    """What the paper's text says of its plot."""
-    return "" if plan.data is None else str(paper()["real"]["data"][plan.data]["loop"])
+    return Prose(["loop.md.j2"], {**facts, **(more or {})})
 
 
 def _relevance(outcome: LoopOutcome) -> list[tuple[str, float, float]]:
@@ -256,12 +230,10 @@ def _ordered(outcome: LoopOutcome, key: str, round: int | None) -> str:
 def _line(outcome: LoopOutcome, model: str, key: str, rounds: Sequence[int]) -> Line:
     """A model's means along the rounds, with a band where there are replicates."""
     found = [outcome.estimate(model, key, round) for round in rounds]
-    low = [each.low for each in found if each.low is not None]
-    high = [each.high for each in found if each.high is not None]
     titles = [f"{named(model)}, round {n}: {_text(each, key)}" for n, each in zip(rounds, found, strict=True)]
-    means = [each.mean for each in found]
-    band = len(low) == len(found)
-    return Line(rounds, means, titles, COLOURS.get(model), low if band else None, high if band else None)
+    ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
+    low, high = zip(*ends, strict=True) if len(ends) == len(found) else (None, None)
+    return Line(rounds, [each.mean for each in found], titles, COLOURS.get(model), low, high)
 
 
 def _from_to(outcome: LoopOutcome, model: str, key: str, last_only: bool) -> Cell | str:

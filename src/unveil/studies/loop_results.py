@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.evaluation.statistics import Paired, holm, paired
+from unveil.evaluation.statistics import Paired, paired
 from unveil.simulation.feedback.figures import Record
-from unveil.studies.results import Estimate
+from unveil.studies.results import Estimate, corrected
 
 #: The figure that conclusions are drawn from.
 HEADLINE = "efd"
@@ -100,19 +100,15 @@ class LoopOutcome:
         first, *_, last = self.rounds_of(key)
         return self.estimate(model, key, last).mean - self.estimate(model, key, first).mean
 
-    def order(self, key: str, round: int | None = None, models: Sequence[str] | None = None) -> list[str]:
+    def order(self, key: str, round: int | None = None) -> list[str]:
         """The models that have the figure, highest mean first."""
-        return sorted(models or self.models_of(key), key=lambda model: -self.estimate(model, key, round).mean)
+        return sorted(self.models_of(key), key=lambda model: -self.estimate(model, key, round).mean)
 
     def differences(self, key: str, base: str) -> dict[str, Paired]:
         """The other models less `base` in the last round, replicate by replicate; p after Holm's correction."""
         others = [model for model in self.models if model != base]
         found = [paired(*(self.sample(each, key, self.rounds) for each in (model, base))) for model in others]
-        corrected = holm(np.array([each.p for each in found])).tolist()
-        return {
-            model: Paired(each.difference, each.low, each.high, each.effect, p, each.n)
-            for model, each, p in zip(others, found, corrected, strict=True)
-        }
+        return dict(zip(others, corrected(found), strict=True))
 
     def above(self, one: str, other: str) -> int:
         """In how many rounds the mean EFD of one model is higher than another's."""

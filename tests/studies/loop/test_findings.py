@@ -3,8 +3,17 @@
 from dataclasses import replace
 
 from unveil.studies.loop import LoopConfig, LoopPlan
-from unveil.studies.loop_report import caution, findings
+from unveil.studies.loop_report import prose
 from unveil.studies.loop_results import LoopOutcome
+
+
+def findings(plan: LoopPlan, made: LoopOutcome) -> list[str]:
+    return prose(plan, made).paragraphs("findings")
+
+
+def caution(plan: LoopPlan, made: LoopOutcome) -> str:
+    return prose(plan, made).line("caution")
+
 
 PLAN = LoopPlan.of(LoopConfig(rounds=1), ["naive", "itps"])
 ONE = LoopPlan.of(LoopConfig(rounds=1), ["naive"])
