@@ -12,11 +12,8 @@ from unveil.evaluation.metrics import (
     ListMetric,
     RankMetric,
     TruthMetric,
-    catalogue_metrics,
-    list_metrics,
     metric,
-    rank_metrics,
-    truth_metrics,
+    metrics_of,
 )
 
 seeds = st.integers(0, 10_000)
@@ -35,7 +32,7 @@ def test_is_of_one_kind_and_gives_its_equation(name: str) -> None:
     assert "=" in (type(found).__doc__ or "")
 
 
-@pytest.mark.parametrize("measure", rank_metrics(), ids=lambda m: m.name)
+@pytest.mark.parametrize("measure", metrics_of(RankMetric), ids=lambda m: m.name)
 @given(rank=st.lists(st.integers(1, 200), min_size=1), k=st.integers(1, 20))
 def test_rank_metrics_fall_with_the_rank_and_end_at_k(measure: RankMetric, rank: list[int], k: int) -> None:
     rank_C = np.sort(np.array(rank))
@@ -46,7 +43,7 @@ def test_rank_metrics_fall_with_the_rank_and_end_at_k(measure: RankMetric, rank:
     assert value_C.max() <= 1 == measure(np.array([1]), k)[0]
 
 
-@pytest.mark.parametrize("measure", list_metrics(), ids=lambda m: m.name)
+@pytest.mark.parametrize("measure", metrics_of(ListMetric), ids=lambda m: m.name)
 @given(seed=seeds)
 def test_list_metrics_see_one_list_at_a_time_in_any_order(measure: ListMetric, seed: int) -> None:
     top_CK, count_V = drawn_lists(seed), np.random.default_rng(seed).integers(0, 9, 12)
@@ -56,7 +53,7 @@ def test_list_metrics_see_one_list_at_a_time_in_any_order(measure: ListMetric, s
     assert np.isfinite(measure(np.full((2, 5), NOBODY, np.int32), count_V)).all()
 
 
-@pytest.mark.parametrize("measure", catalogue_metrics(), ids=lambda m: m.name)
+@pytest.mark.parametrize("measure", metrics_of(CatalogueMetric), ids=lambda m: m.name)
 @given(seed=seeds)
 def test_catalogue_metrics_know_no_order_and_no_names(measure: CatalogueMetric, seed: int) -> None:
     top_CK = drawn_lists(seed)
@@ -71,7 +68,7 @@ def top_of(scores_CV: np.ndarray, k: int) -> np.ndarray:
     return np.argsort(-scores_CV, axis=1, kind="stable")[:, :k]
 
 
-@pytest.mark.parametrize("measure", truth_metrics(), ids=lambda m: m.name)
+@pytest.mark.parametrize("measure", metrics_of(TruthMetric), ids=lambda m: m.name)
 @given(seed=seeds, k=st.integers(1, 12))
 def test_truth_metrics_see_one_case_at_a_time_and_know_no_names(measure: TruthMetric, seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)
@@ -85,7 +82,7 @@ def test_truth_metrics_see_one_case_at_a_time_and_know_no_names(measure: TruthMe
     assert measure(gamma_CV[:, old_V], scores_CV[:, old_V], new_V[top_CK]) == pytest.approx(value_C, abs=1e-6)
 
 
-@pytest.mark.parametrize("measure", truth_metrics(), ids=lambda m: m.name)
+@pytest.mark.parametrize("measure", metrics_of(TruthMetric), ids=lambda m: m.name)
 @given(seed=seeds, k=st.integers(1, 12))
 def test_nothing_beats_the_truth(measure: TruthMetric, seed: int, k: int) -> None:
     rng = np.random.default_rng(seed)

@@ -226,7 +226,7 @@ def test_says_what_the_whole_evaluation_of_the_validation_cases_says(name: str) 
     scorer = Random(split.whole.n_items)
     whole = Evaluator.of(split.valid, split.whole, split.train, length=6, uniform=0, popular=0)
     assert validate(scorer) == pytest.approx(whole.evaluate(scorer).value("full", "NDCG", 10))
-    assert validate.evaluate(scorer).summary.equals(whole.evaluate(scorer).summary)
+    assert validate.evaluator.evaluate(scorer).summary.equals(whole.evaluate(scorer).summary)
 
 
 def held(thing: object) -> list[object]:
@@ -279,7 +279,7 @@ def test_another_metric_and_protocol_can_be_chosen() -> None:
     split = SPLITS["leave one out"]
     validate = ValidationEvaluator.of(split, length=6, metric_name="Recall", k=5, protocol="uniform-10", uniform=10)
     scorer = Random(split.whole.n_items)
-    assert validate(scorer) == pytest.approx(validate.evaluate(scorer).value("uniform-10", "Recall", 5))
+    assert validate(scorer) == pytest.approx(validate.evaluator.evaluate(scorer).value("uniform-10", "Recall", 5))
 
 
 def test_what_does_not_exist_is_refused() -> None:

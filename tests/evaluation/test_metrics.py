@@ -12,13 +12,14 @@ from unveil.evaluation.metrics import (
     MRR,
     NDCG,
     NOBODY,
+    CatalogueMetric,
     Coverage,
     Gini,
+    ListMetric,
+    RankMetric,
     Recall,
-    catalogue_metrics,
-    list_metrics,
     metric,
-    rank_metrics,
+    metrics_of,
 )
 
 lists = st.integers(2, 9).flatmap(
@@ -87,9 +88,9 @@ def test_empty_places_count_for_nothing() -> None:
 
 
 def test_the_registry_finds_every_metric_and_suggests_the_nearest_name() -> None:
-    assert [m.name for m in rank_metrics()] == ["MRR", "NDCG", "Recall"]
-    assert [m.name for m in list_metrics()] == ["ARP", "EFD"]
-    assert [m.name for m in catalogue_metrics()] == ["Coverage", "Gini"]
+    assert [m.name for m in metrics_of(RankMetric)] == ["MRR", "NDCG", "Recall"]
+    assert [m.name for m in metrics_of(ListMetric)] == ["ARP", "EFD"]
+    assert [m.name for m in metrics_of(CatalogueMetric)] == ["Coverage", "Gini"]
     assert isinstance(metric("NDCG"), NDCG)
     with pytest.raises(UnveilError, match="Did you mean 'Recall'"):
         metric("Recal")

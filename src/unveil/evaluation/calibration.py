@@ -3,7 +3,6 @@
 Shapes: B cases of a batch, C cases, V items, F fine bins, G bins.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,19 +65,27 @@ def calibration(
     """p_c(i) = softmax of the scores over the items that compete at case c: as in the full ranking, where seen items
     may be left out and the target always competes. Of more than `most` cases so many are drawn.
     """
-    cases = _some(cases, most, seed)
+    if len(cases) > most:
+        cases = cases.some(np.sort(np.random.default_rng(seed).choice(len(cases), most, replace=False)))
     sure_C, hit_C, loss_C = (np.zeros(len(cases)) for _ in range(3))
-    fine = _Fine()
+    fine_3F = np.zeros((3, _FINE))  # by log p of a case and an item: how many, how much they promise, how many came
+    size = max(1, min(_BATCH, CELLS // sequences.n_items))
     with at_rest(scorer):
-        for part in _parts(len(cases), sequences.n_items):
+        for start in range(0, len(cases), size):
+            part = slice(start, start + size)
             log_p_BV = _log_shares(scorer, cases, sequences, length, part, exclude_seen=exclude_seen)
             item_B = torch.from_numpy(cases.item_C[part].astype(np.int64))
             best = log_p_BV.max(dim=1)
             sure_C[part] = best.values.exp().numpy()
             hit_C[part] = (best.indices == item_B).numpy()
             loss_C[part] = -log_p_BV.gather(1, item_B[:, None])[:, 0].numpy()
-            fine.add(log_p_BV, item_B)
-    return Calibration(of_first(sure_C, hit_C), fine.reliability(len(cases)), float(loss_C.mean()), len(cases))
+            bin_BV = (-log_p_BV / _WIDTH).clamp(0, _FINE - 1).long()
+            competes_BV, p_BV = (log_p_BV > -torch.inf).double(), log_p_BV.exp().double()
+            fine_3F[0] += torch.bincount(bin_BV.flatten(), competes_BV.flatten(), _FINE).numpy()
+            fine_3F[1] += torch.bincount(bin_BV.flatten(), p_BV.flatten(), _FINE).numpy()
+            fine_3F[2] += torch.bincount(bin_BV.gather(1, item_B[:, None])[:, 0], minlength=_FINE).numpy()
+    items = of_all(fine_3F[:, ::-1], len(cases))
+    return Calibration(of_first(sure_C, hit_C), items, float(loss_C.mean()), len(cases))
 
 
 def of_first(sure_C: Floats, hit_C: Floats) -> Reliability:
@@ -95,31 +102,16 @@ def of_first(sure_C: Floats, hit_C: Floats) -> Reliability:
     return Reliability(tuple(predicted), tuple(observed), tuple(size), off / len(sure_C))
 
 
-class _Fine:
-    """Pairs of case and item by log p: how many, how much they promise, and how many of them came."""
-
-    def __init__(self) -> None:
-        self.pairs_F, self.mass_F, self.hits_F = (np.zeros(_FINE) for _ in range(3))
-
-    def add(self, log_p_BV: Tensor, item_B: Tensor) -> None:
-        bin_BV = (-log_p_BV / _WIDTH).clamp(0, _FINE - 1).long()
-        competes_BV = (log_p_BV > -torch.inf).double()
-        target_B = bin_BV.gather(1, item_B[:, None])[:, 0]
-        self.pairs_F += torch.bincount(bin_BV.flatten(), competes_BV.flatten(), _FINE).numpy()
-        self.mass_F += torch.bincount(bin_BV.flatten(), log_p_BV.exp().double().flatten(), _FINE).numpy()
-        self.hits_F += torch.bincount(target_B, minlength=_FINE).numpy()
-
-    def reliability(self, cases: int, bins: int = BINS) -> Reliability:
-        """Bins of about equally many promised hits; the error is Σ_g |hits_g − promised_g| / C."""
-        pairs_F, mass_F, hits_F = (value_F[::-1] for value_F in (self.pairs_F, self.mass_F, self.hits_F))
-        middle_F = (np.cumsum(mass_F) - mass_F / 2) / mass_F.sum()
-        group_F = np.minimum((middle_F * bins).astype(int), bins - 1)
-        pairs_G, mass_G, hits_G = (np.bincount(group_F, value_F, bins) for value_F in (pairs_F, mass_F, hits_F))
-        there_G = pairs_G > 0
-        predicted, observed = mass_G[there_G] / pairs_G[there_G], hits_G[there_G] / pairs_G[there_G]
-        error = float(np.abs(hits_G - mass_G).sum() / cases)
-        size = mass_G[there_G]
-        return Reliability(tuple(predicted.tolist()), tuple(observed.tolist()), tuple(size.tolist()), error)
+def of_all(fine_3F: Floats, cases: int) -> Reliability:
+    """Bins of about equally many promised hits; the error is Σ_g |hits_g − promised_g| / C."""
+    pairs_F, mass_F, hits_F = fine_3F
+    middle_F = (np.cumsum(mass_F) - mass_F / 2) / mass_F.sum()
+    group_F = np.minimum((middle_F * BINS).astype(int), BINS - 1)
+    pairs_G, mass_G, hits_G = (np.bincount(group_F, value_F, BINS) for value_F in (pairs_F, mass_F, hits_F))
+    there_G = pairs_G > 0
+    predicted, observed = mass_G[there_G] / pairs_G[there_G], hits_G[there_G] / pairs_G[there_G]
+    error = float(np.abs(hits_G - mass_G).sum() / cases)
+    return Reliability(tuple(predicted.tolist()), tuple(observed.tolist()), tuple(mass_G[there_G].tolist()), error)
 
 
 def _log_shares(
@@ -135,14 +127,3 @@ def _log_shares(
     open_BV = scores_BV.clone()
     open_BV[row_N, seen_N] = -torch.inf
     return open_BV.scatter(1, item_B1, scores_BV.gather(1, item_B1)).log_softmax(dim=1)
-
-
-def _some(cases: EvalCases, most: int, seed: int) -> EvalCases:
-    if len(cases) <= most:
-        return cases
-    return cases.some(np.sort(np.random.default_rng(seed).choice(len(cases), most, replace=False)))
-
-
-def _parts(cases: int, n_items: int) -> Iterator[slice]:
-    size = max(1, min(_BATCH, CELLS // n_items))
-    return (slice(start, min(start + size, cases)) for start in range(0, cases, size))

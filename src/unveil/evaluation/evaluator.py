@@ -5,7 +5,6 @@ Shapes: B cases of a batch, C cases, K places, L tokens, N negatives, V items.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -18,9 +17,8 @@ from unveil.data.indexing import gathered
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots, histories
 from unveil.data.splits import EvalCases, Split
-from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
-from unveil.evaluation.metrics import RankMetric, catalogue_metrics, list_metrics, metric, rank_metrics
+from unveil.evaluation.metrics import CatalogueMetric, ListMetric, RankMetric, metric, metrics_of
 from unveil.evaluation.protocols import FULL, Candidates, case_fingerprint, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, rank_among, rank_among_all, top_items
 from unveil.evaluation.result import Evaluation
@@ -36,40 +34,16 @@ class Sharing(Protocol):
         """Sum columns over the processes, in place: each has zeros where another evaluated."""
 
 
-class Everything:
-    """There is nobody to share with."""
-
-    def evaluates(self, nth: int) -> bool:
-        """Every batch."""
-        return True
-
-    def sum_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """They are whole."""
-
-
-EVERYTHING = Everything()
-
-
 #: Scores held at once: 16 MiB. Large catalogues are evaluated in smaller batches.
 CELLS = 2**22
 
 Columns = dict[str, NDArray[Any]]
 
 
-class CaseMetric(Protocol):
-    """A further value for each case, for those who know more than the log (a world knows the true relevance)."""
-
-    def __call__(self, case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
-        """value_B of the cases `case_B`, from all scores and the recommended lists."""
-        ...
-
-
-class Shift(Protocol):
-    """What is added to scores before they are ranked, at each case's own user and step."""
-
-    def __call__(self, slots: Slots) -> Tensor:
-        """shift_BV."""
-        ...
+#: value_B of the cases `case_B`, from scores_BV and top_BK, for those who know more than the log (a world knows γ).
+CaseMetric = Callable[[NDArray[np.int64], Tensor, Tensor], Tensor]
+#: shift_BV that is added to scores before they are ranked, at each case's own user and step.
+Shift = Callable[[Slots], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +65,7 @@ class Evaluator:
     bucket: bool = True
     device: str = "cpu"
     case_metrics: Mapping[str, CaseMetric] = field(default_factory=dict)  # column such as "truth:Regret@10" → metric
-    sharing: Sharing = EVERYTHING
+    sharing: Sharing | None = None  # None: this process evaluates all
     shift: Shift | None = None  # None: scores are ranked as they are
 
     def __post_init__(self) -> None:
@@ -134,30 +108,25 @@ class Evaluator:
 
         `progress` is told the number of cases done after each batch.
         """
-        for asked in (*k, top):
-            self._refuse_beyond_catalogue(asked)
+        n_items, cases = self.sequences.n_items, self.cases
+        if wrong := [places for places in (*k, top) if not 1 <= places <= n_items]:
+            expected = f"between 1 and the {n_items} items of the catalogue"
+            raise UnveilError("k is out of range", found=wrong[0], expected=expected)
         columns = self._columns(scorer, self.candidates.protocols, top, progress)
         top_CK = columns.pop("top")
-        by_list = {f"lists:{m.name}@{top}": m(top_CK, self.count_V) for m in list_metrics()}
-        frame = pl.DataFrame({**self._asked(), "top": top_CK, **self._by_rank(columns, k), **by_list})
+        values = {"user": cases.user_C, "item": cases.item_C, "step": cases.step_C, "seen": cases.seen_C, "top": top_CK}
+        for protocol in self.candidates.protocols:
+            rank_C = values[f"{protocol}:rank"] = columns[f"{protocol}:rank"]
+            values |= {f"{protocol}:{m.name}@{at}": m(rank_C, at) for m in metrics_of(RankMetric) for at in k}
+        values |= {f"lists:{m.name}@{top}": m(top_CK, self.count_V) for m in metrics_of(ListMetric)}
+        frame = pl.DataFrame(values)
         frame = frame.with_columns(pl.Series(name, columns[name], pl.Float64) for name in self.case_metrics)
-        lists = {f"lists:{m.name}@{top}": m(top_CK, self.sequences.n_items) for m in catalogue_metrics()}
+        lists = {f"lists:{m.name}@{top}": m(top_CK, n_items) for m in metrics_of(CatalogueMetric)}
         return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
 
     def ranks(self, scorer: Scorer, protocol: str = FULL) -> NDArray[np.int64]:
         """rank_C of the targets under one protocol and nothing else: what validation during training needs."""
         return self._columns(scorer, (protocol,), 0, None)[f"{protocol}:rank"]
-
-    def _asked(self) -> Columns:
-        cases = self.cases
-        return {"user": cases.user_C, "item": cases.item_C, "step": cases.step_C, "seen": cases.seen_C}
-
-    def _by_rank(self, columns: Columns, k: Sequence[int]) -> Columns:
-        values: Columns = {}
-        for protocol in self.candidates.protocols:
-            rank_C = values[f"{protocol}:rank"] = columns[f"{protocol}:rank"]
-            values |= {f"{protocol}:{m.name}@{at}": m(rank_C, at) for m in rank_metrics() for at in k}
-        return values
 
     def _columns(
         self, scorer: Scorer, protocols: Sequence[str], top: int, progress: Callable[[int], object] | None
@@ -174,25 +143,21 @@ class Evaluator:
         done = 0
         with at_rest(scorer):
             for nth, case_B in enumerate(self._batches()):
-                if self.sharing.evaluates(nth):
+                if self.sharing is None or self.sharing.evaluates(nth):
                     for name, value_B in self._batch(scorer, case_B, protocols, top).items():
                         columns[name][case_B] = value_B.cpu().numpy()
                 done += len(case_B)
                 if progress:
                     progress(done)
-        self.sharing.sum_columns(columns)
+        if self.sharing is not None:
+            self.sharing.sum_columns(columns)
         return columns
 
     def _batches(self) -> Iterator[NDArray[np.int64]]:
+        length_C = np.minimum(self.cases.seen_C, self.length)
+        order_C = np.argsort(length_C, kind="stable") if self.bucket else np.arange(len(self.cases))
         size = max(1, min(self.batch_size, CELLS // self.sequences.n_items))
-        for start in range(0, len(self.cases), size):
-            yield self._order_C[start : start + size]
-
-    @cached_property
-    def _order_C(self) -> NDArray[np.int64]:
-        if not self.bucket:
-            return np.arange(len(self.cases))
-        return np.argsort(np.minimum(self.cases.seen_C, self.length), kind="stable")
+        return (order_C[start : start + size] for start in range(0, len(order_C), size))
 
     def _batch(
         self, scorer: Scorer, case_B: NDArray[np.int64], protocols: Sequence[str], top: int
@@ -201,23 +166,16 @@ class Evaluator:
         token_BL = histories(self.sequences, user_B, seen_B, self.length).to(self.device)
         scores_BV = checked_scores(scorer, token_BL, self.sequences.n_items)
         if self.shift is not None:
-            scores_BV = scores_BV + self.shift(self._slots(case_B)).to(scores_BV.device)
-        barred = self._barred(user_B, seen_B)
+            some = self.cases.some(case_B)
+            columns = (some.user_C, some.item_C, some.step_C, *([] if some.event_C is None else [some.event_C]))
+            scores_BV = scores_BV + self.shift(Slots(*map(self._tensor, columns))).to(scores_BV.device)
+        cells = seen_cells(self.sequences, user_B, seen_B) if self.candidates.exclude_seen else no_cells()
+        barred = self._tensor(cells[0]), self._tensor(cells[1])
         found = {f"{name}:rank": self._ranked(name, case_B, scores_BV, barred) for name in protocols}
         if top:
             found["top"] = top_items(scores_BV, top, barred)
             found |= {name: value(case_B, scores_BV, found["top"]) for name, value in self.case_metrics.items()}
         return found
-
-    def _slots(self, case_B: NDArray[np.int64]) -> Slots:
-        asked = self.cases.some(case_B)
-        event_B = None if asked.event_C is None else self._tensor(asked.event_C)
-        return Slots(self._tensor(asked.user_C), self._tensor(asked.item_C), self._tensor(asked.step_C), event_B)
-
-    def _barred(self, user_B: Index, seen_B: Index) -> tuple[Tensor, Tensor]:
-        exclude = self.candidates.exclude_seen
-        row_N, item_N = seen_cells(self.sequences, user_B, seen_B) if exclude else no_cells()
-        return self._tensor(row_N), self._tensor(item_N)
 
     def _ranked(
         self, protocol: str, case_B: NDArray[np.int64], scores_BV: Tensor, barred: tuple[Tensor, Tensor]
@@ -230,11 +188,6 @@ class Evaluator:
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.int64)).to(self.device)
-
-    def _refuse_beyond_catalogue(self, k: int) -> None:
-        if not 1 <= k <= self.sequences.n_items:
-            expected = f"between 1 and the {self.sequences.n_items} items of the catalogue"
-            raise UnveilError("k is out of range", found=k, expected=expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,17 +220,14 @@ class ValidationEvaluator:
         seed: int = 0,
     ) -> Self:
         """The validation part of a split. `protocol` names the ranking that counts, e.g. full or uniform-100."""
-        sequences = _until_validation(split)
-        evaluator = Evaluator.of(
-            split.valid,
-            sequences,
-            split.train,
-            length=length,
-            uniform=uniform,
-            popular=popular,
-            exclude_seen=exclude_seen,
-            seed=seed,
+        # Histories end after each user's last validation context, or after training where there is none.
+        stop_U = split.train.length_U.copy()
+        np.maximum.at(stop_U, split.valid.user_C, split.valid.seen_C)
+        sequences, count_V = split.whole.cut(np.zeros_like(stop_U), stop_U), split.train.count_V
+        candidates = Candidates.draw(
+            split.valid, sequences, count_V, uniform=uniform, popular=popular, exclude_seen=exclude_seen, seed=seed
         )
+        evaluator = Evaluator(split.valid, sequences, candidates, count_V, length)
         chosen = metric(metric_name)
         if not isinstance(chosen, RankMetric):
             raise UnveilError("not a metric of the target's rank", found=metric_name, expected="NDCG, Recall or MRR")
@@ -300,14 +250,3 @@ class ValidationEvaluator:
         user_C = self.evaluator.cases.user_C
         cases_U = np.bincount(user_C)
         return float((np.bincount(user_C, weights=value_C)[cases_U > 0] / cases_U[cases_U > 0]).mean())
-
-    def evaluate(self, scorer: Scorer) -> Evaluation:
-        """The whole table of results on the validation cases."""
-        return self.evaluator.evaluate(scorer)
-
-
-def _until_validation(split: Split) -> Sequences:
-    """The histories cut after each user's last validation context, or after training where there is none."""
-    stop_U = split.train.length_U.copy()
-    np.maximum.at(stop_U, split.valid.user_C, split.valid.seen_C)
-    return split.whole.cut(np.zeros_like(stop_U), stop_U)

@@ -7,7 +7,8 @@ catalogue (all items that occur in a log, its held-out events included; the pape
 Shapes: B cases of a batch, C cases, K places, N events, V items.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.splits import EvalCases
-from unveil.evaluation.metrics import TruthMetric, truth_metrics
+from unveil.evaluation.evaluator import CaseMetric
+from unveil.evaluation.metrics import TruthMetric, metrics_of
 from unveil.evaluation.result import column
 from unveil.propensity.factors import Indices
 
@@ -35,25 +37,17 @@ class GroundTruth(Protocol):
         """argmax_i γ_sit."""
 
 
-@dataclass(frozen=True, eq=False)
-class TrueRelevanceAt:
-    """A metric of true relevance, at each case's own user and step."""
+def true_relevance_metrics(world: GroundTruth, cases: EvalCases, k: int) -> dict[str, CaseMetric]:
+    """Every metric of true relevance at each case's own user and step, of lists with k places or of all scores, by the
+    name of its column."""
 
-    metric: TruthMetric
-    world: GroundTruth
-    cases: EvalCases
+    def at(metric: TruthMetric, case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
+        gamma_BV = world.relevance(cases.user_C[case_B], cases.step_C[case_B])
+        return torch.from_numpy(metric(gamma_BV, scores_BV.cpu().numpy(), top_BK.cpu().numpy()))
 
-    def __call__(self, case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
-        """One number a case."""
-        gamma_BV = self.world.relevance(self.cases.user_C[case_B], self.cases.step_C[case_B])
-        return torch.from_numpy(self.metric(gamma_BV, scores_BV.cpu().numpy(), top_BK.cpu().numpy()))
-
-
-def true_relevance_metrics(world: GroundTruth, cases: EvalCases, k: int) -> dict[str, TrueRelevanceAt]:
-    """Every metric of true relevance, of lists with k places or of all scores, by the name of its column."""
     return {
-        column(TRUTH, metric.name, k if metric.of_lists else 0): TrueRelevanceAt(metric, world, cases)
-        for metric in truth_metrics()
+        column(TRUTH, metric.name, k if metric.of_lists else 0): partial(at, metric)
+        for metric in metrics_of(TruthMetric)
     }
 
 

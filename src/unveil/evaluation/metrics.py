@@ -1,7 +1,7 @@
 """All metrics, an equation each."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,13 @@ NOBODY = -1
 
 
 class Metric(ABC):
-    """A name, and the direction in which the metric is read."""
+    """A name, that of the class unless it has another, and the direction in which the metric is read."""
 
     name: ClassVar[str]
     higher_is_better: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__dict__.get("name", cls.__name__)
 
 
 class RankMetric(Metric):
@@ -57,6 +60,7 @@ class TruthMetric(Metric):
 
 
 METRICS: Registry[Metric] = Registry("metric", package="unveil.evaluation.metrics", group="unveil.metrics")
+M = TypeVar("M", bound=Metric)
 
 
 def metric(name: str) -> Metric:
@@ -69,31 +73,15 @@ def higher_is_better(name: str) -> bool:
     return metric(name).higher_is_better if name in set(METRICS) else True
 
 
-def rank_metrics() -> list[RankMetric]:
-    """Every metric of the rank of the target, by name."""
-    return [found for name in METRICS if isinstance(found := metric(name), RankMetric)]
-
-
-def list_metrics() -> list[ListMetric]:
-    """Every metric of a recommended list, by name."""
-    return [found for name in METRICS if isinstance(found := metric(name), ListMetric)]
-
-
-def catalogue_metrics() -> list[CatalogueMetric]:
-    """Every metric of all lists together, by name."""
-    return [found for name in METRICS if isinstance(found := metric(name), CatalogueMetric)]
-
-
-def truth_metrics() -> list[TruthMetric]:
-    """Every metric of true relevance, by name."""
-    return [found for name in METRICS if isinstance(found := metric(name), TruthMetric)]
+def metrics_of(kind: type[M]) -> list[M]:
+    """Every metric of a kind, such as `RankMetric`, by name."""
+    return [found for name in METRICS if isinstance(found := metric(name), kind)]
 
 
 def mean_over_list(value_CK: Values, top_CK: Index) -> Values:
     """The average over the places of each list that are taken; an empty list counts 0."""
     taken_CK = top_CK != NOBODY
-    mean_C: Values = np.where(taken_CK, value_CK, 0.0).sum(axis=1) / np.maximum(taken_CK.sum(axis=1), 1)
-    return mean_C
+    return np.asarray(np.where(taken_CK, value_CK, 0.0).sum(axis=1) / np.maximum(taken_CK.sum(axis=1), 1))
 
 
 @METRICS.register
@@ -102,8 +90,6 @@ class Recall(RankMetric):
 
     Recall@k = 1[r ≤ k]
     """
-
-    name: ClassVar[str] = "Recall"
 
     def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
         return (rank_C <= k).astype(np.float64)
@@ -118,8 +104,6 @@ class NDCG(RankMetric):
     With a single relevant item the ideal gain is 1, so nothing is left to divide by.
     """
 
-    name: ClassVar[str] = "NDCG"
-
     def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
         return np.where(rank_C <= k, 1.0 / np.log2(1.0 + rank_C), 0.0)
 
@@ -130,8 +114,6 @@ class MRR(RankMetric):
 
     MRR@k = 1[r ≤ k] / r
     """
-
-    name: ClassVar[str] = "MRR"
 
     def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
         return np.where(rank_C <= k, 1.0 / rank_C, 0.0)
@@ -144,7 +126,6 @@ class ARP(ListMetric):
     ARP@k = mean over cases c and items i in top_k(c) of count_i
     """
 
-    name: ClassVar[str] = "ARP"
     higher_is_better: ClassVar[bool] = False
 
     def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
@@ -157,8 +138,6 @@ class Coverage(CatalogueMetric):
 
     Coverage@k = |∪_c top_k(c)| / V
     """
-
-    name: ClassVar[str] = "Coverage"
 
     def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
         return len(np.unique(top_CK[top_CK != NOBODY])) / n_items
@@ -174,8 +153,6 @@ class EFD(ListMetric):
     not the logarithm of an arbitrary epsilon. Other packages have a rank- and relevance-aware EFD under the same name.
     """
 
-    name: ClassVar[str] = "EFD"
-
     def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
         bits_V = -np.log2((count_V + 1.0) / (count_V.sum() + len(count_V)))
         return mean_over_list(bits_V[top_CK], top_CK)
@@ -190,7 +167,6 @@ class Gini(CatalogueMetric):
     0 where all items are recommended equally often; 1 − 1/V where all places go to one item.
     """
 
-    name: ClassVar[str] = "Gini"
     higher_is_better: ClassVar[bool] = False
 
     def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
@@ -208,7 +184,6 @@ class RankCorrelation(TruthMetric):
     1: the order of the truth; −1: its reverse; 0 also where all scores, or all γ, are equal: that is no order.
     """
 
-    name: ClassVar[str] = "RankCorrelation"
     of_lists: ClassVar[bool] = False
 
     def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
@@ -222,8 +197,7 @@ def _centred_ranks(value_CV: NDArray[Any]) -> Values:
     """Rank from 1 less the mean rank; of equal values the mean of the ranks that they take up together."""
     from scipy.stats import rankdata
 
-    centred_CV: Values = rankdata(value_CV, axis=1) - (value_CV.shape[1] + 1) / 2
-    return centred_CV
+    return np.asarray(rankdata(value_CV, axis=1) - (value_CV.shape[1] + 1) / 2)
 
 
 @METRICS.register
@@ -233,12 +207,9 @@ class Relevance(TruthMetric):
     Relevance@k = (1/k) Σ_{i in top_k(c)} γ_i
     """
 
-    name: ClassVar[str] = "Relevance"
-
     def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
         gamma_CK = np.take_along_axis(gamma_CV, np.maximum(top_CK, 0), axis=1)
-        mean_C: Values = np.where(top_CK == NOBODY, 0.0, gamma_CK).mean(axis=1, dtype=np.float64)
-        return mean_C
+        return np.asarray(np.where(top_CK == NOBODY, 0.0, gamma_CK).mean(axis=1, dtype=np.float64))
 
 
 @METRICS.register
@@ -248,7 +219,6 @@ class Regret(TruthMetric):
     Regret@k = (1/k) (Σ_{j ≤ k} γ_(j) − Σ_{i in top_k(c)} γ_i),   γ_(1) ≥ … ≥ γ_(V)
     """
 
-    name: ClassVar[str] = "Regret"
     higher_is_better: ClassVar[bool] = False
 
     def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102

@@ -4,8 +4,9 @@ Shapes: A cases still short, B cases of a batch, C cases, N negatives (or events
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
@@ -50,17 +51,16 @@ def draw(weight_V: NDArray[Any], n: int, barred: Barred, n_cases: int, rng: np.r
     """
     step = max(1, CELLS // len(weight_V))
     parts = (slice(start, min(start + step, n_cases)) for start in range(0, n_cases, step))
-    drawn = (_draw(weight_V, n, barred(part), rng, first=part.start) for part in parts)
-    return kept(drawn, (n_cases, n), np.int32)
 
+    def drawn() -> Iterator[Index]:
+        for part in parts:
+            barred_CV = barred(part)
+            _check_enough(n, weight_V > 0, barred_CV, part.start)
+            negative_CN, found_C = _by_rejection(weight_V, n, barred_CV, rng)
+            _by_gumbel(weight_V, negative_CN, found_C, barred_CV, rng)
+            yield negative_CN
 
-def _draw(
-    weight_V: NDArray[Any], n: int, barred_CV: NDArray[np.bool_], rng: np.random.Generator, *, first: int
-) -> Index:
-    _refuse_too_many(n, weight_V > 0, barred_CV, first)
-    negative_CN, found_C = _by_rejection(weight_V, n, barred_CV, rng)
-    _by_gumbel(weight_V, negative_CN, found_C, barred_CV, rng)
-    return negative_CN
+    return kept(drawn(), (n_cases, n), np.int32)
 
 
 def _by_rejection(
@@ -114,7 +114,7 @@ def _by_gumbel(
     negative_CN[row_A[a_M], place_AN[a_M, n_M]] = best_AN[a_M, n_M]
 
 
-def _refuse_too_many(n: int, drawable_V: NDArray[np.bool_], barred_CV: NDArray[np.bool_], first: int) -> None:
+def _check_enough(n: int, drawable_V: NDArray[np.bool_], barred_CV: NDArray[np.bool_], first: int) -> None:
     left_C = drawable_V.sum() - (barred_CV & drawable_V).sum(axis=1)
     if len(left_C) and left_C.min() < n:
         raise UnveilError(
@@ -163,16 +163,11 @@ class Candidates:
         Without replacement within a case. An item that does not occur in training has no popularity and is never
         among the popular negatives. Too few items to draw from is an error; see `most_negatives`.
         """
-        weights = {"uniform": (uniform, np.ones(sequences.n_items)), "popular": (popular, count_V)}
+        barred = partial(_barred, cases, sequences, exclude_seen=exclude_seen)
+        weights = (("uniform", uniform, np.ones(sequences.n_items)), ("popular", popular, count_V))
         negatives = {
-            f"{name}-{n}": draw(
-                weight_V,
-                n,
-                lambda part: _barred(cases, sequences, part, exclude_seen=exclude_seen),
-                len(cases),
-                np.random.default_rng([seed, stream]),
-            )
-            for stream, (name, (n, weight_V)) in enumerate(weights.items())
+            f"{name}-{n}": draw(weight_V, n, barred, len(cases), np.random.default_rng([seed, stream]))
+            for stream, (name, n, weight_V) in enumerate(weights)
             if n
         }
         return cls(negatives, exclude_seen, case_fingerprint(cases, sequences.n_items))
@@ -200,7 +195,16 @@ class Candidates:
     @classmethod
     def load(cls, path: Path, cases: EvalCases, sequences: Sequences) -> Self:
         """Read what `save` wrote; refused where it was drawn for other cases."""
-        negatives, about = _read(path)
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="numpy") as file:
+                about = json.loads((file.metadata() or {})["about"])
+                negatives = {name: file.get_tensor(name) for name in about["order"]}
+        except FileNotFoundError as error:
+            raise UnveilError("no such file", where=path) from error
+        except (SafetensorError, KeyError, OSError, ValueError) as error:
+            raise UnveilError("not a file of negatives, or a damaged one", where=path) from error
         if about["cases"] != case_fingerprint(cases, sequences.n_items):
             hint = "Draw them anew, or use the log and split that they were drawn for."
             raise UnveilError("these negatives belong to other cases", where=path, hint=hint)
@@ -246,16 +250,3 @@ def _barred(cases: EvalCases, sequences: Sequences, part: slice, *, exclude_seen
         barred_CV[seen_cells(sequences, user_C, seen_C)] = True
         release(sequences.storage.item_N)
     return barred_CV
-
-
-def _read(path: Path) -> tuple[dict[str, Index], dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            about = json.loads((file.metadata() or {})["about"])
-            return {name: file.get_tensor(name) for name in about["order"]}, about
-    except FileNotFoundError as error:
-        raise UnveilError("no such file", where=path) from error
-    except (SafetensorError, KeyError, OSError, ValueError) as error:
-        raise UnveilError("not a file of negatives, or a damaged one", where=path) from error

@@ -26,15 +26,9 @@ RULES = {
     "interval": "95%, percentile bootstrap over users; not the spread between training runs",
 }
 
-SUMMARY = {
-    "protocol": pl.String,
-    "metric": pl.String,
-    "k": pl.Int64,
-    "mean": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "n": pl.Int64,
-}
+FIGURE = ["protocol", "metric", "k"]
+SUMMARY: dict[str, type[pl.DataType]] = {"protocol": pl.String, "metric": pl.String, "k": pl.Int64}
+SUMMARY |= dict.fromkeys(("mean", "low", "high"), pl.Float64) | {"n": pl.Int64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +67,9 @@ class Evaluation:
 
     def value(self, protocol: str, metric: str, k: int) -> float:
         """One figure of the summary."""
-        wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == k)
-        found = self.summary.filter(wanted)["mean"]
+        found = self.summary.filter(protocol=protocol, metric=metric, k=k)["mean"]
         if not len(found):
-            there = ", ".join(column(*figure) for figure in self.summary.select("protocol", "metric", "k").rows())
+            there = ", ".join(column(*figure) for figure in self.summary.select(FIGURE).rows())
             raise UnveilError("no such figure", found=column(protocol, metric, k), expected=f"one of {there}")
         return float(found[0])
 
@@ -87,9 +80,9 @@ class Evaluation:
         digest = sha256(cases.getvalue()).hexdigest()
         about = {"fingerprint": self.fingerprint, "cases": len(self.frame), "cases_sha256": digest, "rules": RULES}
         write_whole(folder / CASES, cases.getvalue())
-        baseline = {} if self.popularity is None else {"popularity": self.popularity.to_dicts()}
-        summaries = {"summary": self.summary.to_dicts(), **baseline}
-        write_whole(folder / METRICS, json.dumps({**about, **summaries}, indent=1) + "\n")
+        summaries = {"summary": self.summary, "popularity": self.popularity}
+        tables = {name: table.to_dicts() for name, table in summaries.items() if table is not None}
+        write_whole(folder / METRICS, json.dumps({**about, **tables}, indent=1) + "\n")
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -100,10 +93,8 @@ class Evaluation:
             summary, fingerprint = pl.DataFrame(about["summary"], schema=SUMMARY), str(about["fingerprint"])
             popularity = pl.DataFrame(about["popularity"], schema=SUMMARY) if "popularity" in about else None
         except (FileNotFoundError, NotADirectoryError) as error:
-            hint = "Name a folder that `unveil evaluate` has written to."
-            raise UnveilError(
-                "no evaluation here", where=folder, expected=f"{METRICS} and {CASES}", hint=hint
-            ) from error
+            expected, hint = f"{METRICS} and {CASES}", "Name a folder that `unveil evaluate` has written to."
+            raise UnveilError("no evaluation here", where=folder, expected=expected, hint=hint) from error
         except (ValueError, LookupError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
             raise UnveilError("not an evaluation, or a damaged one", where=folder / METRICS) from error
         if not whole:
@@ -134,9 +125,6 @@ def per_user(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.group_by("user").agg(pl.col(names).mean()).sort("user")
 
 
-FIGURE = ["protocol", "metric", "k"]
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """`table`: a row for each figure and model: mean, low, high, n, `place` (1 is best) and `significant`.
@@ -155,12 +143,6 @@ def compare(
     evaluations: Mapping[str, Evaluation], *, test: Test = "t", alpha: float = 0.05, seed: int = 0
 ) -> Comparison:
     """Paired tests per user between all evaluations, corrected by Holm's method over the whole table."""
-    _refuse_unlike(evaluations)
-    tests = _tests(evaluations, test, seed)
-    return Comparison(_table(evaluations, tests, alpha), tests, alpha)
-
-
-def _refuse_unlike(evaluations: Mapping[str, Evaluation]) -> None:
     if len(evaluations) < 2:
         raise UnveilError("nothing to compare with", found=f"{len(evaluations)} evaluation", expected="at least two")
     (first, reference), *others = evaluations.items()
@@ -171,6 +153,8 @@ def _refuse_unlike(evaluations: Mapping[str, Evaluation]) -> None:
                 where=f"{first} and {name}",
                 hint="Evaluate them on the same log with the same split, negatives and seed.",
             )
+    tests = _tests(evaluations, test, seed)
+    return Comparison(_table(evaluations, tests, alpha), tests, alpha)
 
 
 def _tests(evaluations: Mapping[str, Evaluation], test: Test, seed: int) -> pl.DataFrame:
@@ -197,9 +181,9 @@ def _table(evaluations: Mapping[str, Evaluation], tests: pl.DataFrame, alpha: fl
     summaries = [e.summary.with_columns(model=pl.lit(name)) for name, e in evaluations.items()]
     merit = pl.when("higher_is_better").then(-pl.col("mean")).otherwise(pl.col("mean"))
     table = _directed(pl.concat(summaries)).with_columns(place=merit.rank("min").over(FIGURE).cast(pl.Int64))
-    return table.join(
-        _winners(table, tests, alpha), on=[*FIGURE, "model"], how="left", maintain_order="left"
-    ).with_columns(pl.col("significant").fill_null(value=False))
+    winners = _winners(table, tests, alpha)
+    table = table.join(winners, on=[*FIGURE, "model"], how="left", maintain_order="left")
+    return table.with_columns(pl.col("significant").fill_null(value=False))
 
 
 def _winners(table: pl.DataFrame, tests: pl.DataFrame, alpha: float) -> pl.DataFrame:

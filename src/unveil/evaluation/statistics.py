@@ -26,20 +26,19 @@ def bootstrap(
     means come from one matrix product: mean_RM = count_RU · value_UM / U. The interval speaks of the users; that
     another training run would give another model is no part of it.
     """
-    n_users = len(value_UM)
-    rows = max(1, CELLS // n_users)
-    sizes = [min(rows, resamples - start) for start in range(0, resamples, rows)]
-    mean_RM = np.concatenate([_resampled(np.asarray(value_UM, float), rng, size) for size in sizes])
-    low_M, high_M = np.quantile(mean_RM, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    value_UM, n_users, means = np.asarray(value_UM, float), len(value_UM), []
+    for size in _blocks(resamples, n_users):
+        cell_RU = rng.integers(n_users, size=(size, n_users)) + n_users * np.arange(size)[:, None]
+        count_RU = np.bincount(cell_RU.ravel(), minlength=size * n_users).reshape(size, n_users)
+        means.append(count_RU.astype(float) @ value_UM / n_users)
+    low_M, high_M = np.quantile(np.concatenate(means), [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low_M, high_M
 
 
-def _resampled(value_UM: Floats, rng: np.random.Generator, size: int) -> Floats:
-    n_users = len(value_UM)
-    cell_RU = rng.integers(n_users, size=(size, n_users)) + n_users * np.arange(size)[:, None]
-    count_RU = np.bincount(cell_RU.ravel(), minlength=size * n_users).reshape(size, n_users)
-    mean_RM: Floats = count_RU.astype(float) @ value_UM / n_users
-    return mean_RM
+def _blocks(resamples: int, n_users: int) -> list[int]:
+    """How many resamples are made at a time."""
+    rows = max(1, CELLS // n_users)
+    return [min(rows, resamples - start) for start in range(0, resamples, rows)]
 
 
 @dataclass(frozen=True)
@@ -118,17 +117,12 @@ def _t_test(difference_U: Floats, seed: int) -> float:
 
 def _randomisation_test(difference_U: Floats, seed: int, resamples: int = 10_000) -> float:
     """Under no difference each user's sign is a coin toss; (1 + flips at least as extreme) / (1 + resamples)."""
-    rng = np.random.default_rng(seed)
-    rows = max(1, CELLS // len(difference_U))
-    sizes = [min(rows, resamples - start) for start in range(0, resamples, rows)]
-    extreme = sum(_flips_as_extreme(difference_U, rng, size) for size in sizes)
+    rng, extreme = np.random.default_rng(seed), 0
+    least = abs(difference_U.sum()) * (1 - 1e-12)
+    for size in _blocks(resamples, len(difference_U)):
+        flipped_R = (rng.integers(0, 2, (size, len(difference_U)), np.int8) * 2.0 - 1.0) @ difference_U
+        extreme += int((np.abs(flipped_R) >= least).sum())
     return (1 + extreme) / (1 + resamples)
-
-
-def _flips_as_extreme(difference_U: Floats, rng: np.random.Generator, size: int) -> int:
-    flipped_R = (rng.integers(0, 2, (size, len(difference_U)), np.int8) * 2.0 - 1.0) @ difference_U
-    observed = abs(difference_U.sum())
-    return int((np.abs(flipped_R) >= observed * (1 - 1e-12)).sum())
 
 
 def _wilcoxon_test(difference_U: Floats, seed: int) -> float:

@@ -20,7 +20,7 @@ from unveil.estimators.base import blocks, estimator, events, weights_of
 from unveil.estimators.inverse import CLIP, share_of
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.ground_truth import favourites_of, true_cases, true_relevance_metrics
-from unveil.evaluation.metrics import rank_metrics
+from unveil.evaluation.metrics import RankMetric, metrics_of
 from unveil.evaluation.protocols import FULL
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, parts
@@ -284,7 +284,7 @@ def rank_rows(cell: Mapping[str, Any], *, by_user: bool) -> Iterator[dict[str, A
     """
     for evaluation, protocols in cell["ranks"].items():
         for protocol, rank_C in protocols.items():
-            for metric, k in product(rank_metrics(), PLACES):
+            for metric, k in product(metrics_of(RankMetric), PLACES):
                 value_C = np.asarray(metric(np.array(rank_C), k))
                 row = {"evaluation": evaluation, "protocol": protocol, "metric": metric.name, "k": k}
                 values = enumerate(value_C.tolist()) if by_user else [(None, float(value_C.mean()))]
