@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.simulation.rated import rated
-from unveil.models.tensor_factorization.recipes import Epochs, Paper
+from unveil.models.tensor_factorization.recipes import Descent, Paper
 from unveil.processes import threads
 from unveil.simulation.fit import Fit, observed
 
@@ -24,7 +24,7 @@ def test_the_number_is_given_back(asked: int | None, given: int) -> None:
 def test_factors_descend_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their steps are too small to share."""
     seen: list[int] = []
-    monkeypatch.setattr(Epochs, "epoch", lambda *_: seen.append(torch.get_num_threads()))
+    monkeypatch.setattr(Descent, "epoch", lambda *_: seen.append(torch.get_num_threads()))
     task, _ = Fit(recipe="paper", steps=10).tasks(observed(rated(), 10))
     with threads(2):
         Paper(width=2, epochs=3).learn(task, np.random.default_rng(0), lambda _: None)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from math import inf
+from typing import Annotated, get_args, get_type_hints
 
 #: scheme://name:secret@, or what was meant to be it.
 _SECRET = re.compile(r"(\w:?/{1,2}[^\s:@/]*:)[^\s@]+@")
@@ -76,11 +77,21 @@ _RANGES: Mapping[str, Callable[[float], bool]] = {
 }
 
 
-def check_ranges(settings: object, where: str, **ranges: str) -> None:
-    """Each named setting is in its range, such as `width="at least 1"`; one that is None is not checked."""
-    for name, expected in ranges.items():
-        value = getattr(settings, name)
-        refuse_unless(value is None or _RANGES[expected](value), f"{where}.{name}", value, expected)
+#: Types of settings that are checked: `width: AtLeastOne = 16`.
+AtLeastOne = Annotated[int, "at least 1"]
+NotNegative = Annotated[float, "0 or more"]
+Positive = Annotated[float, "above 0"]
+UpToOne = Annotated[float, "above 0, at most 1"]
+BelowOne = Annotated[float, "0 or more, below 1"]
+Share = Annotated[float, "between 0 and 1"]
+
+
+def check_ranges(settings: object, where: str) -> None:
+    """Each setting whose type names a range, or may be None as well, is in that range; one that is None is."""
+    for name, hint in get_type_hints(type(settings), include_extras=True).items():
+        value = getattr(settings, name, None)
+        for expected in {word for each in (hint, *get_args(hint)) for word in getattr(each, "__metadata__", ())}:
+            refuse_unless(value is None or _RANGES[expected](value), f"{where}.{name}".lstrip("."), value, expected)
 
 
 def _shown(value: object, longest: int = 80) -> str:

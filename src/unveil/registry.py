@@ -102,7 +102,10 @@ def _check(option: Parameter, value: object, where: str) -> None:
     fractions. A seed is one that every generator takes."""
     optional = option.default is None
     kind = (
-        next((each for each in get_args(option.annotation) if each in _KINDS), None)
+        next(
+            (kind for each in get_args(option.annotation) if (kind := getattr(each, "__origin__", each)) in _KINDS),
+            None,
+        )
         if optional
         else type(option.default)
     )

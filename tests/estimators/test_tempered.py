@@ -18,10 +18,9 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, cloze_risk, events
 from unveil.estimators.build import build
-from unveil.estimators.corrected import ExposureCorrected
+from unveil.estimators.corrected import ExposureCorrected, Tempered, borne_out, contrasts, most_likely
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive
-from unveil.estimators.tempered import Tempered, borne_out, contrasts, most_likely
 from unveil.propensity.factors import Factors
 from unveil.propensity.known import KnownTemporal
 from unveil.propensity.popularity import TemporalPopularity

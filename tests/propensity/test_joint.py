@@ -1,6 +1,5 @@
 """Exposure and preferences together: the likelihood of a choice, its tables and its descent."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -11,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from torch import Tensor
-from torch.nn import Parameter
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
 from unveil.propensity.factored import Blocks, FactorTables, InteractionCounts
-from unveil.propensity.joint import FactorPreferences, _loss, choice_loss
+from unveil.propensity.joint import FactorPreferences, Preferences, _loss, choice_loss
 from unveil.propensity.ratings import PopularityLine, RatedPreferences
 
 LOGIT = st.floats(-4, 1)
@@ -61,23 +59,17 @@ def test_an_order_in_doubt_is_averaged_over() -> None:
 
 
 @dataclass
-class GivenPreferences:
+class GivenPreferences(Preferences):
     """Liking that is given: P(j better than i) of every two items, or whether it is."""
 
     better_VV: Tensor
-    fixed: bool
+    fixed: bool  # type: ignore[misc]
 
     def better(self, user_B: Tensor, item_B: Tensor, item_S: Tensor) -> Tensor:
         return self.better_VV[item_B][:, item_S]
 
-    def rating_loss(self, user_B: Tensor, item_B: Tensor, nth_B: Tensor) -> Tensor:
-        return torch.zeros(())
-
     def prior_loss(self) -> Tensor:
         return torch.tensor(0.7)
-
-    def parameters(self) -> Iterable[Parameter]:
-        return []
 
 
 def toy(fixed: bool) -> tuple[InteractionCounts, FactorTables, GivenPreferences]:

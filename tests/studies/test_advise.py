@@ -15,8 +15,8 @@ from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
 from unveil.data.writers import write as write_log
 from unveil.errors import UnveilError
-from unveil.propensity.base import PROPENSITIES
-from unveil.propensity.impressions import RecordedTemporal
+from unveil.propensity.base import PROPENSITIES, Kind
+from unveil.propensity.impressions import Recorded
 from unveil.report.prose import Prose
 from unveil.runs.config import Experiment
 from unveil.runs.workers import Inline
@@ -264,10 +264,11 @@ def test_impressions_count_where_something_can_be_learnt_from_them(shown: Path) 
 
 
 @dataclass
-class OfAShop(RecordedTemporal):
+class OfAShop(Recorded):
     """Somebody else's, under another name."""
 
     name: ClassVar[str] = "of-a-shop"
+    kind: ClassVar[Kind] = "temporal"
 
 
 def test_propensities_of_others_that_learn_from_impressions_are_tried_too(

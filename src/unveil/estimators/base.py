@@ -4,7 +4,7 @@ Shapes: M masked slots, D width, V items.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, check_ranges
 from unveil.estimators.losses import (
     Both,
     ChunkLoss,
@@ -61,10 +61,8 @@ class Signal:
 
     def to(self, device: torch.device | str) -> Self:
         """The same signal on a device."""
-        wide = (self.offset_MV, self.rival_MV, self.imputed_MV, self.theta_MV)
-        moved = (None if each_MV is None else each_MV.to(device) for each_MV in wide)
-        sample = None if self.sample is None else self.sample.to(device)
-        return type(self)(self.target_M.to(device), self.weight_M.to(device), *moved, sample=sample)
+        parts = {name: part.to(device) for name, part in vars(self).items() if part is not None}
+        return replace(self, **parts)
 
 
 class Estimator(Protocol):
@@ -98,6 +96,7 @@ def estimator(name: str) -> type[Estimator]:
     return ESTIMATORS[name]
 
 
+@runtime_checkable
 class ByPropensity(Protocol):
     """An estimator that uses a propensity."""
 
@@ -107,6 +106,19 @@ class ByPropensity(Protocol):
     @property
     def propensity(self) -> PropensityModel:
         """The one it was given."""
+
+
+class Checked:
+    """What estimators share: options in the ranges that their types name, a propensity of the kind that is needed."""
+
+    name: ClassVar[str]
+    needs: ClassVar[Need]
+    self_normalised: bool = False
+
+    def __post_init__(self) -> None:
+        check_ranges(self, self.name)
+        if isinstance(self, ByPropensity):
+            check_kind(self)
 
 
 def check_kind(estimator: ByPropensity) -> None:
@@ -139,15 +151,11 @@ def cloze_risk(
     """
     divisor = len(signal.weight_M) if normaliser is None else normaliser
     smallest = torch.finfo(h_MD.dtype).tiny
-    total = _total(h_MD, table_VD, bias_V, signal)
-    return total / torch.as_tensor(divisor, dtype=h_MD.dtype, device=h_MD.device).clamp_min(smallest)
-
-
-def _total(h_MD: Tensor, table_VD: Tensor, bias_V: Tensor, signal: Signal) -> Tensor:
-    if signal.sample is not None:
-        return sampled_loss(h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, signal.sample)
+    network = (h_MD, table_VD, bias_V, signal.target_M, signal.weight_M)
     loss, extra_MV = _loss(signal)
-    return fused_loss(loss, h_MD, table_VD, bias_V, signal.target_M, signal.weight_M, extra_MV)
+    sample = signal.sample
+    total = fused_loss(loss, *network, extra_MV) if sample is None else sampled_loss(*network, sample)
+    return total / torch.as_tensor(divisor, dtype=h_MD.dtype, device=h_MD.device).clamp_min(smallest)
 
 
 def _loss(signal: Signal) -> tuple[ChunkLoss, Wide | Both | None]:
@@ -173,6 +181,11 @@ class Learns(Protocol):
 
     def fit(self, train: Sequences) -> Self:
         """Learn, and return the estimator."""
+
+
+def constant(slots: Slots, value: float = 1.0) -> Tensor:
+    """The same weight for every slot."""
+    return torch.full((len(slots),), value, device=slots.item_M.device)
 
 
 def events(train: Sequences) -> Slots:

@@ -49,20 +49,25 @@ def check_options(name: str, options: Mapping[str, object]) -> None:
         ESTIMATORS.build(name, options, *stand_ins)
 
 
+#: What is missing, and what to do, where an estimator needs more than a propensity.
+_MISSING = {
+    "ratings": ("a log with ratings", "Use 'ever', which needs none."),
+    "truth": (
+        "a world whose truth is known",
+        "Name the world of the log with --world (in Python, world=), or choose another estimator.",
+    ),
+}
+
+
 def parts(name: str, propensity: PropensityModel | None, world: Truth | None, log: Interactions | None) -> list[object]:
     """What an estimator is built from; an error names what is missing."""
     needs = ESTIMATORS[name].needs
     if needs == "nothing":
         return []
-    part: object | None = propensity
-    what = f"a {needs} propensity"
-    hint = f"Name one, such as 'recorded-{needs}', learnt from impressions; popularity is the last resort."
-    if needs == "ratings":
-        part = None if log is None or log.rating is None else log
-        what, hint = "a log with ratings", "Use 'ever', which needs none."
-    elif needs == "truth":
-        part, what = world, "a world whose truth is known"
-        hint = "Name the world of the log with --world (in Python, world=), or choose another estimator."
+    rated = None if log is None or log.rating is None else log
+    part = {"ratings": rated, "truth": world}.get(needs, propensity)
     if part is None:
+        instead = f"Name one, such as 'recorded-{needs}', learnt from impressions; popularity is the last resort."
+        what, hint = _MISSING.get(needs, (f"a {needs} propensity", instead))
         raise UnveilError(f"the estimator {name!r} needs {what}, and none is given", hint=hint)
     return [part]

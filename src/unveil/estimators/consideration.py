@@ -1,4 +1,4 @@
-"""The likelihood of a choice from what happened to be exposed, in full: no weights, and no approximation."""
+"""The likelihood of a choice among exposed items: P ∝ e^f averaged over what may be exposed, or the best of it."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,14 +8,14 @@ from torch import Tensor
 
 from unveil.data.slots import Slots
 from unveil.errors import refuse_unless
-from unveil.estimators.base import Need, Signal, check_kind, register
+from unveil.estimators.base import Checked, Need, Signal, constant, register
 from unveil.estimators.losses import ByRows
 from unveil.propensity.base import PropensityModel
 
 
 @register
 @dataclass(frozen=True, eq=False)
-class Consideration:
+class Consideration(Checked):
     """P(i) = Σ_O P(O) · e^f_i / Σ_{j in O} e^f_j over all O that can be exposed: P ∝ e^f among what was.
 
     The mean over the 2^V sets is one integral (`race`). Consistent for a user who chooses among the exposed at random,
@@ -30,17 +30,15 @@ class Consideration:
 
     name: ClassVar[str] = "consideration"
     needs: ClassVar[Need] = "temporal"
-    self_normalised: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         valid, found = 0 < self.lowest <= self.highest < 1, f"{self.lowest:g} and {self.highest:g}"
         refuse_unless(valid, f"{self.name}.lowest, highest", found, "0 < lowest ≤ highest < 1")
-        check_kind(self)
+        super().__post_init__()
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and θ of every item at the slot's own user and step."""
-        ones_M = torch.ones(len(slots), device=slots.item_M.device)
-        return Signal(slots.item_M, ones_M, theta_MV=ByRows(slots, self.theta))
+        return Signal(slots.item_M, constant(slots), theta_MV=ByRows(slots, self.theta))
 
     def offset(self, slots: Slots) -> Tensor:
         """log θ, as in corrected: the order of P where many items are exposed, and no integral for every item.
@@ -52,3 +50,37 @@ class Consideration:
     def theta(self, slots: Slots) -> Tensor:
         """θ of every item at these slots, cut."""
         return self.propensity.of_all(slots).clamp(self.lowest, self.highest)
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class RationalChoice(Checked):
+    """Σ_j a_j · softplus(f_j − f_i) for −log P(i), with a_j = −log(1 − θ_sjt), up to what does not depend on f.
+
+    The user chooses the best of what is exposed, so P(i chosen) = θ_i · Π_{j better than i} (1 − θ_j), and minus its
+    logarithm is −log θ_i + Σ_{j: f_j > f_i} a_j. The step in f_j − f_i is made smooth by a softplus. An
+    item almost certainly exposed but not chosen acts as a negative, one hardly exposed hardly at all. The smooth loss
+    is least, at a slot, where exp f_i ∝ P(i) / a_i: for such a user that is the order of tastes whatever θ is.
+    """
+
+    propensity: PropensityModel
+    highest: float = 0.99  # θ is cut here: beyond it a_j grows without bound, and 1 − θ is noise
+
+    name: ClassVar[str] = "rational"
+    needs: ClassVar[Need] = "temporal"
+
+    def __post_init__(self) -> None:
+        refuse_unless(0 < self.highest < 1, f"{self.name}.highest", self.highest, "between 0 and 1")
+        super().__post_init__()
+
+    def __call__(self, slots: Slots) -> Signal:
+        """The item of the log, and how much each other item counts against it at the slot's own user and step."""
+        return Signal(slots.item_M, constant(slots), rival_MV=ByRows(slots, self.rivals))
+
+    def offset(self, slots: Slots) -> Tensor:
+        """log a: at its minimum the loss has P(chosen) ∝ a · exp f."""
+        return self.rivals(slots).log()
+
+    def rivals(self, slots: Slots) -> Tensor:
+        """a of every item at these slots."""
+        return -torch.log1p(-self.propensity.of_all(slots).clamp_max(self.highest))

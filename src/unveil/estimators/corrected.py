@@ -1,21 +1,25 @@
-"""Exposure-corrected softmaxes: logits shifted by a propensity in training; full, sampled, and with distillation.
+"""Exposure-corrected softmaxes: logits shifted by a propensity in training; full, sampled, distilled, tempered.
 
-Shapes: U users, V items, K width, N training events, B of them, M slots.
+Shapes: U users, V items, K width, N training events, B of them, M slots, P pairs of events of one user.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
 from torch import Tensor
 from torch.nn import Parameter
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import check_ranges
-from unveil.estimators.base import Need, Signal, check_kind, cloze_risk, events, register
+from unveil.errors import AtLeastOne, NotNegative, Share, UpToOne
+from unveil.estimators.base import Checked, Need, Signal, cloze_risk, constant, events, register
 from unveil.estimators.losses import ByRows
 from unveil.estimators.sampling import OverSample, Sample, theta_of_some
 from unveil.processes import threads
@@ -24,7 +28,7 @@ from unveil.propensity.factored import minimise, shuffled_batches
 
 
 @dataclass(frozen=True, eq=False)
-class PropensityOffset:
+class PropensityOffset(Checked):
     """Training sees f_i + strength · log max(θ_i, clip) of every item, serving f_i alone.
 
     Where P(i chosen) ∝ θ_i · exp f_i, cross-entropy on the shifted logits finds f up to a constant. Nothing is
@@ -32,21 +36,12 @@ class PropensityOffset:
     """
 
     propensity: PropensityModel
-    strength: float = 1.0
-    clip: float = 1e-9  # below it, exposure is as good as none; the logarithm must stay finite
-
-    name: ClassVar[str]
-    needs: ClassVar[Need]
-    self_normalised: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_ranges(self, self.name, clip="above 0, at most 1", strength="0 or more")
-        check_kind(self)
+    strength: NotNegative = 1.0
+    clip: UpToOne = 1e-9  # below it, exposure is as good as none; the logarithm must stay finite
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, and the shift of every item's logit at the slot's own user and step."""
-        ones_M = torch.ones(len(slots), device=slots.item_M.device)
-        return Signal(slots.item_M, ones_M, ByRows(slots, self.offset))
+        return Signal(slots.item_M, constant(slots), ByRows(slots, self.offset))
 
     def offset(self, slots: Slots) -> Tensor:
         """What training adds to the logit of every item at these slots."""
@@ -97,16 +92,12 @@ class CorrectedSampled(OverSample, PropensityOffset):
     name: ClassVar[str] = "corrected-sampled"
     needs: ClassVar[Need] = "temporal"
 
-    def __post_init__(self) -> None:
-        OverSample.__post_init__(self)
-        PropensityOffset.__post_init__(self)
-
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, against the items drawn for its batch, each shifted by its own exposure at the slot."""
         item_K, log_chance_K = self.drawn(slots)
         theta_MK = theta_of_some(self.propensity, slots, item_K, len(self.sampler.chance_V))
         sample = Sample(item_K, self.shift(theta_MK) - log_chance_K, self.shift(self.propensity(slots)))
-        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device), sample=sample)
+        return Signal(slots.item_M, constant(slots), sample=sample)
 
 
 #: Events of a batch, and the spread of the first factors; the rate of the descent at its highest.
@@ -176,20 +167,15 @@ class CorrectedTaught(PropensityOffset):
     Consistent where corrected is and tastes keep still: P ∝ θ_sit · exp F_si. Both parts are least at f = F then.
     """
 
-    trust: float = 0.5  # 0: corrected
-    width: int = 16
-    penalty: float = 1.0
-    batches: int = 5000
+    trust: Share = 0.5  # 0: corrected
+    width: AtLeastOne = 16
+    penalty: NotNegative = 1.0
+    batches: AtLeastOne = 5000
     seed: int = 0
 
     name: ClassVar[str] = "corrected-taught"
     needs: ClassVar[Need] = "temporal"
     factors: UserFactors = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        ranges = {"trust": "between 0 and 1", "penalty": "0 or more", "width": "at least 1", "batches": "at least 1"}
-        check_ranges(self, self.name, **ranges)
 
     def fit(self, train: Sequences) -> Self:
         """Learn what each user likes."""
@@ -201,9 +187,97 @@ class CorrectedTaught(PropensityOffset):
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log with its offset and, as far as they are trusted, the tastes of the slot's user."""
-        rest_M = torch.full((len(slots),), 1 - self.trust, device=slots.item_M.device)
-        return Signal(slots.item_M, rest_M, ByRows(slots, self.offset), imputed_MV=ByRows(slots, self.imputed))
+        parts = ByRows(slots, self.offset), ByRows(slots, self.imputed)
+        return Signal(slots.item_M, constant(slots, 1 - self.trust), parts[0], imputed_MV=parts[1])
 
     def imputed(self, slots: Slots) -> Tensor:
         """trust · P(j | s)_MV."""
         return torch.softmax(self.factors(slots.user_M), 1).mul_(self.trust)
+
+
+def borne_out(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> float:
+    """τ in [0, 1] of P(i | s, t) ∝ θ_sit^τ · e^f_si, by the conditional likelihood of swaps, f left open.
+
+    Let a user choose i at t and k at u. Of the two ways round, this one has the odds e^(τ d) with
+    d = log θ_sit + log θ_sku − log θ_skt − log θ_siu: the user's preferences f, and all else that does not change with
+    the step, cancel. τ maximises Σ log σ(τ d) − τ²/2 over pairs of events: without evidence it is 0. A propensity
+    counted from events must not be tested on them: each half of the users is tested with θ fitted on the other half. θ
+    is raised to `lowest` from below, as it is where it is used.
+    """
+    contrast_P = np.concatenate(
+        [contrasts(copy(propensity).fit(_half(train, 1 - side)), _half(train, side), lowest) for side in (0, 1)]
+    )
+    return round(most_likely(contrast_P), 3)  # as near as the root is sought; the same on every machine
+
+
+def contrasts(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> NDArray[np.float64]:
+    """d of every pair: an event of the earlier half of a history with one of the later half."""
+    half_U = train.length_U // 2
+    place_N = np.arange(len(train)) - np.repeat(train.offset_U1[:-1], train.length_U)
+    early_P = np.flatnonzero(place_N < np.repeat(half_U, train.length_U))
+    late_P = early_P + np.repeat(half_U, train.length_U)[early_P]
+    one, other = (events(train).at(torch.from_numpy(place_P)) for place_P in (early_P, late_P))
+    every = (one, other, replace(one, item_M=other.item_M), replace(other, item_M=one.item_M))
+    log = [propensity(slots).double().clamp_min(lowest).log().numpy() for slots in every]
+    return np.asarray(log[0] + log[1] - log[2] - log[3])
+
+
+def most_likely(contrast_P: NDArray[np.float64]) -> float:
+    """The τ in [0, 1] at which Σ log σ(τ d) − τ²/2 is largest: where its slope, which falls, is 0."""
+
+    def slope(tau: float) -> float:
+        return float((contrast_P * expit(-tau * contrast_P)).sum()) - tau
+
+    if slope(0.0) <= 0:
+        return 0.0
+    return 1.0 if slope(1.0) >= 0 else float(brentq(slope, 0.0, 1.0, xtol=1e-4))
+
+
+def _half(train: Sequences, side: int) -> Sequences:
+    """The events of every other user."""
+    stop_U = np.where(np.arange(train.n_users) % 2 == side, train.length_U, 0)
+    return train.cut(np.zeros_like(stop_U), stop_U)
+
+
+#: Training events over which an item's mean is taken, evenly spread; fewer where a row of all items is long.
+_EVENTS, _CELLS = 1024, 1 << 24
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class Tempered(PropensityOffset):
+    """P(i | s, t) ∝ θ_sit^τ / θ_i^(1 − static) · exp f_i, θ_i the mean of θ_sit^τ over the training events.
+
+    τ is the share of the correction that the log bears out (`borne_out`): 1 where exposure moves choices as θ says, 0
+    where it does not at all. No log of events can tell an item's mean exposure from its appeal, so it is left
+    in f unless `static` says otherwise: popularity in the place of θ then removes no relevance.
+
+    τ is consistent for P ∝ θ_sit^τ e^f_si with f that keeps still while θ moves, and f is found up to each item's mean.
+    The mean is over all users: where θ is personal, what a user's own θ differs from it by is corrected as well, moving
+    or not. `strength` multiplies what was found.
+    """
+
+    static: Share = 0.0  # how much of an item's mean is treated as exposure; 1: all, as in corrected
+
+    name: ClassVar[str] = "tempered"
+    needs: ClassVar[Need] = "temporal"
+    tau: float = field(init=False, default=1.0)
+    mean_V: Tensor = field(init=False, repr=False)
+
+    def fit(self, train: Sequences) -> Self:
+        """Find τ and the items' mean θ^τ."""
+        every = events(train)
+        some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
+        spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
+        object.__setattr__(self, "tau", borne_out(self.propensity, train, self.clip))
+        shift_MV = self.shift(self.propensity.of_all(every.at(spread_M)))
+        object.__setattr__(self, "mean_V", shift_MV.logsumexp(0) - np.log(some))
+        return self
+
+    def offset(self, slots: Slots) -> Tensor:
+        """The shift of every item's logit from that of its mean."""
+        return super().offset(slots) - (1 - self.static) * self.mean_V.to(slots.item_M.device)
+
+    def shift(self, theta: Tensor) -> Tensor:
+        """τ · strength · log θ."""
+        return self.tau * super().shift(theta)

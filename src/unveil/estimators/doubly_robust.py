@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import check_ranges
+from unveil.errors import Positive, Share
 from unveil.estimators.base import Need, Signal, register
 from unveil.estimators.inverse import InversePropensity
 from unveil.estimators.losses import ByRows
@@ -100,16 +100,12 @@ class DoublyRobust(InversePropensity):
     m is `trust` times the chance that `Transitions` gives: a frozen model, so that a network cannot confirm itself.
     """
 
-    trust: float = 0.2  # the sum of m over the items; 0: ITPS
-    backing: float = 10.0  # of the imputation: events' worth of the items' shares behind each item
+    trust: Share = 0.2  # the sum of m over the items; 0: ITPS
+    backing: Positive = 10.0  # of the imputation: events' worth of the items' shares behind each item
 
     name: ClassVar[str] = "doubly-robust"
     needs: ClassVar[Need] = "temporal"
     imputation: Transitions = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges(self, self.name, trust="between 0 and 1", backing="above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Count what follows what."""

@@ -16,9 +16,10 @@ from torch import Tensor
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences, every_rating
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, check_ranges
-from unveil.estimators.base import BLOCK, Need, Signal, register
+from unveil.errors import AtLeastOne, NotNegative, Positive, Share, UnveilError, UpToOne
+from unveil.estimators.base import BLOCK, Checked, Need, Signal, constant, register
 from unveil.estimators.losses import ByRows
+from unveil.propensity.factored import shrunk_means
 
 Factors = NDArray[np.float64]
 
@@ -91,20 +92,14 @@ def item_ratings(train: Sequences, rating_N: Values) -> Values:
     user_P, item_P = key_P // V, key_P % V
     a_U, b_V = np.zeros(train.n_users), np.zeros(V)
     for _ in range(_ROUNDS):
-        a_U = _shrunk(user_P, z_P - b_V[item_P], weight_P, train.n_users)
-        b_V = _shrunk(item_P, z_P - a_U[user_P], weight_P, V)
+        a_U = shrunk_means(user_P, z_P - b_V[item_P], weight_P, train.n_users, _BACKING)
+        b_V = shrunk_means(item_P, z_P - a_U[user_P], weight_P, V, _BACKING)
     return b_V
-
-
-def _shrunk(index_P: NDArray[np.int64], value_P: Values, weight_P: Values, size: int) -> Values:
-    """Σ w x / (Σ w + backing) of each index."""
-    total = np.bincount(index_P, weight_P * value_P, size)
-    return np.asarray(total / (np.bincount(index_P, weight_P, size) + _BACKING))
 
 
 @register
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Ever:
+class Ever(Checked):
     """Predicts P(i | s) ∝ exp(F_si / temperature), F_si whether s ever chooses i, beside the item of the log.
 
     How often s chose i depends on exposure as much as on preference; whether s ever did, less on exposure:
@@ -117,21 +112,16 @@ class Ever:
     of θ; nor is that of a model that cannot tell users apart. Else θ is in the sets too, more so if exposure is rare.
     """
 
-    unseen: float = 0.03  # the weight of an item that s never chose, against 1 for one that s chose
-    width: int = 16
-    penalty: float = 1.0
-    temperature: float = 0.1
-    trust: float = 0.5  # 0: the item of the log alone
+    unseen: UpToOne = 0.03  # the weight of an item that s never chose, against 1 for one that s chose
+    width: AtLeastOne = 16
+    penalty: Positive = 1.0
+    temperature: Positive = 0.1
+    trust: Share = 0.5  # 0: the item of the log alone
     seed: int = 0
 
     name: ClassVar[str] = "ever"
     needs: ClassVar[Need] = "nothing"
-    self_normalised: ClassVar[bool] = False
     sets: InteractionSets = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        ranges = {"unseen": "above 0, at most 1", "width": "at least 1", "trust": "between 0 and 1"}
-        check_ranges(self, self.name, **ranges, penalty="above 0", temperature="above 0")
 
     def fit(self, train: Sequences) -> Self:
         """Learn the sets."""
@@ -141,8 +131,7 @@ class Ever:
 
     def __call__(self, slots: Slots) -> Signal:
         """What the slot's user would ever choose, by `trust`, and the item of the log, by the rest."""
-        rest_M = torch.full((len(slots),), 1 - self.trust, device=slots.item_M.device)
-        return Signal(slots.item_M, rest_M, imputed_MV=ByRows(slots, self.imputed))
+        return Signal(slots.item_M, constant(slots, 1 - self.trust), imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
         """trust · P(i | s)_MV of the slots' users."""
@@ -173,17 +162,13 @@ class EverRated(Ever):
     """
 
     log: Interactions
-    liking: float = 0.9
-    balance: float = 0.5  # 0: overexposure is mistaken for preference
+    liking: NotNegative = 0.9
+    balance: NotNegative = 0.5  # 0: overexposure is mistaken for preference
 
     name: ClassVar[str] = "ever-rated"
     needs: ClassVar[Need] = "ratings"
     b_V: Tensor = field(init=False, repr=False)
     shift_V: Tensor = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges(self, self.name, liking="0 or more", balance="0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Learn the sets, the items' ratings, and what was chosen more often than preferences explain."""

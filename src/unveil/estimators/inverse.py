@@ -10,8 +10,8 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, check_ranges
-from unveil.estimators.base import Estimator, Need, Signal, blocks, check_kind, events, register, weights_of
+from unveil.errors import NotNegative, Share, UnveilError
+from unveil.estimators.base import Checked, Estimator, Need, Signal, blocks, events, register, weights_of
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.weights import WeightDiagnostics, diagnose_parts, inverse
 
@@ -41,7 +41,7 @@ def settled(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class InversePropensity:
+class InversePropensity(Checked):
     """w = max(θ, clip)^−exponent. A clip above 0 or an exponent below 1 trades bias for variance.
 
     Self-normalised, the risk is divided by the sum of the weights: biased by a term that vanishes with the number of
@@ -49,17 +49,11 @@ class InversePropensity:
     """
 
     propensity: PropensityModel
-    clip: float = 0.0
-    exponent: float = 1.0
+    clip: Share = 0.0
+    exponent: NotNegative = 1.0
     self_normalised: bool = False
 
-    name: ClassVar[str]
-    needs: ClassVar[Need]
     cuts: ClassVar[bool] = False  # whether it chooses by itself where to cut its weights, and needs no clip
-
-    def __post_init__(self) -> None:
-        check_ranges(self, self.name, clip="between 0 and 1", exponent="0 or more")
-        check_kind(self)
 
     @property
     def ceiling(self) -> float:
@@ -114,16 +108,12 @@ class ShrunkITPS(InversePropensity):
     of an average item.
     """
 
-    support: float = 0.0  # n; 0: events per item that occurs
+    support: NotNegative = 0.0  # n; 0: events per item that occurs
 
     name: ClassVar[str] = "itps-shrunk"
     needs: ClassVar[Need] = "temporal"
     cuts: ClassVar[bool] = True
     cut: float = field(init=False, repr=False, default=float("inf"))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges(self, self.name, support="0 or more")
 
     @property
     def ceiling(self) -> float:
@@ -140,8 +130,7 @@ class ShrunkITPS(InversePropensity):
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, weighted by no more than λ."""
-        plain = super().__call__(slots)
-        return Signal(plain.target_M, plain.weight_M.clamp_max(self.cut))
+        return Signal(slots.item_M, self.inverse(slots).clamp_max(self.cut))
 
 
 def best_cut(weight_N: NDArray[np.float64], support: float) -> float:

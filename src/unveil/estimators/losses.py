@@ -5,7 +5,6 @@ Shapes: M slots, R of them, V items.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import torch
@@ -167,74 +166,54 @@ def fused_loss(
     weight_M: Tensor,
     extra_MV: Wide | Both | None = None,
 ) -> Tensor:
-    """Σ_m w_m · loss(h_m · tableᵀ + bias, target_m, extra_m).
+    """Σ_m w_m · loss(h_m · tableᵀ + bias, target_m, extra_m), chunk by chunk.
 
     Differentiable once, in h, table and bias; weights and extras are constants.
     """
-    weight_M = weight_M.detach().to(h_MD.dtype)
+    weight_M, V = weight_M.detach().to(h_MD.dtype), len(table_VD)
+
+    def sweep(into: Gradients | None) -> Tensor:
+        total, size = h_MD.new_zeros(()), chunk_rows(V)
+        room = h_MD.new_empty(min(size, len(h_MD)) * V)
+        for start in range(0, len(h_MD), size):
+            rows = slice(start, start + size)
+            h_RD, extra_RV = h_MD[rows], None if extra_MV is None else extra_MV[rows]
+            parts = (target_M[rows], weight_M[rows], extra_RV, room[: len(h_RD) * V])
+            total += loss(Chunk(rows, h_RD, table_VD, bias_V, *parts), into)
+        return total
+
     learns = torch.is_grad_enabled() and any(x.requires_grad for x in (h_MD, table_VD, bias_V))
-    apply: Callable[..., Tensor] = _FusedLoss.apply if learns else _sweep
-    return apply(loss, h_MD, table_VD, bias_V, target_M, weight_M, extra_MV)
-
-
-def by_slope(form: Form) -> ChunkLoss:
-    """The loss of a chunk by a form: all its logits, their slope, and from there on to h, table and bias."""
-    return partial(_by_slope, form)
-
-
-def _by_slope(form: Form, chunk: Chunk, into: Gradients | None) -> Tensor:
-    room_RV = chunk.room.view(len(chunk.h_RD), -1)
-    z_RV = torch.addmm(chunk.bias_V, chunk.h_RD, chunk.table_VD.T, out=room_RV)
-    extra_RV = None if chunk.extra_RV is None else chunk.extra_RV.to(z_RV.dtype)
-    loss, slope_RV = form(z_RV, chunk.target_R[:, None], chunk.weight_R[:, None], extra_RV, into is not None)
-    if into is not None:
-        into.add(chunk, slope_RV)
-    return loss
-
-
-def _sweep(
-    loss: ChunkLoss,
-    h_MD: Tensor,
-    table_VD: Tensor,
-    bias_V: Tensor,
-    target_M: Tensor,
-    weight_M: Tensor,
-    extra_MV: Wide | Both | None,
-    into: Gradients | None = None,
-) -> Tensor:
-    """The sum, chunk by chunk; with `into`, its gradient as well."""
-    total, size, V = h_MD.new_zeros(()), chunk_rows(len(table_VD)), len(table_VD)
-    room = h_MD.new_empty(min(size, len(h_MD)) * V)
-    for start in range(0, len(h_MD), size):
-        rows = slice(start, start + size)
-        h_RD, extra_RV = h_MD[rows], None if extra_MV is None else extra_MV[rows]
-        chunk = Chunk(rows, h_RD, table_VD, bias_V, target_M[rows], weight_M[rows], extra_RV, room[: len(h_RD) * V])
-        total += loss(chunk, into)
-    return total
+    apply: Callable[..., Tensor] = _FusedLoss.apply
+    return apply(sweep, h_MD, table_VD, bias_V) if learns else sweep(None)
 
 
 class _FusedLoss(Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        loss: ChunkLoss,
-        h_MD: Tensor,
-        table_VD: Tensor,
-        bias_V: Tensor,
-        target_M: Tensor,
-        weight_M: Tensor,
-        extra_MV: Wide | Both | None,
-    ) -> Tensor:
-        gradients = Gradients.of(h_MD, table_VD, bias_V)
-        total = _sweep(loss, h_MD, table_VD, bias_V, target_M, weight_M, extra_MV, gradients)
+    def forward(ctx: Any, sweep: Callable[[Gradients], Tensor], *network: Tensor) -> Tensor:
+        gradients = Gradients.of(*network)
+        total = sweep(gradients)
         ctx.save_for_backward(gradients.h_MD, gradients.table_VD, gradients.bias_V)
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
-        h_MD, table_VD, bias_V = ctx.saved_tensors
-        return None, slope * h_MD, slope * table_VD, slope * bias_V, None, None, None
+        return None, *(slope * gradient for gradient in ctx.saved_tensors)
+
+
+def by_slope(form: Form) -> ChunkLoss:
+    """The loss of a chunk by a form: all its logits, their slope, and from there on to h, table and bias."""
+
+    def loss(chunk: Chunk, into: Gradients | None) -> Tensor:
+        room_RV = chunk.room.view(len(chunk.h_RD), -1)
+        z_RV = torch.addmm(chunk.bias_V, chunk.h_RD, chunk.table_VD.T, out=room_RV)
+        extra_RV = None if chunk.extra_RV is None else chunk.extra_RV.to(z_RV.dtype)
+        total, slope_RV = form(z_RV, chunk.target_R[:, None], chunk.weight_R[:, None], extra_RV, into is not None)
+        if into is not None:
+            into.add(chunk, slope_RV)
+        return total
+
+    return loss
 
 
 #: Items of a tile: large enough for a matrix product at full speed, small enough for the cache of a core.
@@ -250,7 +229,10 @@ def softmax_loss(chunk: Chunk, into: Gradients | None) -> Tensor:
     tiles = list(_tiles(chunk))
     e_h_RD, sum_R = torch.zeros_like(chunk.h_RD), torch.zeros_like(chunk.weight_R)
     for items, e_RW in tiles:
-        _exponentials(chunk, items, e_RW)
+        torch.addmm(chunk.bias_V[items], chunk.h_RD, chunk.table_VD[items].T, out=e_RW)
+        if chunk.extra_RV is not None:
+            e_RW += chunk.extra_RV[:, items]
+        e_RW.exp_()
         sum_R += e_RW.sum(1)
         if into is not None:
             e_h_RD.addmm_(e_RW, chunk.table_VD[items])
@@ -258,7 +240,10 @@ def softmax_loss(chunk: Chunk, into: Gradients | None) -> Tensor:
         return _shifted(chunk, into)
     if into is not None:
         _slopes(chunk, into, tiles, e_h_RD, chunk.weight_R / sum_R)
-    return (chunk.weight_R * (sum_R.log() - _target_logit(chunk))).sum()
+    z_R = (chunk.h_RD * chunk.table_VD[chunk.target_R]).sum(1) + chunk.bias_V[chunk.target_R]
+    if chunk.extra_RV is not None:
+        z_R = z_R + chunk.extra_RV.gather(1, chunk.target_R[:, None])[:, 0]
+    return (chunk.weight_R * (sum_R.log() - z_R)).sum()
 
 
 def _tiles(chunk: Chunk) -> Iterator[tuple[slice, Tensor]]:
@@ -268,20 +253,6 @@ def _tiles(chunk: Chunk) -> Iterator[tuple[slice, Tensor]]:
     for start in range(0, V, size):
         stop = min(start + size, V)
         yield slice(start, stop), chunk.room[R * start : R * stop].view(R, stop - start)
-
-
-def _exponentials(chunk: Chunk, items: slice, e_RW: Tensor) -> None:
-    torch.addmm(chunk.bias_V[items], chunk.h_RD, chunk.table_VD[items].T, out=e_RW)
-    if chunk.extra_RV is not None:
-        e_RW += chunk.extra_RV[:, items]
-    e_RW.exp_()
-
-
-def _target_logit(chunk: Chunk) -> Tensor:
-    z_R = (chunk.h_RD * chunk.table_VD[chunk.target_R]).sum(1) + chunk.bias_V[chunk.target_R]
-    if chunk.extra_RV is None:
-        return z_R
-    return z_R + chunk.extra_RV.gather(1, chunk.target_R[:, None])[:, 0]
 
 
 def _slopes(chunk: Chunk, into: Gradients, tiles: list[tuple[slice, Tensor]], e_h_RD: Tensor, scale_R: Tensor) -> None:

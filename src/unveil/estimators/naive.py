@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.slots import Slots
-from unveil.estimators.base import Need, Signal, register
+from unveil.estimators.base import Checked, Need, Signal, constant, register
 from unveil.estimators.sampling import OverSample, Sample
 
 
 @register
 @dataclass(frozen=True)
-class Naive:
+class Naive(Checked):
     """BERT4Rec's own loss (eq. of L_Cloze): the target is the item of the log and w = 1.
 
     Biased whenever θ is below 1 for something that may be chosen (Proposition 1).
@@ -22,16 +22,15 @@ class Naive:
 
     name: ClassVar[str] = "naive"
     needs: ClassVar[Need] = "nothing"
-    self_normalised: ClassVar[bool] = False
 
     def __call__(self, slots: Slots) -> Signal:
         """The item itself, weight one."""
-        return Signal(slots.item_M, torch.ones(len(slots), device=slots.item_M.device))
+        return Signal(slots.item_M, constant(slots))
 
 
 @register
 @dataclass(frozen=True, eq=False)
-class NaiveSampled(OverSample):
+class NaiveSampled(OverSample, Checked):
     """The loss of naive (eq. of L_Cloze) with the softmax taken over the target and a sample: P(t) ∝ e^f_t, and the
     rest of the catalogue ∝ Σ_{j drawn, j ≠ t} e^f_j / π_j, which is right in the mean.
 
@@ -40,13 +39,12 @@ class NaiveSampled(OverSample):
 
     name: ClassVar[str] = "naive-sampled"
     needs: ClassVar[Need] = "nothing"
-    self_normalised: ClassVar[bool] = False
 
     def __call__(self, slots: Slots) -> Signal:
         """The item of the log, against the items drawn for its batch."""
         item_K, log_chance_K = self.drawn(slots)
-        ones_M = torch.ones(len(slots), device=slots.item_M.device)
-        return Signal(slots.item_M, ones_M, sample=Sample(item_K, -log_chance_K[None], torch.zeros_like(ones_M)))
+        sample = Sample(item_K, -log_chance_K[None], constant(slots, 0.0))
+        return Signal(slots.item_M, constant(slots), sample=sample)
 
 
 #: Slots whose best item is looked up at a time, and the mark of one not looked up yet.
@@ -73,7 +71,7 @@ class Truth(Protocol):
 
 @register
 @dataclass(frozen=True, eq=False)
-class Ideal:
+class Ideal(Checked):
     """Target argmax_i γ_sit, w = γ_sit of it (eq. of L_ideal): a rational user aware of all items.
 
     Each slot's target is found once and kept: U × T numbers of each kind.
@@ -83,7 +81,6 @@ class Ideal:
 
     name: ClassVar[str] = "ideal"
     needs: ClassVar[Need] = "truth"
-    self_normalised: ClassVar[bool] = False
     _target_UT: NDArray[np.int64] = field(init=False, repr=False)
     _gamma_UT: NDArray[np.float32] = field(init=False, repr=False)
 
@@ -95,15 +92,11 @@ class Ideal:
     def __call__(self, slots: Slots) -> Signal:
         """The best item at the slot's own user and step, weighted by its relevance."""
         user_M, step_M = slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
-        self._look_up(user_M, step_M)
-        target_M = torch.from_numpy(self._target_UT[user_M, step_M])
-        return Signal(target_M, torch.from_numpy(self._gamma_UT[user_M, step_M])).to(slots.item_M.device)
-
-    def _look_up(self, user_M: NDArray[Any], step_M: NDArray[Any]) -> None:
-        new_M = self._target_UT[user_M, step_M] == _UNKNOWN
-        user_M, step_M = user_M[new_M], step_M[new_M]
-        for start in range(0, len(user_M), _BLOCK):
-            user_B, step_B = user_M[start : start + _BLOCK], step_M[start : start + _BLOCK]
+        new = np.flatnonzero(self._target_UT[user_M, step_M] == _UNKNOWN)
+        for start in range(0, len(new), _BLOCK):
+            user_B, step_B = (index_M[new[start : start + _BLOCK]] for index_M in (user_M, step_M))
             target_B = self.world.ideal_target(user_B, step_B)
             self._target_UT[user_B, step_B] = target_B
             self._gamma_UT[user_B, step_B] = self.world.relevance_of(user_B, target_B, step_B)
+        target_M = torch.from_numpy(self._target_UT[user_M, step_M])
+        return Signal(target_M, torch.from_numpy(self._gamma_UT[user_M, step_M])).to(slots.item_M.device)

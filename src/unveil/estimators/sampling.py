@@ -4,7 +4,7 @@ Shapes: M slots, D width, V items, K items drawn.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import check_ranges
+from unveil.errors import AtLeastOne, Share
 from unveil.propensity.base import OF_EVENTS, PropensityModel
 
 #: Keeps what is drawn here apart from all else that is drawn by the lot of a batch.
@@ -95,14 +95,10 @@ class OverSample:
     divided over processes, sees the same.
     """
 
-    negatives: int = 256
-    power: float = 0.75
+    negatives: AtLeastOne = 256
+    power: Share = 0.75
 
-    name: ClassVar[str]
     sampler: Sampler = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check_ranges(self, self.name, negatives="at least 1", power="between 0 and 1")
 
     def fit(self, train: Sequences) -> Self:
         """Count."""

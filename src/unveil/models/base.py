@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unveil.data.slots import mask_token, pad_token
-from unveil.errors import refuse_unless
+from unveil.errors import AtLeastOne, BelowOne, check_ranges
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
@@ -25,16 +25,14 @@ TaskName = Literal["cloze", "next-item"]
 class NetworkConfig:
     """Size of a network. Each kind of network adds what is its own, and the field `name`, its name."""
 
-    width: int = 64
-    blocks: int = 2
-    length: int = 100  # the most recent events that are read
-    dropout: float = 0.1
+    width: AtLeastOne = 64
+    blocks: AtLeastOne = 2
+    length: AtLeastOne = 100  # the most recent events that are read
+    dropout: BelowOne = 0.1
     head: Literal["tied", "untied"] = "tied"  # untied: items have other vectors as answers than as questions
 
     def __post_init__(self) -> None:
-        for name in ("width", "blocks", "length"):
-            refuse_unless(getattr(self, name) >= 1, f"model.{name}", getattr(self, name), "at least 1")
-        refuse_unless(0 <= self.dropout < 1, "model.dropout", self.dropout, "0 or more, below 1")
+        check_ranges(self, "model")
 
 
 class Output(NamedTuple):
@@ -57,6 +55,7 @@ class Backbone(nn.Module, ABC):
     @abstractmethod
     def __init__(self, config: Any, n_items: int, *, seed: int = 0) -> None:
         super().__init__()
+        self.config, self.n_items = config, n_items
 
     @abstractmethod
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
@@ -83,14 +82,11 @@ class Backbone(nn.Module, ABC):
     def scores(self, token_BL: Tensor) -> Tensor:
         """scores_BV for the masked last column of each row: what comes next. Without dropout, whatever the mode."""
         token_BL = token_BL.to(next(self.parameters()).device)
-        B, L = token_BL.shape
-        last = torch.arange(B, device=token_BL.device), torch.full((B,), L - 1, device=token_BL.device)
-        was_training = self.training
+        row_B, was_training = torch.arange(len(token_BL), device=token_BL.device), self.training
         if was_training:
             self.eval()
-        scores_BV = self.logits(self(token_BL, last))
-        if was_training:
-            self.train()
+        scores_BV = self.logits(self(token_BL, (row_B, torch.full_like(row_B, token_BL.shape[1] - 1))))
+        self.train(was_training)
         return scores_BV
 
     def n_parameters(self) -> int:

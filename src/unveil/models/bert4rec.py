@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from unveil.data.slots import n_tokens, pad_token
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import AtLeastOne, BelowOne, UnveilError
 from unveil.models.base import Backbone, NetworkConfig, Output, Where, register
 from unveil.models.dropout import add_dropped, dropout
 
@@ -21,25 +21,41 @@ from unveil.models.dropout import add_dropped, dropout
 class TransformerConfig(NetworkConfig):
     """Size and form of a transformer."""
 
-    heads: int = 2
-    attention_dropout: float | None = None  # None: as `dropout`; 0 allows the fused attention kernel
+    heads: AtLeastOne = 2
+    attention_dropout: BelowOne | None = None  # None: as `dropout`; 0 allows the fused attention kernel
     norm: Literal["pre", "post"] = "pre"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_unless(self.heads >= 1, "model.heads", self.heads, "at least 1")
         if self.width % self.heads:
-            raise UnveilError(
-                "width must be a multiple of heads",
-                where="model.width, model.heads",
-                found=f"{self.width} and {self.heads}",
-            )
-        refuse_unless(0 <= self.attention_p < 1, "model.attention_dropout", self.attention_p, "0 or more, below 1")
+            found = f"{self.width} and {self.heads}"
+            raise UnveilError("width must be a multiple of heads", where="model.width, model.heads", found=found)
 
     @property
     def attention_p(self) -> float:
         """Dropout of the attention weights."""
         return self.dropout if self.attention_dropout is None else self.attention_dropout
+
+
+class Transformer(Backbone):
+    """Items and positions, embedded; and blocks of attention."""
+
+    config: TransformerConfig
+
+    def _add_blocks(self) -> None:
+        config = self.config
+        self.item = nn.Embedding(n_tokens(self.n_items), config.width)
+        self.position = nn.Embedding(config.length, config.width)
+        self.first_norm = nn.LayerNorm(config.width) if config.norm == "post" else nn.Identity()
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+
+    def embed(self, token_BL: Tensor) -> Tensor:
+        """Item + position, positions counted back from the last column: padding on the left changes nothing."""
+        length = token_BL.shape[1]
+        if length > self.config.length:
+            raise ValueError(f"rows of {length} tokens, but the model knows {self.config.length} positions")
+        h_BLD = self.item(token_BL) + self.position.weight[:length].flip(0)
+        return dropout(self.first_norm(h_BLD), self.config.dropout if self.training else 0.0)
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ class BERT4RecConfig(TransformerConfig):
 
 
 @register
-class BERT4Rec(Backbone):
+class BERT4Rec(Transformer):
     """F. Sun et al., BERT4Rec, CIKM 2019; every weight is set from `seed`."""
 
     name = "bert4rec"
@@ -58,13 +74,8 @@ class BERT4Rec(Backbone):
 
     def __init__(self, config: BERT4RecConfig, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
-        self.config: BERT4RecConfig = config
-        self.n_items = n_items
         with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made
-            self.item = nn.Embedding(n_tokens(n_items), config.width)
-            self.position = nn.Embedding(config.length, config.width)
-            self.first_norm = nn.LayerNorm(config.width) if config.norm == "post" else nn.Identity()
-            self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+            self._add_blocks()
             self.output: nn.Module = TiedHead(config, n_items) if config.head == "tied" else UntiedHead(config, n_items)
         self.initialise(torch.Generator().manual_seed(seed))
 
@@ -81,14 +92,6 @@ class BERT4Rec(Backbone):
         for n, block in enumerate(self.blocks):
             h = block(h, bias_B11L, slots if n == last else None)
         return h
-
-    def embed(self, token_BL: Tensor) -> Tensor:
-        """Item + position, positions counted back from the last column: padding on the left changes nothing."""
-        length = token_BL.shape[1]
-        if length > self.config.length:
-            raise ValueError(f"rows of {length} tokens, but the model knows {self.config.length} positions")
-        h_BLD = self.item(token_BL) + self.position.weight[:length].flip(0)
-        return dropout(self.first_norm(h_BLD), self.config.dropout if self.training else 0.0)
 
     def padding_bias(self, token_BL: Tensor, dtype: torch.dtype) -> Tensor | None:
         """What is added to attention scores: the most negative number where the key is padding."""

@@ -35,8 +35,6 @@ class GRU4Rec(Causal):
 
     def __init__(self, config: GRU4RecConfig, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
-        self.config: GRU4RecConfig = config
-        self.n_items = n_items
         with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made
             self.item = nn.Embedding(n_tokens(n_items), config.width)
             self.cells = nn.GRU(config.width, config.width, config.blocks, batch_first=True)

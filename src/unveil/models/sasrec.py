@@ -9,10 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from unveil.data.slots import n_tokens, pad_token
+from unveil.data.slots import pad_token
 from unveil.models.base import Causal, Where, register
-from unveil.models.bert4rec import Block, TransformerConfig
-from unveil.models.dropout import dropout
+from unveil.models.bert4rec import Transformer, TransformerConfig
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class SASRecConfig(TransformerConfig):
 
 
 @register
-class SASRec(Causal):
+class SASRec(Transformer, Causal):
     """W.-C. Kang and J. McAuley, Self-attentive sequential recommendation, ICDM 2018; every weight is set from `seed`.
 
     Tied: scores are dot products with the item embedding, plus a bias of each item. Untied: with a table of its own.
@@ -34,13 +33,8 @@ class SASRec(Causal):
 
     def __init__(self, config: SASRecConfig, n_items: int, *, seed: int = 0) -> None:
         super().__init__(config, n_items)
-        self.config: SASRecConfig = config
-        self.n_items = n_items
         with torch.random.fork_rng(devices=[]):  # torch layers draw from the global generator when made
-            self.item = nn.Embedding(n_tokens(n_items), config.width)
-            self.position = nn.Embedding(config.length, config.width)
-            self.first_norm = nn.LayerNorm(config.width) if config.norm == "post" else nn.Identity()
-            self.blocks = nn.ModuleList(Block(config) for _ in range(config.blocks))
+            self._add_blocks()
             self.last_norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
             self.table = nn.Embedding(n_items, config.width) if config.head == "untied" else None
             self.bias = nn.Parameter(torch.empty(n_items))
@@ -48,11 +42,7 @@ class SASRec(Causal):
 
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
         """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M)."""
-        length = token_BL.shape[1]
-        if length > self.config.length:
-            raise ValueError(f"rows of {length} tokens, but the model knows {self.config.length} positions")
-        h_BLD = self.first_norm(self.item(token_BL) + self.position.weight[:length].flip(0))
-        h_BLD = dropout(h_BLD, self.config.dropout if self.training else 0.0)
+        h_BLD = self.embed(token_BL)
         bias_B1LL = self.causal_bias(token_BL, h_BLD.dtype)
         for block in self.blocks:
             h_BLD = block(h_BLD, bias_B1LL)

@@ -6,8 +6,8 @@ sample, K factors.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch.nn import Parameter
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences, every_rating
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, check_ranges
+from unveil.errors import AtLeastOne, NotNegative, UnveilError, check_ranges
 from unveil.propensity.base import Kind, as_theta, indices, register
 from unveil.propensity.factors import Factors, sigmoid
 
@@ -87,6 +87,12 @@ class InteractionCounts:
 def ratings_of(log: Interactions, train: Sequences, name: str) -> Values:
     """The rating of every training event; an error if one is missing."""
     return every_rating(log, train, f"the propensity {name!r}", "timing or joint-temporal, which need none")
+
+
+def shrunk_means(index_N: Index, value_N: Values, weight_N: Values, size: int, backing: float) -> Values:
+    """Σ w x / (Σ w + backing) of each index."""
+    total = np.bincount(index_N, weight_N * value_N, size)
+    return np.asarray(total / (np.bincount(index_N, weight_N, size) + backing))
 
 
 def shuffled_batches(size: int, batch: int, batches: int, rng: np.random.Generator) -> Iterator[Index]:
@@ -164,30 +170,23 @@ class FactorTables(nn.Module):
         return Factors.of(P_UK, Q_VK, W_CK).biased(user_U=a_U + float(self.centre.detach()), item_V=d_V)
 
 
+@dataclass(kw_only=True)
 class Factored(ABC):
     """θ_sit = σ(ψ_sib), b the block of steps that t is in: of `blocks`, or of one where the propensity is static.
 
-    Estimated from the last `window` training events of each user (None: all). A subclass with a `kind` is registered
-    as `family`-`kind`.
+    Estimated from the last `window` training events of each user (None: all).
     """
 
-    name: ClassVar[str]
-    family: ClassVar[str]
-    kind: ClassVar[Kind]
-    window: int | None
-    blocks: int
-    _blocks: Blocks
-    _psi: Factors
+    window: AtLeastOne | None = None
+    blocks: AtLeastOne = 10
 
-    def __init_subclass__(cls, kind: Kind | None = None) -> None:
-        if kind is not None:
-            cls.name, cls.kind = f"{cls.family}-{kind}", kind
-            register(cls)
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    _blocks: Blocks = field(init=False, repr=False)
+    _psi: Factors = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        ranges = dict.fromkeys(("window", "blocks", "width", "batches"), "at least 1")
-        ranges |= {"penalty": "0 or more", "sharpness": "above 0", "rate": "above 0, at most 1"}
-        check_ranges(self, self.name, **{name: each for name, each in ranges.items() if hasattr(self, name)})
+        check_ranges(self, self.name)
 
     def fit(self, train: Sequences) -> Self:
         """Estimate ψ."""
@@ -209,3 +208,28 @@ class Factored(ABC):
     @abstractmethod
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
         """ψ from the events of `train`, its steps cut into `blocks`."""
+
+
+@dataclass(kw_only=True)
+class FittedFactors(Factored):
+    """ψ of `width` factors, by gradient descent on so many `batches`; registered as `family`-static and -temporal."""
+
+    width: AtLeastOne = 8
+    penalty: NotNegative = 8.0
+    batches: AtLeastOne = 1000
+    seed: int = 0
+
+    family: ClassVar[str]
+
+
+F = TypeVar("F", bound=FittedFactors)
+
+
+def both_kinds(family: type[F]) -> tuple[type[F], type[F]]:
+    """Register a family as `family`-static, the same at all steps, and `family`-temporal, by blocks of steps."""
+    made: list[type[F]] = []
+    for kind in get_args(Kind):
+        named = {"name": f"{family.family}-{kind}", "kind": kind, "__module__": family.__module__}
+        named["__doc__"] = family.__doc__
+        made.append(register(type(f"{family.__name__}{kind.title()}", (family,), named)))
+    return made[0], made[1]

@@ -5,7 +5,7 @@ item, G groups (user, block of steps), E training events, S items of a sample.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log as ln
 from math import log1p
 from typing import Any, ClassVar
@@ -19,10 +19,19 @@ from torch.nn.functional import softplus
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError
+from unveil.errors import AtLeastOne, NotNegative, UnveilError, UpToOne
 from unveil.processes import threads
 from unveil.propensity.base import Source
-from unveil.propensity.factored import Blocks, Factored, FactorTables, Index, Values, minimise, shuffled_batches
+from unveil.propensity.factored import (
+    Blocks,
+    FactorTables,
+    FittedFactors,
+    Index,
+    Values,
+    both_kinds,
+    minimise,
+    shuffled_batches,
+)
 from unveil.propensity.factors import Factors
 
 Mask = NDArray[np.bool_]
@@ -138,8 +147,7 @@ def steps(log: Interactions, train: Sequences) -> Index:
     """
     if log.step is not None:
         return log.step.astype(np.int64)
-    rank_N = np.empty(len(log), np.int64)
-    rank_N[log.order()] = np.arange(len(log))
+    rank_N, _ = _order(log)
     order_E = np.argsort(rank_N[train.event_N])
     event_E, step_E = train.event_N[order_E], train.step_N[order_E].astype(np.int64)
     at_N = np.maximum(np.searchsorted(rank_N[event_E], rank_N, side="right") - 1, 0)
@@ -147,8 +155,8 @@ def steps(log: Interactions, train: Sequences) -> Index:
     return np.asarray(step_E[np.minimum(at_N + others_N, len(event_E) - 1)])
 
 
-@dataclass
-class Recorded(Factored):
+@dataclass(kw_only=True)
+class Recorded(FittedFactors):
     """θ_sib = σ(centre + a_s + d_i + Σ_k P_sk Q_ik W_bk), by the likelihood of what was shown at each moment.
 
     At each of the m moments of a user and a block of steps, item i is shown with probability θ and the log keeps that
@@ -163,14 +171,11 @@ class Recorded(Factored):
     always there, that share is counted).
     """
 
-    log: Interactions
-    rate: float = 1.0
-    window: int | None = None
-    blocks: int = 10
-    width: int = 16
-    penalty: float = 1.0
-    batches: int = 1500
-    seed: int = 0
+    log: Interactions = field(kw_only=False)
+    rate: UpToOne = 1.0
+    width: AtLeastOne = 16
+    penalty: NotNegative = 1.0
+    batches: AtLeastOne = 1500
 
     family: ClassVar[str] = "recorded"
     source: ClassVar[Source] = "impressions"
@@ -196,12 +201,7 @@ class Recorded(Factored):
             yield (batch * (len(counts) / len(group_B)) + tables.prior_loss()) / total
 
 
-class RecordedStatic(Recorded, kind="static"):
-    """The same at all steps."""
-
-
-class RecordedTemporal(Recorded, kind="temporal"):
-    """Exposure that differs between blocks of steps."""
+RecordedStatic, RecordedTemporal = both_kinds(Recorded)
 
 
 def impression_loss(

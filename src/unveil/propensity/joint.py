@@ -3,8 +3,8 @@
 Shapes: N cells (user, item, block) that occur, B of them in a batch, S items of a sample.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -15,15 +15,17 @@ from torch.nn.functional import softplus
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
+from unveil.errors import AtLeastOne, Positive
 from unveil.processes import threads
 from unveil.propensity.base import Source
 from unveil.propensity.factored import (
     INITIAL_LOGIT,
     Blocks,
-    Factored,
     FactorTables,
+    FittedFactors,
     Index,
     InteractionCounts,
+    both_kinds,
     minimise,
     ratings_of,
     shuffled_batches,
@@ -52,27 +54,29 @@ class ExposureLogits(Protocol):
         """What is learnt."""
 
 
-class Preferences(Protocol):
-    """How likely a user prefers one item to another, known or learnt."""
+class Preferences:
+    """How likely a user prefers one item to another; unless a subclass learns that, all is known."""
 
-    @property
-    def fixed(self) -> bool:
-        """Whether j is better than i at all times or at none, uncertain which; or drawn anew each time."""
+    fixed: ClassVar[bool] = True  # j is better than i at all times or at none, uncertain which; or drawn anew each time
 
     def better(self, user_B: Tensor, item_B: Tensor, item_S: Tensor) -> Tensor:
         """P(j preferred to i)_BS of every sampled item j."""
+        raise NotImplementedError
 
     def rating_loss(self, user_B: Tensor, item_B: Tensor, nth_B: Tensor) -> Tensor:
         """Minus the log-likelihood of the ratings of these cells."""
+        return torch.zeros(())
 
     def prior_loss(self) -> Tensor:
-        """Minus the logarithm of the prior."""
+        """Minus the logarithm of the prior, up to a constant."""
+        return torch.zeros(())
 
-    def parameters(self) -> Iterable[Parameter]:
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """What is learnt."""
+        return iter(())
 
 
-class FactorPreferences(nn.Module):
+class FactorPreferences(nn.Module, Preferences):
     """f_si = centre + b_s + c_i + ⟨P_s, Q_i⟩ at all steps; j is preferred to i with σ((f_j − f_i) / sharpness).
 
     Ratings are r = f_si + ε with ε normal, its variance learnt too. Without ratings the sharpness is the scale of f.
@@ -157,8 +161,8 @@ def _loss(
     return total / float(counts.count_N.sum())
 
 
-@dataclass
-class Joint(Factored):
+@dataclass(kw_only=True)
+class Joint(FittedFactors):
     """Minimises −log θ_i − Σ_j log(1 − θ_j · σ(f_j − f_i)) over exposure θ_ib and preferences f_si together.
 
     In the spirit of ExpoMF, for choices: whether another item was exposed and not preferred, or not exposed, is summed
@@ -166,15 +170,9 @@ class Joint(Factored):
     ⟨P_s, Q_i⟩ + c_i, and constant; exposure is the same for all users, d_i + ⟨G_i, W_b⟩, and changes with the step.
     What is alike for all users and steps (c_i or d_i) is divided between them by the priors alone.
 
-    Assumes just that. Personal exposure is mistaken for preference.
+    Assumes just that. Personal exposure is mistaken for preference. Static exposure is told from preferences by the
+    priors alone.
     """
-
-    window: int | None = None
-    blocks: int = 10
-    width: int = 8
-    penalty: float = 8.0
-    batches: int = 1000
-    seed: int = 0
 
     family: ClassVar[str] = "joint"
     source: ClassVar[Source] = "nothing"
@@ -190,16 +188,11 @@ class Joint(Factored):
         return exposure.factors()
 
 
-class JointStatic(Joint, kind="static"):
-    """The same at all steps: told from preferences by the priors alone."""
+JointStatic, JointTemporal = both_kinds(Joint)
 
 
-class JointTemporal(Joint, kind="temporal"):
-    """Exposure that differs between blocks of steps."""
-
-
-@dataclass
-class JointRated(Factored):
+@dataclass(kw_only=True)
+class JointRated(FittedFactors):
     """Minimises −log θ_i − Σ_j log(1 − θ_j · σ((f_j − f_i) / sharpness)) + (r − f_i)² / 2σ² + log σ over θ and f.
 
     Ratings set the scale of f, so that both may be personal: ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk and
@@ -209,14 +202,9 @@ class JointRated(Factored):
     Assumes a user who chooses the best exposed item, by constant preferences with few factors.
     """
 
-    log: Interactions
-    window: int | None = None
-    blocks: int = 10
-    width: int = 16
-    penalty: float = 8.0
-    sharpness: float = 0.1
-    batches: int = 1000
-    seed: int = 0
+    log: Interactions = field(kw_only=False)
+    width: AtLeastOne = 16
+    sharpness: Positive = 0.1
 
     family: ClassVar[str] = "joint-rated"
     source: ClassVar[Source] = "ratings"
@@ -233,9 +221,4 @@ class JointRated(Factored):
         return exposure.factors()
 
 
-class JointRatedStatic(JointRated, kind="static"):
-    """The same at all steps."""
-
-
-class JointRatedTemporal(JointRated, kind="temporal"):
-    """Exposure that differs between blocks of steps."""
+JointRatedStatic, JointRatedTemporal = both_kinds(JointRated)

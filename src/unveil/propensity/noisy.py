@@ -14,8 +14,8 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import check_ranges, refuse_unless
-from unveil.propensity.base import Kind, PropensityModel, Source, register
+from unveil.errors import NotNegative, check_ranges, refuse_unless
+from unveil.propensity.base import Kind, PropensityModel, Source, indices, register
 from unveil.propensity.known import Exposure, KnownStatic, KnownTemporal
 
 Words = NDArray[np.uint64]
@@ -67,18 +67,20 @@ class Noisy:
     """
 
     world: Exposure
-    sd: float = 0.5
+    sd: NotNegative = 0.5
     bias: float = 0.0
     seed: int = 0
 
     name: ClassVar[str]
+    kind: ClassVar[Kind]
     source: ClassVar[Source] = "truth"
     _true: PropensityModel = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_ranges(self, self.name, sd="0 or more")
+        check_ranges(self, self.name)
         refuse_unless(bool(np.isfinite(self.bias)), f"{self.name}.bias", self.bias, "a number")
         refuse_unless(0 <= self.seed < 2**63, f"{self.name}.seed", self.seed, "a whole number, 0 or more")
+        self._true = (KnownStatic if self.kind == "static" else KnownTemporal)(self.world)
 
     def fit(self, train: Sequences) -> Self:
         """Fit the true propensities; the noise needs no training."""
@@ -101,7 +103,8 @@ class Noisy:
         return theta_MV
 
     def _keys(self, slots: Slots) -> tuple[Indices, Indices]:
-        return slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
+        user_M, _, step_M = indices(slots)
+        return user_M, np.zeros_like(step_M) if self.kind == "static" else step_M
 
     def _with_error(self, theta: Tensor, noise: Normals) -> Tensor:
         """θ̂ = 1 / (1 + (1 − θ)/θ · exp −(bias + sd · ε)); a θ of 1 stays 1."""
@@ -119,10 +122,6 @@ class NoisyTemporal(Noisy):
     name: ClassVar[str] = "noisy-temporal"
     kind: ClassVar[Kind] = "temporal"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._true = KnownTemporal(self.world)
-
 
 @register
 @dataclass
@@ -131,12 +130,3 @@ class NoisyStatic(Noisy):
 
     name: ClassVar[str] = "noisy-static"
     kind: ClassVar[Kind] = "static"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._true = KnownStatic(self.world)
-
-    def _keys(self, slots: Slots) -> tuple[Indices, Indices]:
-        """The same at all steps."""
-        user_M, step_M = super()._keys(slots)
-        return user_M, np.zeros_like(step_M)

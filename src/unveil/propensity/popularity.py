@@ -5,7 +5,7 @@ T steps, C cells that occur or, in `Timing`, blocks of steps.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, check_ranges
+from unveil.errors import AtLeastOne, NotNegative, UnveilError, check_ranges
 from unveil.propensity.base import Kind, Source, register
 from unveil.propensity.factored import Blocks, Factored, Values
 from unveil.propensity.factors import Factors
@@ -34,14 +34,14 @@ class Popularity:
     occurs, so this floor never touches the paper's estimate there.
     """
 
-    window: int | None = None
-    add: float = 0.0
+    window: AtLeastOne | None = None
+    add: NotNegative = 0.0
 
     name: ClassVar[str]
     source: ClassVar[Source] = "nothing"
 
     def __post_init__(self) -> None:
-        check_ranges(self, self.name, window="at least 1", add="0 or more")
+        check_ranges(self, self.name)
 
     def _counted(self, train: Sequences) -> Sequences:
         recent = train if self.window is None else train.recent(self.window)
@@ -87,7 +87,7 @@ class TemporalPopularity(Popularity):
     those that occur in training is read at the nearest one that does.
     """
 
-    half_width: int = 0
+    half_width: Annotated[int, "0 or more"] = 0
 
     name: ClassVar[str] = "popularity-temporal"
     kind: ClassVar[Kind] = "temporal"
@@ -95,10 +95,6 @@ class TemporalPopularity(Popularity):
     _floor: float = field(init=False, repr=False)
     _theta_TV: Any = field(init=False, repr=False)  # sparse: θ̂ less what `add` alone gives
     _cell_C: NDArray[np.int64] = field(init=False, repr=False)  # t · V + i of each cell that occurs, in order
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges(self, self.name, half_width="0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count, and spread over neighbouring steps."""
@@ -164,15 +160,11 @@ class DampedStatic(StaticPopularity):
     exponent; with ratings, `rated-static` finds it.
     """
 
-    exponent: float = 0.5  # 0: all alike; 1: popularity
+    exponent: NotNegative = 0.5  # 0: all alike; 1: popularity
 
     name: ClassVar[str] = "damped-static"
     kind: ClassVar[Kind] = "static"
     assumes: ClassVar[str] = "that exposure is popularity to a given power"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges(self, self.name, exponent="0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count and damp."""
@@ -186,16 +178,12 @@ class DampedStatic(StaticPopularity):
 class DampedTemporal(TemporalPopularity):
     """θ̂_it ∝ popularity_it^exponent, 1 for the most popular of all items and steps."""
 
-    exponent: float = 0.5
+    exponent: NotNegative = 0.5
 
     name: ClassVar[str] = "damped-temporal"
     kind: ClassVar[Kind] = "temporal"
     assumes: ClassVar[str] = DampedStatic.assumes
     _largest: float = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges(self, self.name, exponent="0 or more")
 
     def fit(self, train: Sequences) -> Self:
         """Count, and find the largest count."""
@@ -208,7 +196,7 @@ class DampedTemporal(TemporalPopularity):
 
 
 @register
-@dataclass
+@dataclass(kw_only=True)
 class Timing(Factored):
     """θ̂_it ∝ ρ_ib = (n_ib + κ) / (m_ib + κ): interactions of item i in block b over those expected from its share.
 
@@ -218,9 +206,6 @@ class Timing(Factored):
 
     Assumes that what changes with the step, for all users together, is exposure, not taste: P(i | s, t) ∝ θ_it e^f_si.
     """
-
-    window: int | None = None
-    blocks: int = 10
 
     name: ClassVar[str] = "timing"
     kind: ClassVar[Kind] = "temporal"

@@ -12,23 +12,24 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtr
 from torch import Tensor, nn
-from torch.nn import Parameter
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
+from unveil.errors import AtLeastOne, NotNegative, Positive
 from unveil.propensity.base import Source
 from unveil.propensity.factored import (
     INITIAL_LOGIT,
     Blocks,
-    Factored,
     FactorTables,
-    Index,
+    FittedFactors,
     InteractionCounts,
     Values,
+    both_kinds,
     ratings_of,
+    shrunk_means,
 )
 from unveil.propensity.factors import Factors
-from unveil.propensity.joint import FactorPreferences, fit_exposure
+from unveil.propensity.joint import FactorPreferences, Preferences, fit_exposure
 
 #: Rounds of alternation; and ratings equal to the mean that every user and every item has beside its own.
 _ROUNDS, _PRIOR_RATINGS = 10, 5.0
@@ -37,7 +38,7 @@ _NOISE, _LEAST = 0.5, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class RatedPreferences:
+class RatedPreferences(Preferences):
     """f_si = μ + b_s + c_i + e_si from ratings r = f_si + ε; without a rating of the pair, e_si = 0 ± its deviation.
 
     e_si is shrunk by the variances found: of ε from ratings of the same pair, of e from what is left between pairs.
@@ -51,8 +52,6 @@ class RatedPreferences:
     noise: float  # variance of ε
     pair: float  # variance of e
 
-    fixed: ClassVar[bool] = True
-
     @classmethod
     def of(cls, counts: InteractionCounts) -> "RatedPreferences":
         """By alternation over users, items and pairs."""
@@ -63,8 +62,8 @@ class RatedPreferences:
         user_U, item_V, pair_N = np.zeros(users), np.zeros(items), np.zeros(len(counts))
         for _ in range(_ROUNDS):
             left_N = rating_N - mean - pair_N
-            user_U = _shrunk(counts.user_N, left_N - item_V[counts.item_N], count_N, users)
-            item_V = _shrunk(counts.item_N, left_N - user_U[counts.user_N], count_N, items)
+            user_U = shrunk_means(counts.user_N, left_N - item_V[counts.item_N], count_N, users, _PRIOR_RATINGS)
+            item_V = shrunk_means(counts.item_N, left_N - user_U[counts.user_N], count_N, items, _PRIOR_RATINGS)
             left_N = rating_N - mean - user_U[counts.user_N] - item_V[counts.item_N]
             noise, pair = _variances(counts, left_N)
             pair_N = left_N * count_N / (count_N + noise / pair)
@@ -77,31 +76,14 @@ class RatedPreferences:
         user, own, other = (index.numpy().copy() for index in (user_B, item_B, item_S))  # scipy wants its own
         f_BS = self.item_V[other] + self.mean_UV[user][:, other].toarray()
         var_BS = self._variance(self.count_UV[user][:, other].toarray())
-        f_B = self.item_V[own] + _at(self.mean_UV, user, own)
-        var_B = self._variance(_at(self.count_UV, user, own))
+        mean_B, count_B = (np.asarray(table[user, own], np.float64).ravel() for table in (self.mean_UV, self.count_UV))
+        f_B, var_B = self.item_V[own] + mean_B, self._variance(count_B)
         z_BS = (f_BS - f_B[:, None]) / np.sqrt(var_BS + var_B[:, None])
         return torch.from_numpy(ndtr(z_BS).astype(np.float32))
-
-    def rating_loss(self, user_B: Tensor, item_B: Tensor, nth_B: Tensor) -> Tensor:
-        """0: nothing is left to learn."""
-        return torch.zeros(())
-
-    def prior_loss(self) -> Tensor:
-        """0: nothing is left to learn."""
-        return torch.zeros(())
-
-    def parameters(self) -> list[Parameter]:
-        """None."""
-        return []
 
     def _variance(self, count: NDArray[Any]) -> Values:
         """Of e_si given n ratings of the pair."""
         return np.asarray(self.noise / (count + self.noise / self.pair))
-
-
-def _shrunk(side_N: Index, left_N: Values, count_N: Values, size: int) -> Values:
-    total, weight = np.bincount(side_N, left_N * count_N, size), np.bincount(side_N, count_N, size)
-    return np.asarray(total / (weight + _PRIOR_RATINGS))
 
 
 def _variances(counts: InteractionCounts, left_N: Values) -> tuple[float, float]:
@@ -114,10 +96,6 @@ def _variances(counts: InteractionCounts, left_N: Values) -> tuple[float, float]
     noise = max(float(counts.scatter_N.sum()) / within, _LEAST * spread)
     between = float((left_N**2 - noise / counts.count_N).mean())
     return noise, max(between, _LEAST * spread)
-
-
-def _at(table_UV: Any, user_B: Index, item_B: Index) -> Values:
-    return np.asarray(table_UV[user_B, item_B], np.float64).ravel()
 
 
 class PopularityLine(nn.Module):
@@ -164,8 +142,8 @@ def log_popularity(counts: InteractionCounts) -> Values:
     return np.asarray(log_CV - log_CV.mean())
 
 
-@dataclass
-class RatedPopularity(Factored):
+@dataclass(kw_only=True)
+class RatedPopularity(FittedFactors):
     """θ̂_it = σ(centre + exponent · log popularity_it): two numbers, learnt with preferences as in `joint-rated`.
 
     So ratings choose the exponent: a popular item that is preferred to the one chosen was not exposed there, and is
@@ -174,14 +152,10 @@ class RatedPopularity(Factored):
     Assumes a user who chooses the best exposed item, and log exposure linear in log popularity.
     """
 
-    log: Interactions
-    window: int | None = None
-    blocks: int = 10
-    width: int = 8
-    penalty: float = 16.0
-    sharpness: float = 0.1
-    batches: int = 600
-    seed: int = 0
+    log: Interactions = field(kw_only=False)
+    penalty: NotNegative = 16.0
+    sharpness: Positive = 0.1
+    batches: AtLeastOne = 600
 
     family: ClassVar[str] = "rated"
     source: ClassVar[Source] = "ratings"
@@ -200,16 +174,11 @@ class RatedPopularity(Factored):
         return line.factors(train.n_users)
 
 
-class RatedStatic(RatedPopularity, kind="static"):
-    """The same at all steps."""
+RatedStatic, RatedTemporal = both_kinds(RatedPopularity)
 
 
-class RatedTemporal(RatedPopularity, kind="temporal"):
-    """Popularity in each block of steps."""
-
-
-@dataclass
-class Censored(Factored):
+@dataclass(kw_only=True)
+class Censored(FittedFactors):
     """ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk by the likelihood of what was chosen and what was not.
 
     First preferences, from ratings alone (`RatedPreferences`); then exposure, a logistic model in which the chosen item
@@ -221,13 +190,7 @@ class Censored(Factored):
     preferences of the others are overestimated, and their exposure underestimated.
     """
 
-    log: Interactions
-    window: int | None = None
-    blocks: int = 10
-    width: int = 8
-    penalty: float = 8.0
-    batches: int = 1000
-    seed: int = 0
+    log: Interactions = field(kw_only=False)
 
     family: ClassVar[str] = "censored"
     source: ClassVar[Source] = "ratings"
@@ -245,9 +208,4 @@ class Censored(Factored):
         return exposure.factors()
 
 
-class CensoredStatic(Censored, kind="static"):
-    """The same at all steps."""
-
-
-class CensoredTemporal(Censored, kind="temporal"):
-    """Exposure that differs between blocks of steps."""
+CensoredStatic, CensoredTemporal = both_kinds(Censored)

@@ -7,6 +7,7 @@ Shapes: U users, V items, H hours, D days, K factors, M pairs, B pairs of a batc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unveil.data.interactions import Interactions
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_ranges
 from unveil.processes import threads
 from unveil.propensity.calibration import IDENTITY, Quality, calibrate, quality_of
 from unveil.propensity.impression_pairs import HOURS, Impressions, NegativeSampler, Pairs, recent_share, share
@@ -28,40 +29,33 @@ Progress = Callable[[int, int], None]
 class Learning:
     """Sizes and rates. (penalty / 2) · (‖P‖² + ‖Q‖² + ‖W − 1‖²) is added to the loss of all pairs of an epoch."""
 
-    width: int = 16
-    epochs: int = 30
-    patience: int = 3  # epochs without a gain on the validation days
-    negatives: int = 8  # drawn anew for each impression in each epoch
-    batch: int = 2048  # impressions
-    lr: float = 3e-3
-    penalty: float = 10.0
+    width: AtLeastOne = 16
+    epochs: AtLeastOne = 30
+    patience: AtLeastOne = 3  # epochs without a gain on the validation days
+    negatives: AtLeastOne = 8  # drawn anew for each impression in each epoch
+    batch: AtLeastOne = 2048  # impressions
+    lr: Positive = 3e-3
+    penalty: NotNegative = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("width", "epochs", "patience", "negatives", "batch"):
-            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        refuse_unless(0 < self.lr < float("inf"), "lr", self.lr, "above 0")
-        refuse_unless(0 <= self.penalty < float("inf"), "penalty", self.penalty, "0 or more")
+        check_ranges(self, "")
 
 
 @dataclass(frozen=True)
 class ExposureFit:
     """How exposure is learnt and evaluated."""
 
-    valid_days: int = 2
-    test_days: int = 2
-    look_back: int = 2  # first days from which nothing is learnt: too little came before them
-    half_life: float = 1.0  # days after which an impression counts half in the recent shares …
-    longer: float = 14.0  # … and in those over a longer time
-    judged_negatives: int = 50  # of each held-out impression
+    valid_days: AtLeastOne = 2
+    test_days: AtLeastOne = 2
+    look_back: AtLeastOne = 2  # first days from which nothing is learnt: too little came before them
+    half_life: Positive = 1.0  # days after which an impression counts half in the recent shares …
+    longer: Positive = 14.0  # … and in those over a longer time
+    judged_negatives: AtLeastOne = 50  # of each held-out impression
     learning: Learning = field(default_factory=Learning)
-    seed: int = 0
+    seed: Annotated[int, "0 or more"] = 0
 
     def __post_init__(self) -> None:
-        least = {"look_back": 1, "valid_days": 1, "test_days": 1, "judged_negatives": 1, "seed": 0}
-        for name, low in least.items():
-            refuse_unless(getattr(self, name) >= low, name, getattr(self, name), f"at least {low}")
-        for name in ("half_life", "longer"):
-            refuse_unless(0 < getattr(self, name) < float("inf"), name, getattr(self, name), "above 0")
+        check_ranges(self, "")
 
 
 @dataclass(frozen=True, eq=False)

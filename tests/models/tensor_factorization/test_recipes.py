@@ -27,7 +27,7 @@ def test_the_gradient_is_that_of_the_loss_and_reaches_every_factor(logistic: boo
     tuples = some(60, SHAPE)
     value = torch.tensor(tuples.value_N > 0 if logistic else tuples.value_N, dtype=torch.float32)
     index = [torch.from_numpy(side) for side in tuples.sides]
-    state = Descent(logistic, penalty=penalty).epochs(sides(), size=200)
+    state = Descent(sides(), 200, logistic=logistic, penalty=penalty)
     state.gradient(index, value)
     tables = [side.table_RK.clone().requires_grad_() for side in state.sides]
     logit = (tables[0][index[0]] * tables[1][index[1]] * tables[2][index[2]]).sum(1)
@@ -43,7 +43,7 @@ def test_columns_that_are_not_learnt_stay() -> None:
     users, items, steps = sides()
     fixed = Side.of(items.table_RK.numpy().astype(float), None, np.array([True, False, True]))
     before = fixed.table_RK.clone()
-    Descent(False).epochs((users, fixed, steps), 60).epoch(some(60, SHAPE), np.random.default_rng(0))
+    Descent((users, fixed, steps), 60, logistic=False).epoch(some(60, SHAPE), np.random.default_rng(0))
     assert (fixed.table_RK[:, 1] == before[:, 1]).all()
     assert (fixed.table_RK[:, [0, 2]] != before[:, [0, 2]]).all()
 
@@ -51,7 +51,7 @@ def test_columns_that_are_not_learnt_stay() -> None:
 def test_a_strong_penalty_draws_a_table_to_its_rest() -> None:
     users, items, steps = sides()
     drawn = Side.of(steps.table_RK.numpy().astype(float), np.ones(3))
-    state = Descent(False, lr=0.05, penalty=1e5).epochs((users, items, drawn), 60)
+    state = Descent((users, items, drawn), 60, logistic=False, lr=0.05, penalty=1e5)
     for _ in range(200):
         state.epoch(some(60, SHAPE), np.random.default_rng(0))
     torch.testing.assert_close(drawn.table_RK, torch.ones(4, 3), atol=0.1, rtol=0)
@@ -59,7 +59,7 @@ def test_a_strong_penalty_draws_a_table_to_its_rest() -> None:
 
 def test_the_loss_falls() -> None:
     tuples, _ = from_factors(100, SHAPE, seed=0)
-    state = Descent(False, batch=16, lr=0.01).epochs(sides(), 100)
+    state = Descent(sides(), 100, logistic=False, batch=16, lr=0.01)
 
     def loss() -> float:
         return float(((state.factors().logits_of(*tuples.sides) - tuples.value_N) ** 2).mean())

@@ -4,7 +4,7 @@ N tuples, B tuples of one block, D columns.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ Values = NDArray[np.float64]
 _BLOCK = 1 << 12
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
+class Evidence(NamedTuple):
     """Σ_n ω_n x_n x_nᵀ and Σ_n ω_n y_n x_n over the tuples of each row: the log likelihood is −½ fᵀAf + bᵀf."""
 
     precision_RDD: Values
@@ -55,7 +54,8 @@ class Grouped:
             rows = slice(self.offset_R1[first], self.offset_R1[last])
             x_BE = self._seen(tables, rows, value_N)
             weighed_BD = x_BE[:, :-1] * precision_N[self.order_N[rows], None]
-            for row, at in enumerate(self._within(first, last), first):
+            edges = (self.offset_R1[first : last + 1] - self.offset_R1[first]).tolist()
+            for row, at in enumerate(map(slice, edges[:-1], edges[1:]), first):
                 np.matmul(weighed_BD[at].T, x_BE[at], out=both_RDE[row])
         return Evidence(both_RDE[..., :-1], both_RDE[..., -1])
 
@@ -67,11 +67,6 @@ class Grouped:
         x_BE[:, -2] = 1
         x_BE[:, -1] = value_N[self.order_N[rows]] - one_BD[:, -1] - two_BD[:, -1]
         return x_BE
-
-    def _within(self, first: int, last: int) -> Iterator[slice]:
-        """Where the tuples of each row lie in a block."""
-        edges = (self.offset_R1[first : last + 1] - self.offset_R1[first]).tolist()
-        yield from map(slice, edges[:-1], edges[1:])
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Runs of whole rows of about so many tuples."""
@@ -116,10 +111,6 @@ class Chain:
         product_TD[:-1] += self.beside * x_TD[1:]
         return np.asarray(product_TD)
 
-    def roughness(self, x_TD: Values) -> Values:
-        """xᵀ (precision) x of each column: how unlikely the chain finds it."""
-        return np.asarray((x_TD * self.applied(x_TD)).sum(0))
-
     def draw(self, evidence: Evidence, scale_D: Values, middle_D: Values, rng: np.random.Generator) -> Values:
         """All steps at once, from the prior N(middle, (scale × precision)⁻¹) and the evidence.
 
@@ -142,13 +133,6 @@ class Chain:
         band[0] += self.diagonal_T[:, None] * scale_D
         band[D, :-1] = self.beside * scale_D
         return band.reshape(D + 1, T * D)
-
-
-class Prior(Protocol):
-    """Draws a side's rows given the evidence of the tuples, its own parameters first."""
-
-    def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
-        """New rows, given the present ones (for the parameters) and the evidence (for the rows)."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +178,8 @@ class SlowSteps:
         """1/sway_k² | steps, then all steps together | sway, tuples."""
         chain = Chain(len(table_RD), self.persistence)
         middle_D = np.append(np.ones(table_RD.shape[1] - 1), 0.0)
-        rough_D = chain.roughness(table_RD - middle_D)
+        apart_RD = table_RD - middle_D
+        rough_D = (apart_RD * chain.applied(apart_RD)).sum(0)  # xᵀ (precision) x: how unlikely the chain finds it
         shape, rate_D = self.firmness + len(table_RD) / 2, self.firmness * self.sway**2 + rough_D / 2
         return chain.draw(evidence, rng.gamma(shape, 1 / rate_D), middle_D, rng)
 
@@ -205,8 +190,7 @@ def wishart(scale_DD: Values, freedom: int, rng: np.random.Generator) -> Values:
     lower_DD = np.tril(rng.standard_normal((D, D)), -1)
     lower_DD[np.diag_indices(D)] = np.sqrt(rng.chisquare(freedom - np.arange(D)))
     half_DD = np.linalg.cholesky(scale_DD) @ lower_DD
-    drawn_DD: Values = half_DD @ half_DD.T
-    return drawn_DD
+    return np.asarray(half_DD @ half_DD.T)
 
 
 Tables = tuple[Values, Values, Values]
@@ -223,13 +207,12 @@ class Draw:
 
     def logits(self, tuples: Tuples) -> Values:
         """ψ of these tuples, block by block."""
-        starts = range(0, len(tuples), _PREDICTED)
-        return np.concatenate([np.zeros(0), *(self._block(tuples, at) for at in starts)])
-
-    def _block(self, tuples: Tuples, at: int) -> Values:
-        rows = [table[index[at : at + _PREDICTED]] for table, index in zip(self.tables, tuples.sides, strict=True)]
-        product_B = np.einsum("bk,bk,bk->b", *(row[:, :-1] for row in rows))
-        return np.asarray(self.centre + product_B + sum(row[:, -1] for row in rows))
+        parts = [np.zeros(0)]
+        for at in range(0, len(tuples), _PREDICTED):
+            rows = [table[index[at : at + _PREDICTED]] for table, index in zip(self.tables, tuples.sides, strict=True)]
+            product_B = np.einsum("bk,bk,bk->b", *(row[:, :-1] for row in rows))
+            parts.append(self.centre + product_B + sum(row[:, -1] for row in rows))
+        return np.concatenate(parts)
 
     def factors(self) -> Factors:
         """The same logits as plain factors: the centre and each bias are columns whose other sides are one."""
@@ -252,7 +235,7 @@ class Gibbs:
     def draws(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Iterator[Draw]:
         """The draw after each sweep; those of the burn-in too."""
         grouped = [Grouped.of(train, side) for side in range(3)]
-        priors: list[Prior] = [self.rows, self.rows, self.steps]
+        priors: list[NormalWishart | SlowSteps] = [self.rows, self.rows, self.steps]
         draw = self._start(train, likelihood, rng)
         for _ in range(self.sweeps):
             value_N, precision_N = likelihood.gaussian(train.value_N, draw.logits(train), rng)
@@ -273,8 +256,7 @@ class Gibbs:
         return Draw(likelihood.centre(train.value_N), (users, items, steps))
 
 
-@dataclass(frozen=True, eq=False)
-class Sampled:
+class Sampled(NamedTuple):
     """The last draw, and posterior means of predictions."""
 
     draw: Draw

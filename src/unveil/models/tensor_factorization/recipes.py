@@ -6,7 +6,6 @@ K columns, N tuples, B tuples of a batch.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import inf
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.errors import UnveilError
+from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_ranges, refuse_unless
 from unveil.models.tensor_factorization.gibbs import Gibbs, SlowSteps, sample
 from unveil.models.tensor_factorization.task import Task, Tuples, Where
 from unveil.processes import threads
@@ -47,40 +46,24 @@ class Side:
 Sides = tuple[Side, Side, Side]
 
 
-@dataclass(frozen=True)
 class Descent:
-    """How factors are learnt by gradient descent.
+    """Factors that are learnt by gradient descent: the tables, and what Adam remembers of their gradients.
 
     The loss is the mean over tuples of (ψ − y)², or of the cross-entropy of σ(ψ) if `logistic`, plus
-    (penalty / 2N) · ‖table − rest‖² over all three tables.
+    (penalty / 2N) · ‖table − rest‖² over all three tables, N = `size` the number of tuples in an epoch.
     """
 
-    logistic: bool
-    batch: int = 256
-    lr: float = 1e-3
-    penalty: float = 0.0
-
-    def epochs(self, sides: Sides, size: int) -> "Epochs":
-        """Start; `size` is the number of tuples in an epoch."""
-        return Epochs(self, sides, self.penalty / size)
-
-    def slope(self, logit_B: Tensor, value_B: Tensor) -> Tensor:
-        """The derivative of a tuple's loss by its ψ."""
-        return torch.sigmoid(logit_B) - value_B if self.logistic else 2 * (logit_B - value_B)
-
-
-class Epochs:
-    """The state of a descent: the tables, and what Adam remembers of their gradients."""
-
-    def __init__(self, descent: Descent, sides: Sides, decay: float) -> None:
-        self.descent, self.sides, self.decay = descent, sides, decay
+    def __init__(
+        self, sides: Sides, size: int, *, logistic: bool, batch: int = 256, lr: float = 1e-3, penalty: float = 0.0
+    ) -> None:
+        self.sides, self.logistic, self.batch, self.decay = sides, logistic, batch, penalty / size
         for side in sides:
             side.table_RK.grad = torch.zeros_like(side.table_RK)
-        self.adam = torch.optim.Adam([side.table_RK for side in sides], lr=descent.lr, fused=True)
+        self.adam = torch.optim.Adam([side.table_RK for side in sides], lr=lr, fused=True)
 
     def epoch(self, tuples: Tuples, rng: np.random.Generator) -> None:
         """One pass over the tuples in random order."""
-        for index, value_B in _batches(tuples, self.descent.batch, rng):
+        for index, value_B in _batches(tuples, self.batch, rng):
             self.gradient(index, value_B)
             self.adam.step()
 
@@ -88,7 +71,9 @@ class Epochs:
         """∂L/∂P_s = Σ slope_n · Q_i ∘ W_t over the batch's tuples of s, divided by B; and so for Q and W."""
         rows = [side.table_RK[index_B] for side, index_B in zip(self.sides, index, strict=True)]
         product_BK = rows[0] * rows[1]
-        slope_B1 = self.descent.slope((product_BK * rows[2]).sum(1), value_B)[:, None] / len(value_B)
+        logit_B = (product_BK * rows[2]).sum(1)
+        slope_B = torch.sigmoid(logit_B) - value_B if self.logistic else 2 * (logit_B - value_B)
+        slope_B1 = slope_B[:, None] / len(value_B)
         others = [rows[1] * rows[2], rows[0] * rows[2], product_BK]
         for side, index_B, other_BK in zip(self.sides, index, others, strict=True):
             grad_RK = side.table_RK.grad
@@ -152,20 +137,8 @@ RECIPES: Registry[Recipe] = Registry(
 register = RECIPES.register
 
 
-def within(recipe: Recipe, option: str, least: float, most: float = inf) -> None:
-    """Refuse an option that is out of its range."""
-    value = getattr(recipe, option)
-    if not least <= value <= most:
-        raise UnveilError(
-            "an option of the recipe is out of range",
-            where=f"{recipe.name}.{option}",
-            found=value,
-            expected=f"{least:g} to {most:g}" if most < inf else f"at least {least:g}",
-        )
-
-
 def descend(
-    state: Epochs, task: Task, epochs: int, rng: np.random.Generator, advance: Advance, *, keep_best: bool
+    state: Descent, task: Task, epochs: int, rng: np.random.Generator, advance: Advance, *, keep_best: bool
 ) -> Learnt:
     """Go through all epochs; keep the last, or the one that predicts the validation part best."""
     kept: tuple[float, Learnt] | None = None
@@ -193,21 +166,20 @@ class Paper:
     name: ClassVar[str] = "paper"
     where: ClassVar[Where] = "anywhere"
 
-    width: int = 50
-    batch: int = 256
-    epochs: int = 100
-    lr: float = 1e-3
-    spread: float = 0.3  # of the factors at the start, as a share of their size
+    width: AtLeastOne = 50
+    batch: AtLeastOne = 256
+    epochs: AtLeastOne = 100
+    lr: Positive = 1e-3
+    spread: NotNegative = 0.3  # of the factors at the start, as a share of their size
     keep_best: bool = False  # the epoch of the best validation instead of the last
 
     def __post_init__(self) -> None:
-        for option, least in (("width", 1), ("batch", 1), ("epochs", 1), ("lr", 1e-9), ("spread", 0)):
-            within(self, option, least)
+        check_ranges(self, self.name)
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """All epochs."""
-        descent = Descent(task.metric == "AUC", self.batch, self.lr)
-        state = descent.epochs(self._start(task, rng), task.size)
+        start, logistic = self._start(task, rng), task.metric == "AUC"
+        state = Descent(start, task.size, logistic=logistic, batch=self.batch, lr=self.lr)
         return descend(state, task, self.epochs, rng, advance, keep_best=self.keep_best)
 
     def work(self, task: Task) -> int:
@@ -238,20 +210,19 @@ class Regularised:
     name: ClassVar[str] = "regularised"
     where: ClassVar[Where] = "slots"
 
-    width: int = 10
-    batch: int = 256
-    epochs: int = 40
-    lr: float = 5e-3
-    penalty: float = 20.0
+    width: AtLeastOne = 10
+    batch: AtLeastOne = 256
+    epochs: AtLeastOne = 40
+    lr: Positive = 5e-3
+    penalty: NotNegative = 20.0
 
     def __post_init__(self) -> None:
-        for option, least in (("width", 1), ("batch", 1), ("epochs", 1), ("lr", 1e-9), ("penalty", 0)):
-            within(self, option, least)
+        check_ranges(self, self.name)
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """All epochs; the best on the validation part is kept."""
-        descent = Descent(task.metric == "AUC", self.batch, self.lr, self.penalty)
-        state = descent.epochs(self._start(task, rng), task.size)
+        start, logistic = self._start(task, rng), task.metric == "AUC"
+        state = Descent(start, task.size, logistic=logistic, batch=self.batch, lr=self.lr, penalty=self.penalty)
         return descend(state, task, self.epochs, rng, advance, keep_best=True)
 
     def work(self, task: Task) -> int:
@@ -263,11 +234,10 @@ class Regularised:
         users, items, steps = (self._table(rows, bias, rng) for bias, rows in enumerate(task.parts.train.shape, 1))
         users[:, self.width] = task.likelihood.centre(task.epoch(rng).value_N)
         steps[:, : self.width] = 1
-        return (
-            Side.of(users, None, self._learnt(1)),
-            Side.of(items, None, self._learnt(2)),
-            Side.of(steps, self._factors_K, self._learnt(3)),
-        )
+        column_K = np.arange(self.width + _BIASES)
+        factors_K = column_K < self.width
+        learnt = [factors_K | (column_K == self.width + bias) for bias in (1, 2, 3)]
+        return Side.of(users, None, learnt[0]), Side.of(items, None, learnt[1]), Side.of(steps, factors_K, learnt[2])
 
     def _table(self, rows: int, bias: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Ones, but for the factors and the side's own bias: a bias is a factor whose other sides are one."""
@@ -275,16 +245,6 @@ class Regularised:
         table_RK[:, : self.width] = 0.1 * rng.standard_normal((rows, self.width))
         table_RK[:, self.width + bias] = 0
         return table_RK
-
-    def _learnt(self, bias: int) -> NDArray[np.bool_]:
-        learnt_K = self._factors_K
-        learnt_K[self.width + bias] = True
-        return learnt_K
-
-    @property
-    def _factors_K(self) -> NDArray[np.bool_]:
-        """Which columns are factors."""
-        return np.asarray(np.arange(self.width + _BIASES) < self.width)
 
 
 @register
@@ -299,17 +259,17 @@ class Posterior:
     name: ClassVar[str] = "posterior"
     where: ClassVar[Where] = "slots"
 
-    width: int = 15
-    sweeps: int = 100
+    width: AtLeastOne = 15
+    sweeps: AtLeastOne = 100
     burn_in: int = 40
     persistence: float = 0.95  # correlation of a factor's weight from one step to the next
-    sway: float = 0.3  # how far a factor's weight is thought to come and go along the steps
+    sway: Positive = 0.3  # how far a factor's weight is thought to come and go along the steps
 
     def __post_init__(self) -> None:
-        for option, least in (("width", 1), ("sweeps", 1), ("sway", 1e-6)):
-            within(self, option, least)
-        within(self, "burn_in", 0, self.sweeps - 1)
-        within(self, "persistence", 0, 0.999)
+        check_ranges(self, self.name)
+        last, kept = self.sweeps - 1, self.persistence
+        refuse_unless(0 <= self.burn_in <= last, f"{self.name}.burn_in", self.burn_in, f"0 to {last}")
+        refuse_unless(0 <= kept <= 0.999, f"{self.name}.persistence", kept, "0 to 0.999")
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""

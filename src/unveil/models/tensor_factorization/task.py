@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -43,8 +44,8 @@ class Tuples:
 
     def where(self, rows: NDArray[Any]) -> Self:
         """Some of the tuples."""
-        picked = {name: getattr(self, name)[rows] for name in ("user_N", "item_N", "step_N", "value_N")}
-        return replace(self, **picked)
+        user_N, item_N, step_N = (side_N[rows] for side_N in self.sides)
+        return type(self)(user_N, item_N, step_N, self.value_N[rows], self.shape)
 
     def with_values(self, value: float) -> Self:
         """The same tuples with one value for all."""
@@ -52,9 +53,8 @@ class Tuples:
 
     def and_also(self, other: "Tuples") -> Self:
         """These tuples, then those."""
-        pairs = zip((*self.sides, self.value_N), (*other.sides, other.value_N), strict=True)
-        user_N, item_N, step_N, value_N = (np.concatenate(pair) for pair in pairs)
-        return replace(self, user_N=user_N, item_N=item_N, step_N=step_N, value_N=value_N)
+        user_N, item_N, step_N = map(np.concatenate, zip(self.sides, other.sides, strict=True))
+        return type(self)(user_N, item_N, step_N, np.concatenate([self.value_N, other.value_N]), self.shape)
 
 
 class Parts(NamedTuple):
@@ -115,28 +115,24 @@ class Negatives:
         """Negatives of value 0; those that hit an interaction are drawn again."""
         slots = positives.where(np.repeat(np.arange(len(positives)), self.each))
         drawn = self._moved(slots, np.ones(len(slots), bool), self.where, rng)
-        rounds = 0
-        while (hit_M := self._interacted(drawn.key_N)).any():
-            drawn = self._moved(drawn, hit_M, self.where if rounds < _PATIENCE else "anywhere", rng)
-            rounds += 1
+        for nth in count():
+            place_M = np.searchsorted(self._taken, drawn.key_N).clip(max=len(self._taken) - 1)
+            if not (hit_M := self._taken[place_M] == drawn.key_N).any():
+                break
+            drawn = self._moved(drawn, hit_M, self.where if nth < _PATIENCE else "anywhere", rng)
         return drawn.with_values(0)
 
     @staticmethod
     def _moved(tuples: Tuples, move_M: NDArray[np.bool_], where: Where, rng: np.random.Generator) -> Tuples:
         """Some of the tuples at other items, or anywhere else."""
-        moved, count = [side.copy() for side in tuples.sides], int(move_M.sum())
+        moved = [side.copy() for side in tuples.sides]
         for side in (1,) if where == "slots" else (0, 1, 2):
-            moved[side][move_M] = rng.integers(0, tuples.shape[side], count)
-        return replace(tuples, user_N=moved[0], item_N=moved[1], step_N=moved[2])
+            moved[side][move_M] = rng.integers(0, tuples.shape[side], int(move_M.sum()))
+        return Tuples(moved[0], moved[1], moved[2], tuples.value_N, tuples.shape)
 
     @cached_property
     def _taken(self) -> Index:
         return np.unique(self.interacted.key_N)
-
-    def _interacted(self, key_M: Index) -> NDArray[np.bool_]:
-        place_M = np.searchsorted(self._taken, key_M).clip(max=len(self._taken) - 1)
-        found: NDArray[np.bool_] = self._taken[place_M] == key_M
-        return found
 
 
 def mse(predicted_N: NDArray[Any], value_N: NDArray[Any]) -> float:
@@ -146,8 +142,8 @@ def mse(predicted_N: NDArray[Any], value_N: NDArray[Any]) -> float:
 
 def auc(predicted_N: NDArray[Any], value_N: NDArray[Any]) -> float:
     """P(a positive is ranked above a negative), ties counting half: the area under the ROC curve, by mean ranks."""
-    _, group_N, count = np.unique(predicted_N, return_inverse=True, return_counts=True)
-    rank_N = (np.cumsum(count) - (count - 1) / 2)[group_N]
+    _, group_N, size = np.unique(predicted_N, return_inverse=True, return_counts=True)
+    rank_N = (np.cumsum(size) - (size - 1) / 2)[group_N]
     positive_N = np.asarray(value_N) > 0
     positives, negatives = int(positive_N.sum()), int((~positive_N).sum())
     return float((rank_N[positive_N].sum() - positives * (positives + 1) / 2) / (positives * negatives))
