@@ -86,12 +86,14 @@ BelowOne = Annotated[float, "0 or more, below 1"]
 Share = Annotated[float, "between 0 and 1"]
 
 
-def check_ranges(settings: object, where: str) -> None:
-    """Each setting whose type names a range, or may be None as well, is in that range; one that is None is."""
+def check_ranges(settings: object, where: str, **ranges: str) -> None:
+    """Each setting whose type names a range, or that is named here with one, is in it; None is not checked."""
     for name, hint in get_type_hints(type(settings), include_extras=True).items():
+        for each in (hint, *get_args(hint)):  # `AtLeastOne | None` has its range inside
+            ranges.update((name, word) for word in getattr(each, "__metadata__", ()) if isinstance(word, str))
+    for name, expected in ranges.items():
         value = getattr(settings, name, None)
-        for expected in {word for each in (hint, *get_args(hint)) for word in getattr(each, "__metadata__", ())}:
-            refuse_unless(value is None or _RANGES[expected](value), f"{where}.{name}".lstrip("."), value, expected)
+        refuse_unless(value is None or _RANGES[expected](value), f"{where}.{name}".lstrip("."), value, expected)
 
 
 def _shown(value: object, longest: int = 80) -> str:
