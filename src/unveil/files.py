@@ -10,7 +10,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -173,8 +173,8 @@ def _number(error: Exception) -> int:
     """What went wrong, as the system counts it; libraries written in Rust tell it in words alone."""
     if isinstance(error, UnveilError):
         return 0
-    told = re.search(r"\(os error (\d+)\)", str(error))
-    return (error.errno if isinstance(error, OSError) else 0) or (int(told[1]) if told else 0)
+    stated = re.search(r"\(os error (\d+)\)", str(error))
+    return (error.errno if isinstance(error, OSError) else 0) or (int(stated[1]) if stated else 0)
 
 
 def _is_about(error: Exception, path: Path) -> bool:
@@ -229,14 +229,6 @@ def _locked(path: Path) -> int | None:
 
 def versions() -> dict[str, str]:
     """What a result was made with."""
-    found = {
-        "unveil": __version__,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-    for package in ("torch", "numpy", "polars"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    system = f"{platform.system()} {platform.machine()}"
+    found = {"unveil": __version__, "python": platform.python_version(), "platform": system}
+    return found | {package: version(package) for package in ("torch", "numpy", "polars")}

@@ -40,9 +40,9 @@ def built(kind: type[T], tree: Mapping[str, Any], *, where: object = None) -> T:
         first = error.errors(include_url=False)[0]
         name = ".".join(_path(tree, first["loc"]))
         place = f"{where}, {name}" if where is not None else name
-        raise UnveilError(
-            "not a valid value", where=place, found=_given(first["input"]), expected=_wish(first["type"], first["msg"])
-        ) from None
+        found = "none" if first["input"] is None else first["input"]
+        expected = _WISHES.get(first["type"].partition("_")[0], first["msg"].removeprefix("Input should be "))
+        raise UnveilError("not a valid value", where=place, found=found, expected=expected) from None
 
 
 def flattened(changes: Mapping[str, Any], prefix: str = "") -> Tree:
@@ -140,11 +140,3 @@ def _path(tree: Any, location: tuple[int | str, ...]) -> list[str]:
             path.append(str(part))
             tree = tree.get(part) if isinstance(tree, Mapping) else None
     return path
-
-
-def _wish(kind: str, message: str) -> str:
-    return _WISHES.get(kind.partition("_")[0], message.removeprefix("Input should be "))
-
-
-def _given(value: object) -> object:
-    return "none" if value is None else value

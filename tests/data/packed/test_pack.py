@@ -17,7 +17,7 @@ from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.describe import describe
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
-from unveil.data.packed import PackedLog, histories, pack, parts
+from unveil.data.packed import PackedLog, histories, ingest, pack
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, leave_one_out
 from unveil.errors import UnveilError
@@ -36,7 +36,7 @@ def _small_blocks() -> Iterator[None]:
     """Blocks so small that every log has several of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mapped, "BLOCK", 8)
-        patch.setattr(parts, "SLICE", 5)
+        patch.setattr(ingest, "SLICE", 5)
         patch.setattr(histories, "RANGE", 4)
         patch.setattr(sequences, "BLOCK", 4)
         yield

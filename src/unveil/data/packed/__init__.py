@@ -8,9 +8,8 @@ from pathlib import Path
 from unveil.data.filters import Filters
 from unveil.data.mapped import mapped
 from unveil.data.packed.histories import filter_columns, lay_out
-from unveil.data.packed.ingest import write_columns
+from unveil.data.packed.ingest import Parts, clock_of, write_columns
 from unveil.data.packed.log import HISTORIES, ITEMS, USERS, Columns, Manifest, PackedLog, Progress, Tell, hashes
-from unveil.data.packed.parts import Parts, clock_of
 from unveil.data.readers.columns import ReadOptions
 from unveil.files import atomic_folder, refuse_occupied
 
