@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.report import charts, plots
-from unveil.report.svg import DARK, LIGHT, Drawing, contrast, stylesheet
+from unveil.report.svg import DARK, LIGHT, Drawing, stylesheet
 
 COUNT = np.array([5, 0, 17, 1, 1, 3])
 NAMES = ["a", "b", "c", "d & e", "f", "g"]
@@ -27,6 +27,19 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves"),
     "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
 }
+
+
+def contrast(one: str, other: str) -> float:
+    """(L₁ + 0.05) / (L₂ + 0.05), L₁ ≥ L₂ the relative luminances: the contrast ratio of WCAG 2."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """0.2126 R + 0.7152 G + 0.0722 B of the channels on a linear scale."""
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def titles(drawing: Drawing) -> list[str]:

@@ -17,7 +17,7 @@ from unveil.data.writers import write as write_log
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownTemporal
-from unveil.report.names import share
+from unveil.report.prose import percent as share
 from unveil.runs.propensity_scores import Truth, correlation, estimates, relevance_of_first, score_all, scored, usable
 from unveil.runs.propensity_scores import scores_page as page_of
 

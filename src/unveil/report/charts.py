@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.report.page import Figure as PlotFigure
-from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, plain_numbers
+from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, plain_numbers, write_beside
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, Drawing, themed
 
 if TYPE_CHECKING:
@@ -50,15 +50,7 @@ def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> 
             if dot.paper is not None:
                 on.axes.scatter([dot.paper], [row], s=40, marker="D", facecolors="none", edgecolors=INK, zorder=4)
             if highest is not None:
-                on.axes.annotate(
-                    f"{dot.mean:.3f}",
-                    (dot.high, row),
-                    (6, 0),
-                    textcoords="offset points",
-                    va="center",
-                    color=INK,
-                    fontsize=9.5,
-                )
+                write_beside(on.axes, f"{dot.mean:.3f}", (dot.high, row), (6, 0), INK, fontsize=9.5)
         on.axes.set_yticks(range(len(dots)), [dot.label for dot in dots], color=INK)
         on.axes.set(xlim=limits, ylim=(len(dots) - 0.4, -0.6))
         return themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
@@ -90,16 +82,8 @@ def slopes(
         for side, values, way in ((0, left, "right"), (1, right, "left")):
             height = apart(np.array(list(values.values())), 0.1 * (high - low))
             for (name, value), at, place in zip(values.items(), height.tolist(), colours, strict=True):
-                on.axes.annotate(
-                    f"{name} {value:.3f}",
-                    (side, at),
-                    (-8 if way == "right" else 8, 0),
-                    textcoords="offset points",
-                    ha=way,
-                    va="center",
-                    color=colour_of(place),
-                    annotation_clip=False,
-                )
+                text, offset = f"{name} {value:.3f}", (-8 if way == "right" else 8, 0)
+                write_beside(on.axes, text, (side, at), offset, colour_of(place), ha=way, annotation_clip=False)
         return on.drawing(slug)
 
 
@@ -129,9 +113,9 @@ def reliability(
         on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
         for place, (name, (predicted, observed)) in enumerate(curves.items()):
             seen, colour = [max(value, low) for value in observed], colour_of(place)
-            told = [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in zip(predicted, observed, strict=True)]
+            titles = [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in zip(predicted, observed, strict=True)]
             on.axes.plot(predicted, seen, color=colour, linewidth=1.6)
-            on.marks(predicted, seen, told, colour)
+            on.marks(predicted, seen, titles, colour)
             on.axes.annotate(
                 name, (0.03, 0.96 - 0.08 * place), xycoords="axes fraction", color=colour, va="top", fontsize=9.5
             )
@@ -142,12 +126,12 @@ def reliability(
 def reliability_figure(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], axes: tuple[str, str], verb: str, slug: str
 ) -> PlotFigure:
-    """The same as a figure without a title; those who cannot see it are told every bin."""
-    told = [
+    """The same as a figure without a title; those who cannot see it read every bin."""
+    titles = [
         f"{name}: {', '.join(f'{p:.2g} predicted, {o:.2g} {verb}' for p, o in zip(*each, strict=True))}"
         for name, each in curves.items()
     ]
-    return PlotFigure("", reliability(curves, axes, verb, slug), "; ".join(told))
+    return PlotFigure("", reliability(curves, axes, verb, slug), "; ".join(titles))
 
 
 #: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.

@@ -31,13 +31,3 @@ def against(protocol: str) -> str:
     """What targets are ranked against: all items, 100 uniform items, 100 popular items."""
     kind, _, count = protocol.partition("-")
     return "all items" if kind == "full" else f"{count} {kind} items"
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """+0.012 or −0.012."""
-    return f"{value:+z.{digits}f}".replace("-", "−")
-
-
-def share(value: float) -> str:
-    """25% or −25%."""
-    return f"{value:z.0%}".replace("-", "−")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Points in one rank plot: more cannot be told apart.
+#: Points in one rank plot: more cannot be distinguished.
 _MOST_POINTS = 300
 #: A logarithmic axis that spans less than this needs more than powers of ten.
 _SHORT = 100
@@ -39,13 +39,13 @@ class Canvas:
 
     figure: "Figure"
     axes: "Axes"
-    told: dict[str, Sequence[str]] = field(default_factory=dict)
+    titles: dict[str, Sequence[str]] = field(default_factory=dict)
 
     def marks(
         self,
         x: Sequence[float],
         y: Sequence[float],
-        told: Sequence[str],
+        titles: Sequence[str],
         colour: str,
         *,
         size: float = 20,
@@ -54,13 +54,13 @@ class Canvas:
         """A mark at every point, with what it says; those that are `hidden`, or many, show under the pointer only."""
         seen = 0.0 if hidden or len(x) > _MOST_MARKS else None
         marks = self.axes.scatter(x, y, s=size, color=colour, linewidths=0, zorder=3, alpha=seen)
-        name = f"marks{len(self.told)}"
+        name = f"marks{len(self.titles)}"
         marks.set_gid(name)
-        self.told[name] = told
+        self.titles[name] = titles
 
     def drawing(self, slug: str) -> Drawing:
         """What was drawn."""
-        return themed(self.figure, slug, self.told)
+        return themed(self.figure, slug, self.titles)
 
 
 @contextmanager
@@ -105,8 +105,8 @@ def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> Drawing:
             on.axes.plot(np.linspace(0, 1, len(share)), share, color=COLOURS[place], linewidth=1.8)
             at = np.linspace(0, 1, 21)
             held = np.interp(at, np.linspace(0, 1, len(share)), share)
-            told = [f"{label}: the least {a:.0%} of the items hold {b:.1%}" for a, b in zip(at, held, strict=True)]
-            on.marks(at.tolist(), held.tolist(), told, COLOURS[place], hidden=True)
+            titles = [f"{label}: the least {a:.0%} of the items hold {b:.1%}" for a, b in zip(at, held, strict=True)]
+            on.marks(at.tolist(), held.tolist(), titles, COLOURS[place], hidden=True)
             _label_lorenz(on.axes, share, label, place, len(counts))
         on.axes.set(xlim=(0, 1), ylim=(0, 1))
         _percent(on.axes.xaxis, on.axes.yaxis)
@@ -125,15 +125,8 @@ def lengths(length_U: NDArray[Any], slug: str = "lengths", bins: int = 25) -> Dr
         lines = [f"{a} to {b - 1} events: {n:,} users" for a, b, n in zip(edges, edges[1:], height, strict=False)]
         median = float(np.median(length_U))
         on.axes.axvline(median + 0.5, color=INK, linewidth=0.9, dashes=(4, 3))
-        on.axes.annotate(
-            f"median {median:g}",
-            (median + 0.5, 1),
-            (4, -2),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            va="top",
-            color=INK,
-        )
+        place_of = {"xycoords": ("data", "axes fraction"), "va": "top"}
+        write_beside(on.axes, f"median {median:g}", (median + 0.5, 1), (4, -2), INK, **place_of)
         return themed(on.figure, slug, {f"bar{place}": [line] for place, line in enumerate(lines)})
 
 
@@ -150,8 +143,8 @@ def over_steps(curves: Mapping[str, NDArray[Any]], y: str, slug: str = "steps") 
         for place, (label, value_T) in enumerate(curves.items()):
             colour, peak = COLOURS[place % len(COLOURS)], int(value_T.argmax())
             on.axes.plot(value_T, color=colour, linewidth=1.8)
-            told = [f"{label}, step {step}: {value:.3f}" for step, value in enumerate(value_T.tolist())]
-            on.marks(range(len(value_T)), value_T.tolist(), told, colour, hidden=True)
+            titles = [f"{label}, step {step}: {value:.3f}" for step, value in enumerate(value_T.tolist())]
+            on.marks(range(len(value_T)), value_T.tolist(), titles, colour, hidden=True)
             _named(on.axes, label, (peak, float(value_T[peak])), colour, _towards_the_middle(peak, len(value_T)))
         on.axes.set_ylim(bottom=0)
         on.axes.margins(x=0.01, y=0.12)
@@ -196,8 +189,8 @@ def distributions(
             on.axes.stairs(share, edges, color=colour, linewidth=1.6)
             on.axes.stairs(share, edges, color=colour, fill=True, alpha=0.15, linewidth=0)
             spans = zip(edges, edges[1:], share, strict=False)
-            told = [f"{label}, {low:.2g} to {high:.2g}: {part:.1%}" for low, high, part in spans]
-            on.marks(np.sqrt(edges[:-1] * edges[1:]).tolist(), share.tolist(), told, colour, hidden=True)
+            titles = [f"{label}, {low:.2g} to {high:.2g}: {part:.1%}" for low, high, part in spans]
+            on.marks(np.sqrt(edges[:-1] * edges[1:]).tolist(), share.tolist(), titles, colour, hidden=True)
             _named(on.axes, label, (float(edges[peak : peak + 2].mean()), float(share[peak])), colour)
         plain_numbers(on.axes, y=False)
         on.axes.set_ylim(bottom=0)
@@ -224,25 +217,23 @@ def _percent(*every: "Axis") -> None:
         axis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
+def write_beside(
+    axes: "Axes", text: str, at: tuple[float, float], offset: tuple[float, float], colour: str, **style: Any
+) -> None:
+    """Write a text so many points away from a place of the plot."""
+    axes.annotate(text, at, offset, textcoords="offset points", color=colour, **{"va": "center", **style})
+
+
 def _named(axes: "Axes", label: str, at: tuple[float, float], colour: str, side: str = "center") -> None:
     """Write a curve's name just above a point of it."""
-    axes.annotate(label, at, (0, 4), textcoords="offset points", color=colour, ha=side, va="bottom", fontsize=9.5)
+    write_beside(axes, label, at, (0, 4), colour, ha=side, va="bottom", fontsize=9.5)
 
 
 def _label_lorenz(axes: "Axes", share: NDArray[np.float64], label: str, place: int, of: int) -> None:
     """Name the curve beside it, each at a height of its own."""
     height = 0.30 - 0.16 * place if of > 1 else 0.25
     at = float(np.interp(height, share, np.linspace(0, 1, len(share))))
-    axes.annotate(
-        label,
-        (at, height),
-        (-5, 2),
-        textcoords="offset points",
-        color=COLOURS[place],
-        ha="right",
-        va="bottom",
-        fontsize=9.5,
-    )
+    write_beside(axes, label, (at, height), (-5, 2), COLOURS[place], ha="right", va="bottom", fontsize=9.5)
 
 
 def _diagonal() -> float:
@@ -266,7 +257,7 @@ class Line:
 
     x: Sequence[float]
     y: Sequence[float]
-    told: Sequence[str]
+    titles: Sequence[str]
     colour: int | None = 0
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
@@ -308,12 +299,14 @@ def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Sc
 def line_figure(
     drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Scale | None = None, data: Table | None = None
 ) -> PlotFigure:
-    """Lines as a figure without a title; those who cannot see it are told up to five points of each line."""
-    told = []
+    """Lines as a figure without a title; those who cannot see it read up to five points of each line."""
+    titles = []
     for name, line in drawn.items():
-        some = [line.told[round(at)] for at in np.linspace(0, len(line.told) - 1, min(5, len(line.told)))]
-        told.append(f"{name}: {', '.join(some)}".removeprefix(": "))
-    return PlotFigure("", lines(drawn, axes, slug, scale), f"{axes[1]} against {axes[0]}. {'; '.join(told)}", data=data)
+        some = [line.titles[round(at)] for at in np.linspace(0, len(line.titles) - 1, min(5, len(line.titles)))]
+        titles.append(f"{name}: {', '.join(some)}".removeprefix(": "))
+    return PlotFigure(
+        "", lines(drawn, axes, slug, scale), f"{axes[1]} against {axes[0]}. {'; '.join(titles)}", data=data
+    )
 
 
 def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> NDArray[np.float64]:
@@ -339,8 +332,8 @@ def _known(line: Line) -> Line:
     def kept(side: Sequence[float] | None) -> list[float] | None:
         return None if side is None else [side[place] for place in at]
 
-    told = [line.told[place] for place in at]
-    return Line(kept(line.x) or [], kept(line.y) or [], told, line.colour, kept(line.low), kept(line.high))
+    titles = [line.titles[place] for place in at]
+    return Line(kept(line.x) or [], kept(line.y) or [], titles, line.colour, kept(line.low), kept(line.high))
 
 
 def _line(on: Canvas, line: Line) -> None:
@@ -348,7 +341,7 @@ def _line(on: Canvas, line: Line) -> None:
     if line.low is not None and line.high is not None:
         on.axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
     on.axes.plot(line.x, line.y, color=colour, linewidth=1.8, dashes=dashes)
-    on.marks(line.x, line.y, line.told, colour)
+    on.marks(line.x, line.y, line.titles, colour)
 
 
 def _scaled(axes: "Axes", scale: Scale) -> None:
@@ -370,12 +363,5 @@ def _end_labels(axes: "Axes", drawn: Mapping[str, Line]) -> None:
     ends = np.array([line.y[-1] for line in drawn.values()], float)
     heights = apart(ends, _LABEL_GAP * (high - low), low + 0.02 * (high - low))
     for (name, line), height in zip(drawn.items(), heights.tolist(), strict=True):
-        axes.annotate(
-            name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…",
-            (line.x[-1], height),
-            (8, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour_of(line.colour),
-            annotation_clip=False,
-        )
+        short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+        write_beside(axes, short, (line.x[-1], height), (8, 0), colour_of(line.colour), annotation_clip=False)

@@ -1,7 +1,7 @@
 """The colours of every page and drawing, in light and in dark; on paper the light ones.
 
 All but `line`, which only separates, can be read as text on `paper` and `raised`: a contrast of at least 4.5 to 1.
-The numbered ones are told apart by those who see colours otherwise, in this order; no plot relies on colour alone.
+The numbered ones are distinguished by those who see colours otherwise, in this order; no plot relies on colour alone.
 """
 
 import re
@@ -66,19 +66,6 @@ def stylesheet() -> str:
 
 def _root(colours: Mapping[str, str]) -> str:
     return f":root {{ {' '.join(f'--{name}: {value};' for name, value in colours.items())} }}"
-
-
-def contrast(one: str, other: str) -> float:
-    """(L₁ + 0.05) / (L₂ + 0.05), L₁ ≥ L₂ the relative luminances: the contrast ratio of WCAG 2."""
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    """0.2126 R + 0.7152 G + 0.0722 B of the channels on a linear scale."""
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 #: Colours to draw with: those of the light page, each standing for a variable of the page's theme.
@@ -237,6 +224,6 @@ def write_drawings(described: Iterable[tuple[Drawing, str, str]], folder: Path) 
 
 def standalone(drawing: Drawing, title: str, text: str) -> str:
     """The drawing with its title, its description and its colours inside."""
-    told = f"<title>{escape(title)}</title><desc>{escape(text)}</desc>"
-    inside = f"{told}<style>{stylesheet()} {_FONT}</style>"
+    about = f"<title>{escape(title)}</title><desc>{escape(text)}</desc>"
+    inside = f"{about}<style>{stylesheet()} {_FONT}</style>"
     return re.sub(r"(<svg\b[^>]*>)", lambda tag: tag[1] + inside, drawing.svg, count=1) + "\n"

@@ -22,9 +22,8 @@ from unveil.propensity.calibration import BINS, Calibration, equal_mass
 from unveil.propensity.factors import sigmoid
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.charts import reliability_figure
-from unveil.report.names import share
 from unveil.report.page import Cell, Code, Column, Page, Table, number, write_page
-from unveil.report.prose import Prose
+from unveil.report.prose import Prose, percent
 from unveil.settings import parsed
 from unveil.simulation.world import World
 
@@ -353,5 +352,5 @@ def scores_table(scores: ByName) -> Table:
 
 def _row(name: str, score: Mapping[str, float]) -> list[Cell | str]:
     digits = {"correlation": 2, "top": 2, "taken": 2, "ece": 2, "mass": 2, "log_loss": 1}
-    shares = [Cell(share(score[each]), score[each]) for each in ("misplaced", "ess", "gap")]
+    shares = [Cell(percent(score[each]), score[each]) for each in ("misplaced", "ess", "gap")]
     return [name, *(number(score[figure], places) for figure, places in digits.items()), *shares]

@@ -15,7 +15,6 @@ from unveil.evaluation.result import label
 from unveil.files import versions, write_json, write_whole
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Dot, intervals, reliability_figure
-from unveil.report.names import signed
 from unveil.report.page import (
     Cell,
     Code,
@@ -32,7 +31,7 @@ from unveil.report.page import (
     write_page,
 )
 from unveil.report.plots import Line, Scale, line_figure
-from unveil.report.prose import Prose
+from unveil.report.prose import Prose, signed
 from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
 from unveil.runs.dial import at_novelty, dial_figures
 from unveil.runs.finished import FinishedRun
