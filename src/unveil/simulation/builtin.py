@@ -27,7 +27,7 @@ class WorldSpec:
 
     users: int = _says(600, "Number of users.", 1)
     items: int = _says(300, "Number of items.", 1)
-    steps: int = _says(50, "Number of time steps; a user takes at most one item a step.", 1)
+    steps: int = _says(50, "Number of time steps; a user chooses at most one item a step.", 1)
     tastes: int = _says(8, "Dimensions of taste in which users and items meet.", 1)
     personal: float = _says(
         0.9, "Share of relevance that is the user's own taste; the rest is quality, alike for all.", 0, 1

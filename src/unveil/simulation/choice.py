@@ -20,7 +20,7 @@ NOTHING = -1
 
 
 class ChoiceModel(Protocol):
-    """C_sit: which item the user takes, given the logits of γ, what is exposed, and one uniform number a slot."""
+    """C_sit: which item the user chooses, given the logits of γ, what is exposed, and one uniform number a slot."""
 
     name: ClassVar[str]
 
@@ -37,7 +37,7 @@ CHOICES: Registry[ChoiceModel] = Registry("choice model", package="unveil.simula
 register = CHOICES.register
 
 
-def told(name: str) -> str:
+def users_do(name: str) -> str:
     """What such users do, in words: "take the best of what they see"; its name where a model does not say."""
     return str(getattr(CHOICES[name], "about", f"choose by {name}"))
 
@@ -48,7 +48,7 @@ def choice_model(name: str) -> ChoiceModel:
 
 
 class Rational:
-    """Takes the item of highest γ; the first in the catalogue where several are equal."""
+    """Chooses the item of highest γ; the first in the catalogue where several are equal."""
 
     among_exposed: ClassVar[bool]
 
@@ -86,7 +86,7 @@ class RationalAll(Rational):
 
 
 class Categorical:
-    """Takes item i with probability γ_i / Σ_j γ_j, over all items or over the exposed ones."""
+    """Chooses item i with probability γ_i / Σ_j γ_j, over all items or over the exposed ones."""
 
     among_exposed: ClassVar[bool]
 

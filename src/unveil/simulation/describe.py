@@ -55,7 +55,7 @@ def describe(world: "World") -> WorldDescription:
         user_B, step_B = user_S[rows], step_S[rows]
         gamma.add(user_B, step_B, world.relevance(user_B, step_B))
         theta.add(user_B, step_B, world.exposure(user_B, step_B))
-    favourite_V = favourites(world)
+    favourite_V, followed = favourites(world), _spread(world.n_users, _FOLLOWED)
     return WorldDescription(
         users=world.n_users,
         items=world.n_items,
@@ -64,7 +64,7 @@ def describe(world: "World") -> WorldDescription:
         severity=world.severity,
         favourites=int((favourite_V > 0).sum()),
         commonest_favourite=float(favourite_V.max() / world.n_users),
-        favourites_of_a_user=favourites_of_a_user(world),
+        favourites_of_a_user=float(np.mean([_distinct_favourites(world, user) for user in followed])),
         relevance=gamma.spread(),
         exposure=theta.spread(),
         exposure_gini=gini(theta.total_V),
@@ -81,13 +81,8 @@ def favourites(world: "World") -> NDArray[np.int64]:
     return count_V
 
 
-def favourites_of_a_user(world: "World") -> float:
-    """How many distinct items one user likes best, at one step or another; the mean over some users."""
-    followed = _spread(world.n_users, _FOLLOWED)
-    return float(np.mean([_distinct_favourites(world, user) for user in followed]))
-
-
 def _distinct_favourites(world: "World", user: int) -> int:
+    """How many items one user likes best, at one step or another."""
     step_B = np.arange(world.start_U[user], world.n_steps)
     return len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B)))
 
@@ -108,10 +103,7 @@ class _Means:
     def add(self, user_B: NDArray[np.int32], step_B: NDArray[np.int32], value_BV: NDArray[np.float32]) -> None:
         self.total_V += value_BV.sum(0, dtype=np.float64)
         mean_B = value_BV.mean(1, dtype=np.float64)
-        for index_B, total, count in (
-            (user_B, self.total_U, self.count_U),
-            (step_B, self.total_T, self.count_T),
-        ):
+        for index_B, total, count in ((user_B, self.total_U, self.count_U), (step_B, self.total_T, self.count_T)):
             total += np.bincount(index_B, weights=mean_B, minlength=len(total))
             count += np.bincount(index_B, minlength=len(count))
 

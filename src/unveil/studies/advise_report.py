@@ -20,7 +20,7 @@ from unveil.report.page import Figure
 from unveil.report.prose import share, signed
 from unveil.runs.config import Experiment, as_toml
 from unveil.settings import plain
-from unveil.simulation.choice import told
+from unveil.simulation.choice import users_do
 from unveil.studies.arms import Variant
 from unveil.studies.candidates import Candidates, LogShape, uses_ratings
 from unveil.studies.decision import Decision, Floats, decide, mean_over_strata
@@ -122,7 +122,7 @@ class Advice:
             "decision": decision,
             "roles": {arm: ", ".join(role for role in roles if roles[role] == arm) for arm in decision.gains},
             "gain_of": lambda gain: gain_text(gain.mean),
-            "users_do": {each.key: told(each.choice) for each in self.scenarios},
+            "users_do": {each.key: users_do(each.choice) for each in self.scenarios},
             "best_above": max(above, key=lambda each: each.mean.difference) if above else None,
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
             "nearest_gain": decision.gain.of_scenario[self.scenarios.index(self.nearest)],

@@ -15,7 +15,7 @@ from unveil.report.charts import Along, Spot, panels
 from unveil.report.names import named
 from unveil.report.page import Block, Cell, Column, Figure, KeyFigure, Table
 from unveil.report.prose import percent, share, signed
-from unveil.simulation.choice import told as users_who
+from unveil.simulation.choice import users_do
 from unveil.studies.arms import TRUE_THETA, check_gap, with_propensity
 from unveil.studies.diagnostics import worlds_table
 from unveil.studies.engine import Answer, Context, Study
@@ -286,7 +286,7 @@ class Assumptions(SemiSynthetic):
             "best_worst": None if best is None else (best, worst[best]),
             "at_base": {s.estimator: s.gap for s in every if s.level.point == self.base and s.gap is not None},
             "last": {axis: _best_at_end([line for line in lines if line.axis == axis]) for axis in self.axes},
-            "base_users": users_who(self.base.choice),
+            "base_users": users_do(self.base.choice),
             "any_gap": any(each.gap is not None for each in every),
         }
 

@@ -1,1 +1,1 @@
-"""The feedback laboratory: models that are trained on what users took of what models recommended."""
+"""The feedback laboratory: models trained on what users chose from their recommendations."""

@@ -105,16 +105,16 @@ class FirstLog:
     """What is kept of the log before any feedback: counts, and who interacted with what."""
 
     count_V: NDArray[Any]
-    taker_VU: Any  # sparse; row i is 1/√(takers of i) for every user who took i
+    user_VU: Any  # sparse; row i is 1/√(users of i) for every user who chose i
 
     @classmethod
     def of(cls, base: Sequences) -> Self:
         """Count."""
         pairs = (np.ones(len(base)), (base.item_N, base.user_N))
-        took_VU = sparse.csr_matrix(pairs, shape=(base.n_items, base.n_users))
-        took_VU.data[:] = 1.0
-        length_V = np.sqrt(np.maximum(np.diff(took_VU.indptr), 1))
-        return cls(counts(base), sparse.diags(1 / length_V) @ took_VU)
+        chosen_VU = sparse.csr_matrix(pairs, shape=(base.n_items, base.n_users))
+        chosen_VU.data[:] = 1.0
+        length_V = np.sqrt(np.maximum(np.diff(chosen_VU.indptr), 1))
+        return cls(counts(base), sparse.diags(1 / length_V) @ chosen_VU)
 
 
 def counts(sequences: Sequences) -> NDArray[np.int64]:
@@ -151,10 +151,10 @@ def of_chosen(chosen_U: Index, count_V: NDArray[Any]) -> Record:
 
 
 def individual(top_UK: Index, first: FirstLog) -> float | None:
-    """Mean over users of 1 − the mean cosine between two items of their list, by who took the items in the first log.
+    """Mean over users of 1 − the mean cosine between two items of their list, by who chose the items in the first log.
 
-    With unit rows x̂_i of takers: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². 0: the same people took all of them;
-    1: nobody took two of them. Lists of fewer than two items have none.
+    With unit rows x̂_i of users: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². 0: the same users chose all of them;
+    1: nobody chose two of them. Lists of fewer than two items have none.
     """
     some_UK = top_UK[(top_UK != NOBODY).sum(1) > 1]
     some_UK = some_UK[:: max(1, -(-len(some_UK) // MOST_USERS))]
@@ -162,13 +162,13 @@ def individual(top_UK: Index, first: FirstLog) -> float | None:
 
 
 def _unlike(top_UK: Index, first: FirstLog) -> Iterator[NDArray[np.float64]]:
-    norm_V = np.asarray(first.taker_VU.multiply(first.taker_VU).sum(1)).ravel()
+    norm_V = np.asarray(first.user_VU.multiply(first.user_VU).sum(1)).ravel()
     for start in range(0, len(top_UK), _BLOCK):
         row_M, place_M = np.nonzero(top_UK[start : start + _BLOCK] != NOBODY)
         item_M = top_UK[start + row_M, place_M]
         size_B = np.bincount(row_M)
         listed_BV = sparse.csr_matrix((np.ones(len(item_M)), (row_M, item_M)), shape=(len(size_B), len(norm_V)))
-        sum_BU = listed_BV @ first.taker_VU
+        sum_BU = listed_BV @ first.user_VU
         together_B = np.asarray(sum_BU.multiply(sum_BU).sum(1)).ravel() - listed_BV @ norm_V
         yield 1 - together_B / (size_B * (size_B - 1))
 

@@ -108,7 +108,7 @@ class Network:
 
 @dataclass(frozen=True)
 class MostPopular:
-    """What most users took: the loop at its narrowest."""
+    """What most users chose: the loop at its narrowest."""
 
     length: int = 2
 

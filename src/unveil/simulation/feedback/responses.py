@@ -37,9 +37,15 @@ class Offer:
             raise UnveilError("this response needs a world", hint="Name the world the log was drawn from (--world).")
         return np.where(self.lists.filled_UK, self.gamma_UK, 0.0)
 
+    @property
+    def logit_UK(self) -> NDArray[np.float64]:
+        """Logits of γ, finite where γ is 0 or 1."""
+        gamma_UK = np.clip(self.relevance_UK, 1e-12, 1 - 1e-12)
+        return np.asarray(np.log(gamma_UK) - np.log1p(-gamma_UK))
+
 
 class Response(Protocol):
-    """p_UK: how likely each user is to take the item in each place. What is missing to 1 is to take nothing."""
+    """p_UK: how likely each user is to choose the item in each place. What is missing to 1 is to choose nothing."""
 
     name: ClassVar[str]
     needs: ClassVar[Need]
@@ -64,12 +70,11 @@ def response_model(choice: Mapping[str, Any]) -> Response:
 def chosen(offer: Offer, response: Response, uniform_U: NDArray[np.float64]) -> Index:
     """What each user chooses: the item at which the running sum of p passes the user's number, else `NOBODY`.
 
-    The number is the user's luck in a round. Models that are compared share it: then a difference between them is
-    owed to their lists.
+    The number is the user's random draw in a round. Compared models share it: a difference is then due to their lists.
     """
     mass_UK = np.cumsum(response(offer), axis=1)
     total_U1 = mass_UK[:, -1:]
-    # Rounding must not let a user go who takes something for sure.
+    # A user who surely chooses something must not lose it by rounding.
     mass_UK = np.divide(mass_UK, total_U1, out=mass_UK, where=np.abs(total_U1 - 1) < _ROUNDING)
     place_U = (mass_UK <= uniform_U[:, None]).sum(1)
     there_U = place_U < mass_UK.shape[1]
@@ -182,19 +187,17 @@ class ByScore(MultinomialLogit):
 @register
 @dataclass(frozen=True)
 class ByRelevance(MultinomialLogit):
-    """Utilities are the logits of the true relevance γ, and to take nothing has utility 0.
+    """Utilities are the logits of the true relevance γ, and to choose nothing has utility 0.
 
-    With one item in the list and temperature 1 it is taken with probability γ.
+    With one item in the list and temperature 1 it is chosen with probability γ.
     """
 
     name: ClassVar[str] = "logit-relevance"
     needs: ClassVar[Need] = "world"
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
-        gamma_UK = np.clip(offer.relevance_UK, 1e-12, 1 - 1e-12)
-        logit_UK = np.log(gamma_UK) - np.log1p(-gamma_UK)
         with_nothing = [(0, 0), (0, 1)]
-        utility_UK1 = np.pad(logit_UK, with_nothing)
+        utility_UK1 = np.pad(offer.logit_UK, with_nothing)
         filled_UK1 = np.pad(offer.lists.filled_UK, with_nothing, constant_values=True)
         return self.among(utility_UK1, filled_UK1)[:, :-1]
 
@@ -205,7 +208,7 @@ class Relevant:
     """p_k = P(k is chosen from the list) · γ_k, as the worlds' logs are drawn: Y = C · O · R with the list exposed.
 
     `choice` is a choice model of the worlds: with rational_exposed the user looks at the most relevant item of the
-    list, takes it with probability γ, and else nothing.
+    list, chooses it with probability γ, and else nothing.
     """
 
     choice: str = "rational_exposed"
@@ -217,7 +220,6 @@ class Relevant:
         choice_model(self.choice)
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
-        gamma_UK = np.clip(offer.relevance_UK, 1e-12, 1 - 1e-12)
-        logit_UK = (np.log(gamma_UK) - np.log1p(-gamma_UK)).astype(np.float32)
+        logit_UK = offer.logit_UK.astype(np.float32)
         chosen_UK = choice_model(self.choice).probability(logit_UK, offer.lists.filled_UK)
         return np.where(offer.lists.filled_UK, chosen_UK * offer.relevance_UK, 0.0)

@@ -36,9 +36,9 @@ from unveil.training.checkpoint import Checkpoint
 
 
 def grown(base: Sequences, chosen_RU: Index) -> Sequences:
-    """The histories after R rounds: in round r = 1, 2, … user u took `chosen_RU[r − 1, u]`, or nothing (`NOBODY`).
+    """The histories after R rounds: in round r = 1, 2, … user u chose `chosen_RU[r − 1, u]`, or nothing (`NOBODY`).
 
-    Round r is step T − 1 + r for everybody: one step further, whether or not a user took something. Events of the
+    Round r is step T − 1 + r for everybody: one step further, whether or not a user chose something. Events of the
     first log keep their steps. There is no clock in the loop, only this order.
     """
     round_M, user_M = np.nonzero(chosen_RU != NOBODY)
@@ -131,7 +131,7 @@ class Loop:
 
     In round 0 a model is trained on the log and recommends `k` unseen items to every user. In each later round users
     respond to the lists of the round before, the log grows by what they chose, the model is trained on the whole of it
-    at once, and recommends anew. The luck of a user in a round depends on seed, replicate and round, not on the model.
+    at once, and recommends anew. A user's draw in a round depends on seed, replicate and round, not on the model.
     """
 
     base: Sequences
