@@ -7,12 +7,13 @@ import pytest
 from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
+from unveil.audit.exposure import rank_correlation
 from unveil.cli.main import app
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.studies.demo_log import WorldLog, at_severities, rank_correlation
+from unveil.studies.demo_log import WorldLog, at_severities
 
 
 def small() -> World:

@@ -13,17 +13,15 @@ from unveil.evaluation.result import column, parts, per_user
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report import charts, plots
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Cell as TableCell
-from unveil.report.page import Column, Figure, KeyFigure, Table, count, number
-from unveil.report.prose import estimate, p_value
+from unveil.report.page import Column, Figure, Table, count, number
 from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.arms import changes_of
-from unveil.studies.demo_log import WorldLog, at_severities, log_facts, log_figures, log_tables
+from unveil.studies.demo_log import WorldLog, at_severities, log_facts, log_figures
 from unveil.studies.engine import Answer, Cell, Context, Study, Work
 from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results
-from unveil.studies.tables import estimate_cell, share_cell, test_cell
+from unveil.studies.tables import dot
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.recipe import Recipe
 
@@ -98,11 +96,15 @@ class Demo(Study):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """The log, and what the sentences are chosen by."""
-        results, trial = answer.results, trial_context(self, 0)
+        results, trial, own = answer.results, trial_context(self, 0), world_log(self, 0)
         arms = [arm for arm in results.trained if arm != BOUND]
         return {
-            **log_facts(world_log(self, 0)),
+            **log_facts(own),
+            "severities": at_severities(own.world, self.seed),
             "HEADLINE": HEADLINE,
+            "RECALL": RECALL,
+            "SAMPLED": Measure(TRUE, results.protocol("uniform"), "NDCG", 10),
+            "HELD_OUT": HELD_OUT,
             "RELEVANCE": RELEVANCE,
             "tests": results.against(HEADLINE),
             "gaps": {arm: results.gap_closed(arm, HEADLINE) for arm in results.trained},
@@ -117,30 +119,11 @@ class Demo(Study):
             "warnings": {arm: WeightDiagnostics(**each).warnings() for arm, each in weights_by_arm(answer).items()},
         }
 
-    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
-        """The log, and the headline of every trained arm."""
-        own, results = world_log(self, 0), answer.results
-        sizes = f"interactions of {own.figures.users:,} users with {own.figures.items:,} items"
-        ends = {BASE: " (baseline loss)", BOUND: " (knows the ground truth)"}
-        return [
-            KeyFigure(f"{own.figures.interactions:,}", sizes),
-            KeyFigure(f"{own.hits:.1%}", "of them are with the user’s most relevant item"),
-            *(
-                KeyFigure(f"{results.mean(arm, HEADLINE):.3f}", f"{HEADLINE.name} of {named(arm)}{ends.get(arm, '')}")
-                for arm in results.trained
-            ),
-        ]
-
     def tables(self, answer: Answer) -> Mapping[str, Table]:
-        """Results, training, world and log."""
-        own = world_log(self, 0)
+        """The weights; the others are in the template."""
         weights = {named(arm): weight_cells(WeightDiagnostics(**each)) for arm, each in weights_by_arm(answer).items()}
         return {
-            "summary": summary_table(answer.results),
-            "results": results_table(answer.results),
-            "against": against_table(answer.results),
-            "weights": Table("", [Column("loss"), *WEIGHT_COLUMNS], [[n, *row] for n, row in weights.items()], False),
-            **log_tables(own, at_severities(own.world, self.seed)),
+            "weights": Table("", [Column("loss"), *WEIGHT_COLUMNS], [[n, *row] for n, row in weights.items()], False)
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
@@ -189,65 +172,6 @@ def weights_by_arm(answer: Answer) -> dict[str, Any]:
     return {arm: weights for arm, weights in every.items() if weights is not None}
 
 
-def _gap(results: Results, arm: str) -> Any:
-    """The share of the gap that a candidate closes."""
-    return results.gap_closed(arm, HEADLINE) if arm in results.candidates else None
-
-
-def summary_table(results: Results) -> Table:
-    """For the terminal: an interval for the headline alone."""
-    columns = [
-        Column("loss"),
-        Column(HEADLINE.name, True),
-        Column(RECALL.name, True),
-        Column("held-out", True),
-        Column("mean γ", True),
-        Column("gap closed", True),
-    ]
-    rows: list[list[TableCell | str]] = [
-        [
-            named(arm),
-            estimate_cell(results.estimate(arm, HEADLINE)),
-            *(number(results.mean(arm, measure), 3) for measure in (RECALL, HELD_OUT, RELEVANCE)),
-            share_cell(_gap(results, arm)),
-        ]
-        for arm in results.arms
-    ]
-    return Table("", columns, rows)
-
-
-def results_table(results: Results) -> Table:
-    """A row for each arm, with intervals."""
-    sampled = Measure(TRUE, results.protocol("uniform"), "NDCG", 10)
-    measures = {
-        HEADLINE: "most relevant item, among all items",
-        RECALL: "most relevant item, among all items",
-        sampled: f"most relevant item, among {sampled.protocol.partition('-')[2]} sampled items",
-        HELD_OUT: "held-out interaction, among all items",
-        RELEVANCE: "mean γ of the top 10",
-    }
-    columns = [Column("loss"), *(Column(measure.name, True, about) for measure, about in measures.items())]
-    rows: list[list[TableCell | str]] = [
-        [named(arm), *(estimate_cell(results.estimate(arm, m)) for m in measures)] for arm in results.arms
-    ]
-    return Table("", columns, rows)
-
-
-def against_table(results: Results) -> Table:
-    """Paired differences from the baseline loss."""
-    columns = [
-        Column("loss"),
-        Column("difference", True, "mean, 95% interval"),
-        Column("p", True, "paired t-test, Holm’s correction"),
-        Column("gap closed", True, "from naive to ideal"),
-    ]
-    rows: list[list[TableCell | str]] = [
-        [named(arm), test_cell(test), TableCell(p_value(test.p), test.p), share_cell(_gap(results, arm))]
-        for arm, test in results.against(HEADLINE).items()
-    ]
-    return Table("", columns, rows, sortable=False)
-
-
 def learning_figure(arms: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
     """Validation along the epochs, averaged over replicates."""
     runs = {arm: [dict(record["training"]["validation"]) for record in records] for arm, records in arms.items()}
@@ -265,17 +189,7 @@ def means_figure(results: Results, measure: Measure, axis: Sequence[Measure], la
     """Every arm with its interval, best first; figures of the same `axis` have the same scale."""
     arms = sorted(results.arms, key=lambda arm: -results.mean(arm, measure))
     found = {arm: results.estimate(arm, measure) for arm in arms}
-    dots = [
-        charts.Dot(
-            named(arm),
-            each.mean,
-            each.mean if each.low is None else each.low,
-            each.mean if each.high is None else each.high,
-            COLOURS.get(arm),
-            f"{named(arm)}: {estimate(each)}",
-        )
-        for arm, each in found.items()
-    ]
+    dots = [dot(arm, each) for arm, each in found.items()]
     every = [results.estimate(arm, m) for arm in arms for m in axis]
     highest = max(each.mean if each.high is None else each.high for each in every)
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}"

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.audit.exposure import rank_correlation
 from unveil.data.describe import Description, describe, rows
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.evaluation.ground_truth import favourites_of
 from unveil.report import plots
-from unveil.report.page import Cell, Column, Figure, Table, count, number, percent
+from unveil.report.page import Column, Figure, Table, columns, count, number
 from unveil.simulation.world import World
 
 Floats = NDArray[np.float64]
@@ -112,21 +113,13 @@ def at_severities(world: World, seed: int) -> list[WorldLog]:
     return [WorldLog.draw(world.with_severity(p), seed) for p in sorted({*SEVERITIES, world.severity})]
 
 
-def rank_correlation(one_V: Ints, two_V: Ints) -> float:
-    """Spearman's ρ: the correlation of ranks, equal counts sharing their mean rank."""
-    return float(np.corrcoef(_mean_ranks(one_V), _mean_ranks(two_V))[0, 1])
-
-
-def _mean_ranks(value_V: Ints) -> Floats:
-    _, place_V, size = np.unique(value_V, return_inverse=True, return_counts=True)
-    return (np.cumsum(size) - (size - 1) / 2)[place_V]
-
-
 def log_facts(own: WorldLog) -> dict[str, Any]:
     """The figures that the captions name."""
     gamma_V, theta_V = own.item_means
     return {
         "log": own.figures,
+        "description": rows(own.figures),
+        "top_items": _top_items(own),
         "hits": own.hits,
         "lost": own.lost,
         "most_chosen": int(own.chosen_V.max()),
@@ -168,72 +161,26 @@ def _plot(drawing: Any, data: Table | None = None) -> Figure:
 def _most_chosen(chosen_V: Ints, names: Sequence[str]) -> Table:
     order = np.argsort(-chosen_V, kind="stable")[:_RANKED_ITEMS]
     body = [[names[v], count(rank), count(chosen_V[v])] for rank, v in enumerate(order, 1)]
-    columns = [Column("item"), Column("rank", True), Column("interactions", True)]
-    return Table(f"The {_RANKED_ITEMS} items with the most interactions", columns, body)
+    return Table(f"The {_RANKED_ITEMS} items with the most interactions", columns("item", "rank", "interactions"), body)
 
 
 def _histogram(length_U: Ints) -> Table:
     edges = plots.length_bins(length_U)
     users, _ = np.histogram(length_U, edges)
     body = [[count(a), count(b - 1), count(n)] for a, b, n in zip(edges[:-1], edges[1:], users, strict=True)]
-    columns = [Column("from", True), Column("to", True), Column("users", True)]
-    return Table("Users by the length of their history", columns, body, sortable=False)
+    heads = [Column(title, True) for title in ("from", "to", "users")]
+    return Table("Users by the length of their history", heads, body, sortable=False)
 
 
 def _by_step(curves: Mapping[str, Floats]) -> Table:
-    steps = range(len(next(iter(curves.values()))))
-    body = [[count(t), *(number(curve[t], 3) for curve in curves.values())] for t in steps]
-    return Table("Mean exposure by step", [Column("step", True), *(Column(n, True) for n in curves)], body, False)
+    steps = enumerate(zip(*curves.values(), strict=True))
+    body = [[count(step), *(number(value, 3) for value in values)] for step, values in steps]
+    return Table("Mean exposure by step", [Column(title, True) for title in ("step", *curves)], body, sortable=False)
 
 
-def log_tables(own: WorldLog, severities: Sequence[WorldLog]) -> Mapping[str, Table]:
-    """The log as `unveil data describe` shows it, its items, and logs of other severities."""
-    described = [row for row in rows(own.figures) if row[1] != "not recorded"]
-    return {
-        "description": Table("", [Column("figure"), Column("value", True)], described, sortable=False),
-        "top_items": _items_table(own),
-        "severities": _severities_table(severities, own.world.severity),
-    }
-
-
-def _items_table(own: WorldLog) -> Table:
+def _top_items(own: WorldLog) -> list[tuple[str, int, int, float, float]]:
+    """Items that are chosen or most relevant most often: both counts, mean θ and mean γ."""
     names, (gamma_V, theta_V) = own.log.items.ids.to_list(), own.item_means
     top = np.argsort(-np.maximum(own.chosen_V, own.relevant_V), kind="stable")[:_TOP_ITEMS]
     top = top[np.argsort(-own.chosen_V[top], kind="stable")]
-    columns = [
-        Column("item"),
-        Column("chosen", True, "interactions"),
-        Column("most relevant", True, "interactions"),
-        Column("exposure", True, "mean θ"),
-        Column("relevance", True, "mean γ"),
-    ]
-    counts = ([count(own.chosen_V[v]), count(own.relevant_V[v])] for v in top)
-    means = ([number(theta_V[v], 3), number(gamma_V[v])] for v in top)
-    return Table("", columns, [[names[v], *n, *m] for v, n, m in zip(top, counts, means, strict=True)])
-
-
-def _severities_table(logs: Sequence[WorldLog], own: float) -> Table:
-    columns = [
-        Column("severity p"),
-        Column("shown", True, "items a step, mean"),
-        Column("interactions", True),
-        Column("items", True, "with an interaction"),
-        Column("Gini", True, "of interactions over items"),
-        Column("most relevant chosen", True, "of interactions"),
-        Column("relevance lost", True, "mean over interactions"),
-        Column("effective sample", True, "of interactions, weighted by 1/θ"),
-    ]
-    body: list[list[Cell | str]] = [
-        [
-            Cell(f"{each.world.severity:g}{' (this log)' if each.world.severity == own else ''}", each.world.severity),
-            number(each.world.describe().exposed_per_slot, 1),
-            count(each.figures.interactions),
-            count(each.figures.items),
-            number(each.figures.skew.gini),
-            percent(each.hits),
-            number(each.lost),
-            percent(each.effective_share),
-        ]
-        for each in logs
-    ]
-    return Table("", columns, body)
+    return [(names[v], int(own.chosen_V[v]), int(own.relevant_V[v]), theta_V[v], gamma_V[v]) for v in top.tolist()]

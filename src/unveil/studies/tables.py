@@ -104,21 +104,16 @@ def _value(condition: str, value: Any) -> str:
     return f"p = {value:g}" if condition == "severity" else f"{condition} {value}"
 
 
+def dot(arm: str, found: Estimate, digits: int = 3, paper: float | None = None) -> Dot:
+    """An arm's mean and interval as a dot of a plot."""
+    low, high = (found.mean if end is None else end for end in (found.low, found.high))
+    return Dot(named(arm), found.mean, low, high, COLOURS.get(arm), f"{named(arm)}: {estimate(found, digits)}", paper)
+
+
 def dots_figure(results: Results, measure: Measure, published: Published) -> Figure:
     """One measure of all trained arms, the paper's figure beside each."""
     found = {arm: results.estimate(arm, measure) for arm in results.trained}
-    dots = [
-        Dot(
-            named(arm),
-            each.mean,
-            each.mean if each.low is None else each.low,
-            each.mean if each.high is None else each.high,
-            COLOURS.get(arm),
-            f"{named(arm)}: {estimate(each, 4)}",
-            published.figure(arm, measure),
-        )
-        for arm, each in found.items()
-    ]
+    dots = [dot(arm, each, 4, published.figure(arm, measure)) for arm, each in found.items()]
     diamonds = " Diamond: the paper." if any(dot.paper is not None for dot in dots) else ""
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}-{measure.k}"
     return Figure(
