@@ -14,10 +14,7 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from unveil.runs.config import Experiment
     from unveil.runs.tune.study import Space, Study
-    from unveil.runs.tune.subjects import Factorisation, Part, Subject
-
-#: Trials in the printed table.
-_SHOWN = 10
+    from unveil.runs.tune.subjects import Factorisation, Part
 
 
 @takes_options
@@ -52,9 +49,8 @@ def tune(
     from unveil.runs.workers import engine as engine_of
 
     wanted = Space.read(space)
-    subject: Subject
     if part := part_of(wanted):
-        subject = _factorisation(part, wanted, training, options, truth=truth)
+        subject: Factorisation | Training = _factorisation(part, wanted, training, options, truth=truth)
     else:
         subject = Training(_experiment(training, options), truth)
     plan, chosen = Plan(wanted, trials, replicates, sampler, prune), engine_of(engine, jobs, address)
@@ -103,16 +99,16 @@ def _factorisation(
     from unveil.settings import parsed
     from unveil.simulation.fit import fit_of
 
-    for name in ("model", "estimator", "world", "device", "preset", "truth"):
-        if truth if name == "truth" else getattr(training, name):
+    for name, given in {**vars(training), "truth": truth}.items():
+        if given and name in ("model", "estimator", "world", "device", "preset", "truth"):
             problem = "this option is of trainings, and the space of a factorisation"
             hint = "Leave it out, or name a space with settings of trainings."
             raise UnveilError(problem, where=f"--{name}", hint=hint)
     changes = dict(map(parsed, training.assignments or ()))
     changes |= {} if training.seed is None else {"seed": training.seed}
     fit = fit_of([training.config] if training.config else [], changes)
-    names_log = options.log.endswith(".toml")
-    source = _experiment(TrainingOptions(), options).data if names_log else options.source()
+    is_config = options.log.endswith(".toml")
+    source = _experiment(TrainingOptions(), options).data if is_config else options.source()
     return Factorisation.of(source, fit, part, space)
 
 
@@ -131,13 +127,12 @@ def _print(study: "Study", output: Path) -> None:
     from unveil.wording import quantity
 
     names = list(study.plan.space.dimensions)
-    ranked = study.ranked()
     rows = [
         [f"trial {each.index}", str(each)[:60], *(value_text(each.settings.get(name, "–")) for name in names)]
-        for each in ranked[:_SHOWN]
+        for each in study.ranked()[:10]
     ]
     print_table(["", f"validation {study.subject.metric}", *map(short, names)], rows)
-    states = [f"{quantity(study.count(state), 'trial')} {state}" for state in ("complete", "pruned", "failed")]
-    over = f"mean over {quantity(study.plan.replicates, 'replicate')} ± their standard deviation"
-    typer.echo(f"{over}; {', '.join(part for part in states if not part.startswith('0 '))}")
+    counts = {state: study.count(state) for state in ("complete", "pruned", "failed")}
+    states = ", ".join(f"{quantity(count, 'trial')} {state}" for state, count in counts.items() if count)
+    typer.echo(f"mean over {quantity(study.plan.replicates, 'replicate')} ± their standard deviation; {states}")
     typer.echo(f"the study is in {output}; next: {study.subject.command.format(config=output / 'best.toml')}")

@@ -30,7 +30,7 @@ from unveil.runs.tune.storage import (
     join,
     opened,
 )
-from unveil.runs.tune.study import Plan, Replicate, Settings, Study, settings_text
+from unveil.runs.tune.study import Plan, Replicate, Settings, Study, error_of, settings_text
 from unveil.runs.tune.study_report import begin, check_folder, write
 from unveil.runs.tune.subjects import Subject, TrialContext
 from unveil.runs.workers import Advanced, Done, Engine, Event, Failed, OnProgress
@@ -104,13 +104,9 @@ def tune(
     return study
 
 
-def is_valid(subject: Subject, settings: Mapping[str, Any]) -> bool:
+def is_valid(subject: Subject, settings: Settings) -> bool:
     """Whether a subject can have these settings together."""
-    try:
-        subject.changed(settings)
-    except UnveilError:
-        return False
-    return True
+    return error_of(subject.changed, settings) is None
 
 
 def _queue(

@@ -82,13 +82,14 @@ class Space:
     def check(self, apply: Callable[[Settings], object], tries: int = 50) -> None:
         """Every value must be possible, alone or in some combination; `apply` raises where one is not."""
         for name, value in [(name, value) for name, each in self.dimensions.items() for value in values_of(each)]:
-            rng, first = np.random.default_rng(0), _error(apply, {name: value})
-            if first and all(_error(apply, {**self.draw(rng), name: value}) for _ in range(tries)):
+            rng, first = np.random.default_rng(0), error_of(apply, {name: value})
+            if first and all(error_of(apply, {**self.draw(rng), name: value}) for _ in range(tries)):
                 where, found = f"space {self.name}, {name}", first.found
                 raise UnveilError(first.problem, where=where, found=found, expected=first.expected, hint=first.hint)
 
 
-def _error(apply: Callable[[Settings], object], settings: Settings) -> UnveilError | None:
+def error_of(apply: Callable[[Settings], object], settings: Settings) -> UnveilError | None:
+    """Why these settings cannot be had together; None: they can."""
     try:
         apply(settings)
     except UnveilError as error:

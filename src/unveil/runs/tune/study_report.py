@@ -117,18 +117,13 @@ def page(study: Study, command: str) -> Page:
         "failures": _table(["trial", "why"], [[str(each.index), each.why] for each in study.trials if each.why]),
     }
     if study.subject.epochs is not None:
-        alt = f"Validation {study.subject.metric} of the best trial by epoch: the mean and the range of its replicates."
-        parts["curve"] = Figure("", _curve(best, study.subject.metric), alt, "", _replicates(best))
+        parts["curve"] = Figure("", _curve(best, study.subject.metric), "", data=_replicates(best))
     if found:
-        alt = "Bars: the share of the variation between trials that each setting explains."
-        shares = _table(
-            ["setting", "-share"], [[each.name, percent(each.share or 0.0)] for each in found], "Importance"
-        )
-        parts["importance"] = Figure("", _bars(found), alt, "", shares)
+        shares = [[each.name, percent(each.share or 0.0)] for each in found]
+        parts["importance"] = Figure("", _bars(found), "", data=_table(["setting", "-share"], shares, "Importance"))
         parts["means"] = _means(study.subject.metric, found)
     if study.count("complete") > 1:
-        alt = "Parallel coordinates: an axis for each setting and one for the value, a line for each trial."
-        parts["parallel"] = Figure("", _parallel(study), alt)
+        parts["parallel"] = Figure("", _parallel(study), "")
     shares_known = any(each.share is not None for each in found)
     return _prose(study, command, parts=parts, shares_known=shares_known).page(parts)
 
