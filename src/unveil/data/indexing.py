@@ -131,7 +131,9 @@ def _by_clock(clock_B: NDArray[Any], length_U: NDArray[np.int64]) -> Rows:
     """
     if not len(clock_B):
         return np.zeros(0, np.int64)
-    low, span, unit = int(clock_B.min()), int(clock_B.max()) - int(clock_B.min()), _unit(clock_B)
+    low, span = int(clock_B.min()), int(clock_B.max()) - int(clock_B.min())
+    # The coarsest unit in which the clock, from its first moment on, loses nothing.
+    unit = next(unit for unit in (1_000_000, 1_000, 1) if unit == 1 or not (clock_B % unit != clock_B[0] % unit).any())
     tick_bits = (span // unit).bit_length()
     place_bits = int(length_U.max()).bit_length()
     users = np.arange(len(length_U))
@@ -145,9 +147,3 @@ def _by_clock(clock_B: NDArray[Any], length_U: NDArray[np.int64]) -> Rows:
     key_B += np.arange(len(clock_B)) - first_B
     key_B.sort()
     return first_B + (key_B & ((1 << place_bits) - 1))
-
-
-def _unit(clock_B: NDArray[Any]) -> int:
-    """The coarsest unit in which the clock, from its first moment on, loses nothing."""
-    first = clock_B[0]
-    return next(unit for unit in (1_000_000, 1_000, 1) if unit == 1 or not (clock_B % unit != first % unit).any())

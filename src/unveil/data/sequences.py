@@ -5,7 +5,6 @@ Shapes: N events, U users, T steps.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +22,7 @@ Offsets = NDArray[np.int64]
 
 #: Events looked at together by those who go through all of them.
 BLOCK = 1 << 22
+_COLUMNS = ("item_N", "step_N", "event_N")
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,36 +184,22 @@ class Cut(Sequences):
         """Where each user's part begins in them."""
         return self._first_U
 
-    @cached_property
-    def item_N(self) -> Index:
-        """The items of the part."""
-        return gathered(self.storage.item_N, self._at_N())
-
-    @cached_property
-    def step_N(self) -> Index:
-        """The steps of the part."""
-        return gathered(self.storage.step_N, self._at_N())
-
-    @cached_property
-    def event_N(self) -> Index:
-        """The rows of the part."""
-        return gathered(self.storage.event_N, self._at_N())
+    def __getattr__(self, name: str) -> Index:
+        """The columns item_N, step_N and event_N of the part, kept once they were put together."""
+        if name not in _COLUMNS:
+            raise AttributeError(name)
+        at_N = np.repeat(self.first_U - self.offset_U1[:-1], self.length_U)
+        at_N += np.arange(len(at_N))
+        self.__dict__[name] = column_N = gathered(getattr(self.storage, name), at_N)
+        return column_N
 
     def copied(self) -> Sequences:
         """In memory, or in files that are gone when nobody needs them any more."""
-        columns = (
-            kept((getattr(part, name) for part in self.blocks()), (len(self),), np.int32)
-            for name in ("item_N", "step_N", "event_N")
-        )
+        columns = (kept((getattr(part, name) for part in self.blocks()), (len(self),), np.int32) for name in _COLUMNS)
         return self._of_columns(columns, self.offset_U1)
 
     def _users(self, first: int, last: int, offset_U1: Offsets) -> Sequences:
         return Cut(self.storage, self.first_U[first:last], offset_U1)
-
-    def _at_N(self) -> Offsets:
-        at_N = np.repeat(self.first_U - self.offset_U1[:-1], self.length_U)
-        at_N += np.arange(len(at_N))
-        return at_N
 
 
 def moment(time: int) -> str:

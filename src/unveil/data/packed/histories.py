@@ -98,19 +98,17 @@ def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
             for name in ("item_N", "step_N", "event_N")
         }
         for part in progress.through("lay out", parts, size, lambda part: len(part.row_N)):
-            step_N = part.columns["step"] if own_steps else _aligned(part, offset_U1, n_steps)
+            if own_steps:
+                step_N = part.columns["step"]
+            else:  # aligned at the end: every user's most recent event is at T − 1
+                at_N = np.arange(len(part.row_N)) + offset_U1[part.first]
+                step_N = at_N - offset_U1[part.first + 1 : part.last + 1][part.user_N] + n_steps
             last_step = max(last_step, int(step_N.max(initial=0)))
             for name, column_N in (("item_N", part.columns["item"]), ("step_N", step_N), ("event_N", part.row_N)):
                 append[name](column_N)
     with column_file(folder / HISTORIES["offset_U1"], np.int64, len(offset_U1)) as write:
         write(offset_U1)
     return last_step + 1 if own_steps else n_steps
-
-
-def _aligned(part: Range, offset_U1: NDArray[np.int64], n_steps: int) -> NDArray[np.int64]:
-    """Steps aligned at the end: every user's most recent event is at T − 1."""
-    at_N = np.arange(len(part.row_N)) + offset_U1[part.first]
-    return np.asarray(at_N - offset_U1[part.first + 1 : part.last + 1][part.user_N] + n_steps)
 
 
 def filter_columns(columns: Columns, filters: Filters, progress: Progress) -> Columns:
