@@ -35,24 +35,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(data.app, name="data")
-app.add_typer(world.app, name="world")
-app.add_typer(propensity.app, name="propensity")
-app.add_typer(reproduce.app, name="reproduce")
-
-app.command("audit")(advise.audit)
-app.command("advise")(advise.advise)
-app.command("train")(train.train)
-app.command("tune")(tune.tune)
-app.command("evaluate")(evaluate.evaluate)
-app.command("compare")(evaluate.compare)
-app.command("report")(evaluate.report)
-app.command("recommend")(recommend.recommend)
-app.command("export")(recommend.export)
-app.command("serve")(serve.serve)
-app.command("demo")(demo.demo)
-app.command("theory")(demo.theory)
-app.command("loop")(loop.loop)
+for group in (data, world, propensity, reproduce):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+for command in (
+    *(advise.audit, advise.advise, train.train, tune.tune, evaluate.evaluate, evaluate.compare, evaluate.report),
+    *(recommend.recommend, recommend.export, serve.serve, demo.demo, demo.theory, loop.loop),
+):
+    app.command(command.__name__)(command)
 
 
 def _version(given: bool) -> None:
@@ -83,7 +72,8 @@ def run() -> None:
     except OSError as error:  # other errors of the system
         sys.exit(_fail(f"{error.filename or 'the system says'}: {error.strerror or error}."))
     except (MemoryError, RuntimeError) as error:
-        if not _is_of_memory(error):
+        # torch says it in the message only: can't allocate memory; CUDA out of memory, tried to allocate …
+        if not isinstance(error, MemoryError) and "allocate" not in str(error):
             raise
         sys.exit(_fail(f"there is not enough memory. {_SMALLER}"))
 
@@ -109,11 +99,6 @@ _SMALLER = (
     "Use a smaller model (model.width, model.length, task.batch_size; the width of an estimator or a propensity), "
     "a smaller log, or a larger machine."
 )
-
-
-def _is_of_memory(error: Exception) -> bool:
-    """torch says it in the message only: can't allocate memory; CUDA out of memory, tried to allocate …"""
-    return isinstance(error, MemoryError) or "allocate" in str(error)
 
 
 def _fail(message: str, code: int = 2) -> int:

@@ -11,8 +11,6 @@ import typer
 from unveil.cli.options import WORKER_OPTIONS
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from unveil.report.page import Table as PageTable
 
 
@@ -79,13 +77,6 @@ def command_of(words: list[str]) -> list[str]:
     return ["unveil", *(word for word in kept if not word.startswith(joined))]
 
 
-def wide_enough(console: "Console") -> "Console":
-    """For tables: a terminal has the width it has, a file any."""
-    from rich.console import Console
-
-    return console if console.is_terminal else Console(width=_WIDE)
-
-
 def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None:
     """A table of a page with its legend, then text; for a terminal."""
     from rich.console import Console
@@ -99,7 +90,7 @@ def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None
         grid.add_column(column.title, justify="right" if place else "left", no_wrap=True)
     for row in table.rows:
         grid.add_row(*(cell.text if isinstance(cell, Cell) else cell for cell in row))
-    wide_enough(console).print(grid)
+    (console if console.is_terminal else Console(width=_WIDE)).print(grid)
     if legend := " · ".join(f"{column.title}: {column.about}" for column in table.columns if column.about):
         console.print(legend)
     for paragraph in paragraphs:
