@@ -1,6 +1,7 @@
 """`unveil audit|advise`: what a log says about its exposure bias, and which estimator to use on it."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +10,15 @@ import typer
 from unveil.cli.options import (
     CHOICES,
     FITS,
-    Address,
-    EngineOption,
-    Jobs,
     LogOptions,
+    Overwrite,
+    Seed,
     TitleIds,
     Titles,
+    WorkerOptions,
     named_in,
     numbers_in,
+    option,
     takes_options,
 )
 from unveil.cli.terminal import command_of, until_stopped
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
 def audit(
     *,
     options: LogOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write; its figures and plots go beside it.")],
+    output: Annotated[Path, option("Page to write; its figures and plots go beside it.", "--output", "-o")],
     titles: Titles = None,
     title_ids: TitleIds = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of shuffles, samples and negatives.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
+    seed: Annotated[int, option("Seed of shuffles, samples and negatives.", min=0)] = 0,
+    overwrite: Overwrite = False,
 ) -> None:
     """Look at a log before anything is trained: popularity, order, leakage, baselines, weights, and what to do."""
     from unveil.audit.advice import audit as audited
@@ -81,8 +83,8 @@ _WORLD = "The world behind the log"
 
 def _by_effort(name: str, nothing: str = "none") -> str:
     """What an option is where it is not given, at each effort."""
-    told = (f"{_shown(effort[name], nothing)} ({called})" for called, effort in EFFORTS.items())
-    return f"By default {' or '.join(told)}."
+    defaults = (f"{_shown(effort[name], nothing)} ({called})" for called, effort in EFFORTS.items())
+    return f"By default {' or '.join(defaults)}."
 
 
 def _shown(value: object, nothing: str) -> str:
@@ -95,99 +97,76 @@ def _shown(value: object, nothing: str) -> str:
 def advise(
     *,
     options: LogOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the advice: new, or one to go on with.")],
+    output: Annotated[Path, option("Folder of the advice: new, or one to go on with.", "--output", "-o")],
     effort: Annotated[
         str,
-        typer.Option(
-            help="quick (one world, two kinds of users, two severities: a first answer, in half an hour to an hour of "
-            "one core for ml-100k) or thorough (six worlds, three of each, eleven estimators: hours).",
-            rich_help_panel=_TRIED,
+        option(
+            "quick (one world, two kinds of users, two severities: a first answer, in half an hour to an hour of one "
+            "core for ml-100k) or thorough (six worlds, three of each, eleven estimators: hours).",
+            panel=_TRIED,
         ),
     ] = "quick",
-    estimators: Annotated[
-        str | None, typer.Option(help=f"Beside naive. {_by_effort('estimators')}", rich_help_panel=_TRIED)
-    ] = None,
+    estimators: Annotated[str | None, option(f"Beside naive. {_by_effort('estimators')}", panel=_TRIED)] = None,
     propensities: Annotated[
         str | None,
-        typer.Option(
-            help="What estimators are told of exposure. One that is named here and cannot be had from the log is "
-            f"refused; 'all': every one that can be had. {_by_effort('propensities', 'all')}",
-            rich_help_panel=_TRIED,
+        option(
+            "What estimators are told of exposure; one that is named and that the log cannot give is an error. 'all': "
+            f"every one that it can give. {_by_effort('propensities', 'all')}",
+            panel=_TRIED,
         ),
     ] = None,
     clips: Annotated[
         str | None,
-        typer.Option(
-            help=f"Of weights, as shares of the events, e.g. none,5%. {_by_effort('clips')}", rich_help_panel=_TRIED
-        ),
+        option(f"Of weights, as shares of the events, e.g. none,5%. {_by_effort('clips')}", panel=_TRIED),
     ] = None,
     choices: Annotated[
-        str | None,
-        typer.Option(
-            help=f"How users may choose: {CHOICES} {_by_effort('choices')}",
-            rich_help_panel=_TRIED,
-        ),
+        str | None, option(f"How users may choose: {CHOICES} {_by_effort('choices')}", panel=_TRIED)
     ] = None,
     severities: Annotated[
-        str | None,
-        typer.Option(help=f"How rare exposure may be: exponents p. {_by_effort('severities')}", rich_help_panel=_TRIED),
+        str | None, option(f"How rare exposure may be: exponents p. {_by_effort('severities')}", panel=_TRIED)
     ] = None,
     replicates: Annotated[
-        int | None, typer.Option(help=f"Draws of each scenario. {_by_effort('replicates')}", rich_help_panel=_TRIED)
+        int | None, option(f"Draws of each scenario. {_by_effort('replicates')}", panel=_TRIED)
     ] = None,
     worlds: Annotated[
         int | None,
-        typer.Option(
-            help=f"Worlds that are fitted to the log. {_by_effort('worlds')} A saved world is one.",
-            rich_help_panel=_TRIED,
-        ),
+        option(f"Worlds that are fitted to the log. {_by_effort('worlds')} A saved world is one.", panel=_TRIED),
     ] = None,
     users: Annotated[
         int | None,
-        typer.Option(
-            help=f"At most so many users of the log, drawn at random. {_by_effort('users')}", rich_help_panel=_WORLD
-        ),
+        option(f"At most so many users of the log, drawn at random. {_by_effort('users')}", panel=_WORLD),
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(
-            help="The last so many events of each user. If not given, as many as the longest history has, at most 100.",
-            rich_help_panel=_WORLD,
+        option(
+            "The last so many events of each user; by default those of the longest history, at most 100.", panel=_WORLD
         ),
     ] = None,
-    fit: Annotated[str, typer.Option(help=FITS, rich_help_panel=_WORLD)] = "posterior",
+    fit: Annotated[str, option(FITS, panel=_WORLD)] = "posterior",
     implicit: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "For logs without ratings: which share of popularity is relevance, declared; e.g. 0.25,0.75.",
+            panel=_WORLD,
             metavar="SHARES",
-            help="For logs without ratings: which share of popularity is liking, declared; e.g. 0.25,0.75.",
-            rich_help_panel=_WORLD,
         ),
     ] = None,
     impressions: Annotated[
-        float,
-        typer.Option(
-            help="Share of what was shown and left that your log keeps: 1 if all of it is there.",
-            rich_help_panel=_WORLD,
-        ),
+        float, option("Share of impressions without a click that your log records; 1: all.", panel=_WORLD)
     ] = 1.0,
     world: Annotated[
-        str | None,
-        typer.Option(help="A saved world, or 'builtin', in the place of a fitted one.", rich_help_panel=_WORLD),
+        str | None, option("A saved world, or 'builtin', in the place of a fitted one.", panel=_WORLD)
     ] = None,
-    preset: Annotated[str, typer.Option(help="Of the trainings: quick, paper or converged.")] = "quick",
+    preset: Annotated[str, option("Of the trainings: quick, paper or converged.")] = "quick",
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of all trainings, or of one (itps:NAME=VALUE)."),
+        option("A setting of all trainings, or of one (itps:NAME=VALUE).", "--set", metavar="NAME=VALUE"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    jobs: Jobs = None,
-    engine: EngineOption = "processes",
-    address: Address = None,
+    seed: Seed = 0,
+    workers: WorkerOptions,
 ) -> None:
     """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
     from unveil.runs.progress import job_watcher
-    from unveil.runs.workers import engine as engine_of
     from unveil.studies.advise import advise_study
     from unveil.studies.advise_report import write_config
     from unveil.studies.engine import run
@@ -214,14 +193,12 @@ def advise(
         seed=seed,
     )
     with until_stopped(output):
-        answer = run(study, output, engine_of(engine, jobs, address), watch=job_watcher(), say=_say)
-        report = write(answer, output, command_of(sys.argv[1:]))
+        say = partial(typer.echo, err=True)
+        report = write(
+            run(study, output, workers.workers(), watch=job_watcher(), say=say), output, command_of(sys.argv[1:])
+        )
         write_config(report)
     print_report(report, output)
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
 
 
 def propensities_in(text: str) -> tuple[str, ...]:
