@@ -16,7 +16,6 @@ from unveil.studies.arms import (
     Variant,
     changes_of,
     check_changes,
-    estimators_of,
     families,
     propensity_settings,
     with_propensity,
@@ -31,7 +30,7 @@ def test_a_word_says_estimator_propensity_and_options() -> None:
         "itps", "noisy:0.5", (("estimator.clip", 0.02), ("training.lr", 1e-3))
     )
     assert Variant.of("naive") == Variant("naive")
-    assert estimators_of(["itps@true", "naive", "itps@popularity"]) == ["itps", "naive"]
+    assert [Variant.of(arm).estimator for arm in ("itps@true", "naive", "itps@popularity")] == ["itps", "naive", "itps"]
 
 
 def test_a_word_is_said_as_people_say_it() -> None:
@@ -171,7 +170,7 @@ def test_values_that_do_not_fit_are_refused_when_the_plan_is_made(arm: str, says
 def test_two_words_for_one_arm_are_refused() -> None:
     with pytest.raises(UnveilError, match=r"two arms are the same: found 'itps\+clip=0.02 and itps\+clip=2e-2'"):
         RQ1(data="builtin", preset="quick", estimators=("naive", "itps+clip=0.02", "itps+clip=2e-2"))
-    assert RQ1(data="builtin", preset="quick", estimators=("naive", "itps", "itps")).arms[-2:] == ("naive", "itps")
+    assert RQ1(data="builtin", preset="quick", estimators=("naive", "itps", "itps")).recipes.keys() == {"naive", "itps"}
 
 
 def test_severities_that_would_share_their_cells_are_refused() -> None:

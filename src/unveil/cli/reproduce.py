@@ -9,8 +9,7 @@ import typer
 
 from unveil.cli.fig1 import fig1
 from unveil.cli.loop import rq5
-from unveil.cli.options import CHOICES, FITS, Address, EngineOption, Jobs, named_in, numbers_in, option, takes_options
-from unveil.cli.rq4 import rq4
+from unveil.cli.options import CHOICES, FITS, WorkerOptions, named_in, numbers_in, option, takes_options
 from unveil.cli.terminal import command_of, until_stopped
 
 if TYPE_CHECKING:
@@ -30,12 +29,12 @@ _BEYOND = (
     "naive,ips,itps,itps-shrunk,doubly-robust,corrected,corrected-taught,rational,consideration,tempered,"
     "logit-adjustment,ever,ever-rated,ideal"
 )
-_ASSUMPTIONS = (
-    "naive,ips,itps,itps-shrunk,corrected,corrected-taught,rational,consideration,tempered,ever,ever-rated,ideal"
-)
+_ASSUMPTIONS = _BEYOND.replace("doubly-robust,", "").replace("logit-adjustment,", "")
 _RECIPE = (
     "naive,ips@popularity+exponent=0.5,itps@popularity+exponent=0.2,ips@popularity,itps@popularity,itps@true,ideal"
 )
+_CHOICES = "rational_exposed,categorical_exposed,rational_all"
+_PROPENSITIES = "true,noisy:0.5,noisy:1,popularity"
 
 
 def _option(about: str, panel: str | None = None, *names: str, **more: Any) -> Any:
@@ -46,67 +45,22 @@ Severity = Annotated[float, _option("Exponent p of exposure, θ = ô^p; above 0.
 Severities = Annotated[
     list[float] | None, _option("An exponent p of exposure; repeat for more. By default 1, 2, 3 and 4.")
 ]
+_WHICH = "Which to train, with commas between; itps@popularity+clip=5% has settings of its own."
 _PRESETS = "converged (one backbone for all), quick, tuned, or paper (a network for each)."
 
 
-@dataclass(frozen=True)
-class StudyOptions:
-    """Where results go, how much is done, and the settings of a study on semi-synthetic data."""
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(WorkerOptions):
+    """Where results go, who does the work, and what all trainings share."""
 
     output: Annotated[Path, _option("Folder of the run: new, or one to continue.", None, "--output", "-o")]
-    preset: Annotated[
-        str,
-        _option("paper (the authors' settings), tuned (our own search), converged (one backbone for all) or quick."),
-    ] = "paper"
-    replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 5
-    worlds: Annotated[int, _option("Make so many worlds, to include their variance.", _SIZE)] = 1
-    estimators: Annotated[
-        str,
-        _option(
-            "Which to train, with commas between; itps@popularity+clip=5% has its own propensity and options.", _SIZE
-        ),
-    ] = "naive,ips,itps,ideal"
-    jobs: Jobs = None
-    engine: EngineOption = "processes"
-    address: Address = None
-    copy_from: Annotated[Path | None, _option("Copy cells from another question's folder.", _SIZE, "--from")] = None
-    data: Annotated[
-        str, _option("A log with ratings (a file or a fetched data set), 'builtin', or the folder of a world.", _WORLD)
-    ] = "ml-100k"
-    steps: Annotated[int, _option("T: the last so many ratings of each user.", _WORLD)] = 100
-    fit: Annotated[str, _option(FITS, _WORLD)] = "posterior"
-    choice: Annotated[str, _option(f"How users choose: {CHOICES}", _WORLD)] = "rational_exposed"
-    catalogue: Annotated[
-        str,
-        _option("Targets and negatives among the items that the drawn log shows (observed), or all (whole).", _WORLD),
-    ] = "observed"
-    propensity: Annotated[
-        str, _option("What the estimators are given: true, noisy:SD, estimated, or a propensity by name.", _TRAINING)
-    ] = "true"
-    clip: Annotated[float | None, _option("Clip θ from below; by default as the preset says.", _TRAINING)] = None
+    preset: Annotated[str, _option("paper (the authors' settings), converged (one backbone) or quick.")] = "paper"
+    replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 5
+    estimators: str = "naive"
     negatives: Annotated[int, _option("Negatives drawn uniformly for each case.", _TRAINING)] = 100
     assignments: Annotated[
-        list[str] | None,
-        _option("A setting of all trainings, or of one (ips:NAME=VALUE).", _TRAINING, "--set", metavar="NAME=VALUE"),
+        list[str] | None, _option("A setting of all, or of one (ips:NAME=VALUE).", None, "--set", metavar="NAME=VALUE")
     ] = None
-    foresight: Annotated[
-        float,
-        _option("How far exposure follows relevance, in logits a standard deviation; 0: not at all.", _WORLD),
-    ] = 0.0
-    epoch_by: Annotated[
-        str,
-        _option("What decides which epoch is kept: truth (the paper's), or taken, as on a real log.", _TRAINING),
-    ] = "truth"
-    stars: Annotated[
-        bool, _option("Round the ratings of drawn logs to 1 … 5, for arms that use them.", _WORLD, "--stars")
-    ] = False
-    impressions: Annotated[
-        float,
-        _option(
-            "Share of impressions without a click that drawn logs record, for arms that use it (corrected@recorded).",
-            _WORLD,
-        ),
-    ] = 0.1
     seed: Annotated[int, _option("Seed of everything random.")] = 0
 
     def settings(self) -> dict[str, Any]:
@@ -120,27 +74,42 @@ class StudyOptions:
         return named_in(self.estimators)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(RunOptions):
+    """The settings of a study on semi-synthetic data."""
+
+    preset: Annotated[str, _option("paper (the authors' settings), tuned (our search), converged or quick.")] = "paper"
+    replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 5
+    worlds: Annotated[int, _option("Make so many worlds, to include their variance.", _SIZE)] = 1
+    estimators: Annotated[str, _option(_WHICH, _SIZE)] = "naive,ips,itps,ideal"
+    copy_from: Annotated[Path | None, _option("Copy cells from another question's folder.", _SIZE, "--from")] = None
+    data: Annotated[str, _option("A log with ratings, 'builtin', or the folder of a world.", _WORLD)] = "ml-100k"
+    steps: Annotated[int, _option("T: the last so many ratings of each user.", _WORLD)] = 100
+    fit: Annotated[str, _option(FITS, _WORLD)] = "posterior"
+    choice: Annotated[str, _option(f"How users choose: {CHOICES}", _WORLD)] = "rational_exposed"
+    catalogue: Annotated[str, _option("Rank the items of the drawn log (observed) or all (whole).", _WORLD)] = (
+        "observed"
+    )
+    propensity: Annotated[str, _option("Given to estimators: true, noisy:SD, estimated, a name.", _TRAINING)] = "true"
+    clip: Annotated[float | None, _option("Clip θ from below; by default as the preset says.", _TRAINING)] = None
+    foresight: Annotated[float, _option("How far exposure follows relevance, in logits; 0: not at all.", _WORLD)] = 0.0
+    epoch_by: Annotated[str, _option("What chooses the epoch: truth (as the paper) or taken.", _TRAINING)] = "truth"
+    stars: Annotated[bool, _option("Round the ratings of drawn logs to 1 … 5.", _WORLD, "--stars")] = False
+    impressions: Annotated[float, _option("Share of impressions without a click that logs have.", _WORLD)] = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
 class BeyondOptions(StudyOptions):
     """With defaults of its own, and the propensities that are estimated."""
 
     preset: Annotated[str, _option(_PRESETS)] = "converged"
     worlds: Annotated[int, _option("Make so many worlds: they are what intervals are over.", _SIZE)] = 3
     estimators: Annotated[
-        str,
-        _option(
-            "Which to train, given --propensity; naive and ideal are the ends of the gap. Those that need a "
-            "propensity are trained once more with each of --estimated.",
-            _SIZE,
-        ),
+        str, _option("Which to train; those that need a propensity once more with each of --estimated.", _SIZE)
     ] = _BEYOND
     estimated: Annotated[
         str,
-        _option(
-            "Propensities estimated from the log, each of them one more arm of every estimator that needs one "
-            "(corrected: corrected@popularity); '' for none.",
-            _SIZE,
-        ),
+        _option("Propensities estimated from the log, each one more arm (corrected@popularity); '' for none.", _SIZE),
     ] = "popularity"
 
     def arms(self) -> tuple[str, ...]:
@@ -156,34 +125,26 @@ class BeyondOptions(StudyOptions):
         return {name: value for name, value in super().settings().items() if name != "estimated"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RecipeOptions(StudyOptions):
     """With the recipe's arms."""
 
     preset: Annotated[str, _option(_PRESETS)] = "converged"
-    estimators: Annotated[str, _option("Which to train, with commas between; gains are over naive.", _SIZE)] = _RECIPE
+    estimators: Annotated[str, _option(_WHICH, _SIZE)] = _RECIPE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AssumptionOptions(StudyOptions):
     """The study at its base point, and the levels of each axis."""
 
-    preset: Annotated[
-        str, _option("quick (a small backbone, few epochs), converged, tuned, or paper (a network for each).")
-    ] = "quick"
+    preset: Annotated[str, _option(_PRESETS)] = "quick"
     replicates: Annotated[int, _option("Repeat everything random but the world.", _SIZE)] = 3
-    estimators: Annotated[str, _option("Which to train; naive and ideal are the ends of the gap.", _SIZE)] = (
-        _ASSUMPTIONS
-    )
+    estimators: Annotated[str, _option(_WHICH, _SIZE)] = _ASSUMPTIONS
     severity: Annotated[float, _option("Exponent p of exposure at the base point.")] = 1.0
     severities: Annotated[str, _option("Exponents p; '' leaves them alone.", _AXES)] = "1,2,4"
     foresights: Annotated[str, _option("How far exposure follows relevance; '' leaves it alone.", _AXES)] = "0,1,2"
-    choices: Annotated[str, _option(f"How users choose: {CHOICES} '' leaves it alone.", _AXES)] = (
-        "rational_exposed,categorical_exposed,rational_all"
-    )
-    propensities: Annotated[str, _option("What estimators are given: true, noisy:SD, popularity, …", _AXES)] = (
-        "true,noisy:0.5,noisy:1,popularity"
-    )
+    choices: Annotated[str, _option(f"How users choose: {CHOICES} '' leaves it alone.", _AXES)] = _CHOICES
+    propensities: Annotated[str, _option("Given to estimators; '' leaves it alone.", _AXES)] = _PROPENSITIES
 
     def settings(self) -> dict[str, Any]:
         """The axes, and the propensity of the base point; estimators are given theirs by their arms."""
@@ -195,6 +156,20 @@ class AssumptionOptions(StudyOptions):
             "base_propensity": self.propensity,
             "propensity": "true",
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealOptions(RunOptions):
+    """A real log, and whose settings its networks have."""
+
+    data: Annotated[str, _option("ml-1m, ml-20m, beauty (a file put in place by hand), or any log.")]
+    estimators: Annotated[
+        str, _option("Which to train; by popularity, but for corrected@joint and such.", _SIZE, "--estimators", "-e")
+    ] = "naive,ips,itps"
+    negatives: Annotated[int, _option("Drawn by popularity for each case, and as many uniformly.", _TRAINING)] = 100
+    tuned_for: Annotated[str | None, _option("Settings for ml-1m, ml-20m or beauty; by default by size.")] = None
+    min_item: Annotated[int | None, _option("Drop items with fewer interactions; by default 5.", _SIZE, min=0)] = None
+    min_user: Annotated[int | None, _option("Then drop users with fewer; by default 5.", _SIZE, min=0)] = None
 
 
 @app.command("rq1")
@@ -222,6 +197,18 @@ def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     from unveil.studies.rq3 import RQ3
 
     _run(RQ3, options, severity)
+
+
+@app.command("rq4")
+@takes_options
+def rq4(*, options: RealOptions) -> None:
+    """How well does each estimator rank real interactions? A stopped run continues with the same command."""
+    from unveil.studies.rq4 import RQ4
+
+    with until_stopped(options.output):
+        settings = options.settings()
+        study = RQ4.of_log(log=settings.pop("data"), **settings)
+    run_study(study, options)
 
 
 @app.command("beyond")
@@ -259,26 +246,24 @@ def assumptions(*, options: AssumptionOptions) -> None:
 
 
 app.command("fig1")(fig1)
-app.command("rq4")(rq4)
 app.command("rq5")(rq5)
 
 
 def _run(kind: "type[Study]", options: StudyOptions, *severities: float) -> None:
-    """Run a study, each severity once and in order; write and print."""
+    """Run a study, each severity once and in order."""
     along = {"severities": tuple(sorted(set(severities)))} if severities else {}
-    run_study(kind(**options.settings(), **along), options)
+    run_study(kind(**options.settings(), **along), options, options.copy_from)
 
 
-def run_study(study: "Study", options: Any) -> None:
-    """Run, write and print a study; `options` say where, by whom and from which folder cells are copied."""
+def run_study(study: "Study", options: RunOptions, copy_from: Path | None = None) -> None:
+    """Run, write and print a study."""
     from unveil.runs.progress import job_watcher
-    from unveil.runs.workers import engine
     from unveil.studies.engine import run
     from unveil.studies.writer import print_report, write
 
-    workers = engine(options.engine, options.jobs, options.address)
+    workers = options.workers()
     with until_stopped(options.output):
-        answer = run(study, options.output, workers, watch=job_watcher(), copy_from=options.copy_from, say=_say)
+        answer = run(study, options.output, workers, watch=job_watcher(), copy_from=copy_from, say=_say)
         report = write(answer, options.output, command_of(sys.argv[1:]))
     print_report(report, options.output)
 

@@ -70,7 +70,9 @@ def estimate(found: Any, digits: int = 3) -> str:
 
 
 def share(found: Any) -> str:
-    """25% [20%, 30%] of an estimated share."""
+    """25% [20%, 30%] of an estimated share; a dash where there is none."""
+    if found is None:
+        return "–"
     bounds = "" if found.low is None or found.high is None else f" [{percent(found.low)}, {percent(found.high)}]"
     return f"{percent(found.mean)}{bounds}"
 

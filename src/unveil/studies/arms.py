@@ -67,19 +67,15 @@ def with_propensity(arm: str, propensity: str) -> str | None:
     needs = estimator(variant.estimator).needs
     if variant.propensity is not None or needs not in ("static", "temporal"):
         return None
-    kinds = {kind for kind in ("static", "temporal") if _is_had(propensity, kind)}
-    if not kinds:
-        propensity_settings(propensity, needs, 0)
-    name, plus, options = arm.partition("+")
-    return f"{name}@{propensity}{plus}{options}" if needs in kinds else None
-
-
-def _is_had(propensity: str, kind: str) -> bool:
     try:
-        propensity_settings(propensity, kind, 0)
+        propensity_settings(propensity, needs, 0)
     except UnveilError:
-        return False
-    return True
+        propensity_settings(
+            propensity, "static" if needs == "temporal" else "temporal", 0
+        )  # raises where nobody has it
+        return None
+    name, plus, options = arm.partition("+")
+    return f"{name}@{propensity}{plus}{options}"
 
 
 def _option(name: str, text: str) -> tuple[str, Any]:
@@ -90,11 +86,6 @@ def _option(name: str, text: str) -> tuple[str, Any]:
     if option not in ESTIMATORS.options(name):
         raise unknown(f"option of the estimator {name!r}", option, ESTIMATORS.options(name))
     return f"estimator.{option}", value
-
-
-def estimators_of(arms: Iterable[str]) -> list[str]:
-    """The estimators of these arms, each once."""
-    return list(dict.fromkeys(Variant.of(arm).estimator for arm in arms))
 
 
 def propensity_settings(choice: str, kind: str, seed: int) -> dict[str, Any]:
@@ -172,7 +163,7 @@ def with_changes(about: str, changes: Sequence[str]) -> str:
 def check_changes(arms: Iterable[str], changes: Sequence[str]) -> None:
     """Before any work is done: estimators, and options of estimators, that are none."""
     named = [setting.partition(":")[0] for setting, _ in map(parsed, changes) if ":" in setting]
-    for arm in dict.fromkeys([*arms, *(estimator(name).name for name in named)]):
+    for arm in dict.fromkeys([*(Variant.of(arm).estimator for arm in arms), *(estimator(n).name for n in named)]):
         known = ESTIMATORS.options(arm)
         for setting in changes_of(arm, changes):
             option = setting.removeprefix("estimator.")
@@ -182,22 +173,19 @@ def check_changes(arms: Iterable[str], changes: Sequence[str]) -> None:
 
 def check_gap(arms: Sequence[str]) -> None:
     """Naive and ideal are the ends of the gap, and its shares are of what lies between them."""
-    found = set(arms)
-    if not {BASE, BOUND} < found:
+    if not {BASE, BOUND} < set(arms):
         expected = "naive, ideal and at least one between them"
         raise UnveilError("a gap has two ends", where="--estimators", found=", ".join(arms), expected=expected)
 
 
 def check_distinct(numbers: Iterable[float], where: str) -> None:
     """Cells and their luck go by six digits of such a number: two that share them would be one, counted twice."""
-    told: dict[str, float] = {}
+    known: dict[str, float] = {}
     for number in numbers:
-        other = told.setdefault(f"{number:g}", number)
+        other = known.setdefault(f"{number:g}", number)
         if other != number:
-            expected = "numbers that differ in their first six digits"
-            raise UnveilError(
-                "too near to be told apart", where=where, found=f"{other} and {number}", expected=expected
-            )
+            found, expected = f"{other} and {number}", "numbers that differ in their first six digits"
+            raise UnveilError("too near to be told apart", where=where, found=found, expected=expected)
 
 
 def check_gain(arms: Sequence[str]) -> None:

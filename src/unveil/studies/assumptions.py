@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from math import isfinite
 from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
@@ -13,15 +12,15 @@ from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
 from unveil.report.charts import Along, Spot, panels
 from unveil.report.names import named
-from unveil.report.page import Block, Cell, Column, Figure, KeyFigure, Table
+from unveil.report.page import Block, Cell, Figure, KeyFigure, Table
 from unveil.report.prose import percent, share, signed
 from unveil.simulation.choice import users_do
 from unveil.studies.arms import TRUE_THETA, check_gap, with_propensity
-from unveil.studies.diagnostics import worlds_table
 from unveil.studies.engine import Answer, Context, Study
 from unveil.studies.engine import Cell as StudyCell
-from unveil.studies.results import ALPHA, BASE, BOUND, TRUE, Estimate
+from unveil.studies.results import BASE, BOUND, TRUE, Estimate, paired_json, verdict
 from unveil.studies.semisynthetic import SemiSynthetic, cell_key, csv_rows
+from unveil.studies.tables import share_spot, table, worlds_table
 
 #: An axis: its title, the assumption that it breaks, and whether its levels are points of a scale.
 AXES = {
@@ -84,12 +83,12 @@ class Standing:
     @property
     def above(self) -> bool:
         """Significantly better than naive."""
-        return self.test.p < ALPHA and self.test.difference > 0
+        return verdict(self.test) == "above"
 
     @property
     def below(self) -> bool:
         """Significantly worse than naive."""
-        return self.test.p < ALPHA and self.test.difference < 0
+        return verdict(self.test) == "below"
 
     @property
     def text(self) -> str:
@@ -251,7 +250,7 @@ class Assumptions(SemiSynthetic):
             "base": asdict(self.base),
             "axes": [self._axis_json(answer, axis) for axis in self.axes],
             "verdicts": verdicts,
-            "world": [answer.records[f"w{number}"]["description"] for number in range(self.worlds)],
+            "world": [world["description"] for world in self.world_records(answer)],
         }
 
     def _axis_json(self, answer: Answer, axis: Axis) -> dict[str, Any]:
@@ -293,7 +292,7 @@ class Assumptions(SemiSynthetic):
     def tables(self, answer: Answer) -> Mapping[str, Any]:
         """Verdicts, and the shares along each axis, for the terminal with the two ends of the gap."""
         lines = self.lines(answer)
-        worlds = worlds_table([answer.records[f"w{number}"] for number in range(self.worlds)])
+        worlds = worlds_table(self.world_records(answer))
         shares = [self._shares(lines, axis) for axis in self.axes]
         ends = [self._with_ends(answer, table, axis) for table, axis in zip(shares, self.axes, strict=True)]
         return {"worlds": worlds, "verdicts": self._verdicts(lines), "shares": shares, "with_ends": ends}
@@ -304,17 +303,13 @@ class Assumptions(SemiSynthetic):
             [named(name), *(_verdict(found.get((name, axis.name))) for axis in self.axes)]
             for name in dict.fromkeys(name for name, _ in found)
         ]
-        heads = [Column(axis.title, False, f"{axis.breaks}?") for axis in self.axes]
-        return Table("", [Column("estimator"), *heads], rows, sortable=False)
+        heads = ["estimator", *(f"{axis.title} | {axis.breaks}?" for axis in self.axes)]
+        return table(heads, rows, text=len(heads), sortable=False)
 
     def _shares(self, lines: Sequence[Line], axis: Axis) -> Table:
-        rows: list[list[Cell | str]] = [
-            [named(line.estimator), *(_text(line.at(level)) for level in axis.levels)]
-            for line in lines
-            if line.axis == axis
-        ]
-        heads = [Column(level.name, True) for level in axis.levels]
-        return Table(f"Along {axis.title}", [Column("estimator"), *heads], rows)
+        own = [(line, [line.at(level) for level in axis.levels]) for line in lines if line.axis == axis]
+        rows = ([named(line.estimator), *("–" if each is None else each.text for each in at)] for line, at in own)
+        return table(["estimator", *(level.name for level in axis.levels)], rows, f"Along {axis.title}")
 
     def _with_ends(self, answer: Answer, table: Table, axis: Axis) -> Table:
         measure = self.headline(answer.results)
@@ -333,7 +328,7 @@ class Assumptions(SemiSynthetic):
         names = list(dict.fromkeys(line.estimator for line in lines))
         columns = [Along(axis.title, [level.label for level in axis.levels], axis.scale) for axis in axes]
         spots = {
-            (names.index(line.estimator), axes.index(line.axis)): [_spot(line.at(level)) for level in line.axis.levels]
+            (names.index(line.estimator), axes.index(line.axis)): [_spot(line, level) for level in line.axis.levels]
             for line in lines
         }
         alt = f"A row for each of {', '.join(map(named, names))}; a column for each assumption that is broken."
@@ -385,8 +380,8 @@ def _best_at_end(lines: Sequence[Line]) -> Standing | None:
 
 
 def _standing_json(each: Standing) -> dict[str, Any]:
-    test = {name: value if isfinite(value) else None for name, value in vars(each.test).items()}
-    return {"estimator": each.estimator, "gap_closed": each.gap and asdict(each.gap), "against_naive": test}
+    gap = each.gap and asdict(each.gap)
+    return {"estimator": each.estimator, "gap_closed": gap, "against_naive": paired_json(each.test)}
 
 
 def _verdict(line: Line | None) -> Cell | str:
@@ -396,12 +391,6 @@ def _verdict(line: Line | None) -> Cell | str:
     return Cell(f"{line.verdict}: {percent(lowest)} at {level.name}", lowest)
 
 
-def _text(each: Standing | None) -> str:
-    return "–" if each is None else each.text
-
-
-def _spot(each: Standing | None) -> Spot:
-    if each is None or each.gap is None:
-        return Spot(None, None, None, "")
-    title = f"{named(each.estimator)}, {each.level.name}: {share(each.gap)}"
-    return Spot(each.gap.mean, each.gap.low, each.gap.high, title)
+def _spot(line: Line, level: Level) -> Spot:
+    found = line.at(level)
+    return share_spot(None if found is None else found.gap, f"{named(line.estimator)}, {level.name}")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import isfinite
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,16 +10,15 @@ from pydantic import model_validator
 from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
 from unveil.propensity.base import PROPENSITIES
-from unveil.report.charts import Along, Spot, panels
+from unveil.report.charts import Along, panels
 from unveil.report.names import against, named
-from unveil.report.page import Cell, Column, Figure, Table
-from unveil.report.prose import percent, share
+from unveil.report.page import Figure
 from unveil.studies.arms import Variant, check_gap, propensity_settings
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
-from unveil.studies.results import ALPHA, BASE, BOUND, TRUE, Estimate, Measure, Results, corrected
+from unveil.studies.results import ALPHA, BASE, BOUND, TRUE, Estimate, Measure, Results, corrected, paired_json
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import share_cell
+from unveil.studies.tables import share_spot
 
 #: What was set out to be closed at every severity: with the study's propensities, and with what the log gives.
 AIM, AIM_ESTIMATED = 0.60, 0.25
@@ -64,7 +62,7 @@ class Share:
             "metric": self.measure.metric,
             "k": self.measure.k,
             "gap_closed": self.gap and asdict(self.gap),
-            "against_naive": {name: value if isfinite(value) else None for name, value in vars(self.test).items()},
+            "against_naive": paired_json(self.test),
             "below_naive": self.below,
             "sure": self.significant,
             "worlds": [each and asdict(each) for each in self.worlds],
@@ -105,6 +103,8 @@ class Beyond(SemiSynthetic):
         published = Published.semisynthetic(TRUE)
         return {
             **super().facts(answer),
+            "every": every,
+            "source_of": source_of,
             "reached": {m: [*self._aims(found)] for m, found in every.items()},
             "below": _places(each for each in below if each.significant),
             "below_by_chance": _places(each for each in below if not each.significant),
@@ -127,16 +127,6 @@ class Beyond(SemiSynthetic):
         aims = ((f"{self.propensity} propensities", given, AIM), ("estimated ones or none", estimated, AIM_ESTIMATED))
         return [(what, _aim(own, aim)) for what, own, aim in aims if own]
 
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """The shares along p for each measure, and world by world."""
-        every = self.shares(answer)
-        own = {
-            "sampled": [_table(answer.results, m, found) for m, found in every.items() if m.protocol != "full"],
-            "full": [_table(answer.results, m, found) for m, found in every.items() if m.protocol == "full"],
-            "by_world": [_worlds(m, found) for m, found in list(every.items())[:2]],
-        }
-        return {**super().tables(answer), **own}
-
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """A row for each arm, those with the same source of exposure together; a column for each measure.
 
@@ -148,7 +138,7 @@ class Beyond(SemiSynthetic):
         ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(self.severities)]
         columns = [Along(f"{m.name}\n{against(m.protocol)}", ticks, joined=True) for m in every]
         spots = {
-            (row, column): [_spot(each) for each in found if each.arm == arm]
+            (row, column): [share_spot(e.gap, f"{named(arm)}, p = {e.severity:g}") for e in found if e.arm == arm]
             for column, found in enumerate(every.values())
             for row, arm in enumerate(arms)
         }
@@ -240,37 +230,3 @@ def _places(found: Any) -> dict[str, dict[Measure, list[float]]]:
 
 def _itps(found: Sequence[Share]) -> Estimate | None:
     return next((each.gap for each in found if each.arm == "itps" and each.severity == 1), None)
-
-
-def _table(results: Results, measure: Measure, found: Sequence[Share]) -> Table:
-    severities = results.along("severity")
-    rows: list[list[Cell | str]] = [
-        [named(arm), source_of(arm), *(_cell(each) for each in found if each.arm == arm)]
-        for arm in dict.fromkeys(each.arm for each in found)
-    ]
-    columns = [Column("estimator"), Column("propensities"), *(Column(f"p = {p:g}", True) for p in severities)]
-    return Table(f"Share of the gap closed in {measure.name} against {against(measure.protocol)}", columns, rows)
-
-
-def _cell(each: Share) -> Cell | str:
-    return share_cell(each.gap, " −" if each.below and each.significant else "")
-
-
-def _spot(each: Share) -> Spot:
-    if each.gap is None:
-        return Spot(None, None, None, "no gap")
-    title = f"{named(each.arm)}, p = {each.severity:g}: {share(each.gap)}"
-    return Spot(each.gap.mean, each.gap.low, each.gap.high, title)
-
-
-def _worlds(measure: Measure, found: Sequence[Share]) -> Table:
-    numbers = range(len(found[0].worlds))
-    rows: list[list[Cell | str]] = []
-    for each in found:
-        known = [one.mean for one in each.worlds if one is not None]
-        lowest: Cell | str = Cell(percent(min(known)), min(known)) if known else "–"
-        severity = Cell(f"{each.severity:g}", each.severity)
-        rows.append([named(each.arm), severity, *map(share_cell, each.worlds), lowest])
-    worlds = [Column(f"world {number}", True, "over its replicates") for number in numbers]
-    columns = [Column("estimator"), Column("severity p", True), *worlds, Column("lowest", True)]
-    return Table(f"Share of the gap closed in {measure.name}, each world by itself", columns, rows)

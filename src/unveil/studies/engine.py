@@ -116,6 +116,8 @@ class Study(BaseModel):
     format: ClassVar[int] = 1
     #: Fields that no cell depends on: how many cells there are may change later.
     extent: ClassVar[frozenset[str]] = frozenset({"worlds", "replicates", "severities", "estimators"})
+    #: How means, intervals and tests come from the long frame.
+    results_type: ClassVar[type[Results]] = Results
     #: Values of fields that older folders do not name.
     defaults: ClassVar[Mapping[str, Any]] = {}
 
@@ -242,7 +244,8 @@ class Answer:
     @cached_property
     def results(self) -> Results:
         """The figures."""
-        return Results.of(self.frame)
+        found: Results = self.study.results_type.of(self.frame)
+        return found
 
     @property
     def worker_seconds(self) -> float:

@@ -1,15 +1,16 @@
 """The paper's figures beside ours. All of them are in `paper.toml`."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from unveil.data.interactions import Interactions
 from unveil.errors import unknown
-from unveil.studies.results import Estimate, Measure, Results
+from unveil.studies.results import Estimate, Measure, Results, means
 
 if TYPE_CHECKING:
     from unveil.runs.train import Run
@@ -90,15 +91,10 @@ class Published:
 
     def verdict(self, results: Results) -> dict[str, Any]:
         """Ours against the paper's: figure by figure, and the orders; nothing where the table is not comparable."""
-        every = self.compare(results)
-        orders = {
-            measure.name: {
-                "ours": results.order(measure),
-                "paper": self.order(measure, results.trained),
-                "same": self.same_order(results, measure),
-            }
-            for measure in (self.measures if self.comparable(results) else ())
-        }
+        every, orders = self.compare(results), dict[str, dict[str, Any]]()
+        for m in self.measures if self.comparable(results) else ():
+            both = {"ours": results.order(m), "paper": self.order(m, results.trained)}
+            orders[m.name] = {**both, "same": self.same_order(results, m)}
         return {
             "cells": [each.as_json() for each in every],
             "within_5_percent": sum(each.near for each in every),
@@ -141,16 +137,26 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """For results.json."""
-        return {
-            "estimator": self.arm,
-            "metric": self.measure.metric,
-            "k": self.measure.k,
-            "mean": self.ours.mean,
-            "paper": self.paper,
-            "deviation": self.deviation,
-            "within_5_percent": self.near,
-            "interval_holds_paper": self.covered,
-        }
+        place = {"estimator": self.arm, "metric": self.measure.metric, "k": self.measure.k}
+        figures = {"mean": self.ours.mean, "paper": self.paper, "deviation": self.deviation}
+        return {**place, **figures, "within_5_percent": self.near, "interval_holds_paper": self.covered}
+
+
+def paper_rows(
+    results: Results, preset: str, published: Callable[[str, float], Published]
+) -> Iterator[tuple[Measure, dict[str, Any]]]:
+    """Rows of results.csv: every mean, and the figure of the paper's table for an evaluation and a severity."""
+    for row in means(results):
+        measure, severity = Measure(*(row[name] for name in Measure._fields)), row.get("severity")
+        place = {"estimator": row["estimator"], "preset": preset, "severity": severity, "protocol": measure.protocol}
+        numbers = {name: row[name] for name in ("metric", "k", "mean", "low", "high", "replicates", "worlds")}
+        figure = published(measure.evaluation, severity or 0.0).figure(row["estimator"], measure)
+        yield measure, {**place, "evaluation": measure.evaluation, **numbers, "paper": figure}
+
+
+def size_of(log: Interactions) -> tuple[int, int, int]:
+    """Users, items and interactions: by these a data set of the paper is known."""
+    return len(log.users), len(log.items), len(log.interacted())
 
 
 def recognised(users: int, items: int, interactions: int) -> str | None:

@@ -1,20 +1,20 @@
 """The paper's recipe for real data, where the truth is known: does what it reports as a gain hold on true relevance?"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import isfinite
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
 from unveil.evaluation.statistics import Paired
 from unveil.report.names import named
-from unveil.report.page import Cell, Column, Table
+from unveil.report.page import Cell, Table, number
 from unveil.report.prose import p_value, signed
 from unveil.studies.arms import check_gain
 from unveil.studies.engine import Answer
-from unveil.studies.results import ALPHA, BOUND, STANDARD, TRUE, Measure, Results
+from unveil.studies.results import BOUND, STANDARD, TRUE, Measure, Results, paired_json, verdict
 from unveil.studies.semisynthetic import SemiSynthetic
+from unveil.studies.tables import Row, table
 
 #: Metrics that the paper reports on real data.
 METRICS = (("NDCG", 10), ("Recall", 10))
@@ -43,30 +43,21 @@ class Gain:
     @property
     def claimed(self) -> bool:
         """Whether the recipe would report a gain."""
-        return self.reported.difference > 0 and self.reported.p < ALPHA
-
-    @property
-    def truth(self) -> str:
-        """What a gain is on true relevance."""
-        if not self.true.p < ALPHA:
-            return "may be none"
-        return "holds" if self.true.difference > 0 else "is a loss"
+        return verdict(self.reported) == "above"
 
     @property
     def verdict(self) -> str:
-        """What becomes of it."""
+        """What becomes of it on true relevance."""
+        truth = {"above": "holds", "below": "is a loss", "level": "may be none"}[verdict(self.true)]
         if not self.reported.difference > 0:
-            return "missed" if self.truth == "holds" else "none reported"
-        return self.truth if self.claimed else f"unsure; {self.truth}"
+            return "missed" if truth == "holds" else "none reported"
+        return truth if self.claimed else f"unsure; {truth}"
 
     def as_json(self) -> dict[str, Any]:
         """For results.json."""
         row = {"estimator": self.arm, "severity": self.severity, "metric": self.metric[0], "k": self.metric[1]}
-        return {**row, "reported": _finite(self.reported), "true": _finite(self.true), **self._said}
-
-    @property
-    def _said(self) -> dict[str, Any]:
-        return {"claimed": self.claimed, "verdict": self.verdict}
+        tests = {"reported": paired_json(self.reported), "true": paired_json(self.true)}
+        return {**row, **tests, "claimed": self.claimed, "verdict": self.verdict}
 
 
 class Recipe(SemiSynthetic):
@@ -118,42 +109,28 @@ def levels_table(results: Results, severity: float) -> Table:
     """NDCG@10 of all arms: as the recipe evaluates, and by the ground truth."""
     popular, sampled = results.protocol("popular"), results.protocol("uniform")
     measures = {
-        "reported": (Measure(STANDARD, popular, "NDCG", 10), f"standard, {popular}"),
-        "observed": (Measure(STANDARD, "full", "NDCG", 10), "standard, all items"),
-        "true": (Measure(TRUE, "full", "NDCG", 10), "true relevance, all items"),
-        "sampled": (Measure(TRUE, sampled, "NDCG", 10), f"true relevance, {sampled}"),
+        f"reported | standard, {popular}": Measure(STANDARD, popular, "NDCG", 10),
+        "observed | standard, all items": Measure(STANDARD, "full", "NDCG", 10),
+        "true | true relevance, all items": Measure(TRUE, "full", "NDCG", 10),
+        f"sampled | true relevance, {sampled}": Measure(TRUE, sampled, "NDCG", 10),
     }
-    columns = [Column("NDCG@10"), *(Column(name, True, about) for name, (_, about) in measures.items())]
-    rows: list[list[Cell | str]] = [
-        [named(arm), *(_mean(results.mean(arm, measure)) for measure, _ in measures.values())] for arm in results.arms
-    ]
-    foot = " · ".join(f"{name}: {about}" for name, (_, about) in measures.items())
-    return Table(f"Severity {severity:g}", columns, rows, foot=f"{foot} · means over {results.units}")
+    rows: Iterable[Row] = (
+        [named(arm), *(number(results.mean(arm, m), 4) for m in measures.values())] for arm in results.arms
+    )
+    foot = f"{' · '.join(measures).replace(' | ', ': ')} · means over {results.units}"
+    return table(["NDCG@10", *measures], rows, f"Severity {severity:g}", foot=foot)
 
 
 def gains_table(found: Sequence[Gain], severity: float) -> Table:
     """The differences from naive, and what becomes of them."""
-    columns = [
-        Column("less naive"),
-        Column("metric"),
-        Column("reported", True, "standard, popular negatives"),
-        Column("true", True, "true relevance, all items"),
-        Column("verdict"),
-    ]
-    rows: list[list[Cell | str]] = [
+    heads = ["less naive", "metric", "reported | standard, popular negatives", "true | true relevance, all items"]
+    rows: Iterable[Row] = (
         [named(gain.arm), "@".join(map(str, gain.metric)), _test(gain.reported), _test(gain.true), gain.verdict]
         for gain in found
-    ]
-    return Table(f"Gains, severity {severity:g}", columns, rows, foot="p-values after Holm’s correction over the arms")
-
-
-def _mean(value: float) -> Cell:
-    return Cell(f"{value:.4f}", value)
+    )
+    foot = "p-values after Holm’s correction over the arms"
+    return table([*heads, "verdict"], rows, f"Gains, severity {severity:g}", text=2, foot=foot)
 
 
 def _test(found: Paired) -> Cell:
     return Cell(f"{signed(found.difference)} ({p_value(found.p)})", found.difference)
-
-
-def _finite(test: Paired) -> dict[str, Any]:
-    return {name: value if isfinite(value) else None for name, value in asdict(test).items()}

@@ -8,7 +8,8 @@ Every other column but `estimator` is a condition. Shapes: N units, W worlds, R 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
+from math import isfinite
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -82,7 +83,7 @@ class Step:
     @property
     def significant(self) -> bool:
         """The paper's asterisk: higher than the next best, p < 0.05 after correction."""
-        return self.test is not None and self.test.difference > 0 and self.test.p < ALPHA
+        return self.test is not None and verdict(self.test) == "above"
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,24 @@ class Ranking:
     def significant(self, arm: str) -> bool:
         """Whether an arm is significantly above the next best."""
         return any(step.significant for step in self.steps if step.arm == arm)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Its tests, for results.json."""
+        tested = [(step, step.test) for step in self.steps if step.test is not None]
+        return [
+            {**self.measure._asdict(), "better": step.arm, "next": step.below, **vars(test), "sure": step.significant}
+            for step, test in tested
+        ]
+
+
+def verdict(test: Paired) -> Literal["above", "below", "level"]:
+    """What a test allows to say of one arm against another."""
+    return "level" if not test.p < ALPHA else "above" if test.difference > 0 else "below"
+
+
+def paired_json(test: Paired) -> dict[str, Any]:
+    """For results.json; an effect without bounds (all differences equal) is none."""
+    return {name: value if isfinite(value) else None for name, value in vars(test).items()}
 
 
 Point = tuple[tuple[str, Any], ...]
@@ -127,11 +146,9 @@ class Results:
         values: dict[Point, dict[tuple[str, Measure], Floats]] = {}
         for key, part in frame.group_by(keys, maintain_order=True):
             *at, arm, evaluation, protocol, metric, k = key
-            point = tuple(zip(conditions, at, strict=True))
-            measured = values.setdefault(point, {})
-            measured[str(arm), Measure(str(evaluation), str(protocol), str(metric), int(str(k)))] = part.sort(
-                "world", "replicate", "user", maintain_order=True
-            )["value"].to_numpy()
+            measured = values.setdefault(tuple(zip(conditions, at, strict=True)), {})
+            measure = Measure(str(evaluation), str(protocol), str(metric), int(str(k)))
+            measured[str(arm), measure] = part.sort(*UNIT, maintain_order=True)["value"].to_numpy()
         return cls(values, frame["world"].n_unique(), frame["replicate"].n_unique())
 
     @property
@@ -236,13 +253,9 @@ class Results:
         orders = [self.order(measure) for measure in measures]
         pairs = [(measure, *pair) for measure, order in zip(measures, orders, strict=True) for pair in pairwise(order)]
         tests = corrected([self.difference(arm, below, measure) for measure, arm, below in pairs])
-        step = {(m, arm): Step(arm, below, test) for (m, arm, below), test in zip(pairs, tests, strict=True)}
-        return [
-            Ranking(
-                measure, self._with_ties(measure, [step.get((measure, arm), Step(arm, None, None)) for arm in order])
-            )
-            for measure, order in zip(measures, orders, strict=True)
-        ]
+        found = {(m, arm): Step(arm, below, test) for (m, arm, below), test in zip(pairs, tests, strict=True)}
+        each = [[found.get((m, a), Step(a, None, None)) for a in own] for m, own in zip(measures, orders, strict=True)]
+        return [Ranking(m, self._with_ties(m, own)) for m, own in zip(measures, each, strict=True)]
 
     def _with_ties(self, measure: Measure, every: Sequence[Step]) -> list[Step]:
         """An arm that is the same as the next in every unit has the step of that one."""
@@ -306,21 +319,12 @@ def frame_of(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     return frame.select([*conditions, *SCHEMA])
 
 
-def means(results: Results, measures: Iterable[Measure] | None = None) -> Iterator[dict[str, Any]]:
+def means(results: Results) -> Iterator[dict[str, Any]]:
     """A row for each condition, arm and measure: mean, low, high and the number of worlds and replicates."""
-    chosen = list(results.measures if measures is None else measures)
+    size = {"replicates": results.replicates, "worlds": results.worlds}
     for point in results.points:
         here = results.at(**point)
-        for arm in results.arms:
-            for measure in chosen:
-                found = here.estimate(arm, measure)
-                yield {
-                    **point,
-                    "estimator": arm,
-                    **measure._asdict(),
-                    "mean": found.mean,
-                    "low": found.low,
-                    "high": found.high,
-                    "replicates": results.replicates,
-                    "worlds": results.worlds,
-                }
+        for arm, measure in product(results.arms, results.measures):
+            found = here.estimate(arm, measure)
+            interval = {"mean": found.mean, "low": found.low, "high": found.high}
+            yield {**point, "estimator": arm, **measure._asdict(), **interval, **size}

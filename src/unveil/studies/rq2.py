@@ -5,15 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unveil.report.names import against, listed, named
-from unveil.report.page import Cell, Column, Figures, Table
-from unveil.report.prose import signed
-from unveil.studies.diagnostics import ess_share
+from unveil.report.names import against, named
+from unveil.report.page import Cell, Figures, Table
+from unveil.report.prose import number, signed
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import BASE, BOUND, TRUE, Measure, Results
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import along_figure, along_table, arms_table, share_cell
+from unveil.studies.tables import along_figure, arms_table, ess_share, table
 
 #: Of the bands, as in the caption of the paper's figure; tables have 95%.
 LEVEL = 0.90
@@ -53,54 +52,30 @@ class RQ2(SemiSynthetic):
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """Who falls, who is best at each severity, and the tests against the baseline there."""
         results, headline = answer.results, self.headline(answer.results)
-        at, last = {p: results.at(severity=p) for p in self.severities}, f"{self.severities[-1]:g}"
-        slopes = {arm: slope(results, arm, headline) for arm in results.trained}
-        known = dict(sorted(((arm, found) for arm, found in slopes.items() if found is not None), key=lambda s: s[1]))
+        at = {p: results.at(severity=p) for p in self.severities}
+        slopes = ((arm, slope(results, arm, headline)) for arm in results.trained)
+        known = dict(sorted(((arm, found) for arm, found in slopes if found is not None), key=lambda each: each[1]))
         winners = {p: next((arm for arm in here.order(headline) if arm != BOUND), "") for p, here in at.items()}
-        tests = {p: here.against(headline) for p, here in at.items()}
+        tests, last = {p: here.against(headline) for p, here in at.items()}, f"{self.severities[-1]:g}"
+        sizes = {arm: self._sample_sizes(answer, arm) for arm in results.trained}
         return {
             **super().facts(answer),
             "known": known,  # steepest first
             "falling": [arm for arm, found in known.items() if round(found, 3) < 0],
-            "sample_sizes": {
-                arm: own[last] for arm in results.trained if last in (own := self._sample_sizes(answer, arm))
-            },
+            "sample_sizes": {arm: own[last] for arm, own in sizes.items() if last in own},
             "winners": winners if len(results.trained) > 1 else {},
             "tests": {arm: {p: tests[p][arm] for p in at} for arm in results.candidates if BASE in results.trained},
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Means along p with slopes, the gap at each p, and every severity by itself."""
-        results = answer.results
+        """Means along p with slopes, and every severity by itself."""
+        results, each = answer.results, list[Table]()
         protocols = [results.protocol("uniform"), "full"]
-        along = [self._along(results, m) for protocol in protocols for m in self.measures(results, protocol)[:2]]
-        each = [
-            _captioned(arms_table(results.at(severity=p), self.measures(results)), f"True relevance, severity {p:g}")
-            for p in self.severities
-        ]
-        own = {"along": along, "slopes": self._slopes(results), "gap": self._gap(results), "every": each}
-        return {**super().tables(answer), **own}
-
-    def _along(self, results: Results, measure: Measure) -> Table:
-        table = along_table(results, "severity", results.arms, lambda here, arm: _mean(here.mean(arm, measure)))
-        rows = [[*row, _slope(results, arm, measure)] for row, arm in zip(table.rows, results.arms, strict=True)]
-        title = f"{measure.name} on true relevance, ranked against {against(measure.protocol)}"
-        return Table(title, [*table.columns, Column("slope", True)], rows, foot="slope: change for each unit of p")
-
-    def _slopes(self, results: Results) -> Table:
-        measures = self.measures(results)
-        heads = [Column(m.name, True, "change for each unit of p") for m in measures]
-        rows = [[named(arm), *(_slope(results, arm, m) for m in measures)] for arm in results.trained]
-        return Table("", [Column("estimator"), *heads], rows)
-
-    def _gap(self, results: Results) -> Table:
-        headline, rows = self.headline(results), []
+        along = [_along(results, m) for protocol in protocols for m in self.measures(results, protocol)[:2]]
         for p in self.severities:
-            here = results.at(severity=p)
-            shares = [share_cell(here.gap_closed(arm, headline)) for arm in results.candidates]
-            rows.append([f"p = {p:g}", listed(here.order(headline)), *shares])
-        heads = [Column("severity"), Column("order of the means")]
-        return Table("", [*heads, *(Column(named(arm), True) for arm in results.candidates)], rows, sortable=False)
+            caption = f"True relevance, severity {p:g}"
+            each.append(arms_table(results.at(severity=p), self.measures(results), caption=caption))
+        return {**super().tables(answer), "along": along, "every": each}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """Bands along p, as in the paper and among all items."""
@@ -122,14 +97,12 @@ def slope(results: Results, arm: str, measure: Measure) -> float | None:
     return float(centred @ (np.array(means) - means[0]) / (centred @ centred))
 
 
-def _slope(results: Results, arm: str, measure: Measure) -> Cell | str:
-    found = slope(results, arm, measure)
-    return "–" if found is None else Cell(signed(found, 4), found)
-
-
-def _mean(value: float) -> Cell:
-    return Cell(f"{value:.4f}", value)
-
-
-def _captioned(table: Table, caption: str) -> Table:
-    return Table(caption, table.columns, table.rows, table.sortable, table.foot)
+def _along(results: Results, measure: Measure) -> Table:
+    """Arms down, severities across, and the slope."""
+    at, rows = {f"p = {p:g}": results.at(severity=p) for p in results.along("severity")}, []
+    for arm in results.arms:
+        means, found = [here.mean(arm, measure) for here in at.values()], slope(results, arm, measure)
+        last: Cell | str = "–" if found is None else Cell(signed(found, 4), found)
+        rows.append([named(arm), *(Cell(number(mean, 4), mean) for mean in means), last])
+    title = f"{measure.name} on true relevance, ranked against {against(measure.protocol)}"
+    return table(["estimator", *at, "slope"], rows, title, foot="slope: change for each unit of p")

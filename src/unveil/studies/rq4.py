@@ -10,8 +10,8 @@ import torch
 from pydantic import model_validator
 
 from unveil.data.readers import convert_first
-from unveil.errors import UnveilError, unknown
-from unveil.estimators.base import ESTIMATORS, estimator
+from unveil.errors import UnveilError, check_ranges, unknown
+from unveil.estimators.base import estimator
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import Popularity, Random
@@ -26,17 +26,27 @@ from unveil.studies.arms import (
     changes_of,
     check_changes,
     estimator_seed,
-    estimators_of,
     propensity_settings,
     seconds_of,
     with_changes,
 )
-from unveil.studies.diagnostics import diagnostics, epochs_table, ess_share, learning_figure, lists_table
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.paper import Published, paper, recognised, tuned
-from unveil.studies.results import BASE, BASELINES, STANDARD, Measure
+from unveil.studies.paper import Published, paper, paper_rows, recognised, size_of, tuned
+from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
 from unveil.studies.rq4_data import CONTROL, LogChoice, RealCases, check_items, choose_strength, evaluate_control
-from unveil.studies.tables import arms_table, dots_figure, paper_table
+from unveil.studies.tables import (
+    Records,
+    arms_table,
+    dots_figure,
+    epochs_table,
+    ess_share,
+    learning_figure,
+    lists_table,
+    paper_table,
+    settings_table,
+    weight_warnings,
+    weights_table,
+)
 from unveil.studies.trial import TrainingShare, list_metrics, rank_rows, ranks, resolved, training_record
 from unveil.training.fit import Ready, check_available, prepare
 from unveil.training.recipe import PRESETS, Recipe, network_in
@@ -62,6 +72,7 @@ class RQ4(Study):
     title: ClassVar[str] = "How well does each estimator rank real interactions?"
     template: ClassVar[str] = "rq4.md.j2"
     extent: ClassVar[frozenset[str]] = frozenset({"log", "min_item", "min_user", "replicates", "estimators"})
+    results_type: ClassVar[type[Results]] = rq4_report.RealResults
     log: str
     min_item: int | None = None
     min_user: int | None = None
@@ -76,9 +87,7 @@ class RQ4(Study):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for name, least in (("negatives", 1), ("seed", 0), ("replicates", 1)):
-            if getattr(self, name) < least:
-                raise UnveilError("out of range", where=name, found=getattr(self, name), expected=f"at least {least}")
+        check_ranges(self, "", negatives="at least 1", seed="0 or more", replicates="at least 1")
         if self.tuned_for not in paper()["real"]["data"]:
             raise unknown("data set with the authors' settings", self.tuned_for, paper()["real"]["data"])
         if self.preset not in PRESETS:
@@ -89,7 +98,7 @@ class RQ4(Study):
             hint = f"Add it: --estimators {','.join((BASE, *self.estimators))}."
             found = ", ".join(self.estimators)
             raise UnveilError("the naive estimator is what all others are compared with", found=found, hint=hint)
-        check_changes(estimators_of(self.estimators), self.changes)
+        check_changes(self.estimators, self.changes)
         for arm in self.estimators:
             if estimator(Variant.of(arm).estimator).needs == "truth":
                 hint = "Leave it out: a real log has no ground truth."
@@ -97,10 +106,16 @@ class RQ4(Study):
             self.recipe(arm, 0)
         return self
 
+    @classmethod
+    def of_log(cls, *, tuned_for: str | None = None, **fields: Any) -> Self:
+        """With the settings of the data set of the paper that the log is by its size, unless one is named."""
+        log, _ = LogChoice(fields["log"], fields.get("min_item"), fields.get("min_user")).parts()
+        return cls(tuned_for=tuned_for or recognised(*size_of(log)) or "ml-1m", **fields)
+
     @property
-    def arms(self) -> list[str]:
-        """The estimators, each once."""
-        return list(dict.fromkeys(self.estimators))
+    def recipes(self) -> dict[str, Recipe]:
+        """How each estimator is trained in the first replicate."""
+        return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     @property
     def choice(self) -> LogChoice:
@@ -163,15 +178,13 @@ class RQ4(Study):
         with convert_first(self.log):
             for arm in self.estimators:
                 check_available(self.recipe(arm, 0), log)
-        known = recognised(len(log.users), len(log.items), len(log.interacted()))
-        return Source(known or "", log.fingerprint(), f"{log}; {split}")
+        return Source(recognised(*size_of(log)) or "", log.fingerprint(), f"{log}; {split}")
 
     def cells(self) -> Iterable[Cell]:
         """Every arm in every replicate."""
         log, _ = self.choice.parts()
-        size = (len(log.users), len(log.items), len(log.interacted()))
-        for arm in (*BASELINES, *self.arms):
-            cost = 5.0 if arm in BASELINES else 10.0 + seconds_of(self.recipe(arm, 0), size)
+        for arm in (*BASELINES, *self.recipes):
+            cost = 5.0 if arm in BASELINES else 10.0 + seconds_of(self.recipe(arm, 0), size_of(log))
             for replicate in range(self.replicates):
                 yield Cell(f"r{replicate}-{arm}", {"replicate": replicate, "estimator": arm}, cost)
 
@@ -219,14 +232,14 @@ class RQ4(Study):
 
     def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
         """The paper's NDCG@10 of all trained arms."""
-        results, label = rq4_report.results_of(answer), f"NDCG@10 against {self.negatives} popular items"
+        results, label = answer.results, f"NDCG@10 against {self.negatives} popular items"
         return [KeyFigure(f"{results.mean(a, self.headline):.3f}", f"{named(a)}: {label}") for a in results.trained]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """The paper's figures beside ours, what flips between rankings, the control and the weights."""
-        results = rq4_report.results_of(answer)
+        results = answer.results
         over = "Student's t over replicates" if results.units == "replicates" else "percentile bootstrap over users"
-        controls = [record[CONTROL] for record in answer.where(estimator=BASE)]
+        controls = rq4_report.controls(answer)
         return {
             "preset": self.preset,
             "worlds": 0,
@@ -235,46 +248,40 @@ class RQ4(Study):
             "verdict": [each.as_json() for each in self.published(answer).compare(results)],
             "flips": [pair.as_json() for pair in rq4_report.pairs(results, self.headline)],
             "control": [{name: each[name] for name in ("strength", "strengths", "along")} for each in controls],
-            "weights": {arm: [record["weights"] for record in answer.where(estimator=arm)] for arm in self.arms},
+            "weights": {arm: [r["weights"] for r in records] for arm, records in self._trained(answer).items()},
         }
 
     def published(self, answer: Answer) -> Published:
         """The paper's table for a log of this size."""
         return Published.real(answer.source.name or None)
 
+    def _trained(self, answer: Answer) -> dict[str, Records]:
+        return {arm: answer.where(estimator=arm) for arm in self.recipes}
+
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """What sentences are chosen by."""
-        results, headline = rq4_report.results_of(answer), self.headline
-        every = rq4_report.pairs(results, headline)
-        recipes = {arm: self.recipe(arm, 0) for arm in self.arms}
-        weighted = {arm: answer.where(estimator=arm) for arm in self.arms}
+        results, every = answer.results, rq4_report.pairs(answer.results, self.headline)
+        trained = self._trained(answer)
         return {
-            "results": results,
-            "measure": headline,
+            "measure": self.headline,
             "published": self.published(answer),
             "compared": self.published(answer).compare(results),
-            "networks": recipes if len({(r.model, r.task) for r in recipes.values()}) > 1 else {},
             "pairs": every,
-            "doubted": rq4_report.doubted(results, every, headline),
-            "controlled": rq4_report.control_gains(answer, results),
-            "edge": any(max(self.strengths) in r[CONTROL]["strength"].values() for r in answer.where(estimator=BASE)),
+            "doubted": rq4_report.doubted(results, every, self.headline),
+            "chosen": {name: [c["strength"][name] for c in rq4_report.controls(answer)] for name in self.protocols},
             "samples": [
                 (arm, own, written)
-                for arm, records in weighted.items()
+                for arm, records in trained.items()
                 if (own := ess_share(records)) is not None and (written := ess_share(records, "as_written")) is not None
             ],
-            "warnings": [
-                f"{named(arm)}: {' '.join(found)}"
-                for arm, records in weighted.items()
-                if records[0]["weights"] is not None and (found := diagnostics(records[0]["weights"]).warnings())
-            ],
-            "proxies": rq4_report.proxies({arm: self.recipe(arm, 0) for arm in self.arms}),
+            "warnings": weight_warnings(trained),
+            "proxies": rq4_report.proxies(self.recipes),
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
         """Three rankings, all pairs, the paper's figures, the control, weights, training, recommendations."""
-        results, published = rq4_report.results_of(answer), self.published(answer)
-        trained = {arm: answer.where(estimator=arm) for arm in self.arms}
+        results, published = answer.results, self.published(answer)
+        trained = self._trained(answer)
         by_protocol = {
             protocol: arms_table(results, published.under(protocol), published if protocol == self.popular else None)
             for protocol in self.protocols
@@ -283,17 +290,16 @@ class RQ4(Study):
             **by_protocol,
             "pairs": rq4_report.pairs_table(results, rq4_report.pairs(results, self.headline)),
             "paper": paper_table(published.compare(results)),
-            "control": rq4_report.control_table(answer, results),
-            "weights": rq4_report.weights_table(trained),
+            "weights": weights_table({"": trained}, as_written=True),
             "epochs": epochs_table(trained),
             "recommendations": lists_table(results),
-            "settings": rq4_report.settings_table({arm: self.recipe(arm, 0) for arm in self.arms}, ESTIMATORS),
+            "settings": settings_table(self.recipes),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The paper's four metrics, validation along λ, training curves."""
-        results, published = rq4_report.results_of(answer), self.published(answer)
-        trained = {arm: answer.where(estimator=arm) for arm in self.arms}
+        results, published = answer.results, self.published(answer)
+        trained = self._trained(answer)
         dots = [dots_figure(results, measure, published) for measure in published.under(self.popular)]
         return {
             "beside": Figures(dots),
@@ -303,7 +309,9 @@ class RQ4(Study):
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """A row for each arm and measure, with the paper's figure."""
-        return rq4_report.csv_rows(rq4_report.results_of(answer), self.published(answer), self.preset)
+        published = self.published(answer)
+        rows = paper_rows(answer.results, self.preset, lambda *_: published)
+        return [{**row, "worlds": 0} for _, row in rows]
 
 
 @lru_cache(maxsize=1)

@@ -24,7 +24,7 @@ from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.protocols import most_negatives
 from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import LessPopular
-from unveil.studies.paper import recognised
+from unveil.studies.paper import recognised, size_of
 from unveil.studies.results import STANDARD
 from unveil.studies.trial import VALIDATION_BATCH, list_metrics, ranks
 
@@ -47,7 +47,7 @@ class LogChoice:
         with convert_first(path):
             log = Interactions.read(path)
         unfiltered = self.min_item is None and self.min_user is None
-        if unfiltered and recognised(len(log.users), len(log.items), len(log.interacted())):
+        if unfiltered and recognised(*size_of(log)):
             return log
         least = [paper if given is None else given for given, paper in ((self.min_item, 5), (self.min_user, 5))]
         left = Filters(min_item=least[0], min_user=least[1])(log)

@@ -13,32 +13,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import model_validator
 
-from unveil.errors import UnveilError, refuse_unless, unknown
+from unveil.errors import UnveilError, check_ranges, refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
 from unveil.report.names import named
-from unveil.report.page import KeyFigure
+from unveil.report.page import Figures, KeyFigure, Note
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
-from unveil.studies.arms import (
-    NOISY,
-    TRUE_THETA,
-    Variant,
-    changes_of,
-    check_changes,
-    check_distinct,
-    check_duplicates,
-    estimator_seed,
-    estimators_of,
-    propensity_settings,
-    with_changes,
-)
-from unveil.studies.diagnostics import diagnostic_figures, diagnostic_tables
+from unveil.studies import arms, tables
+from unveil.studies.arms import NOISY, TRUE_THETA, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.paper import Published
+from unveil.studies.paper import Published, paper_rows
 from unveil.studies.presets import Preset, preset
-from unveil.studies.results import BASE, BASELINES, BOUND, TRUE, Measure, Results, means
+from unveil.studies.results import BASE, BASELINES, BOUND, TRUE, Measure, Results
+from unveil.studies.tables import Records
 from unveil.studies.trial import TrialContext, rank_rows, record
 from unveil.studies.worlds import copy_worlds, is_world, make_world, ratings_noise, world_folder, world_source
 from unveil.training.recipe import Recipe, network_in
@@ -91,11 +80,8 @@ class SemiSynthetic(Study):
     @model_validator(mode="after")
     def check(self) -> Self:
         """Whatever can be found wrong before any work is done is found here."""
-        for name in ("steps", "negatives", "worlds", "replicates"):
-            refuse_unless(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        refuse_unless(self.seed >= 0, "seed", self.seed, "0 or more")
-        refuse_unless(self.clip is None or 0 <= self.clip <= 1, "clip", self.clip, "between 0 and 1")
-        refuse_unless(0 < self.impressions <= 1, "impressions", self.impressions, "above 0, at most 1")
+        check_ranges(self, "", **dict.fromkeys(("steps", "negatives", "worlds", "replicates"), "at least 1"))
+        check_ranges(self, "", seed="0 or more", clip="between 0 and 1", impressions="above 0, at most 1")
         refuse_unless(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
         for what, name, known in (
             ("catalogue", self.catalogue, CATALOGUES),
@@ -108,11 +94,11 @@ class SemiSynthetic(Study):
         for severity in self.severities:
             if not 0 < severity < float("inf"):
                 raise UnveilError("the severity is out of range", found=severity, expected="a number above 0")
-        check_distinct(self.severities, "--severity")
+        arms.check_distinct(self.severities, "--severity")
         if not self.estimators or not self.severities:
             raise UnveilError("nothing to compare", expected="at least one estimator and one severity")
-        check_duplicates(self.estimators)
-        check_changes(estimators_of(self.estimators), self.changes)
+        arms.check_duplicates(self.estimators)
+        arms.check_changes(self.estimators, self.changes)
         for name in ("naive", "ips", "itps", *self.estimators):
             self.recipe(name, 0)
         return self
@@ -125,12 +111,12 @@ class SemiSynthetic(Study):
     @property
     def about(self) -> str:
         """How networks are trained, in words."""
-        return with_changes(self.training.about, self.changes)
+        return arms.with_changes(self.training.about, self.changes)
 
     @property
-    def arms(self) -> tuple[str, ...]:
-        """The baselines, then the estimators, each once."""
-        return (*BASELINES, *dict.fromkeys(self.estimators))
+    def recipes(self) -> dict[str, Recipe]:
+        """How each estimator is trained, but for the seed."""
+        return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     def recipe(self, arm: str, seed: int) -> Recipe:
         """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it.
@@ -138,25 +124,23 @@ class SemiSynthetic(Study):
         A network that changes name keeps of the preset what it has as well.
         """
         variant = Variant.of("naive" if arm in BASELINES else arm)
-        name = variant.estimator
-        changes = estimator_seed(name, seed) | changes_of(name, self.changes)
-        changes |= {"training.seed": seed} | self._weighting(variant, seed) | variant.settings
+        name, needs, given = (
+            variant.estimator,
+            estimator(variant.estimator).needs,
+            variant.propensity or self.propensity,
+        )
+        changes = arms.estimator_seed(name, seed) | arms.changes_of(name, self.changes) | {"training.seed": seed}
+        if self.clip is not None and "clip" in ESTIMATORS.options(name):
+            changes["estimator.clip"] = self.clip
+        if needs in ("static", "temporal"):
+            changes |= arms.propensity_settings(given, needs, seed)
+            if changes["propensity.name"] in RECORDED:
+                changes["propensity.rate"] = self.impressions
+        changes |= variant.settings
         preset = self.training.settings(name, network_in(changes))
-        if (variant.propensity or self.propensity).partition(":")[0] not in _TRUE_SCALE:
+        if given.partition(":")[0] not in _TRUE_SCALE:
             preset.pop("estimator.clip", None)  # it is on the scale of true propensities
         return Recipe().changed({"estimator.name": name}).changed(preset).changed(changes)
-
-    def _weighting(self, variant: Variant, seed: int) -> dict[str, Any]:
-        """Which propensity an estimator is given, and how it is clipped."""
-        chosen = estimator(variant.estimator)
-        settings: dict[str, Any] = {}
-        if self.clip is not None and "clip" in ESTIMATORS.options(chosen.name):
-            settings["estimator.clip"] = self.clip
-        if chosen.needs in ("static", "temporal"):
-            settings |= propensity_settings(variant.propensity or self.propensity, chosen.needs, seed)
-            if settings["propensity.name"] in RECORDED:
-                settings["propensity.rate"] = self.impressions
-        return settings
 
     def log_seed(self, world: int, replicate: int) -> list[int]:
         """Of the draw of a replicate's log: the same for all estimators and all severities."""
@@ -175,8 +159,8 @@ class SemiSynthetic(Study):
         return super().identity(source) | {"preset": self.training.called(self.preset)}
 
     def cells(self) -> Iterable[Cell]:
-        """Every arm at every severity in every world and replicate."""
-        for severity, arm in product(self.severities, self.arms):
+        """Every arm at every severity in every world and replicate: baselines first, then the estimators."""
+        for severity, arm in product(self.severities, (*BASELINES, *dict.fromkeys(self.estimators))):
             for world, replicate in product(range(self.worlds), range(self.replicates)):
                 place = {"severity": severity, "estimator": arm, "world": world, "replicate": replicate}
                 yield Cell(cell_key(arm, severity, world, replicate), place, self.cost(arm))
@@ -199,19 +183,16 @@ class SemiSynthetic(Study):
         """Worlds, then cells. A world whose folder is gone is made again, where cells are left to do."""
         cells = list(self.cells())
         worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in range(self.worlds)]
-        if work.left(cells):
-            for cell in worlds:
-                if not is_world(world_folder(work.folder, cell.at["world"])):
-                    work.store.remove(cell.key)
+        for cell in worlds if work.left(cells) else ():
+            if not is_world(world_folder(work.store.folder, cell.at["world"])):
+                work.store.remove(cell.key)
         yield "worlds", worlds
         yield "cells", cells
 
     def run_world(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Make a world and keep it; the record is its description. Its seed counts on from the study's."""
-        number: int = cell.at["world"]
-        world = make_world(
-            self.data, steps=self.steps, fit=self.fit, seed=self.seed + number, on_progress=context.on_progress
-        )
+        number, report = int(cell.at["world"]), context.on_progress
+        world = make_world(self.data, steps=self.steps, fit=self.fit, seed=self.seed + number, on_progress=report)
         world.save(world_folder(context.folder, number), overwrite=True)
         return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
 
@@ -238,6 +219,14 @@ class SemiSynthetic(Study):
         """The measure that conclusions are drawn from: the paper's NDCG@10."""
         return Measure(evaluation, results.protocol("uniform"), "NDCG", 10)
 
+    def first(self, answer: Answer) -> Results:
+        """The results at the first severity, which may be the only one."""
+        return answer.results.at(severity=self.severities[0])
+
+    def world_records(self, answer: Answer) -> list[Mapping[str, Any]]:
+        """The records of the worlds."""
+        return [answer.records[f"w{number}"] for number in range(self.worlds)]
+
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """The headline, the shares of the gap closed over all severities, and the worlds."""
         results, headline = answer.results, self.headline(answer.results)
@@ -247,37 +236,51 @@ class SemiSynthetic(Study):
             "headline": headline._asdict(),
             "gap_closed": {arm: gap and gap.mean for arm, gap in gaps.items()},
             "gap_closed_interval": {arm: gap and [gap.low, gap.high] for arm, gap in gaps.items()},
-            "world": [answer.records[f"w{number}"]["description"] for number in range(self.worlds)],
+            "world": [world["description"] for world in self.world_records(answer)],
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """What the shared templates need: clips, and the networks of the arms where they differ."""
-        recipes = {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
-        clips: dict[str, list[str]] = {}
-        for arm, recipe in recipes.items():
-            if (clip := recipe.estimator.get("clip")) is not None:
-                clips.setdefault(str(clip), []).append(arm)
-        differ = len({(recipe.model, recipe.task) for recipe in recipes.values()}) > 1
-        return {"clips": clips, "networks": recipes if differ else {}, "measure": self.headline(answer.results)}
+        """The headline as a measure, and the results at the first severity."""
+        return {"measure": self.headline(answer.results), "here": self.first(answer)}
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
         """Training, weights, worlds and logs."""
-        return diagnostic_tables(answer)
+        trained = self._trained(answer)
+        warnings: dict[str, Note] = {}  # of each arm at the severity where that is seen first
+        for p, records in trained.items():
+            for arm, text in tables.weight_warnings(records).items():
+                warnings.setdefault(arm, Note(f"{named(arm)} at severity {p}: {text}", warning=True))
+        drawn = {f"p = {p:g}": answer.where(severity=p) for p in self.severities}
+        return {
+            "epochs": tables.epochs_table(trained[f"{self.severities[0]:g}"]),
+            "weights": tables.weights_table(trained, "severity p"),
+            "warnings": list(warnings.values()),
+            "recommendations": tables.lists_table(self.first(answer)),
+            "worlds": tables.worlds_table(self.world_records(answer)),
+            "logs": tables.logs_table(drawn, paper=answer.source.name != "builtin"),
+            "settings": tables.settings_table(self.recipes),
+        }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """Training curves."""
-        return diagnostic_figures(answer)
+        """Training curves at each severity."""
+        each = self._trained(answer).items()
+        curves = [tables.learning_figure(records, f"severity {p}", f"learning-{p}") for p, records in each]
+        return {"learning": Figures(curves)}
+
+    def _trained(self, answer: Answer) -> dict[str, dict[str, Records]]:
+        """The records of the trained arms, by severity."""
+        trained = answer.results.trained
+        return {f"{p:g}": {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
 
     def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
         """The headline of all trained arms, or of many the two ends of the gap and the best between them."""
-        severity = self.severities[0]
-        results, measure = answer.results.at(severity=severity), self.headline(answer.results)
+        results, measure = self.first(answer), self.headline(answer.results)
         shown = results.trained
         if len(shown) > _MOST_SHOWN:
             order = results.order(measure)
             best = next(arm for arm in order if arm not in (BASE, BOUND))
             shown = [arm for arm in (BASE, best, BOUND) if arm in order]
-        label = f"{measure.name} on true relevance, severity {severity:g}"
+        label = f"{measure.name} on true relevance, severity {self.severities[0]:g}"
         return [KeyFigure(f"{results.mean(arm, measure):.3f}", f"{named(arm)}: {label}") for arm in shown]
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
@@ -286,10 +289,9 @@ class SemiSynthetic(Study):
 
     def announcement(self) -> str:
         """60 trainings in all: naive, itps, ideal, each at 4 severities, …"""
-        arms = list(dict.fromkeys(self.estimators))
-        total = len(arms) * len(self.severities) * self.worlds * self.replicates
+        total = len(self.recipes) * len(self.severities) * self.worlds * self.replicates
         return (
-            f"{quantity(total, 'training')} in all: {', '.join(arms)}, each at "
+            f"{quantity(total, 'training')} in all: {', '.join(self.recipes)}, each at "
             f"{quantity(len(self.severities), 'severity', 'severities')}, in {quantity(self.worlds, 'world')}, "
             f"{quantity(self.replicates, 'replicate')} of each."
         )
@@ -331,23 +333,10 @@ def drawn_trial(
 def csv_rows(results: Results, preset: str) -> list[dict[str, Any]]:
     """Rows of results.csv: a row for each severity, estimator and measure."""
     rows = []
-    for row in means(results):
-        measure, arm = Measure(row["evaluation"], row["protocol"], row["metric"], row["k"]), row["estimator"]
-        here = results.at(severity=row["severity"])
+    for measure, row in paper_rows(results, preset, Published.semisynthetic):
+        arm, here = row["estimator"], results.at(severity=row["severity"])
         ranked = measure in results.ranked and measure.evaluation == TRUE and arm in results.trained
         gap = here.gap_closed(arm, measure) if ranked else None
-        rows.append(
-            {
-                "estimator": arm,
-                "preset": preset,
-                "severity": row["severity"],
-                "protocol": row["protocol"],
-                "evaluation": row["evaluation"],
-                **{name: row[name] for name in ("metric", "k", "mean", "low", "high", "replicates", "worlds")},
-                "paper": Published.semisynthetic(measure.evaluation, row["severity"]).figure(arm, measure),
-                "gap_closed": gap and gap.mean,
-                "gap_closed_low": gap and gap.low,
-                "gap_closed_high": gap and gap.high,
-            }
-        )
+        bounds = {"gap_closed_low": gap and gap.low, "gap_closed_high": gap and gap.high}
+        rows.append({**row, "gap_closed": gap and gap.mean, **bounds})
     return rows

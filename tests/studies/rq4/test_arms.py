@@ -10,7 +10,7 @@ from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
 from unveil.studies.engine import run
 from unveil.studies.rq4 import RQ4
-from unveil.studies.rq4_report import proxies, results_of
+from unveil.studies.rq4_report import proxies
 from unveil.studies.writer import write
 
 CHANGES = ("model.width=8", "model.blocks=1", "model.heads=1", "model.length=8", "training.epochs=1")
@@ -106,7 +106,7 @@ def test_every_proxy_is_named(study: RQ4) -> None:
 def test_such_arms_are_trained_evaluated_and_shown(study: RQ4, tmp_path: Path) -> None:
     arms = ("naive", "ever", "tempered", "itps+clip=20%", "corrected@joint+strength=0.5")
     found = run(with_arms(study, *arms), tmp_path / "run", Inline())
-    assert results_of(found).trained == [*arms, "control"]
+    assert found.results.trained == [*arms, "control"]
     assert found.where(estimator=arms[-1])[0]["weights"] is None
     assert found.where(estimator="itps+clip=20%")[0]["weights"]["clipped"] >= 0.2
     write(found, tmp_path / "run", ["unveil", "reproduce", "rq4"])

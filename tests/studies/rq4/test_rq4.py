@@ -22,7 +22,6 @@ from unveil.studies.paper import recognised
 from unveil.studies.results import STANDARD, Measure
 from unveil.studies.rq4 import RQ4
 from unveil.studies.rq4_data import CONTROL, LogChoice
-from unveil.studies.rq4_report import results_of
 from unveil.studies.writer import Report, write
 
 CHANGES = (
@@ -56,7 +55,7 @@ def done(log: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, P
 
 
 def test_every_arm_has_every_replicate_under_three_rankings(done: tuple[Answer, Path]) -> None:
-    results = results_of(done[0])
+    results = done[0].results
     assert results.arms == ["random", "popularity", "naive", "ips", "itps", "control"]
     assert results.trained == ["naive", "ips", "itps", "control"]
     assert set(results.protocols) == {"full", f"uniform-{NEGATIVES}", f"popular-{NEGATIVES}"}
@@ -161,7 +160,7 @@ def test_an_arm_may_read_fewer_tokens_than_the_naive_one(log: Path, tmp_path: Pa
 
 def test_one_replicate_has_intervals_over_users(log: Path, tmp_path: Path) -> None:
     found = run(study_of(log, replicates=1, estimators=("naive", "itps")), tmp_path / "run", Inline())
-    results = results_of(found)
+    results = found.results
     assert results.units == "users"
     one = results.estimate("naive", Measure(STANDARD, "full", "NDCG", 10))
     assert one.n == 40
