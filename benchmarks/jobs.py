@@ -33,7 +33,6 @@ from unveil.serving.recommender import Recommender
 from unveil.serving.server.model_store import ServedModel
 from unveil.serving.server.schemas import RecommendRequest
 from unveil.training.fit import prepare
-from unveil.training.learner import Learner
 from unveil.training.recipe import Recipe
 
 #: Rows of a batch, share of their items that is hidden, negatives of a sampled softmax, places of a list.
@@ -197,12 +196,13 @@ def _step(shape: Shape, estimator: dict[str, object]) -> Cost:
         "task.mask_probability": HIDDEN,
         "training.device": "cpu",
     }
-    recipe = Recipe.preset("converged").changed({f"estimator.{name}": value for name, value in estimator.items()})
+    recipe = Recipe.preset("converged", "bert4rec").changed(
+        {f"estimator.{name}": value for name, value in estimator.items()}
+    )
     held = reset_peak()
-    ready = prepare(split.train, recipe.changed(changes))
-    learner = Learner(recipe.training, ready.model, ready.estimator, ready.task, torch.device("cpu"))
+    trainer = prepare(split.train, recipe.changed(changes))
     torch.manual_seed(0)  # of dropout
-    steps, seconds = chain.from_iterable(learner.steps(epoch) for epoch in count(1)), []
+    steps, seconds = chain.from_iterable(trainer.steps(epoch) for epoch in count(1)), []
     begun = time.process_time()
     for _ in islice(steps, WARM + STEPS):
         seconds.append(time.process_time() - begun)

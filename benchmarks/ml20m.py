@@ -34,9 +34,9 @@ from unveil.data.splits import leave_one_out
 from unveil.evaluation.evaluator import Evaluator
 from unveil.studies.paper import tuned
 from unveil.training.device import seed_epoch
-from unveil.training.fit import Ready, prepare
-from unveil.training.learner import Learner
+from unveil.training.fit import prepare
 from unveil.training.recipe import Recipe
+from unveil.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
 EVENTS, MOST_MIB = 20_000_000, 12 * 1024
@@ -83,7 +83,7 @@ def take(file: Path, batches: int | None, cases: int | None) -> Taken:
     asked = slice(min(cases or len(split.test), len(split.test)))
     some = split.test.some(asked)
     test = watch.time(
-        "negatives", lambda: Evaluator.of(some, split.whole, split.train, length=ready.recipe.model.length)
+        "negatives", lambda: Evaluator.of(some, split.whole, split.train, length=ready.model.config.length)
     )
     watch.time("rank", lambda: test.evaluate(ready.model, resamples=1))
     ranked = len(some) / len(split.test)
@@ -92,7 +92,7 @@ def take(file: Path, batches: int | None, cases: int | None) -> Taken:
         {name: taken / share.get(name, 1.0) for name, taken in each.items()}
         for each in (watch.seconds, watch.cpu_seconds)
     )
-    return Taken(seconds, cpu_seconds, watch.peak_mib, len(ready.task.slots), ready.recipe.training.epochs, share)
+    return Taken(seconds, cpu_seconds, watch.peak_mib, len(ready.task.slots), ready.config.epochs, share)
 
 
 def recipe() -> Recipe:
@@ -101,13 +101,10 @@ def recipe() -> Recipe:
     return Recipe.preset("paper").changed({"estimator.name": "itps"}).changed(changes)
 
 
-def trained(ready: Ready, steps: int) -> None:
+def trained(trainer: Trainer, steps: int) -> None:
     """So many batches of the first epoch."""
-    assert ready.weights is not None
-    training, device = ready.recipe.training, torch.device("cpu")
-    seed_epoch(training.seed, 1)
-    learner = Learner(training, ready.model, ready.estimator, ready.task, device, ready.weights.mean)
-    deque(islice(learner.steps(1), steps), maxlen=0)
+    seed_epoch(trainer.config.seed, 1)
+    deque(islice(trainer.steps(1), steps), maxlen=0)
 
 
 def told(taken: Taken) -> list[str]:

@@ -35,18 +35,16 @@ from itertools import islice
 from pathlib import Path
 from unveil import Interactions, Sequences, leave_one_out
 from unveil.training.fit import prepare
-from unveil.training.learner import Learner
 from unveil.training.recipe import Recipe
 import torch
 
 log = Interactions.read(Path(sys.argv[1]))
 split = leave_one_out(Sequences.of(log))
 small = {"model.width": 32, "model.blocks": 1, "model.heads": 2, "model.length": 50, "task.batch_size": 64}
-at_once = {"training.warmup": 0.0}  # the first steps of a long epoch would be too small to learn anything
-ready = prepare(split.train, Recipe.preset("quick").changed(small | at_once), log=log)
-learner = Learner(ready.recipe.training, ready.model, ready.estimator, ready.task, torch.device("cpu"))
+at_once = {"training.warmup": 0.0, "training.device": "cpu"}  # first steps of a long epoch would be too small
+trainer = prepare(split.train, Recipe.preset("quick", "bert4rec").changed(small | at_once), log=log)
 torch.manual_seed(0)  # of dropout
-losses = [tally.loss for tally in islice(learner.steps(1), int(sys.argv[2]))]
+losses = [tally.loss for tally in islice(trainer.steps(1), int(sys.argv[2]))]
 sizes = {"users": len(log.users), "items": len(log.items), "events": len(log)}
 print(json.dumps(sizes | {"train": len(split.train), "test": len(split.test), "losses": losses}))
 """
@@ -64,7 +62,8 @@ from unveil.training.recipe import Recipe
 log = Interactions.read(Path(sys.argv[1]))
 split = temporal_split(Sequences.of(log))
 small = {"model.width": 32, "model.blocks": 1, "model.heads": 2, "model.length": 50}
-recipe = Recipe.preset("quick").changed({"estimator.name": "itps"}).changed(small | {"estimator.exponent": 0.2})
+recipe = Recipe.preset("quick", "bert4rec").changed({"estimator.name": "itps"})
+recipe = recipe.changed(small | {"estimator.exponent": 0.2})
 ready = prepare(split.train, recipe, log=log)
 some = split.test.some(slice(int(sys.argv[2])))
 drawn = Candidates.draw(some, split.whole, split.train.count_V, uniform=10, popular=10)

@@ -30,19 +30,19 @@ from unveil.estimators.inverse import ITPS
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.propensity.popularity import TemporalPopularity
 from unveil.training.device import seed_epoch
-from unveil.training.learner import Learner
 from unveil.training.recipe import TrainerConfig
+from unveil.training.trainer import Trainer
 
 #: The settings of the authors for ITPS on ml-1m.
 CONFIG = BERT4RecConfig(width=64, blocks=1, heads=1, length=100, dropout=0.1, head="untied")
 BATCH, MASKED, EXPONENT, LR, SEED = 8, 0.4, 0.2, 1e-3, 0
 
 
-def ours(train: Sequences) -> Learner:
+def ours(train: Sequences) -> Trainer:
     task = ClozeTask(train, CONFIG.length, BATCH, MASKED, seed=SEED, always_mask=False)
     estimator = ITPS(TemporalPopularity().fit(train), exponent=EXPONENT)
     model = BERT4Rec(CONFIG, train.n_items, seed=SEED)
-    return Learner(TrainerConfig(lr=LR, clip=None), model, estimator, task, torch.device("cpu"))
+    return Trainer(TrainerConfig(lr=LR, clip=None, device="cpu"), model, estimator, task)
 
 
 class Form(nn.Module):
@@ -115,7 +115,7 @@ def form_steps(train: Sequences) -> Iterator[None]:
         yield
 
 
-def our_steps(learner: Learner) -> Iterator[None]:
+def our_steps(learner: Trainer) -> Iterator[None]:
     """Ours, epoch after epoch, endlessly."""
     for epoch in range(1, 1_000_000):
         seed_epoch(SEED, epoch)

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -32,9 +33,8 @@ from unveil.data.splits import leave_one_out
 from unveil.estimators.naive import Naive
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.training.device import seed_epoch
-from unveil.training.learner import Learner, Tally
-from unveil.training.progress import Silent
 from unveil.training.recipe import TrainerConfig
+from unveil.training.trainer import Tally, Trainer
 
 CONFIG = BERT4RecConfig(width=64, blocks=2, heads=2, length=100, dropout=0.1)
 TRAINING = TrainerConfig(lr=1e-3, clip=None)
@@ -67,9 +67,9 @@ def task_of(sequences: Sequences, *, bucket: bool) -> ClozeTask:
     return ClozeTask(leave_one_out(sequences).train, CONFIG.length, BATCH, MASKED, seed=SEED, bucket=bucket)
 
 
-def learner_of(sequences: Sequences) -> Learner:
+def learner_of(sequences: Sequences) -> Trainer:
     model = BERT4Rec(CONFIG, sequences.n_items, seed=SEED)
-    return Learner(TRAINING, model, Naive(), task_of(sequences, bucket=True), torch.device("cpu"))
+    return Trainer(TRAINING, model, Naive(), task_of(sequences, bucket=True))
 
 
 def rank_steps(model: BERT4Rec, sequences: Sequences, top_UK: Tensor, batch_size: int = 256) -> Iterator[None]:
@@ -149,7 +149,7 @@ def main() -> None:
     sequences = log_of(options.log)
     if options.memory_only:
         learner = learner_of(sequences)
-        learner.epoch(1, Silent())
+        deque(learner.steps(1), maxlen=0)
         assert isinstance(learner.model, BERT4Rec)
         alternate(rank_steps(learner.model, sequences, torch.empty(sequences.n_users, TOP, dtype=torch.int64)))
         print(own_peak_mib())

@@ -17,8 +17,8 @@ import polars as pl
 
 from benchmarks.train import default_log, generated
 from unveil.runs.config import Experiment
-from unveil.runs.parallel import run_workers
-from unveil.runs.train import Run, run
+from unveil.runs.run_folder import Run
+from unveil.runs.train import run, run_workers
 
 
 def written(folder: Path) -> Path:

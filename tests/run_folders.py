@@ -11,7 +11,8 @@ import pytest
 
 from unveil.data.interactions import Interactions
 from unveil.runs.config import Experiment
-from unveil.runs.train import Run, run
+from unveil.runs.run_folder import Run
+from unveil.runs.train import run
 
 USERS, ITEMS = 40, 30
 

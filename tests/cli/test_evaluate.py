@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Command
 from tests.pages import faults
 from tests.run_folders import TINY, Finished, content, experiment_on, write_log
-from unveil.runs.finished import short_names
+from unveil.runs.run_folder import short_names
 from unveil.runs.train import run
 
 

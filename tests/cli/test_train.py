@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.run_folders import TINY, Finished, content, options, write_log
-from unveil.runs.folder import read_config
+from unveil.runs.run_folder import read_config
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies import paper

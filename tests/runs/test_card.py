@@ -12,7 +12,7 @@ from unveil.runs.card import audited, model_card
 def card(finished: Finished, **about: object) -> str:
     run = finished.run
     told = json.loads((finished.folder / "about.json").read_text()) | about
-    return model_card(run.experiment, told, run.evaluation, run.fitted)
+    return model_card(replace(run, about=told))
 
 
 def test_the_card_of_a_run(finished: Finished) -> None:
@@ -82,4 +82,4 @@ def test_a_password_is_not_on_the_card(finished: Finished) -> None:
     run = finished.run
     secret = replace(run.experiment, data=replace(run.experiment.data, log="mysql://me:hunter2@host/db"))
     about = json.loads((finished.folder / "about.json").read_text())
-    assert "hunter2" not in model_card(secret, about, run.evaluation, run.fitted)
+    assert "hunter2" not in model_card(replace(run, experiment=secret, about=about))

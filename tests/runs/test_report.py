@@ -15,9 +15,9 @@ from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.statistics import paired
 from unveil.runs.dial import at_novelty
-from unveil.runs.finished import FinishedRun, read_runs
 from unveil.runs.report import Report, ReportOptions, report, shared_C
 from unveil.runs.report_page import write_report, write_run_page
+from unveil.runs.run_folder import read_runs
 from unveil.runs.train import run
 
 COMMAND = ["unveil", "report", "naive", "run", "-o", "mysql://me:hush@host/db"]
@@ -141,8 +141,8 @@ def test_one_run_alone_has_a_page_in_its_own_folder(pair: list[Path], tmp_path: 
 def test_the_page_of_a_run_just_trained_is_that_of_its_folder(finished: Finished, tmp_path: Path) -> None:
     """Nothing is read back: what was trained is at hand."""
     place = tmp_path / "run"
-    trained = replace(finished.run, folder=place)
-    new = write_run_page(FinishedRun.of(trained), ["unveil", "train"]).read_bytes()
+    trained = replace(finished.run, name="run", folder=place)
+    new = write_run_page(trained, ["unveil", "train"]).read_bytes()
     shutil.copytree(finished.folder, place, dirs_exist_ok=True)
     assert write_run_page(read_runs([place])[0], ["unveil", "train"]).read_bytes() == new
 

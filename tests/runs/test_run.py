@@ -14,7 +14,7 @@ from tests.run_folders import Finished, content, experiment_on, write_log
 from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation, compare
-from unveil.runs import folder as run_folder
+from unveil.runs import run_folder
 from unveil.runs.train import evaluate, run
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
@@ -328,7 +328,8 @@ def test_a_temporal_split(finished: Finished, tmp_path: Path) -> None:
 
 def test_a_password_is_not_written(finished: Finished, tmp_path: Path) -> None:
     secret = replace(finished.run.experiment.data, log="postgresql://me:hunter2@host/db", query="SELECT 1")
-    run_folder.write_config(tmp_path, replace(finished.run.experiment, data=secret))
+    _, split = finished.run.model()
+    run_folder.begin(tmp_path, replace(finished.run.experiment, data=secret), finished.run.about, split)
     written = (tmp_path / "config.json").read_text()
     assert "postgresql://me:***@host/db" in written
     assert "hunter2" not in written

@@ -72,7 +72,7 @@ def train(
     """One small run."""
     network = BERT4Rec(model, V, seed=1)
     task = ClozeTask(circle(), LENGTH, batch_size=16, mask_probability=0.3, last_share=0.2, seed=2)
-    return Trained(network, Trainer(config, network, Naive(), task, certainty, keep, watch or Silent()).fit())
+    return Trained(network, Trainer(config, network, Naive(), task).fit(certainty, keep=keep, watch=watch))
 
 
 class Pause(Silent):

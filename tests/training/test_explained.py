@@ -16,8 +16,9 @@ from unveil.estimators.base import ESTIMATORS, Explaining
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.trial import TrialContext
-from unveil.training.fit import Ready, prepare, validation_of
+from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
+from unveil.training.trainer import Trainer
 
 WORLD = World.builtin(WorldSpec(users=30, items=25, steps=12), seed=1)
 EXPLAINING = {
@@ -37,18 +38,18 @@ def log() -> Interactions:
     return WORLD.log(np.random.default_rng(0), ratings_noise=1.0)
 
 
-def trained(name: str, log: Interactions) -> tuple[Ready, Split, Recipe, float]:
+def trained(name: str, log: Interactions) -> tuple[Trainer, Split, Recipe, float]:
     """Two epochs, and what validation said of the last."""
     recipe = Recipe.preset("quick").changed({**TINY, "estimator.name": name, "training.epochs": 2})
     split = leave_one_out(Sequences.of(log))
     ready = prepare(split.train, recipe, log=log, world=WORLD.aligned_with(log))
     recipe = recipe.changed({"training.validate_every": 2})
-    fitted = replace(ready, recipe=recipe).fit(validation_of(split, recipe))
+    fitted = replace(ready, config=recipe.training).fit(validation_of(split, recipe))
     assert fitted.best is not None
     return ready, split, recipe, fitted.best.value
 
 
-def by_hand(ready: Ready, split: Split, recipe: Recipe, *, shifted: bool) -> float:
+def by_hand(ready: Trainer, split: Split, recipe: Recipe, *, shifted: bool) -> float:
     """NDCG@10 of the validation takes among all that the user has not met, one case at a time."""
     total = 0.0
     for user, item, step, seen in zip(

@@ -15,8 +15,9 @@ from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.models.baselines import Constant, Random
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.training.fit import Ready, prepare, validation_of
+from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
+from unveil.training.trainer import Trainer
 
 WORLD = World.builtin(WorldSpec(users=30, items=25, steps=12), seed=1)
 
@@ -30,7 +31,7 @@ def recipe(changes: dict[str, Any]) -> Recipe:
     return Recipe.preset("quick").changed({**TINY, **changes})
 
 
-def ready(log: Interactions, changes: dict[str, Any], world: World | None = None) -> Ready:
+def ready(log: Interactions, changes: dict[str, Any], world: World | None = None) -> Trainer:
     train = leave_one_out(Sequences.of(log)).train
     return prepare(train, recipe(changes), log=log, world=None if world is None else world.aligned_with(log))
 
@@ -68,7 +69,7 @@ def test_an_estimator_gets_the_propensity_it_needs(
         ({"estimator.name": "itps", "estimator.clipp": 0.1}, "Did you mean 'clip'"),
         ({"estimator.name": "itps", "propensity.half_with": 1}, "Did you mean 'half_width'"),
         ({"training.device": "gpu9"}, "not a device"),
-        ({"task.mask_probability": 0.0}, "mask_probability"),
+        ({"model.name": "bert4rec", "task.mask_probability": 0.0}, "mask_probability"),
     ],
 )
 def test_what_is_missing_or_wrong_is_refused_before_training(

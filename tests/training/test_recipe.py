@@ -10,7 +10,7 @@ from unveil.training.recipe import PRESETS, Recipe, preset
 @pytest.mark.parametrize("name", list(PRESETS))
 def test_every_setting_of_a_preset_is_one(name: str) -> None:
     recipe = Recipe.preset(name)
-    for setting, value in preset(name).items():
+    for setting, value in {**preset(name)[0], **preset(name)[1]}.items():
         section, field = setting.split(".")
         assert plain(recipe)[section][field] == value
 
@@ -19,8 +19,10 @@ def test_a_preset_is_laid_out_for_a_network() -> None:
     causal, recurrent = Recipe.preset("converged", "sasrec"), Recipe.preset("converged", "gru4rec")
     assert (plain(causal.model)["name"], causal.training.epochs, causal.task.batch_size) == ("sasrec", 60, 64)
     assert (plain(recurrent.model)["name"], recurrent.model.blocks) == ("gru4rec", 1)
-    assert Recipe.preset("converged", "bert4rec") == Recipe.preset("converged")
-    assert Recipe.preset("quick", "sasrec") == Recipe.preset("quick").changed({"model.name": "sasrec"})
+    assert Recipe.preset("converged", "sasrec") == Recipe.preset("converged")
+    assert Recipe.preset("quick", "bert4rec") == Recipe.preset("quick").changed({"model.name": "bert4rec"})
+    networks = [plain(recipe.model)["name"] for recipe in (Recipe(), Recipe.preset("quick"), Recipe.preset("paper"))]
+    assert networks == ["sasrec", "sasrec", "bert4rec"]
     with pytest.raises(UnveilError, match="unknown model"):
         Recipe.preset("converged", "sasrek")
 

@@ -44,7 +44,7 @@ def fit(
 ) -> tuple[Backbone, Fitted]:
     model = BERT4Rec(MODEL, V, seed=1)
     task = ClozeTask(circle(), LENGTH, 16, 0.3, seed=2)
-    return model, Trainer(config, model, Naive(), task, validate).fit()
+    return model, Trainer(config, model, Naive(), task).fit(validate)
 
 
 def test_the_best_weights_are_kept_and_a_tie_is_no_gain() -> None:
@@ -104,6 +104,10 @@ class Holes:
 
     def __init__(self, task: ClozeTask, *, all_empty: bool = False) -> None:
         self.task, self.all_empty = task, all_empty
+
+    @property
+    def slots(self) -> Slots:
+        return self.task.slots
 
     @property
     def slots_per_batch(self) -> float:

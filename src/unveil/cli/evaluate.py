@@ -18,8 +18,8 @@ def evaluate(
     """Evaluate a run again: full ranking, and ranking among uniform and popularity-sampled negatives."""
     from unveil.cli.results import print_evaluation
     from unveil.cli.terminal import write_where_possible
-    from unveil.runs.finished import read_runs
     from unveil.runs.report_page import write_run_page
+    from unveil.runs.run_folder import read_runs
     from unveil.runs.train import evaluate as evaluated
 
     evaluation = evaluated(run)
@@ -44,13 +44,13 @@ def compare(
     from unveil.evaluation.result import Evaluation
     from unveil.evaluation.result import compare as compared
     from unveil.files import write_whole
-    from unveil.runs.finished import short_names
     from unveil.runs.report import ComparedRuns
     from unveil.runs.report_page import targets_caution, write_comparison
+    from unveil.runs.run_folder import short_names
 
     if output is not None:
         _check_output(output, overwrite=overwrite)
-    names = short_names([run.resolve() for run in runs])
+    names = short_names(runs)
     evaluations = {name: Evaluation.read(run) for name, run in zip(names, runs, strict=True)}
     comparison = compared(evaluations, alpha=alpha)
     if output is not None and output.suffix == ".csv":
@@ -96,10 +96,10 @@ def report(
     """
     from unveil.cli.terminal import bar, print_paragraphs
     from unveil.files import atomic_folder, refuse_occupied
-    from unveil.runs.finished import read_runs
     from unveil.runs.report import ReportOptions
     from unveil.runs.report import report as compared
     from unveil.runs.report_page import findings, write_report
+    from unveil.runs.run_folder import read_runs
 
     refuse_occupied(output, overwrite=overwrite, inputs=runs)
     named = [user.strip() for user in (users or "").split(",") if user.strip()]

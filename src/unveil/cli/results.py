@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from unveil.evaluation.result import Comparison, Evaluation
-    from unveil.runs.train import Run
+    from unveil.runs.run_folder import Run
 
 #: The order in which metrics are read; others follow as they come.
 _FIRST = ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]

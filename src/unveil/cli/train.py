@@ -3,16 +3,12 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from unveil.cli.options import LogOptions, TrainingOptions, option, takes_options
 from unveil.errors import UnveilError
-
-if TYPE_CHECKING:
-    from unveil.runs.config import Experiment
-    from unveil.runs.train import Run
 
 
 @takes_options
@@ -33,57 +29,54 @@ def train(
     """
     from unveil.cli.results import print_run
     from unveil.cli.terminal import write_where_possible
-    from unveil.runs.finished import FinishedRun
-    from unveil.runs.folder import is_finished
+    from unveil.processes import sigterm_interrupts
     from unveil.runs.report_page import write_run_page
+    from unveil.runs.run_folder import CONFIG
+    from unveil.runs.train import run, run_rank, run_workers
+    from unveil.training.distributed import Place
+    from unveil.training.process_group import WorkerLostError
+    from unveil.training.progress import watcher
 
     if engine != "processes" or address is not None:
         hint = "On several machines: torchrun --nnodes N --nproc-per-node M ... -m unveil train LOG -o RUN."
         raise UnveilError("training does not run on Ray any more", expected="--workers, or torchrun", hint=hint)
-    experiment, was_finished = _with_network(training, output, resume=resume).experiment(options), is_finished(output)
-    finished = _trained(experiment, output, workers, resume=resume)
-    if finished is not None:
-        print_run(finished)
-        if page and not was_finished:
-            write_where_possible(lambda: write_run_page(FinishedRun.of(finished), ["unveil", *sys.argv[1:]]))
+    place = Place.of_environment()
+    if place is not None:
+        if workers not in (1, place.size):
+            hint, problem = "Leave --workers out.", "torchrun started another number of workers"
+            raise UnveilError(problem, found=workers, expected=f"{place.size}", hint=hint)
+        resume = resume or (place.attempt > 0 and (output / CONFIG).exists())
+    if resume and (output / CONFIG).exists():
+        training = _with_network_of(output, training)
+    experiment = training.experiment(options)
+    try:
+        with sigterm_interrupts():
+            if place is not None:
+                done = run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
+            elif workers > 1:
+                done = run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
+            else:
+                done = run(experiment, output, resume=resume, watch=watcher(), tell=typer.echo)
+    except (KeyboardInterrupt, WorkerLostError) as stop:
+        interrupted = isinstance(stop, KeyboardInterrupt)
+        if place is None or place.rank == 0:
+            why = str(stop).rstrip(".") + f" in {output}" * interrupted if str(stop) else "stopped"
+            begun = (output / CONFIG).exists()
+            hint = "Go on with the same command and --resume." if begun else "Nothing was written."
+            typer.echo(f"unveil: {why}. {hint}", err=True)
+        raise typer.Exit(130 if interrupted else 2) from None
+    if done is not None:
+        print_run(done)
+        if page and done.trained:
+            write_where_possible(lambda: write_run_page(done, ["unveil", *sys.argv[1:]]))
 
 
-def _with_network(training: TrainingOptions, output: Path, *, resume: bool) -> TrainingOptions:
-    """SASRec, unless the options, the preset of the paper or a config name a network; or what a resumed run has."""
-    from unveil.runs.folder import CONFIG, read_config
+def _with_network_of(output: Path, training: TrainingOptions) -> TrainingOptions:
+    """A resumed run goes on with its own network, unless one is named: the default was another once."""
+    from unveil.runs.run_folder import read_config
     from unveil.settings import parsed, plain
 
     named = training.model or training.config or training.preset == "paper"
     if named or any(parsed(each)[0] == "model.name" for each in training.assignments or ()):
         return training
-    begun = resume and (output / CONFIG).exists()
-    return replace(training, model=plain(read_config(output).model)["name"] if begun else "sasrec")
-
-
-def _trained(experiment: "Experiment", output: Path, workers: int, *, resume: bool) -> "Run | None":
-    """The run, trained by workers of this machine or as a rank of torchrun; None to all ranks but the first."""
-    from unveil.processes import sigterm_interrupts
-    from unveil.runs.folder import CONFIG
-    from unveil.runs.parallel import run_rank, run_workers
-    from unveil.training.distributed import Place
-    from unveil.training.process_group import WorkerLostError
-    from unveil.training.progress import watcher
-
-    place = Place.of_environment()
-    try:
-        with sigterm_interrupts():
-            if place is None:
-                return run_workers(experiment, output, workers, resume=resume, watch=watcher(), tell=typer.echo)
-            if workers not in (1, place.size):
-                hint = "Leave --workers out: torchrun has started the workers."
-                problem = "torchrun started another number of workers"
-                raise UnveilError(problem, found=workers, expected=f"{place.size}", hint=hint)
-            resume = resume or (place.attempt > 0 and (output / CONFIG).exists())
-            return run_rank(experiment, output, place, resume=resume, watch=watcher(), tell=typer.echo)
-    except (KeyboardInterrupt, WorkerLostError) as stop:
-        if place is None or place.rank == 0:
-            why = str(stop).rstrip(".") + (f" in {output}" if isinstance(stop, KeyboardInterrupt) else "")
-            begun = (output / CONFIG).exists()
-            hint = "Go on with the same command and --resume." if begun else "Nothing was written."
-            typer.echo(f"unveil: {why if str(stop) else 'stopped'}. {hint}", err=True)
-        raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 2) from None
+    return replace(training, model=plain(read_config(output).model)["name"])

@@ -1,6 +1,5 @@
 """The model card of a run, and the figures of its log that it keeps; `unveil audit` has the rest."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,12 @@ from unveil.audit.checks import cold, concentration, leakage
 from unveil.audit.costs import costs
 from unveil.data.readers.database import shown
 from unveil.data.splits import Split
-from unveil.evaluation.result import RULES, Evaluation, label
+from unveil.evaluation.result import RULES, label
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.page import Cell, Column, count, percent
 from unveil.report.prose import Prose
-from unveil.runs.config import Experiment
+from unveil.runs.run_folder import Run
 from unveil.settings import plain
-from unveil.training.trainer import Fitted
 
 #: With more interactions only counts are made: the other figures hold every interaction in memory.
 MOST = 5_000_000
@@ -63,12 +61,12 @@ def weight_cells(found: WeightDiagnostics) -> list[Cell]:
 
 
 #: Columns of a log about exposure.
-_TELLING = ("clicked", "propensity", "randomised", "position", "exposed")
+_EXPOSURE = ("clicked", "propensity", "randomised", "position", "exposed")
 
 
-def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Evaluation, fitted: Fitted) -> str:
+def model_card(run: Run) -> str:
     """Markdown for the README of a run folder."""
-    weights = about["weights"]
+    experiment, about, weights = run.experiment, run.about, run.about["weights"]
     facts = {
         "about": about,
         "log": about["log"],
@@ -76,12 +74,12 @@ def model_card(experiment: Experiment, about: Mapping[str, Any], evaluation: Eva
         "estimator": experiment.estimator["name"],
         "network": plain(experiment.model)["name"],
         "source": Path(shown(experiment.data.log)).name,
-        "telling": [name for name in _TELLING if name in about["log"]["columns"]],
-        "fitted": fitted,
+        "telling": [name for name in _EXPOSURE if name in about["log"]["columns"]],
+        "fitted": run.fitted,
         "monitor": experiment.training.monitor,
         "seed": experiment.training.seed,
         "ess_share": weights and weights["effective_sample_size"] / weights["slots"],
-        "rows": evaluation.summary.rows(named=True),
+        "rows": run.evaluation.summary.rows(named=True),
         "rules": RULES,
         "label": label,
     }

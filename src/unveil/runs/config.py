@@ -12,9 +12,9 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, check_ranges
 from unveil.settings import flattened, plain, read_toml, toml_value
-from unveil.training.recipe import PRESETS, Recipe, network_in, of_network, preset
+from unveil.training.recipe import PRESETS, Recipe, network_in, preset
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,11 @@ class EvaluationConfig:
     validation: str = "full"  # the ranking that decides when to stop: full, uniform-N or popular-N
 
     def __post_init__(self) -> None:
-        for name in ("uniform", "popular", "seed"):
-            if (getattr(self, name) or 0) < 0:
-                expected = "0 or more"
-                raise UnveilError(
-                    "out of range", where=f"evaluation.{name}", found=getattr(self, name), expected=expected
-                )
+        check_ranges(self, "evaluation", uniform="0 or more", popular="0 or more", seed="0 or more")
         if not re.fullmatch(r"full|(uniform|popular)-[1-9]\d*", self.validation):
             expected = "full, uniform-N or popular-N with a number N"
-            raise UnveilError(
-                "no such ranking", where="evaluation.validation", found=self.validation, expected=expected
-            )
+            where, found = "evaluation.validation", self.validation
+            raise UnveilError("no such ranking", where=where, found=found, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -86,22 +80,17 @@ def _layers(base: str | Path, model: str | None, inside: Sequence[Path] = ()) ->
     A preset is that of the network which the uppermost layer that names one names.
     """
     if isinstance(base, str):
-        return [(preset(base), None), (of_network(base, model), None)]
+        return [(layer, None) for layer in preset(base, model)]
     if base.resolve() in inside:
         raise UnveilError("configs extend each other in a circle", where=base)
     content = read_toml(base, "config")
     extends = content.pop("extends", None)
     if extends is None:
         return [(content, base)]
-    ground = _layers(_extended(extends, base), model or network_in(content), [*inside, base.resolve()])
-    return [*ground, (content, base)]
-
-
-def _extended(name: object, path: Path) -> str | Path:
-    """What a config names as its ground: a TOML file beside it, or a preset."""
-    if not isinstance(name, str) or "\0" in name:
-        raise UnveilError("not a name", where=f"{path}, extends", found=name, expected="a TOML file or a preset")
-    return path.parent / name if name.endswith(".toml") else name
+    if not isinstance(extends, str) or "\0" in extends:
+        raise UnveilError("not a name", where=f"{base}, extends", found=extends, expected="a TOML file or a preset")
+    ground = base.parent / extends if extends.endswith(".toml") else extends
+    return [*_layers(ground, model or network_in(content), [*inside, base.resolve()]), (content, base)]
 
 
 def as_toml(experiment: Experiment, head: str) -> str:

@@ -15,7 +15,7 @@ from unveil.models.baselines import LessPopular
 from unveil.report.page import Cell, Code, Column, Figure, Page, Table, number, percent, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
-from unveil.runs.folder import NEGATIVES, read_split
+from unveil.runs.run_folder import NEGATIVES, read_split
 from unveil.serving.recommender import Recommender
 
 NAME = "dial.html"

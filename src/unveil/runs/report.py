@@ -19,7 +19,7 @@ from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
 from unveil.runs import dial
-from unveil.runs.finished import FinishedRun, differing
+from unveil.runs.run_folder import Run, differing
 from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
 
@@ -41,14 +41,14 @@ class Slice:
     estimates: tuple[tuple[float, float, float], ...]
 
 
-def slices(runs: Sequence[FinishedRun], count_V: NDArray[np.int64]) -> list[Slice]:
+def slices(runs: Sequence[Run], count_V: NDArray[np.int64]) -> list[Slice]:
     """Thirds of the cases by the training count of the target, and by the length of the history."""
     frame = runs[0].evaluation.frame
     told = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
     return [each for of, value in told.items() for each in _thirds(runs, of, np.asarray(value)) if len(each.estimates)]
 
 
-def _thirds(runs: Sequence[FinishedRun], of: str, value_C: NDArray[np.int64]) -> list[Slice]:
+def _thirds(runs: Sequence[Run], of: str, value_C: NDArray[np.int64]) -> list[Slice]:
     """Cases of one value stay together, so that thirds may be unequal; slices that would be empty are left out."""
     edges = np.quantile(value_C, [1 / 3, 2 / 3], method="inverted_cdf")
     third_C = np.searchsorted(edges, value_C, side="left")
@@ -61,7 +61,7 @@ def _thirds(runs: Sequence[FinishedRun], of: str, value_C: NDArray[np.int64]) ->
     return found
 
 
-def _estimate(run: FinishedRun, in_C: NDArray[np.bool_]) -> tuple[float, float, float]:
+def _estimate(run: Run, in_C: NDArray[np.bool_]) -> tuple[float, float, float]:
     value_U1 = per_user(run.evaluation.frame.filter(pl.Series(in_C))).select(COLUMN).to_numpy()
     low, high = bootstrap(value_U1, np.random.default_rng(0), resamples=500)
     return float(value_U1.mean()), float(low[0]), float(high[0])
@@ -87,7 +87,7 @@ class Example:
     lists: tuple[tuple[int, ...], ...]
 
 
-def examples(runs: Sequence[FinishedRun], recommender: Recommender, users: Sequence[str] = ()) -> list[Example]:
+def examples(runs: Sequence[Run], recommender: Recommender, users: Sequence[str] = ()) -> list[Example]:
     """The users that were named; else three, by how much the lists of the runs differ, or how well the one run does."""
     frame = runs[0].evaluation.frame
     if users:
@@ -97,7 +97,7 @@ def examples(runs: Sequence[FinishedRun], recommender: Recommender, users: Seque
     return [_example(runs, recommender, case, why) for case, why in picked.items()]
 
 
-def shared_C(runs: Sequence[FinishedRun]) -> NDArray[np.float64]:
+def shared_C(runs: Sequence[Run]) -> NDArray[np.float64]:
     """How much of two runs' lists is the same: |A ∩ B| / K for each case, mean over pairs of runs."""
     lists = [_lists(run) for run in runs]
     pairs = [_overlap(one_CK, other_CK) for one_CK, other_CK in combinations(lists, 2)]
@@ -113,7 +113,7 @@ def _overlap(one_CK: NDArray[np.int32], other_CK: NDArray[np.int32]) -> NDArray[
     return share_C
 
 
-def _picked(runs: Sequence[FinishedRun], recommender: Recommender) -> dict[int, str]:
+def _picked(runs: Sequence[Run], recommender: Recommender) -> dict[int, str]:
     """Three cases whose target may be listed, where there are any; of a large log, out of some that are drawn."""
     if len(runs) > 1:
         value_C = shared_C(runs)
@@ -126,7 +126,7 @@ def _picked(runs: Sequence[FinishedRun], recommender: Recommender) -> dict[int, 
     return dict(zip(_spread(value_C, listed if len(listed) else drawn), why, strict=True))
 
 
-def _barred(run: FinishedRun, recommender: Recommender, cases: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _barred(run: Run, recommender: Recommender, cases: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of these cases ask for an item that can stand in no list, since it was met before."""
     barred = np.zeros(len(cases), np.bool_)
     if run.experiment.evaluation.exclude_seen:
@@ -153,7 +153,7 @@ def _case_of(user: str, recommender: Recommender, user_C: NDArray[np.int32]) -> 
     return int(cases[-1])
 
 
-def _example(runs: Sequence[FinishedRun], recommender: Recommender, case: int, why: str) -> Example:
+def _example(runs: Sequence[Run], recommender: Recommender, case: int, why: str) -> Example:
     row = runs[0].evaluation.frame.row(case, named=True)
     history = recommender.sequences.history(int(row["user"]))[: row["seen"]].tolist()
     return Example(
@@ -168,7 +168,7 @@ def _example(runs: Sequence[FinishedRun], recommender: Recommender, case: int, w
     )
 
 
-def _lists(run: FinishedRun) -> NDArray[np.int32]:
+def _lists(run: Run) -> NDArray[np.int32]:
     """top_CK."""
     return np.asarray(run.evaluation.frame["top"].to_numpy(), np.int32)
 
@@ -181,7 +181,7 @@ class Measured:
     dial: Sequence[dial.Point]
 
 
-def measured(run: FinishedRun, *, with_dial: bool) -> Measured:
+def measured(run: Run, *, with_dial: bool) -> Measured:
     """Evaluate the model once more. A dial that was measured before is read from the run's folder."""
     recommender, split = run.model()
     exclude_seen = run.experiment.evaluation.exclude_seen
@@ -225,7 +225,7 @@ class ComparedRuns:
 class Report(ComparedRuns):
     """Runs that were evaluated on the same cases."""
 
-    runs: Sequence[FinishedRun]
+    runs: Sequence[Run]
     measured: Mapping[str, Measured]
     slices: Sequence[Slice]
     differing: Mapping[str, Sequence[Any]]
@@ -247,9 +247,7 @@ class ReportOptions:
     alpha: float = 0.05
 
 
-def report(
-    runs: Sequence[FinishedRun], options: ReportOptions | None = None, progress: Progress | None = None
-) -> Report:
+def report(runs: Sequence[Run], options: ReportOptions | None = None, progress: Progress | None = None) -> Report:
     """Compare the runs, and evaluate their models where their files do not say enough."""
     options = options or ReportOptions()
     recommender, split = runs[0].model()

@@ -34,8 +34,8 @@ from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose, signed
 from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
 from unveil.runs.dial import at_novelty, dial_figures
-from unveil.runs.finished import FinishedRun
 from unveil.runs.report import LISTS, ComparedRuns, Example, Report, ReportOptions, Slice, report
+from unveil.runs.run_folder import Run
 from unveil.wording import quantity
 
 _HEADLINES = ("NDCG@10", "Recall@10")
@@ -63,7 +63,7 @@ def write_report(found: Report, folder: Path, command: Sequence[str]) -> None:
     write_page(_prose(found, file="tests.csv", parts=parts).page(parts), folder / "index.html")
 
 
-def write_run_page(run: FinishedRun, command: Sequence[str]) -> Path:
+def write_run_page(run: Run, command: Sequence[str]) -> Path:
     """The page of one run in its own folder; the dial is not measured for it."""
     found = report([run], ReportOptions(dial=False))
     parts = _report_parts(found) | {"command": Code(shlex.join(map(shown, command)))}
@@ -131,7 +131,7 @@ def _finite(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in numbers)
 
 
-def _run(found: Report, run: FinishedRun) -> dict[str, Any]:
+def _run(found: Report, run: Run) -> dict[str, Any]:
     measured = found.measured[run.name]
     return {
         "settings": run.settings,
@@ -394,7 +394,7 @@ def _training_parts(found: Report) -> dict[str, Any]:
     }
 
 
-def _validation(runs: Sequence[FinishedRun]) -> Figure | None:
+def _validation(runs: Sequence[Run]) -> Figure | None:
     drawn = {}
     for place, run in enumerate(runs):
         monitor = run.experiment.training.monitor
@@ -406,7 +406,7 @@ def _validation(runs: Sequence[FinishedRun]) -> Figure | None:
     return line_figure(drawn, axes, "validation", Scale(whole=True)) if drawn else None
 
 
-def _loss(runs: Sequence[FinishedRun]) -> Figure:
+def _loss(runs: Sequence[Run]) -> Figure:
     drawn = {}
     for place, run in enumerate(runs):
         hover = [f"{run.name}, epoch {epoch.epoch}: {epoch.loss:.4f}" for epoch in run.fitted.epochs]
@@ -420,7 +420,7 @@ def _weighted(found: Report) -> dict[str, WeightDiagnostics]:
     return {name: WeightDiagnostics(**each) for name, each in weights.items() if each is not None}
 
 
-def _weights(runs: Sequence[FinishedRun], weighted: Mapping[str, WeightDiagnostics]) -> Table:
+def _weights(runs: Sequence[Run], weighted: Mapping[str, WeightDiagnostics]) -> Table:
     propensity = {run.name: f"{run.about['propensity']}{' (proxy)' * run.about['by_proxy']}" for run in runs}
     rows: list[list[Cell | str]] = [[name, propensity[name], *weight_cells(each)] for name, each in weighted.items()]
     return Table("", [Column("run"), Column("propensity"), *WEIGHT_COLUMNS], rows)

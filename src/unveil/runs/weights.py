@@ -18,12 +18,13 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import blocks, estimator
 from unveil.files import refuse_existing
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.runs.folder import ABOUT, read_config, read_json
+from unveil.runs.run_folder import ABOUT, read_config, read_json
 from unveil.runs.train import world_of
 from unveil.settings import flattened
 from unveil.simulation.world import World
-from unveil.training.fit import Ready, prepare
+from unveil.training.fit import prepare
 from unveil.training.recipe import AUTO, Recipe
+from unveil.training.trainer import Trainer
 
 #: What a run without weights of its own is asked for.
 DEFAULT = "itps"
@@ -66,7 +67,7 @@ def export_weights(
 
 def _weighting(
     split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
-) -> Ready:
+) -> Trainer:
     """The run's own estimator, where it weights events by a propensity; else ITPS. Changed as asked, either way."""
     if estimator(changes.get("estimator.name", recipe.estimator["name"])).needs in ("static", "temporal"):
         ready = prepare(split.train, recipe.changed(changes), log=log, world=world)
@@ -77,7 +78,7 @@ def _weighting(
     return prepare(split.train, weighted, log=log, world=world)
 
 
-def _columns(log: Interactions, split: Split, ready: Ready) -> dict[str, pl.Series]:
+def _columns(log: Interactions, split: Split, ready: Trainer) -> dict[str, pl.Series]:
     """`weight` and `part` of every row of the log, gone through a block of slots or of users at a time."""
     part_N, weight_N = np.zeros(len(log), np.uint8), np.full(len(log), np.nan)
     for name, sequences in (("held-out", split.whole), ("older", split.train)):

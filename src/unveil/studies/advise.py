@@ -189,8 +189,8 @@ class Advise(Study):
             changes |= propensity_settings(variant.propensity or TRUE_THETA, needs, seed)
             if "rate" in PROPENSITIES.options(changes["propensity.name"]):
                 changes["propensity.rate"] = self.impressions if rate is None else rate
-        named = Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": variant.estimator})
-        return named.changed(changes | variant.settings)
+        recipe = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
+        return recipe.changed({"estimator.name": variant.estimator}).changed(changes | variant.settings)
 
     def uses_impressions(self, arm: str) -> bool:
         """Whether an arm learns exposure from impressions without a click."""

@@ -67,7 +67,7 @@ class Demo(Study):
     def recipe(self, replicate: int) -> Recipe:
         """How each arm of a replicate is trained."""
         own = {"training.epochs": self.epochs, **changes_of("", self.changes), "training.seed": self.seed + replicate}
-        return Recipe.preset("quick").changed({**CHANGES, **own})
+        return Recipe.preset("quick", "bert4rec").changed({**CHANGES, **own})
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Train and evaluate an arm; metrics of the recommendations are kept by user."""

@@ -13,7 +13,7 @@ from unveil.errors import unknown
 from unveil.studies.results import Estimate, Measure, Results, means
 
 if TYPE_CHECKING:
-    from unveil.runs.train import Run
+    from unveil.runs.run_folder import Run
 
 #: A figure of the paper is reproduced when ours is within this share of it.
 NEAR = 0.05

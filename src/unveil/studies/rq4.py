@@ -48,9 +48,9 @@ from unveil.studies.tables import (
     weights_table,
 )
 from unveil.studies.trial import TrainingShare, list_metrics, rank_rows, ranks, resolved, training_record
-from unveil.training.fit import Ready, check_available, prepare
+from unveil.training.fit import check_available, prepare
 from unveil.training.recipe import PRESETS, Recipe, network_in
-from unveil.training.trainer import CHECKPOINT, Keep
+from unveil.training.trainer import CHECKPOINT, Keep, Trainer
 
 #: One thread a training: then no figure depends on how many are made side by side.
 _ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
@@ -158,7 +158,11 @@ class RQ4(Study):
         changes = {**_ALWAYS, **self._tuned(variant), **estimator_seed(name, seed)}
         changes |= exposure | said if variant.propensity is None else said | exposure
         changes |= variant.settings | {"training.seed": seed, "estimator.name": name}
-        return Recipe.preset(self.preset, network_in(changes)).changed({"estimator.name": name}).changed(changes)
+        return (
+            Recipe.preset(self.preset, network_in(changes) or "bert4rec")
+            .changed({"estimator.name": name})
+            .changed(changes)
+        )
 
     def _tuned(self, variant: Variant) -> dict[str, Any]:
         """The authors' exponents are for popularity: an arm with another propensity has none of them."""
@@ -326,7 +330,7 @@ def _metrics(scorer: Scorer, test: Evaluator) -> dict[str, Any]:
     return {"ranks": {STANDARD: ranks(found)}, "lists": list_metrics(found)}
 
 
-def _weights(ready: Ready) -> dict[str, Any] | None:
+def _weights(ready: Trainer) -> dict[str, Any] | None:
     """The weights as they were, and as the paper writes them: 1/θ̂, with no exponent and no clip."""
     if ready.weights is None or ready.propensity is None:
         return None

@@ -140,7 +140,7 @@ class SemiSynthetic(Study):
         preset = self.training.settings(name, network_in(changes))
         if given.partition(":")[0] not in _TRUE_SCALE:
             preset.pop("estimator.clip", None)  # it is on the scale of true propensities
-        return Recipe().changed({"estimator.name": name}).changed(preset).changed(changes)
+        return Recipe().changed({"model.name": "bert4rec", "estimator.name": name}).changed(preset).changed(changes)
 
     def log_seed(self, world: int, replicate: int) -> list[int]:
         """Of the draw of a replicate's log: the same for all estimators and all severities."""

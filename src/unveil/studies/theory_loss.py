@@ -33,7 +33,7 @@ from unveil.studies.theory_world import (
     ideal_weight,
     log_probability,
 )
-from unveil.training.learner import normaliser
+from unveil.training.trainer import normaliser
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,10 +33,10 @@ from unveil.simulation.world import World
 from unveil.studies.arms import Variant
 from unveil.studies.results import BASELINES, STANDARD, TRUE
 from unveil.training.checkpoint import Best, Epoch
-from unveil.training.fit import Ready, prepare, propensity_of, validation_of
+from unveil.training.fit import prepare, propensity_of, validation_of
 from unveil.training.progress import Plan, Watcher
 from unveil.training.recipe import Recipe
-from unveil.training.trainer import Fitted
+from unveil.training.trainer import Fitted, Trainer
 
 #: Places of the recommendations whose true relevance is measured.
 TOP = 10
@@ -175,7 +175,7 @@ class TrialContext:
                 return self.evaluation.evaluate(name, Popularity.fit(self.split.train))
             return self._trained(name, recipe, watch)
 
-    def prepared(self, name: str, recipe: Recipe) -> Ready:
+    def prepared(self, name: str, recipe: Recipe) -> Trainer:
         """An estimator with its network, task and weights, before it is trained."""
         named = recipe.changed({"estimator.name": name})
         propensity = self.propensity(named)
@@ -297,7 +297,7 @@ def rank_rows(cell: Mapping[str, Any], *, by_user: bool) -> Iterator[dict[str, A
         yield from ({**row, "user": user, "value": each} for user, each in values)
 
 
-class TrainingShare:
+class TrainingShare(Watcher):
     """A watcher of a training that reports the share of its epochs that is done."""
 
     def __init__(self, on_progress: OnProgress) -> None:
@@ -308,12 +308,6 @@ class TrainingShare:
         self.epochs = plan.epochs
         self.on_progress(plan.done / plan.epochs)
 
-    def batch(self, loss: float) -> None:
-        """Nothing: epochs are reported."""
-
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
         """One more."""
         self.on_progress(epoch.epoch / self.epochs)
-
-    def stop(self) -> None:
-        """Nothing to tidy up."""

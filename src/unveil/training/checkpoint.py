@@ -1,12 +1,12 @@
 """Checkpoints: the state of a run between two epochs as one file, and the file of epochs beside it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from hashlib import sha256
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,11 +14,12 @@ from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from unveil.errors import UnveilError
-from unveil.files import explained, write_whole
+from unveil.files import write_whole
 from unveil.models.base import Backbone
+from unveil.settings import flattened
+from unveil.training.optimiser import AdamW
 
-if TYPE_CHECKING:
-    from unveil.training.learner import AdamW
+_SIMPLE = (bool, int, float, str, tuple, type(None))
 
 
 def settings(thing: object) -> dict[str, Any]:
@@ -29,9 +30,6 @@ def settings(thing: object) -> dict[str, Any]:
     return {name: _plain(value) for name, value in named.items() if isinstance(value, _SIMPLE)}
 
 
-_SIMPLE = (bool, int, float, str, tuple, type(None))
-
-
 def _plain(value: object) -> object:
     """As JSON has it: it knows no infinity, which a clip may well be."""
     if isinstance(value, tuple):
@@ -39,36 +37,21 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
-def check_same_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
-    """Compare two identities, and name the first thing that differs."""
-    for name, before, after in differences(saved, now):
-        raise UnveilError(
-            f"the run began with {name} = {before}, and now it is {after}",
-            where=where,
-            hint="Resume with the settings the run began with, or start another run.",
-        )
-
-
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """What differs between two identities: its dotted name, what it was and what it is, in the order of names."""
-    before, after = dict(_flat(saved)), dict(_flat(now))
+    before, after = ({name: each for name, each in flattened(tree).items() if each != {}} for tree in (saved, now))
     return [
-        (name, _shown(before.get(name)), _shown(after.get(name)))
+        (name, str(before.get(name, "nothing")), str(after.get(name, "nothing")))
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     ]
 
 
-def _shown(value: object) -> str:
-    return "nothing" if value is None else str(value)
-
-
-def _flat(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in nested.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+def check_same_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
+    """Compare two identities, and name the first thing that differs."""
+    for name, before, after in differences(saved, now):
+        hint = "Resume with the settings the run began with, or start another run."
+        raise UnveilError(f"the run began with {name} = {before}, and now it is {after}", where=where, hint=hint)
 
 
 @dataclass(frozen=True)
@@ -83,7 +66,7 @@ class Epoch:
     validation: Mapping[str, float] | None  # None where the epoch was not validated
 
     def line(self) -> str:
-        """One JSON object."""
+        """One JSON object. A line cut off by a kill is mended on resumption."""
         return json.dumps(asdict(self), ensure_ascii=False) + "\n"
 
 
@@ -95,13 +78,7 @@ class Best:
     value: float
 
 
-def append(path: Path, epoch: Epoch) -> None:
-    """Add a line. A line cut off by a kill is mended by `rewrite` on resumption."""
-    with explained(path), path.open("a", encoding="utf-8") as file:
-        file.write(epoch.line())
-
-
-def read(path: Path) -> list[Epoch]:
+def read_epochs(path: Path) -> list[Epoch]:
     """The epochs of a run that is over."""
     try:
         return [Epoch(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -109,15 +86,9 @@ def read(path: Path) -> list[Epoch]:
         raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
 
-def rewrite(path: Path, epochs: Sequence[Epoch]) -> None:
-    """Set the file to these epochs: lines written after the checkpoint that a run resumes from go."""
-    write_whole(path, "".join(epoch.line() for epoch in epochs))
-
-
 #: Raised when the meaning of what is stored changes.
 FORMAT = 1
-
-_MEND = "Start the run anew in another folder, or restore the file from a copy."
+_REMEDY = "Start the run anew in another folder, or restore the file from a copy."
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,35 +108,25 @@ class Checkpoint:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read and verify; a truncated, altered or foreign file is refused."""
-        header, tensors = _read(path)
-        if header.get("format") != str(FORMAT) or "state" not in header:
-            raise UnveilError(
-                "not a checkpoint of this version", where=path, found=header.get("format"), expected=f"format {FORMAT}"
-            )
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except FileNotFoundError as error:
+            raise UnveilError("there is no checkpoint", where=path) from error
+        except (SafetensorError, OSError) as error:
+            raise UnveilError(f"cannot be read as a checkpoint ({error})", where=path, hint=_REMEDY) from error
+        found, expected = header.get("format"), f"format {FORMAT}"
+        if found != str(FORMAT) or "state" not in header:
+            raise UnveilError("not a checkpoint of this version", where=path, found=found, expected=expected)
         if header.get("digest") != _digest(tensors, header["state"]):
-            raise UnveilError("the file was altered: its digest does not match", where=path, hint=_MEND)
+            raise UnveilError("the file was altered: its digest does not match", where=path, hint=_REMEDY)
         return cls(tensors, json.loads(header["state"]))
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """The tensors whose name begins with `prefix/`, by the rest of their name."""
         start = f"{prefix}/"
         return {name.removeprefix(start): value for name, value in self.tensors.items() if name.startswith(start)}
-
-
-def sweep_drafts(path: Path) -> None:
-    """Remove what a killed process left half-written beside `path`."""
-    for draft in path.parent.glob(f".{path.name}.*.part"):
-        draft.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise UnveilError("there is no checkpoint", where=path) from error
-    except (SafetensorError, OSError) as error:
-        raise UnveilError(f"cannot be read as a checkpoint ({error})", where=path, hint=_MEND) from error
 
 
 def _digest(tensors: Mapping[str, Tensor], state: str) -> str:
@@ -175,6 +136,12 @@ def _digest(tensors: Mapping[str, Tensor], state: str) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def sweep_drafts(path: Path) -> None:
+    """Remove what a killed process left half-written beside `path`."""
+    for draft in path.parent.glob(f".{path.name}.*.part"):
+        draft.unlink(missing_ok=True)
 
 
 @dataclass
@@ -199,32 +166,27 @@ class TrainingState:
         self.best, self.waited = Best(self.done + 1, value), 0
         self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
 
+    def checkpoint(self, model: Backbone, optimiser: AdamW, identity: Mapping[str, Any]) -> Checkpoint:
+        """Weights, optimiser and best weights under their names; the rest as JSON."""
+        tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
+        tensors |= {f"best/{name}": tensor for name, tensor in self.best_weights.items()}
+        for name, parameter in model.named_parameters():
+            tensors |= {f"optimiser/{name}/{key}": value for key, value in optimiser.state[parameter].items()}
+        rest = {
+            "epochs": [asdict(epoch) for epoch in self.epochs],
+            "best": None if self.best is None else asdict(self.best),
+            "waited": self.waited,
+            "identity": identity,
+        }
+        return Checkpoint(tensors, rest)
 
-def checkpoint_of(state: TrainingState, model: Backbone, optimiser: "AdamW", identity: Mapping[str, Any]) -> Checkpoint:
-    """Weights, optimiser and best weights under their names; the rest as JSON."""
-    tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
-    tensors |= {f"best/{name}": tensor for name, tensor in state.best_weights.items()}
-    for name, parameter in model.named_parameters():
-        tensors |= {f"optimiser/{name}/{key}": value for key, value in optimiser.state[parameter].items()}
-    rest = {
-        "epochs": [asdict(epoch) for epoch in state.epochs],
-        "best": None if state.best is None else asdict(state.best),
-        "waited": state.waited,
-        "identity": identity,
-    }
-    return Checkpoint(tensors, rest)
-
-
-def restored(checkpoint: Checkpoint, model: Backbone, optimiser: "AdamW") -> TrainingState:
-    """Set model and optimiser as they were, and give back the rest."""
-    model.load_state_dict(checkpoint.part("model"))
-    for name, parameter in model.named_parameters():
-        saved = checkpoint.part(f"optimiser/{name}")
-        optimiser.state[parameter] = {key: value.to(parameter.device) for key, value in saved.items()}
-    rest = checkpoint.state
-    return TrainingState(
-        epochs=[Epoch(**epoch) for epoch in rest["epochs"]],
-        best=None if rest["best"] is None else Best(**rest["best"]),
-        best_weights=checkpoint.part("best"),
-        waited=rest["waited"],
-    )
+    @classmethod
+    def restored(cls, checkpoint: Checkpoint, model: Backbone, optimiser: AdamW) -> Self:
+        """Set model and optimiser as they were, and give back the rest."""
+        model.load_state_dict(checkpoint.part("model"))
+        for name, parameter in model.named_parameters():
+            saved = checkpoint.part(f"optimiser/{name}")
+            optimiser.state[parameter] = {key: value.to(parameter.device) for key, value in saved.items()}
+        rest = checkpoint.state
+        best = None if rest["best"] is None else Best(**rest["best"])
+        return cls([Epoch(**epoch) for epoch in rest["epochs"]], best, checkpoint.part("best"), rest["waited"])

@@ -1,7 +1,6 @@
 """What a person sees while a model trains: a live bar on a terminal, a line per epoch elsewhere, or nothing."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -19,8 +18,8 @@ class Plan:
     monitor: str
 
 
-class Watcher(Protocol):
-    """Whoever wants to know how training goes. `stop` is called however training ends."""
+class Watcher:
+    """Is informed of how training goes; this one shows nothing. `stop` is called however training ends."""
 
     def start(self, plan: Plan) -> None:
         """Training begins or goes on."""
@@ -35,20 +34,7 @@ class Watcher(Protocol):
         """Training is over."""
 
 
-class Silent:
-    """Shows nothing."""
-
-    def start(self, plan: Plan) -> None:
-        """Nothing."""
-
-    def batch(self, loss: float) -> None:
-        """Nothing."""
-
-    def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """Nothing."""
-
-    def stop(self) -> None:
-        """Nothing."""
+Silent = Watcher
 
 
 def watcher(console: Console | None = None) -> Watcher:
@@ -57,78 +43,63 @@ def watcher(console: Console | None = None) -> Watcher:
     return Live(console) if console.is_terminal else Lines(console)
 
 
+def shown(best: Best | None) -> str:
+    """The best validation, in words."""
+    return "" if best is None else f"best {best.value:.4f} at epoch {best.epoch}"
+
+
 @dataclass
-class Lines:
+class Lines(Watcher):
     """One plain line per epoch."""
 
     console: Console
-    plan: Plan | None = None
+    plan: Plan = field(init=False)
 
     def start(self, plan: Plan) -> None:
         """Remember what is to come."""
         self.plan = plan
 
-    def batch(self, loss: float) -> None:
-        """Nothing: batches are too many for lines."""
-
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
         """Print the epoch."""
-        assert self.plan is not None
         parts = [f"epoch {epoch.epoch}/{self.plan.epochs}", f"loss {epoch.loss:.4f}", f"{epoch.seconds:.1f} s"]
         if epoch.validation is not None:
             parts.append(f"validation {self.plan.monitor} {epoch.validation[self.plan.monitor]:.4f}")
-        self.console.print(" · ".join(parts + shown(best)), soft_wrap=True, highlight=False)
-
-    def stop(self) -> None:
-        """Nothing to tidy up."""
+        self.console.print(" · ".join(filter(None, [*parts, shown(best)])), soft_wrap=True, highlight=False)
 
 
 @dataclass
-class Live:
+class Live(Watcher):
     """A bar over all batches of the run with loss, best validation and time left."""
 
     console: Console
-    plan: Plan | None = None
+    plan: Plan = field(init=False)
     bar: Progress = field(init=False)
     task: TaskID = field(init=False)
-    at: int = 0
     best: str = ""
 
     def start(self, plan: Plan) -> None:
         """Draw the bar."""
-        self.plan, self.at = plan, plan.done
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}"),
-            TimeRemainingColumn(),
-            console=self.console,
-        )
-        self.task = self.bar.add_task(
-            self._title(), total=plan.epochs * plan.batches, completed=plan.done * plan.batches, told=""
-        )
+        self.plan = plan
+        state = TextColumn("{task.fields[state]}")
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), state, TimeRemainingColumn())
+        self.bar = Progress(*columns, console=self.console)
+        self.task = self.bar.add_task("", total=plan.epochs * plan.batches, state="")
+        self._show(plan.done)
         self.bar.start()
 
     def batch(self, loss: float) -> None:
         """Move on by one."""
-        self.bar.update(self.task, advance=1, told=" · ".join(filter(None, [f"loss {loss:.4f}", self.best])))
+        self.bar.update(self.task, advance=1, state=" · ".join(filter(None, [f"loss {loss:.4f}", self.best])))
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
         """Count the epoch and show the best one."""
-        assert self.plan is not None
-        self.at, self.best = epoch.epoch, " ".join(shown(best))
-        self.bar.update(self.task, description=self._title(), completed=self.at * self.plan.batches)
+        self.best = shown(best)
+        self._show(epoch.epoch)
 
     def stop(self) -> None:
         """Leave the last state on the screen."""
         self.bar.stop()
 
-    def _title(self) -> str:
-        assert self.plan is not None
-        return f"epoch {min(self.at + 1, self.plan.epochs)}/{self.plan.epochs}"
-
-
-def shown(best: Best | None) -> list[str]:
-    """The best validation, in words."""
-    return [] if best is None else [f"best {best.value:.4f} at epoch {best.epoch}"]
+    def _show(self, done: int) -> None:
+        title = f"epoch {min(done + 1, self.plan.epochs)}/{self.plan.epochs}"
+        self.bar.update(self.task, description=title, completed=done * self.plan.batches)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from unveil.errors import UnveilError, unknown
+from unveil.errors import refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.build import check_options as check_estimator
 from unveil.estimators.inverse import settled
 from unveil.models.base import BACKBONES, NetworkConfig, backbone
-from unveil.models.bert4rec import BERT4RecConfig
+from unveil.models.sasrec import SASRecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
 from unveil.registry import Registry
@@ -44,19 +44,23 @@ class TrainerConfig:
     checkpoint_minutes: float = 0.0  # epochs that end sooner after the last checkpoint leave none
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "validate_every"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "at least 1")
-        _check("lr", self.lr, 0 < self.lr < inf, "above 0, and a finite number")
-        _check("clip", self.clip, self.clip is None or self.clip > 0, "above 0, or none")
-        _check("patience", self.patience, self.patience is None or self.patience >= 1, "at least 1, or none")
-        enough = self.threads is None or 1 <= self.threads <= _THREADS
-        _check("threads", self.threads, enough, f"1 to {_THREADS:,}, or none")
-        _check("betas", self.betas, all(0 <= beta < 1 for beta in self.betas), "two numbers between 0 and 1")
-        for name in ("weight_decay", "warmup", "step_factor"):
-            _check(name, getattr(self, name), 0 <= getattr(self, name) < inf, "not negative, and a finite number")
-        _check("checkpoint_minutes", self.checkpoint_minutes, self.checkpoint_minutes >= 0, "not negative")
-        _check("seed", self.seed, 0 <= self.seed < _SEEDS, "not negative, and below 2⁶³")
-        _check("schedule", self.schedule, self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
+        not_negative = "not negative, and a finite number"
+        for name, valid, expected in (
+            ("epochs", self.epochs >= 1, "at least 1"),
+            ("validate_every", self.validate_every >= 1, "at least 1"),
+            ("lr", 0 < self.lr < inf, "above 0, and a finite number"),
+            ("clip", self.clip is None or self.clip > 0, "above 0, or none"),
+            ("patience", self.patience is None or self.patience >= 1, "at least 1, or none"),
+            ("threads", self.threads is None or 1 <= self.threads <= _THREADS, f"1 to {_THREADS:,}, or none"),
+            ("betas", all(0 <= beta < 1 for beta in self.betas), "two numbers between 0 and 1"),
+            ("weight_decay", 0 <= self.weight_decay < inf, not_negative),
+            ("warmup", 0 <= self.warmup < inf, not_negative),
+            ("step_factor", 0 <= self.step_factor < inf, not_negative),
+            ("checkpoint_minutes", self.checkpoint_minutes >= 0, "not negative"),
+            ("seed", 0 <= self.seed < _SEEDS, "not negative, and below 2⁶³"),
+            ("schedule", self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}"),
+        ):
+            refuse_unless(valid, f"training.{name}", getattr(self, name), expected)
 
 
 SCHEDULES = ("constant", "linear", "cosine", "step")
@@ -65,11 +69,6 @@ _THREADS = 1024  # with very many more the system kills the process
 
 #: Fields that may change between a run and its resumption.
 WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes"})
-
-
-def _check(name: str, found: object, valid: bool, expected: str) -> None:
-    if not valid:
-        raise UnveilError("out of range", where=f"training.{name}", found=found, expected=expected)
 
 
 #: Seconds to a few minutes: to see that all is well, and for small logs.
@@ -90,6 +89,7 @@ QUICK: Mapping[str, Any] = {
 
 #: What the authors' public code does, where the paper leaves it open. Sizes are those it has for ml-1m, naive.
 PAPER: Mapping[str, Any] = {
+    "model.name": "bert4rec",
     "model.width": 64,
     "model.blocks": 1,
     "model.heads": 1,
@@ -177,7 +177,7 @@ class Recipe:
     of its own.
     """
 
-    model: AnyNetwork = field(default_factory=BERT4RecConfig)
+    model: AnyNetwork = field(default_factory=SASRecConfig)  # the default of every command
     task: TaskConfig = field(default_factory=TaskConfig)
     estimator: dict[str, Any] = field(default_factory=lambda: {"name": "naive"})  # its name, then its options
     propensity: dict[str, Any] = field(default_factory=lambda: {"name": AUTO})  # auto: what the estimator needs
@@ -202,8 +202,11 @@ class Recipe:
 
     @classmethod
     def preset(cls, name: str, model: str | None = None) -> Self:
-        """One of the presets, quick, paper or converged, as it is for a network; without one, for BERT4Rec."""
-        return cls().changed(preset(name)).changed(of_network(name, model))
+        """One of the presets, quick, paper or converged, for a network; by default the preset's own, or SASRec."""
+        recipe = cls()
+        for layer in preset(name, model):
+            recipe = recipe.changed(layer)
+        return recipe
 
     def changed(self, changes: Mapping[str, Any], *, where: object = None) -> Self:
         """With some settings replaced, by dotted names. Another `model.name` keeps the settings both networks have."""
@@ -227,16 +230,12 @@ def _as(config: NetworkConfig, name: str) -> NetworkConfig:
     return kind(**{each: getattr(config, each) for each in shared})
 
 
-def preset(name: str) -> Mapping[str, Any]:
-    """The settings of a preset, by dotted names."""
+def preset(name: str, model: str | None = None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The settings of a preset, by dotted names; then what it has of its own for a network, to be laid over them."""
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    return PRESETS[name]
-
-
-def of_network(name: str, model: str | None) -> Mapping[str, Any]:
-    """What a preset has of its own for a network, to be laid over it."""
-    return {} if model is None else {"model.name": model, **OF_NETWORK.get((name, model), {})}
+    network = model or PRESETS[name].get("model.name", SASRecConfig.name)
+    return PRESETS[name], {"model.name": network, **OF_NETWORK.get((name, network), {})}
 
 
 def network_in(changes: Mapping[str, Any]) -> str | None:

@@ -1,40 +1,69 @@
-"""The one place that sees model and estimator together: epochs of Cloze batches, validated, kept and resumable."""
+"""The one place that sees model and estimator together: epochs of batches, validated, kept and resumable.
+
+Shapes: B batch, L length, D width, M masked slots, V items.
+"""
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import torch
+from torch import nn
+
+from unveil.data.batches import Batch
+from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Estimator
+from unveil.estimators.base import Estimator, Explaining, Signal, cloze_risk
+from unveil.evaluation.evaluator import ValidationEvaluator
+from unveil.files import explained, write_whole
 from unveil.models.base import Backbone
 from unveil.processes import threads
+from unveil.propensity.base import PropensityModel
+from unveil.propensity.build import caveats, is_popularity
+from unveil.propensity.weights import WeightDiagnostics
 from unveil.training.checkpoint import (
     Best,
     Checkpoint,
     Epoch,
     TrainingState,
-    append,
     check_same_run,
-    checkpoint_of,
-    read,
-    restored,
-    rewrite,
+    read_epochs,
     settings,
     sweep_drafts,
 )
-from unveil.training.device import pick_device, private_randomness, seed_epoch
-from unveil.training.learner import Learner, Task
+from unveil.training.device import HeapTrim, pick_device, private_randomness, seed_epoch
+from unveil.training.optimiser import AdamW, learning_rate
 from unveil.training.process_group import SINGLE, ProcessGroup
-from unveil.training.progress import Plan, Silent, Watcher
+from unveil.training.progress import Plan, Watcher
 from unveil.training.recipe import WHEREABOUTS, TrainerConfig
 from unveil.wording import quantity
 
 Validate = Callable[[Backbone], Mapping[str, float] | float]
 
 CHECKPOINT, EPOCHS = "checkpoint.safetensors", "training.jsonl"
+_TRIM_EVERY = 16  # batches
+
+
+class Task(Protocol):
+    """Batches to learn from. `epoch(n)` is a pure function of n: that makes resumption exact."""
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+
+    def epoch(self, n: int) -> Iterator[Batch]:
+        """The batches of epoch n."""
+
+    @property
+    def slots(self) -> Slots:
+        """Every event that can be asked for."""
+
+    @property
+    def slots_per_batch(self) -> float:
+        """The expected number of slots in a full batch."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +73,6 @@ class Keep:
     folder: Path
     resume: bool = False
     identity: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def checkpoint(self) -> Path:
-        """The one file a run goes on from."""
-        return self.folder / CHECKPOINT
-
-    @property
-    def epochs(self) -> Path:
-        """One JSON object per epoch."""
-        return self.folder / EPOCHS
 
 
 @dataclass(frozen=True)
@@ -67,7 +86,7 @@ class Fitted:
 
 def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
     """What training gave that is over, by its file of epochs."""
-    epochs = read(folder / EPOCHS)
+    epochs = read_epochs(folder / EPOCHS)
     try:
         validated = [(epoch.epoch, epoch.validation) for epoch in epochs if epoch.validation is not None]
         valid = [Best(epoch, float(metrics[config.monitor])) for epoch, metrics in validated]
@@ -87,47 +106,91 @@ class Stopped(KeyboardInterrupt):
 
 
 @dataclass
-class Trainer:
-    """Minimises an estimator's risk over a task, epoch by epoch.
+class Tally:
+    """The risk of an epoch: Σ w·(−log p) and what it is divided by."""
 
-    `validate` gives the metric to be maximised, alone or by its name among others. All processes of a group train with
-    the same model, estimator and task; only its leader keeps and watches. `state` is what a checkpoint holds.
-    """
+    risk: float = 0.0
+    total: float = 0.0
+    slots: int = 0
+    lr: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        """The mean so far."""
+        return self.risk / self.total if self.total else 0.0
+
+
+@dataclass
+class Trainer:
+    """Minimises an estimator's risk over a task, epoch by epoch. `training.fit.prepare` builds one from a recipe."""
 
     config: TrainerConfig
     model: Backbone
     estimator: Estimator
     task: Task
-    validate: Validate | None = None
-    keep: Keep | None = None
-    watch: Watcher = field(default_factory=Silent)
     mean_weight: float = 1.0  # of the estimator's weights over all slots
+    propensity: PropensityModel | None = None  # None: the estimator does not weight by one
+    weights: WeightDiagnostics | None = None
+    shown: bool = False  # the log has impressions without a click
     group: ProcessGroup = SINGLE
-    state: TrainingState = field(default_factory=TrainingState)
+    keep: Keep | None = None
+    watch: Watcher = field(default_factory=Watcher)
+    state: TrainingState = field(default_factory=TrainingState)  # what a checkpoint holds
     saved_at: float = -math.inf
     kept: int = 0  # epochs in the last checkpoint
+    trim_heap: HeapTrim = field(default_factory=HeapTrim)
 
-    def __post_init__(self) -> None:
-        device = pick_device(self.config.device)
-        self.learner = Learner(
-            self.config, self.model.to(device), self.estimator, self.task, device, self.mean_weight, self.group
-        )
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the model is trained."""
+        return pick_device(self.config.device)
 
-    def fit(self) -> Fitted:
-        """Train the model in place, from the checkpoint if there is one to resume; it then holds the best weights."""
-        with threads(self.config.threads), private_randomness(self.learner.device):
+    @cached_property
+    def optimiser(self) -> AdamW:
+        """What moves the parameters; without decay it is Adam."""
+        return AdamW(list(self.model.parameters()), self.config.betas, self.config.weight_decay)
+
+    @property
+    def by_proxy(self) -> bool:
+        """Whether popularity stands in for exposure that nobody recorded."""
+        return is_popularity(self.propensity)
+
+    def warnings(self) -> list[str]:
+        """Plain sentences where the weights or their source are doubtful."""
+        found = [] if self.weights is None else self.weights.warnings()
+        return [*found, *caveats(self.propensity, shown=self.shown)]
+
+    def fit(
+        self,
+        validate: Validate | None = None,
+        *,
+        keep: Keep | None = None,
+        watch: Watcher | None = None,
+        group: ProcessGroup = SINGLE,
+    ) -> Fitted:
+        """Train the model in place, from the checkpoint if there is one to resume; it then holds the best weights.
+
+        `validate` gives the metric to be maximised, alone or by its name among others; validation interactions are
+        ranked as the estimator explains them. All processes of a group train with the same model, estimator and task;
+        only its leader keeps and watches.
+        """
+        self.keep, self.watch, self.group = keep, watch or Watcher(), group
+        if isinstance(validate, ValidationEvaluator) and isinstance(self.estimator, Explaining):
+            validate = validate.explained_by(self.estimator.offset)
+        self.model.to(self.device)
+        with threads(self.config.threads), private_randomness(self.device):
             self.begin()
             self.watch.start(Plan(self.config.epochs, len(self.task), self.state.done, self.config.monitor))
             try:
                 while not self.finished():
-                    self.one_epoch(self.state.done + 1)
+                    self.train_epoch(self.state.done + 1, validate)
             except KeyboardInterrupt as interrupt:
-                raise Stopped(self.kept, self.keep.folder if self.keep else None) from interrupt
+                raise Stopped(self.kept, keep.folder if keep else None) from interrupt
             finally:
                 self.watch.stop()
             if self.state.best_weights:
                 self.model.load_state_dict(self.state.best_weights)
-            self.model.eval()
+        self.model.eval().cpu()
         return Fitted(self.state.epochs, self.state.best, self.state.done < self.config.epochs)
 
     def finished(self) -> bool:
@@ -135,24 +198,69 @@ class Trainer:
         out_of_patience = self.config.patience is not None and self.state.waited >= self.config.patience
         return out_of_patience or self.state.done >= self.config.epochs
 
-    def one_epoch(self, number: int) -> None:
-        """Train, validate, store and report."""
+    def train_epoch(self, number: int, validate: Validate | None) -> None:
+        """One pass over the task; then validate, store and report."""
         seed_epoch(self.config.seed, number, self.group.rank)
-        start = time.perf_counter()
-        tally = self.learner.epoch(number, self.watch)
+        start, tally = time.perf_counter(), Tally()
+        for tally in self.steps(number):
+            self.watch.batch(tally.loss)
+        if not tally.slots:
+            raise UnveilError("no item was masked in a whole epoch", hint="Raise the mask probability.")
         seconds = time.perf_counter() - start
-        validation = self.validated(number)
+        due = number % self.config.validate_every == 0 or number == self.config.epochs
+        validation = self.validated(number, validate) if validate is not None and due else None
         self.state.epochs.append(Epoch(number, tally.loss, tally.lr, tally.slots, seconds, validation))
         self.store()
         self.watch.epoch(self.state.epochs[-1], self.state.best)
 
-    def validated(self, number: int) -> Mapping[str, float] | None:
-        """Metrics each `validate_every` epochs and after the last."""
-        due = number % self.config.validate_every == 0 or number == self.config.epochs
-        if self.validate is None or not due:
-            return None
+    def steps(self, number: int) -> Iterator[Tally]:
+        """The tally after each batch. A batch without slots teaches nothing and is passed over."""
+        self.model.train()
+        tally = Tally()
+        for nth, batch in enumerate(self.task.epoch(number)):
+            tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
+            if len(batch.slots):
+                self.step(batch, tally, number)
+            if nth % _TRIM_EVERY == 0:
+                self.trim_heap()
+            yield tally
+
+    def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
+        """One step of the optimiser, the same for all of the group: risks and gradients are sums over its parts."""
+        part = self.group.part(batch)
+        signal = self.estimator(part.slots).to(self.device)
+        divisor, total = normaliser(
+            self.estimator, signal, len(batch.slots), self.task.slots_per_batch, self.mean_weight, self.group
+        )
+        self.optimiser.zero_grad()
+        risk = self.backward(part.to(self.device), signal, divisor)
+        (value,) = self.group.sum_gradients(self.optimiser.parameters, risk)
+        if not math.isfinite(value):
+            hint = (
+                "Try a smaller training.lr, a smaller training.clip, warm-up, a clip on the propensities, or less "
+                "extreme options of the estimator or the propensity."
+            )
+            problem = "training diverged: the loss is not finite"
+            raise UnveilError(problem, where=f"epoch {epoch}", found=value, hint=hint)
+        if self.config.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        self.optimiser.step(tally.lr)
+        tally.risk += value * divisor
+        tally.total += total
+        tally.slots += len(batch.slots)
+
+    def backward(self, part: Batch, signal: Signal, divisor: float) -> float:
+        """Form the gradients of a part's risk, and give the risk. A part without slots has neither."""
+        if not len(part.slots):
+            return 0.0
+        loss = cloze_risk(*self.model.head(self.model(part.token_BL, part.where)), signal, normaliser=divisor)
+        torch.autograd.backward(loss)
+        return loss.item()
+
+    def validated(self, number: int, validate: Validate) -> Mapping[str, float]:
+        """The metrics of the model as it is, the same for all of the group; the weights are kept if they are best."""
         self.model.eval()
-        found = self.validate(self.model)
+        found = validate(self.model)
         mine = found if isinstance(found, Mapping) else {self.config.monitor: found}
         metrics = self.group.broadcast({name: float(value) for name, value in mine.items()})
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
@@ -164,52 +272,75 @@ class Trainer:
 
     def begin(self) -> None:
         """Go on from the checkpoint, or start anew; all of a group from the state of its leader."""
-        self.group.check_same(self.learning())
+        self.group.check_same(self.settings())
         if self.keep is not None:
-            self.go_on(self.keep)
+            path = self.keep.folder / CHECKPOINT
+            if path.exists():  # a run that died before its first starts anew
+                if not self.keep.resume:
+                    hint = "Resume the run, or name another folder."
+                    raise UnveilError("the folder holds a run already", where=self.keep.folder, hint=hint)
+                saved = Checkpoint.load(path)
+                check_same_run(saved.state["identity"], self.identity(), path)
+                self.state = TrainingState.restored(saved, self.model, self.optimiser)
+                self.kept = self.state.done
+            sweep_drafts(path)
+            write_whole(self.keep.folder / EPOCHS, "".join(epoch.line() for epoch in self.state.epochs))
         received = self.group.broadcast_state(self.checkpoint)
         if received is not None:
-            self.state = restored(received, self.model, self.learner.optimiser)
-
-    def go_on(self, keep: Keep) -> None:
-        """From the checkpoint, if there is one: a run that died before its first starts anew."""
-        there = keep.checkpoint.exists()
-        if there and not keep.resume:
-            hint = "Resume the run, or name another folder."
-            raise UnveilError("the folder holds a run already", where=keep.folder, hint=hint)
-        if there:
-            checkpoint = Checkpoint.load(keep.checkpoint)
-            check_same_run(checkpoint.state["identity"], self.identity(), keep.checkpoint)
-            self.state = restored(checkpoint, self.model, self.learner.optimiser)
-            self.kept = self.state.done
-        sweep_drafts(keep.checkpoint)
-        rewrite(keep.epochs, self.state.epochs)
+            self.state = TrainingState.restored(received, self.model, self.optimiser)
 
     def store(self) -> None:
         """The line first, then the checkpoint: a kill between them leaves a line that resumption writes again."""
         if self.keep is None:
             return
-        append(self.keep.epochs, self.state.epochs[-1])
+        path = self.keep.folder / EPOCHS
+        with explained(path), path.open("a", encoding="utf-8") as file:
+            file.write(self.state.epochs[-1].line())
         now = time.monotonic()
         if self.finished() or now - self.saved_at >= 60 * self.config.checkpoint_minutes:
-            self.checkpoint().save(self.keep.checkpoint)
+            self.checkpoint().save(self.keep.folder / CHECKPOINT)
             self.saved_at, self.kept = now, self.state.done
 
     def checkpoint(self) -> Checkpoint:
         """The state as it is now."""
-        return checkpoint_of(self.state, self.model, self.learner.optimiser, self.identity())
+        return self.state.checkpoint(self.model, self.optimiser, self.identity())
 
     def identity(self) -> dict[str, Any]:
         """Everything that decides the numbers, as far as it can be named."""
-        return self.learning() | (dict(self.keep.identity) if self.keep else {})
+        return self.settings() | (dict(self.keep.identity) if self.keep else {})
 
-    def learning(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """What is learnt, and how."""
         model, estimator = self.model, self.estimator
-        trainer = {name: value for name, value in settings(self.config).items() if name not in WHEREABOUTS}
         return {
-            "training": trainer,
+            "training": {name: value for name, value in settings(self.config).items() if name not in WHEREABOUTS},
             "model": {"class": type(model).__name__, "n_items": model.n_items, **settings(model.config)},
             "estimator": {"name": estimator.name, **settings(estimator)},
             "task": settings(self.task),
         }
+
+
+def normaliser(
+    estimator: Estimator,
+    signal: Signal,
+    slots: int,
+    expected: float,
+    mean_weight: float = 1.0,
+    group: ProcessGroup = SINGLE,
+) -> tuple[float, float]:
+    """What the risk of a batch with `expected` slots is divided by, and its part in the mean over the epoch.
+
+    The paper's 1/N, N the slots of a batch. Batches of short rows hold fewer slots, so N is the number expected of a
+    full batch: every slot of an epoch then weighs the same, whichever rows it shares a batch with. It is also divided
+    by the estimator's mean weight: a constant, which moves no minimum, but puts the risks of all estimators on one
+    scale, where one clip of the gradient means the same to each. A self-normalised estimator divides by the mean
+    weight of the batch itself.
+
+    Of a batch that a group shares, the signal is this process's part; `slots` and the sum of weights are those of the
+    whole batch.
+    """
+    if not estimator.self_normalised:
+        return expected * mean_weight, slots * mean_weight
+    (weight,) = group.sum(float(signal.weight_M.sum()))
+    total = max(weight, torch.finfo(torch.float32).tiny)
+    return total * expected / slots, total

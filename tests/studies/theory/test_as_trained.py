@@ -11,8 +11,8 @@ from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.simulation.world import World
 from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, NORMALISED, Masking, Scores, Variant, risk
 from unveil.studies.theory_world import DenseWorld
-from unveil.training.learner import Learner, Tally
 from unveil.training.recipe import TrainerConfig
+from unveil.training.trainer import Tally, Trainer
 
 WORLD = random_world(users=6, items=5, steps=4)
 MODEL = BERT4RecConfig(width=8, blocks=1, heads=2, length=4, dropout=0.0)
@@ -29,7 +29,7 @@ def test_the_trainer_computes_the_same_risk(variant: Variant) -> None:
     (batch,) = list(task.epoch(1))
     dense = DenseWorld(WORLD)
     scores = _scores(model, batch, dense)
-    learner = Learner(TrainerConfig(), model, estimator, task, torch.device("cpu"), mean_weight)
+    learner = Trainer(TrainerConfig(device="cpu"), model, estimator, task, mean_weight)
     tally = Tally(lr=1e-3)
     learner.step(batch, tally, 1)
     assert task.slots_per_batch == pytest.approx(len(batch.slots))

@@ -21,10 +21,9 @@ from unveil.runs.config import Experiment
 from unveil.runs.train import follow, run
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed import Place, Workers, joined
-from unveil.training.learner import Learner, Tally
 from unveil.training.process_group import ProcessGroup
-from unveil.training.progress import Silent, Watcher
-from unveil.training.trainer import Fitted, Keep, Trainer
+from unveil.training.progress import Watcher
+from unveil.training.trainer import Fitted, Keep, Tally, Trainer
 
 STILL = replace(MODEL, dropout=0.0)
 
@@ -89,7 +88,7 @@ def steps(group: ProcessGroup, self_normalised: bool) -> tuple[list[Tensor], Tal
     task, tally, found = task_with_holes(), Tally(), list[Tensor]()
     model = BERT4Rec(STILL, V, seed=1)
     config = replace(TRAINING, clip=None)
-    learner = Learner(config, model, Uneven(self_normalised), task, torch.device("cpu"), group=group)
+    learner = Trainer(config, model, Uneven(self_normalised), task, group=group)
     for batch in task.epoch(1):
         if len(batch.slots):
             learner.step(batch, tally, 1)  # at a rate of 0
@@ -111,8 +110,8 @@ def trained(
     network = BERT4Rec(model, V, seed=1)
     task = ClozeTask(circle(), LENGTH, batch_size=16, mask_probability=0.3, last_share=0.2, seed=2)
     keep = keep if group.is_leader else None
-    trainer = Trainer(TRAINING, network, Uneven(True), task, certainty, keep, watch or Silent(), group=group)
-    return network, trainer.fit()
+    trainer = Trainer(TRAINING, network, Uneven(True), task)
+    return network, trainer.fit(certainty, keep=keep, watch=watch, group=group)
 
 
 def _trainings(group: ProcessGroup, order: Order, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

@@ -19,8 +19,7 @@ from tests.training.distributed.battery import STILL, Order
 from tests.training.distributed.uneven import weights
 from tests.training.test_resume import BATCHES, Interrupt
 from unveil.evaluation.result import Evaluation
-from unveil.runs.parallel import run_workers
-from unveil.runs.train import run
+from unveil.runs.train import run, run_workers
 from unveil.runs.workers import cores
 from unveil.training.checkpoint import Checkpoint
 from unveil.training.distributed import local_workers

@@ -12,8 +12,8 @@ from tests.training.distributed.uneven import Uneven, gradients
 from unveil.data.batches import Batch, ClozeTask
 from unveil.data.slots import Slots
 from unveil.models.bert4rec import BERT4Rec
-from unveil.training.learner import Learner, Tally
 from unveil.training.process_group import SINGLE, buckets, part_of
+from unveil.training.trainer import Tally, Trainer, normaliser
 
 
 def batch_of(asked_BL: np.ndarray) -> Batch:
@@ -60,13 +60,14 @@ def test_buckets_hold_all_in_order_and_not_too_much(sizes: list[int], most: int)
 def test_gradients_of_the_parts_add_up(self_normalised: bool) -> None:
     """With the divisor of the whole batch, which a part alone could not know."""
     task = ClozeTask(circle(), LENGTH, batch_size=5, mask_probability=0.15, seed=3, always_mask=False)
-    learner = Learner(TRAINING, BERT4Rec(MODEL, V, seed=1).eval(), Uneven(self_normalised), task, torch.device("cpu"))
+    learner = Trainer(TRAINING, BERT4Rec(MODEL, V, seed=1).eval(), Uneven(self_normalised), task)
     empty = unequal = 0
     for batch in task.epoch(1):
         parts = [part_of(batch, rank, 3) for rank in range(3)]
         counts = [len(part.slots) for part in parts]
         empty, unequal = empty + (0 in counts), unequal + (len(set(counts)) > 1)
-        divisor, _ = learner.normaliser(learner.estimator(batch.slots), len(batch.slots))
+        signal = learner.estimator(batch.slots)
+        divisor, _ = normaliser(learner.estimator, signal, len(batch.slots), task.slots_per_batch)
         found = [_alone(learner, part, divisor) for part in parts]
         risk, whole = _alone(learner, batch, divisor)
         assert sum(value for value, _ in found) == pytest.approx(risk, rel=1e-5)
@@ -75,7 +76,7 @@ def test_gradients_of_the_parts_add_up(self_normalised: bool) -> None:
     assert unequal
 
 
-def _alone(learner: Learner, part: Batch, divisor: float) -> tuple[float, Tensor]:
+def _alone(learner: Trainer, part: Batch, divisor: float) -> tuple[float, Tensor]:
     learner.optimiser.zero_grad()
     risk = learner.backward(part, learner.estimator(part.slots), divisor)
     return risk, gradients(learner.model)
@@ -88,9 +89,9 @@ def test_a_step_divides_by_what_the_paper_says() -> None:
     signal = Uneven()(batch.slots)
     for self_normalised, scale in ((False, 1.0), (True, float(signal.weight_M.mean()))):
         model = BERT4Rec(MODEL, V, seed=1)
-        learner = Learner(TRAINING, model, Uneven(self_normalised), task, torch.device("cpu"))
+        learner = Trainer(TRAINING, model, Uneven(self_normalised), task)
         tally = Tally()
         learner.step(batch, tally, 1)
-        divisor, total = learner.normaliser(signal, len(batch.slots))
+        divisor, total = normaliser(learner.estimator, signal, len(batch.slots), task.slots_per_batch)
         assert divisor == pytest.approx(task.slots_per_batch * scale)
         assert tally.total == total == pytest.approx(len(signal.weight_M) * scale)

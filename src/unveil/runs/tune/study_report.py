@@ -27,7 +27,7 @@ from unveil.report.page import Block, Cell, Column, Figure, Page, Table, count, 
 from unveil.report.plots import Line, Scale, canvas, lines
 from unveil.report.prose import Prose
 from unveil.report.svg import COLOURS, INK, MUTED, PAPER, Drawing, themed
-from unveil.runs.folder import read_json
+from unveil.runs.run_folder import read_json
 from unveil.runs.tune.study import Dimension, Space, Study, Trial, settings_text, short, value_text, values_of
 
 if TYPE_CHECKING:

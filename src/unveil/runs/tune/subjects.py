@@ -28,20 +28,19 @@ from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.impressions import training_impressions
 from unveil.registry import Registry
-from unveil.runs.announce import Tell, tell_data, tell_training
 from unveil.runs.config import Experiment, as_toml
-from unveil.runs.folder import identity, read_json
-from unveil.runs.train import origin_of, world_of
+from unveil.runs.run_folder import identity, read_json
+from unveil.runs.train import Tell, origin_of, tell_data, tell_training, world_of
 from unveil.runs.tune.study import Replicate, Space
 from unveil.settings import changed
 from unveil.simulation.fit import Fit, counted, observed, shared, tuning_tasks
 from unveil.simulation.fit import as_toml as fit_as_toml
 from unveil.simulation.world import World
 from unveil.training.checkpoint import Best, Epoch
-from unveil.training.fit import Ready, prepare, reads_log, validation_of
+from unveil.training.fit import prepare, reads_log, validation_of
 from unveil.training.progress import Plan, Silent, Watcher
 from unveil.training.recipe import AUTO, Recipe
-from unveil.training.trainer import Fitted, Keep
+from unveil.training.trainer import Fitted, Keep, Trainer
 
 Part = Literal["relevance", "exposure"]
 PARTS: tuple[Part, ...] = ("relevance", "exposure")
@@ -151,7 +150,7 @@ class TrainingContext:
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
         """Build what a trial needs, to find errors before anything is trained, and say what it is."""
-        tell_training(self.ready(self.recipe_of(settings)), tell)
+        tell_training(self.ready(self.recipe_of(settings)), self.train, tell)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
@@ -166,7 +165,7 @@ class TrainingContext:
                 seeds[f"{part}.seed"] = int(chosen.get("seed", 0)) + replicate
         return recipe.changed(seeds)
 
-    def ready(self, recipe: Recipe) -> Ready:
+    def ready(self, recipe: Recipe) -> Trainer:
         """All parts of a training, checked and built."""
         return prepare(self.train, recipe, log=self.logged, world=self.world)
 

@@ -6,7 +6,7 @@ import pytest
 
 from unveil.errors import UnveilError
 from unveil.runs.config import Experiment
-from unveil.runs.folder import ABOUT, read_json, refuse_other
+from unveil.runs.run_folder import ABOUT, check_same, read_json
 from unveil.studies.cells import Store
 
 
@@ -14,7 +14,7 @@ from unveil.studies.cells import Store
 def test_a_run_that_does_not_say_its_log_is_not_resumed(text: str, tmp_path: Path) -> None:
     (tmp_path / ABOUT).write_text(text)
     with pytest.raises(UnveilError, match=r"about\.json: does not say which log the run began with"):
-        refuse_other(tmp_path, Experiment(), "abc", None)
+        check_same(tmp_path, Experiment(), "abc", None)
 
 
 @pytest.mark.parametrize("text", ["", "null", "3", "{", "[" * 100_000, "[1]"])

@@ -1,0 +1,240 @@
+"""The run folder: what is in it, how it is written and read, and which runs may be compared.
+
+```
+config.json              every setting, defaults included
+about.json               versions, the log's fingerprint and figures, propensity and weights
+training.jsonl           a line an epoch
+checkpoint.safetensors   what --resume goes on from
+model.safetensors, items.parquet, users.parquet, histories.safetensors, manifest.json: the recommender
+exposure.safetensors     what its propensity says of every item, where it was trained with one
+cases.safetensors, negatives.safetensors: what is asked, and against what
+metrics.json, cases.parquet: the results in summary, and case by case
+README.md                the model card
+```
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as as_bytes
+
+from unveil.data.readers.database import shown
+from unveil.data.sequences import Sequences
+from unveil.data.splits import EvalCases, Split
+from unveil.errors import UnveilError
+from unveil.evaluation.result import Evaluation
+from unveil.files import alone_in, explained, refuse_occupied, write_json, write_whole
+from unveil.runs.config import Experiment
+from unveil.serving.model_files import MANIFEST
+from unveil.serving.recommender import Recommender
+from unveil.settings import built, flattened, plain
+from unveil.training.checkpoint import check_same_run
+from unveil.training.recipe import WHEREABOUTS
+from unveil.training.trainer import Fitted, fitted_in
+
+CONFIG, ABOUT, CARD = "config.json", "about.json", "README.md"
+SPLIT, NEGATIVES = "cases.safetensors", "negatives.safetensors"
+#: Of a case: what is asked. Its row of the log is of use in training alone.
+_CASE = ("user_C", "item_C", "step_C", "seen_C")
+#: What about.json must hold for a report.
+_NEEDED = ("versions", "workers", "log", "split", "propensity", "by_proxy", "weights")
+#: Settings that decide on which cases, and against which negatives, a run is evaluated.
+_CASES = ("data.split", "data.valid_from", "data.test_from", "data.targets")
+_HINT = "Name a folder that `unveil train` wrote."
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run: its settings, its data, its training and its results."""
+
+    name: str
+    folder: Path
+    experiment: Experiment
+    about: Mapping[str, Any]  # what about.json holds
+    fitted: Fitted
+    evaluation: Evaluation
+    trained: tuple[Recommender, Split] | None = None  # where it was trained just now: nothing needs to be read
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting by its dotted name."""
+        return flattened(plain(self.experiment))
+
+    @property
+    def recommender(self) -> Recommender:
+        """What the run is for."""
+        return self.model()[0]
+
+    def model(self) -> tuple[Recommender, Split]:
+        """The recommender and the cases it was evaluated on."""
+        if self.trained is not None:
+            return self.trained
+        recommender = Recommender.load(self.folder)
+        return recommender, read_split(self.folder, recommender.sequences)
+
+
+@contextmanager
+def claimed(folder: Path, *, resume: bool) -> Iterator[None]:
+    """The folder for this process alone: empty, or one to resume. If nothing is written, none is left behind."""
+    if not resume:
+        refuse_occupied(folder, hint="Name another; or, if it holds a run that was stopped, pass --resume.")
+    elif not folder.is_dir():
+        raise UnveilError("there is no run to resume", where=folder, hint="Leave --resume out to start one.")
+    elif any(folder.iterdir()):
+        read_json(folder / CONFIG)
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with alone_in(folder):
+            yield
+    finally:
+        with suppress(OSError):
+            for each in missing:
+                each.rmdir()
+
+
+def check_same(folder: Path, experiment: Experiment, fingerprint: str, world: str | None) -> None:
+    """A run is resumed with the settings and the data it began with; only where and how often may change.
+
+    The log is told by its fingerprint, the world by its origin, of which an older run may say nothing.
+    """
+    if (folder / ABOUT).exists():
+        about = read_json(folder / ABOUT)
+        if not isinstance(about.get("log"), dict) or "fingerprint" not in about["log"]:
+            hint = "Restore it from a copy, or start another run."
+            raise UnveilError("does not say which log the run began with", where=folder / ABOUT, hint=hint)
+        hint = "Resume with the data the run began with, or start another run."
+        if about["log"]["fingerprint"] != fingerprint:
+            raise UnveilError("the run began with another log", where=folder, hint=hint)
+        if about.get("world", world) != world:
+            raise UnveilError("the run began with another world", where=folder, hint=hint)
+    if (folder / CONFIG).exists():
+        check_same_run(identity(read_config(folder)), identity(experiment), folder / CONFIG)
+
+
+def identity(experiment: Experiment) -> dict[str, Any]:
+    """All settings but those that do not change the numbers; the log is told by its content, not by its name."""
+    tree = plain(experiment)
+    for name in WHEREABOUTS:
+        del tree["training"][name]
+    del tree["data"]["log"]
+    tree["data"]["world"] = tree["data"]["world"] is not None
+    return tree
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the folder holds a run with nothing left to do: its recommender is written last."""
+    return (folder / MANIFEST).exists()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What `write_json` wrote."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UnveilError("not a run folder", where=path.parent, expected=path.name, hint=_HINT) from None
+    except (ValueError, TypeError, RecursionError, OSError) as error:
+        raise UnveilError(f"cannot be read: {error}", where=path) from None
+
+
+def read_config(folder: Path) -> Experiment:
+    """The settings of a run."""
+    return built(Experiment, read_json(folder / CONFIG), where=folder / CONFIG)
+
+
+def begin(folder: Path, experiment: Experiment, about: Mapping[str, Any], split: Split) -> None:
+    """What is known before training: settings, with passwords left out; the data; and the cases as places in it."""
+    public = replace(experiment, data=replace(experiment.data, log=shown(experiment.data.log)))
+    write_json(folder / CONFIG, plain(public))
+    write_json(folder / ABOUT, about)
+    arrays = {"train_U": split.train.length_U}
+    for part in ("valid", "test"):
+        arrays |= {f"{part}.{name}": getattr(getattr(split, part), name) for name in _CASE}
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    header = {"about": json.dumps({"rule": split.rule, "train_only": split.train_only})}
+    write_whole(folder / SPLIT, as_bytes(whole, header))
+
+
+def read_split(folder: Path, whole: Sequences) -> Split:
+    """The cases that `begin` wrote."""
+    path = folder / SPLIT
+    try:
+        with safe_open(path, framework="numpy") as file:
+            about = json.loads((file.metadata() or {})["about"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        train = whole.cut(np.zeros_like(arrays["train_U"]), arrays["train_U"])
+        valid, test = (EvalCases(*(arrays[f"{part}.{name}"] for name in _CASE)) for part in ("valid", "test"))
+        return Split(whole, train, valid, test, about["rule"], about["train_only"])
+    except (SafetensorError, LookupError, ValueError, OSError) as error:
+        raise UnveilError("the cases of the run are missing or damaged", where=path, hint=_HINT) from error
+
+
+def read_run(folder: Path, name: str | None = None) -> Run:
+    """A finished run."""
+    if not (folder / CONFIG).exists() and (folder / "index.html").exists():
+        hint = "Open its index.html; a report needs folders that `unveil train` wrote."
+        raise UnveilError("these are the results of another command, not a run", where=folder, hint=hint)
+    about, experiment = read_json(folder / ABOUT), read_config(folder)
+    if not is_finished(folder):
+        hint = "Finish it: the same `unveil train` with --resume."
+        raise UnveilError("the run is not finished", where=folder, hint=hint)
+    fitted = fitted_in(folder, experiment.training)
+    return Run(name or folder.resolve().name, folder, experiment, about, fitted, Evaluation.read(folder))
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """The runs, each named by the shortest end of its path that is unique; an error where they cannot be compared."""
+    runs = [read_run(folder, name) for name, folder in zip(short_names(folders), folders, strict=True)]
+    for run in runs:
+        if missing := ", ".join(name for name in _NEEDED if name not in run.about):
+            problem, hint = "the run lacks figures that a report needs", "Train it again, into a new folder."
+            raise UnveilError(problem, where=run.folder / ABOUT, found=f"nothing of {missing}", hint=hint)
+        _check_comparable(runs[0], run)
+    return runs
+
+
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """The shortest ends of the paths that are unique."""
+    paths = [folder.resolve() for folder in folders]
+    if len(set(paths)) < len(paths):
+        raise UnveilError("the same run was named twice", found=", ".join(map(str, paths)))
+    longest = max(len(path.parts) for path in paths)
+    ends = ([str(Path(*path.parts[-depth:])) for path in paths] for depth in range(1, longest + 1))
+    return next(names for names in ends if len(set(names)) == len(names))
+
+
+def _check_comparable(one: Run, other: Run) -> None:
+    logs, where = [run.about["log"] for run in (one, other)], f"{one.name} and {other.name}"
+    if logs[0]["fingerprint"] != logs[1]["fingerprint"]:
+        found = " and ".join(f"{log['interactions']:,} interactions, {log['fingerprint'][:8]}" for log in logs)
+        hint = "Train both on the same log with the same filters."
+        raise UnveilError("these runs were trained on different logs", where=where, found=found, hint=hint)
+    if one.evaluation.fingerprint != other.evaluation.fingerprint:
+        mine, theirs = one.settings, other.settings
+        names = [name for name in mine if name in _CASES or name.startswith("evaluation.")]
+        apart = ", ".join(name for name in names if mine[name] != theirs.get(name)) or "none of the stored settings"
+        hint = "Train them with the same split, negatives and evaluation.seed."
+        problem = "these runs were evaluated on different cases or negatives"
+        raise UnveilError(problem, where=where, found=f"a difference in {apart}", hint=hint)
+
+
+def differing(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """The settings and versions that are not the same everywhere, with their value in each run."""
+    trees = [
+        {
+            **run.settings,
+            "workers": run.about["workers"],
+            **{f"version of {name}": value for name, value in run.about["versions"].items()},
+        }
+        for run in runs
+    ]
+    names = dict.fromkeys(name for tree in trees for name in tree if name != "data.log")
+    found = {name: [tree.get(name, "–") for tree in trees] for name in names}
+    return {name: values for name, values in found.items() if any(value != values[0] for value in values)}

@@ -1,0 +1,89 @@
+"""AdamW by torch's own kernel, and the learning rate of every step."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from unveil.training.recipe import TrainerConfig
+
+
+def learning_rate(config: TrainerConfig, step: int, steps_per_epoch: int) -> float:
+    """The rate of step 0, 1, …: a linear rise during `warmup` epochs times the decay of `schedule`.
+
+    linear: 1 → 0 from the end of the warm-up to the end of the run; cosine: (1 + cos π·progress)/2 over the same;
+    step: × `step_factor` once `step_epoch` epochs are over.
+    """
+    epochs_done = step / steps_per_epoch
+    rise = min(1.0, (step + 1) / (config.warmup * steps_per_epoch)) if config.warmup > 0 else 1.0
+    return config.lr * rise * _decay(config, epochs_done)
+
+
+def _decay(config: TrainerConfig, epochs_done: float) -> float:
+    progress = max(0.0, epochs_done - config.warmup) / max(config.epochs - config.warmup, 1e-9)
+    match config.schedule:
+        case "linear":
+            return max(0.0, 1 - progress)
+        case "cosine":
+            return (1 + math.cos(math.pi * min(1.0, progress))) / 2
+        case "step":
+            return config.step_factor if epochs_done >= config.step_epoch else 1.0
+        case "constant":
+            return 1.0
+
+
+#: What keeps a quotient finite: torch's and the paper's usual value.
+EPSILON = 1e-8
+
+
+class AdamW:
+    """m ← β₁m + (1 − β₁)g,  v ← β₂v + (1 − β₂)g²,  p ← (1 − ηλ)p − η · m̂ / (√v̂ + ε).
+
+    By torch's own kernel; its class `torch.optim.AdamW` would load a compiler first (ADR 17). Matrices decay (λ);
+    biases and norms never do. `state` holds m, v and the number of steps of each parameter that has had a gradient,
+    under the names torch gives them. Decoupled decay: Loshchilov and Hutter, ICLR 2019.
+    """
+
+    def __init__(
+        self, parameters: Iterable[Tensor], betas: tuple[float, float] = (0.9, 0.999), weight_decay: float = 0.0
+    ) -> None:
+        self.parameters, self.betas, self.weight_decay = list(parameters), betas, weight_decay
+        self.state: defaultdict[Tensor, dict[str, Tensor]] = defaultdict(dict)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self, lr: float) -> None:
+        """One step at the rate η, with the gradients there are."""
+        for matrices, decay in ((True, self.weight_decay), (False, 0.0)):
+            moved = [each for each in self.parameters if each.grad is not None and (each.ndim > 1) is matrices]
+            if not moved:
+                continue
+            mean, square, count = map(list, zip(*map(self._state, moved), strict=True))
+            torch._foreach_add_(count, 1)
+            torch._fused_adamw_(
+                moved,
+                [each.grad for each in moved if each.grad is not None],
+                mean,
+                square,
+                [],
+                count,
+                lr=lr,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                weight_decay=decay,
+                eps=EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
+
+    def _state(self, parameter: Tensor) -> tuple[Tensor, ...]:
+        if not self.state[parameter]:
+            zeros = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+            self.state[parameter] = {**zeros, "step": torch.zeros((), device=parameter.device)}
+        return tuple(self.state[parameter][name] for name in ("exp_avg", "exp_avg_sq", "step"))
