@@ -20,7 +20,7 @@ QUICK = [*options({**TINY, "training.epochs": 1}), "--no-page"]
 def test_a_run_says_what_it_does_what_came_out_and_where_it_is(
     unveil: Command, finished: Finished, tmp_path: Path
 ) -> None:
-    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", "--model", "bert4rec", *options())
+    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", *options())
     assert done.code == 0, done.err
     for line in finished.told:
         assert line in done.out.splitlines()
@@ -68,9 +68,10 @@ def test_sasrec_unless_told_otherwise_with_popularity_beside_its_figures(
 
 
 def test_a_resumed_run_keeps_its_network(unveil: Command, finished: Finished, tmp_path: Path) -> None:
-    shutil.copytree(finished.folder, tmp_path / "run")
+    begun = ("train", finished.log, "-o", tmp_path / "run", "-e", "itps", *options())
+    assert unveil(*begun, "--model", "bert4rec").code == 0
     (tmp_path / "run" / "manifest.json").unlink()
-    done = unveil("train", finished.log, "-o", tmp_path / "run", "-e", "itps", "--resume", *options())
+    done = unveil(*begun, "--resume")
     assert done.code == 0, done.err
     assert "model      bert4rec" in done.out
 

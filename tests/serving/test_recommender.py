@@ -55,7 +55,7 @@ def test_by_hand() -> None:
 
 def test_a_recommender_says_what_it_is(finished: Finished) -> None:
     assert repr(by_hand()) == "Recommender(ByLength, 3 users, 4 items, 10 tokens a history)"
-    assert repr(finished.run.recommender) == "Recommender(bert4rec, 40 users, 30 items, 8 tokens a history)"
+    assert repr(finished.run.recommender) == "Recommender(sasrec, 40 users, 30 items, 8 tokens a history)"
 
 
 def test_the_answer_has_its_four_columns_even_when_it_is_empty() -> None:
