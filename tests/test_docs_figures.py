@@ -36,9 +36,9 @@ ARMS = {
     "ever-rated, no θ": "ever-rated",
     "`itps`, the paper's, true propensities": "itps",
     "`corrected`, true propensities": "corrected",
-    "`corrected-taught`, true propensities": "corrected-taught",
+    "`corrected-distilled`, true propensities": "corrected-taught",
     "`corrected`, exposure learnt from a tenth of the impressions": "corrected@recorded",
-    "`ever-rated`, nothing known of exposure": "ever-rated",
+    "`wmf-distilled-rated`, nothing known of exposure": "ever-rated",
 }
 
 

@@ -127,4 +127,4 @@ def test_the_help_says_what_an_effort_does() -> None:
 def test_what_is_said_twice_is_tried_once() -> None:
     assert clips_in("none,5%,5.0%,0,0.5%") == ("", "5%", "0.5%")
     assert numbers_in("1,1.0,3", "--severities") == (1.0, 3.0)
-    assert named_in("itps, itps,ever") == ("itps", "ever")
+    assert named_in("itps, itps,wmf-distilled") == ("itps", "wmf-distilled")

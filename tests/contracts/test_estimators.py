@@ -5,12 +5,14 @@ import torch
 
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
+from unveil.errors import UnveilWarning
 from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk
 from unveil.estimators.build import build
 from unveil.estimators.inverse import ITPS, weight_diagnostics
 from unveil.estimators.losses import Wide
 from unveil.propensity.build import build as propensity
 from unveil.propensity.known import KnownTemporal
+from unveil.studies.arms import Variant, changes_of
 
 TOY = Toy.drawn(random_world(users=30))
 
@@ -100,3 +102,13 @@ def test_propensities_count_as_clipped_whoever_imputes() -> None:
     assert plain is not None
     assert mine is not None
     assert mine.clipped == plain.clipped > 0
+
+
+@pytest.mark.parametrize(("old", "new"), ESTIMATORS.aliases.items())
+def test_old_names_are_found_with_a_warning(old: str, new: str) -> None:
+    with pytest.warns(UnveilWarning, match=f"{old}.*{new}"):
+        assert ESTIMATORS[old].name == new
+    with pytest.warns(UnveilWarning):
+        assert Variant.of(old).estimator == new
+    changes = [f"{old}:training.epochs=2"]
+    assert changes_of(new, changes) == changes_of(old, changes) == {"training.epochs": 2}

@@ -15,7 +15,7 @@ from unveil.errors import UnveilError
 from unveil.estimators import corrected
 from unveil.estimators.base import Signal, cloze_risk, events
 from unveil.estimators.build import build
-from unveil.estimators.corrected import CorrectedTaught, ExposureCorrected, LogitAdjustment, UserFactors
+from unveil.estimators.corrected import CorrectedDistilled, ExposureCorrected, LogitAdjustment, UserFactors
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.processes import threads
 from unveil.propensity.build import build as propensity
@@ -130,9 +130,9 @@ DISTILLED_TOY = Toy.drawn(random_world(users=30))
 THETA = KnownTemporal(DISTILLED_TOY.world)
 
 
-def taught(**options: object) -> CorrectedTaught:
-    made = build("corrected-taught", {"batches": 20, **options}, propensity=THETA, train=DISTILLED_TOY.train)
-    assert isinstance(made, CorrectedTaught)
+def taught(**options: object) -> CorrectedDistilled:
+    made = build("corrected-distilled", {"batches": 20, **options}, propensity=THETA, train=DISTILLED_TOY.train)
+    assert isinstance(made, CorrectedDistilled)
     return made
 
 
@@ -192,8 +192,8 @@ def test_steady_tastes_are_found_where_users_choose_as_assumed() -> None:
     item_UT = (chance_UTV.cumsum(2) < rng.random((8, 400, 1))).sum(2).clip(max=4)
     train = sequences_of(item_UT.tolist(), 5)
     options = {"width": 5, "penalty": 0.01, "batches": 600}
-    made = build("corrected-taught", options, propensity=KnownTemporal(world), train=train)
-    assert isinstance(made, CorrectedTaught)
+    made = build("corrected-distilled", options, propensity=KnownTemporal(world), train=train)
+    assert isinstance(made, CorrectedDistilled)
     found_UV = torch.softmax(made.factors(torch.arange(8)), 1).numpy()
     true_UV = np.exp(F_UV) / np.exp(F_UV).sum(1, keepdims=True)
     assert np.abs(found_UV - true_UV).mean() < 0.03
@@ -246,7 +246,7 @@ def test_the_same_seed_learns_the_same() -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("trust", 1.5), ("width", 0), ("batches", 0), ("penalty", -1.0)])
 def test_options_out_of_range_are_refused(option: str, value: float) -> None:
-    with pytest.raises(UnveilError, match=rf"corrected-taught\.{option}: out of range"):
+    with pytest.raises(UnveilError, match=rf"corrected-distilled\.{option}: out of range"):
         taught(**{option: value})
 
 

@@ -18,7 +18,7 @@ from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, cloze_risk, events
 from unveil.estimators.build import build
-from unveil.estimators.corrected import ExposureCorrected, Tempered, borne_out, contrasts, most_likely
+from unveil.estimators.corrected import CorrectedTempered, ExposureCorrected, borne_out, contrasts, most_likely
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive
 from unveil.propensity.factors import Factors
@@ -30,9 +30,9 @@ TOY = Toy.drawn(random_world(users=30))
 THETA = KnownTemporal(TOY.world)
 
 
-def tempered(**options: object) -> Tempered:
-    made = build("tempered", options, propensity=THETA, train=TOY.train)
-    assert isinstance(made, Tempered)
+def tempered(**options: object) -> CorrectedTempered:
+    made = build("corrected-tempered", options, propensity=THETA, train=TOY.train)
+    assert isinstance(made, CorrectedTempered)
     return made
 
 
@@ -77,8 +77,8 @@ def test_consistent_whatever_the_preferences(tau: float) -> None:
 
 def test_exposure_that_keeps_still_bears_out_nothing() -> None:
     world = random_world(users=50, moving=False)
-    made = build("tempered", {}, propensity=KnownTemporal(world), train=drawn(world, 1.0))
-    assert isinstance(made, Tempered)
+    made = build("corrected-tempered", {}, propensity=KnownTemporal(world), train=drawn(world, 1.0))
+    assert isinstance(made, CorrectedTempered)
     assert made.tau < 0.05
 
 
@@ -175,8 +175,8 @@ def centred(f_SV: NDArray[np.float64]) -> NDArray[np.float64]:
 def test_f_is_found_up_to_each_items_mean_exposure(static: float) -> None:
     """What is added to f is the logarithm of an item's mean θ^τ over all events, the same for all users; or nothing."""
     world, train, taste_U = every_history()
-    made = build("tempered", {"static": static}, propensity=KnownTemporal(world), train=train)
-    assert isinstance(made, Tempered)
+    made = build("corrected-tempered", {"static": static}, propensity=KnownTemporal(world), train=train)
+    assert isinstance(made, CorrectedTempered)
     assert made.tau == pytest.approx(0.5, abs=0.005)
     mean_V = (ROOT_STV.mean(1)[taste_U] / 5).mean(0)
     expected_SV = centred(np.log(APPEAL_SV) + (1 - static) * np.log(mean_V))
@@ -194,8 +194,8 @@ def test_the_mean_is_over_events_spread_over_the_training_part() -> None:
     """1,024 of 9,000 events stand for all of them."""
     world = random_world(users=1000)
     train, theta = drawn(world, 1.0), KnownTemporal(world)
-    made = build("tempered", {}, propensity=theta, train=train)
-    assert isinstance(made, Tempered)
+    made = build("corrected-tempered", {}, propensity=theta, train=train)
+    assert isinstance(made, CorrectedTempered)
     assert len(train) > 8 * 1024
     every_V = theta.of_all(events(train)).double().pow(made.tau).mean(0)
     np.testing.assert_allclose(made.mean_V.double().exp(), every_V, rtol=0.05)

@@ -37,6 +37,6 @@ def test_every_one_trains_every_network(estimator: str, model: str) -> None:
     assert scores(estimator, model).isfinite().all()
 
 
-@pytest.mark.parametrize("estimator", ["corrected-sampled", "tempered", "consideration"])
+@pytest.mark.parametrize("estimator", ["corrected-sampled", "corrected-tempered", "consideration"])
 def test_the_same_run_twice_is_the_same_to_the_bit(estimator: str) -> None:
     assert torch.equal(scores(estimator, "bert4rec"), scores(estimator, "bert4rec"))

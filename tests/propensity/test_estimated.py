@@ -209,7 +209,7 @@ def test_each_says_what_it_assumes_and_popularity_that_it_is_a_proxy(seasonal: S
         assert "popularity stands in for exposure" in told
         assert "scored below plain training" in told
         assert "`unveil propensity fit`" in told
-        assert "With ratings, the estimator ever-rated needs none" in told
+        assert "With ratings, the estimator wmf-distilled-rated needs none" in told
     (told,) = caveats(Timing())
     assert f"timing estimates it, assuming {Timing.assumes}" in told
     assert caveats(None) == []

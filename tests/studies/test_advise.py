@@ -146,7 +146,7 @@ def given(made: Made, replicates: int = 2) -> tuple[Answer, Advice]:
     answer = made[0].answer
     answer = replace(answer, study=answer.study.model_copy(update={"replicates": replicates}))
     found = advice_of(made[0].answer)
-    return answer, Given(answer, Candidates(("naive", "ever"), ("ideal",)), {}, found.shape, found.repeats)
+    return answer, Given(answer, Candidates(("naive", "wmf-distilled"), ("ideal",)), {}, found.shape, found.repeats)
 
 
 def test_one_draw_is_no_advice(made: Made) -> None:
@@ -163,7 +163,7 @@ def test_a_candidate_below_naive_is_not_advised(made: Made) -> None:
 
 def test_assumptions_depend_on_the_candidates(made: Made) -> None:
     answer, found = made[0].answer, advice_of(made[0].answer)
-    usable = Candidates(("naive", "ever-rated"), found.candidates.ceilings)
+    usable = Candidates(("naive", "wmf-distilled-rated"), found.candidates.ceilings)
 
     def caution(candidates: Candidates, repeats: float) -> str:
         return " ".join(said(answer, Given(answer, candidates, {}, found.shape, repeats), "caution"))
@@ -176,8 +176,8 @@ def test_assumptions_depend_on_the_candidates(made: Made) -> None:
 
 
 def test_arms_that_use_ratings() -> None:
-    assert not any(map(uses_ratings, ("naive", "ever", "itps@popularity+clip=5%", "itps@true")))
-    assert uses_ratings("ever-rated")
+    assert not any(map(uses_ratings, ("naive", "wmf-distilled", "itps@popularity+clip=5%", "itps@true")))
+    assert uses_ratings("wmf-distilled-rated")
     assert uses_ratings("itps@joint-rated+clip=5%")
 
 
@@ -187,11 +187,13 @@ def test_a_log_without_ratings_needs_a_declaration(tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="--implicit"):
         run(study(bare), tmp_path / "refused", Inline())
     tried = scenarios(("rational_exposed",), (1.0,), (0.2, 0.8))
-    small = study(bare, liked=(0.2, 0.8), replicates=1, estimators=("corrected", "ever-rated"), scenarios=tried)
+    small = study(
+        bare, liked=(0.2, 0.8), replicates=1, estimators=("corrected", "wmf-distilled-rated"), scenarios=tried
+    )
     report = write(run(small, folder, Inline()), folder, ["unveil", "advise"])
     found = advice_of(report.answer)
     assert found.candidates.usable == ("naive", "corrected@popularity"), "drawn logs have ratings, this one has none"
-    assert "rating" in found.refused["ever-rated"]
+    assert "rating" in found.refused["wmf-distilled-rated"]
     assert [world["origin"]["liked"] for world in report.answer.records["worlds-0"]["worlds"]] == [0.2, 0.8]
     assert "20%, 80%" in (folder / "README.md").read_text()
     assert found.decision.chosen == "naive", "one draw cannot be tested"
@@ -218,11 +220,11 @@ def test_impressions_of_the_log_are_tried_as_well(shown: Path, tmp_path: Path) -
         left=left,
         scenarios=ONE,
         replicates=1,
-        estimators=("corrected", "ever-rated"),
+        estimators=("corrected", "wmf-distilled-rated"),
         propensities=("popularity", "recorded"),
     )
     answer = run(chosen, tmp_path / "advice", Inline())
-    usable = ("naive", "corrected@popularity", "corrected@recorded", "ever-rated")
+    usable = ("naive", "corrected@popularity", "corrected@recorded", "wmf-distilled-rated")
     assert advice_of(answer).candidates.usable == usable
     assert len({answer.records[cell.key]["log"]["fingerprint"] for cell in answer.cells}) == 1, "the same interactions"
     assert chosen.facts(answer)["uses_impressions"]
@@ -359,7 +361,9 @@ def test_wrong_options_are_errors_before_the_log_is_read(changes: dict[str, Any]
 
 def error_of(log: Interactions, folder: Path, **changes: Any) -> str:
     write_log(log, folder / "log.csv")
-    chosen = study(folder / "log.csv", scenarios=ONE, replicates=1, estimators=("ever",), propensities=(), **changes)
+    chosen = study(
+        folder / "log.csv", scenarios=ONE, replicates=1, estimators=("wmf-distilled",), propensities=(), **changes
+    )
     with pytest.raises(UnveilError) as error:
         run(chosen, folder / "advice", Inline())
     return str(error.value)

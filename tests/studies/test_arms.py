@@ -70,8 +70,8 @@ def test_an_arm_of_a_study_may_have_a_propensity_and_options_of_its_own() -> Non
     assert study.recipe("itps", 3).propensity == {"name": "noisy-temporal", "sd": 1.0, "seed": 3}
     assert study.recipe("itps@joint", 3).propensity == {"name": "joint-temporal", "seed": 3}
     assert study.recipe("itps@popularity", 3).propensity == {"name": "popularity-temporal"}, "nothing in it is random"
-    assert study.recipe("ever", 3).estimator["seed"] == 3
-    assert Advise().recipe("ever", 3).estimator["seed"] == 3
+    assert study.recipe("wmf-distilled", 3).estimator["seed"] == 3
+    assert Advise().recipe("wmf-distilled", 3).estimator["seed"] == 3
     assert "seed" not in study.recipe("naive", 3).estimator
     own = study.recipe("itps@popularity+exponent=0.5", 3)
     assert own.propensity == {"name": "popularity-temporal"}
@@ -149,9 +149,9 @@ def test_only_a_text_in_percent_is_a_share() -> None:
         ("itps@popularity+exponent=x", r"itps\.exponent: not a valid value: found 'x', expected a number"),
         ("itps+self_normalised=1", r"itps\.self_normalised: not a valid value: found 1, expected true or false"),
         ("itps+clip=nan", r"itps\.clip: out of range: found nan"),
-        ("corrected-taught@recorded+trust=2", r"corrected-taught\.trust: out of range: found 2"),
-        ("ever-rated+liking=-1", r"ever-rated\.liking: out of range: found -1"),
-        ("ever+seed=-1", r"ever\.seed: out of range: found -1"),
+        ("corrected-distilled@recorded+trust=2", r"corrected-distilled\.trust: out of range: found 2"),
+        ("wmf-distilled-rated+liking=-1", r"wmf-distilled-rated\.liking: out of range: found -1"),
+        ("wmf-distilled+seed=-1", r"wmf-distilled\.seed: out of range: found -1"),
         ("itps@joint+propensity.blocks=x", r"joint-temporal\.blocks: not a valid value: found 'x'"),
         ("itps@joint+propensity.blocks=0", r"joint-temporal\.blocks: out of range: found 0"),
         ("itps@joint+propensity.penalty=-1", r"joint-temporal\.penalty: out of range: found -1"),

@@ -83,10 +83,12 @@ def _hits(count: Any, at: Mapping[str, Any]) -> int:
 @pytest.fixture
 def made_up() -> Answer:
     """Of ten cases naive hits 2 and ideal 8; corrected 7 and then 5, ITPS 5 and then fewer than naive."""
-    study = study_of("naive", "itps", "corrected", "tempered", "ideal", severities=(1.0, 2.0))
-    along = {"corrected": (7, 5), "itps": (5, 1), "tempered": (3, 2)}
+    study = study_of("naive", "itps", "corrected", "corrected-tempered", "ideal", severities=(1.0, 2.0))
+    along = {"corrected": (7, 5), "itps": (5, 1), "corrected-tempered": (3, 2)}
     hit = {
-        name: lambda at, own=own, name=name: own[int(at["severity"]) - 1] + at["replicate"] * (name == "tempered")
+        name: lambda at, own=own, name=name: (
+            own[int(at["severity"]) - 1] + at["replicate"] * (name == "corrected-tempered")
+        )
         for name, own in along.items()
     }
     return answered(study, {"naive": 2, "ideal": 8, **hit})
@@ -100,7 +102,7 @@ def line(answer: Answer, name: str) -> Line:
 def test_who_holds_who_fades_and_who_breaks(made_up: Answer) -> None:
     assert line(made_up, "corrected").verdict == "holds"
     assert line(made_up, "itps").verdict == "breaks"
-    assert line(made_up, "tempered").verdict == "fades"
+    assert line(made_up, "corrected-tempered").verdict == "fades"
     gaps = [each.gap.mean for each in line(made_up, "corrected").standings if each.gap]
     assert gaps[1] < gaps[0]
     low = line(made_up, "corrected").lowest

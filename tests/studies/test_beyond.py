@@ -158,8 +158,8 @@ def test_without_a_gap_there_is_no_share() -> None:
         ("itps@popularity+clip=5%", True),
         ("corrected@timing", True),
         ("corrected@recorded", True),
-        ("ever", True),
-        ("ever-rated+trust=1", True),
+        ("wmf-distilled", True),
+        ("wmf-distilled-rated+trust=1", True),
     ],
 )
 def test_the_truth_with_noise_is_no_estimate(arm: str, estimated: bool) -> None:
@@ -194,20 +194,20 @@ def test_an_aim_that_is_reached_under_one_ranking_is_not_said_of_another() -> No
 
 def test_that_the_truth_chose_the_epoch_is_said_of_estimates() -> None:
     ends = {"naive": hits(2, 2), "ideal": hits(8, 8)}
-    assert "could not choose the epoch so" in said(made_up(ends | {"ever": hits(3, 3)}))
-    assert "the epoch" not in said(made_up(ends | {"ever": hits(3, 3)}, epoch_by="taken"))
+    assert "could not choose the epoch so" in said(made_up(ends | {"wmf-distilled": hits(3, 3)}))
+    assert "the epoch" not in said(made_up(ends | {"wmf-distilled": hits(3, 3)}, epoch_by="taken"))
     assert "the epoch" not in said(made_up(ends | {"itps": hits(3, 3)}))
 
 
 def test_what_needs_no_propensity_has_the_aim_of_estimates() -> None:
-    arms = {"naive": hits(2, 2), "itps": hits(3, 3), "ever": hits(6, 6), "ideal": hits(8, 8)}
+    arms = {"naive": hits(2, 2), "itps": hits(3, 3), "wmf-distilled": hits(6, 6), "ideal": hits(8, 8)}
     text = said(made_up(arms))
     assert (
         "true propensities: by the means no estimator closes 60% at every p; the best worst case is that of ITPS"
         in text
     )
-    assert "estimated ones or none: by the means at least 25% is closed at every p by ever" in text
-    assert source_of("ever") == NONE
+    assert "estimated ones or none: by the means at least 25% is closed at every p by wmf-distilled" in text
+    assert source_of("wmf-distilled") == NONE
     assert source_of("itps+clip=0.1") == STUDY
     assert source_of("itps@popularity+clip=5%") == "popularity+clip=5%"
 

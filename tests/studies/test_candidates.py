@@ -36,7 +36,11 @@ def test_every_combination_that_fits_together() -> None:
         "itps-shrunk@popularity",
         "itps-shrunk@logged",
     ), "logged propensities are temporal, and of the taken item alone; what cuts by itself is not clipped"
-    assert candidates(("ever", "ever-rated"), ("popularity",), ("5%",)).usable == ("naive", "ever", "ever-rated")
+    assert candidates(("wmf-distilled", "wmf-distilled-rated"), ("popularity",), ("5%",)).usable == (
+        "naive",
+        "wmf-distilled",
+        "wmf-distilled-rated",
+    )
     assert found.ceilings == ("itps@true", "ips@true", "corrected@true", "itps-shrunk@true", "ideal")
     for arm in found.arms:
         Variant.of(arm)

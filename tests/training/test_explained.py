@@ -24,12 +24,12 @@ WORLD = World.builtin(WorldSpec(users=30, items=25, steps=12), seed=1)
 EXPLAINING = {
     "corrected",
     "corrected-sampled",
-    "corrected-taught",
-    "tempered",
+    "corrected-distilled",
+    "corrected-tempered",
     "logit-adjustment",
     "rational",
     "consideration",
-    "ever-rated",
+    "wmf-distilled-rated",
 }
 
 
@@ -75,7 +75,7 @@ def test_validation_ranks_by_f_and_what_the_estimator_says_of_exposure(name: str
     assert value == pytest.approx(by_hand(ready, split, recipe, shifted=True), abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["naive", "itps", "ever"])
+@pytest.mark.parametrize("name", ["naive", "itps", "wmf-distilled"])
 def test_estimators_that_explain_nothing_are_validated_by_f(name: str, log: Interactions) -> None:
     ready, split, recipe, value = trained(name, log)
     assert value == pytest.approx(by_hand(ready, split, recipe, shifted=False), abs=1e-6)

@@ -26,8 +26,8 @@ _AXES = "What is varied, one at a time"
 ALONG = (1.0, 2.0, 3.0, 4.0)
 #: All that need no sampling, from the naive loss to the one that knows the relevance.
 _BEYOND = (
-    "naive,ips,itps,itps-shrunk,doubly-robust,corrected,corrected-taught,rational,consideration,tempered,"
-    "logit-adjustment,ever,ever-rated,ideal"
+    "naive,ips,itps,itps-shrunk,doubly-robust,corrected,corrected-distilled,rational,consideration,corrected-tempered,"
+    "logit-adjustment,wmf-distilled,wmf-distilled-rated,ideal"
 )
 _ASSUMPTIONS = _BEYOND.replace("doubly-robust,", "").replace("logit-adjustment,", "")
 _RECIPE = (

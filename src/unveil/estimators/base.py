@@ -87,7 +87,16 @@ class Explaining(Protocol):
         """offset_MV with P(chosen) ∝ exp(f + offset), or in the order of it: what it expects of a log, not of users."""
 
 
-ESTIMATORS: Registry[Estimator] = Registry("estimator", package="unveil.estimators", group="unveil.estimators")
+#: Names before 0.2.
+_OLD = {
+    "ever": "wmf-distilled",
+    "ever-rated": "wmf-distilled-rated",
+    "corrected-taught": "corrected-distilled",
+    "tempered": "corrected-tempered",
+}
+ESTIMATORS: Registry[Estimator] = Registry(
+    "estimator", package="unveil.estimators", group="unveil.estimators", aliases=_OLD
+)
 register = ESTIMATORS.register
 
 

@@ -51,7 +51,7 @@ def check_options(name: str, options: Mapping[str, object]) -> None:
 
 #: What is missing, and what to do, where an estimator needs more than a propensity.
 _MISSING = {
-    "ratings": ("a log with ratings", "Use 'ever', which needs none."),
+    "ratings": ("a log with ratings", "Use 'wmf-distilled', which needs none."),
     "truth": (
         "a world whose truth is known",
         "Name the world of the log with --world (in Python, world=), or choose another estimator.",

@@ -157,7 +157,7 @@ class UserFactors:
 
 @register
 @dataclass(frozen=True, eq=False)
-class CorrectedTaught(PropensityOffset):
+class CorrectedDistilled(PropensityOffset):
     """−(1 − trust) log softmax(f + log θ)[i], as in corrected, − trust Σ_j P(j | s) log softmax(f)[j].
 
     P(j | s) = softmax(F_s)[j] is what s likes by F_sj = b_j + p_s · q_j, which is fitted first, to all training events
@@ -173,7 +173,7 @@ class CorrectedTaught(PropensityOffset):
     batches: AtLeastOne = 5000
     seed: int = 0
 
-    name: ClassVar[str] = "corrected-taught"
+    name: ClassVar[str] = "corrected-distilled"
     needs: ClassVar[Need] = "temporal"
     factors: UserFactors = field(init=False, repr=False)
 
@@ -245,7 +245,7 @@ _EVENTS, _CELLS = 1024, 1 << 24
 
 @register
 @dataclass(frozen=True, eq=False)
-class Tempered(PropensityOffset):
+class CorrectedTempered(PropensityOffset):
     """P(i | s, t) ∝ θ_sit^τ / θ_i^(1 − static) · exp f_i, θ_i the mean of θ_sit^τ over the training events.
 
     τ is the share of the correction that the log bears out (`borne_out`): 1 where exposure moves choices as θ says, 0
@@ -259,7 +259,7 @@ class Tempered(PropensityOffset):
 
     static: Share = 0.0  # how much of an item's mean is treated as exposure; 1: all, as in corrected
 
-    name: ClassVar[str] = "tempered"
+    name: ClassVar[str] = "corrected-tempered"
     needs: ClassVar[Need] = "temporal"
     tau: float = field(init=False, default=1.0)
     mean_V: Tensor = field(init=False, repr=False)

@@ -34,8 +34,8 @@ _PROXY = (
     "popularity stands in for exposure. Popularity is exposure × relevance: correcting by it also removes relevance. "
     "On MovieLens 100K ips and itps with it scored below plain training (docs/results/ml-100k). Better, if available: "
     "impressions (propensity.name=recorded-temporal, or `unveil propensity fit`) or propensities in the log "
-    "(propensity.name=logged). With ratings, the estimator ever-rated needs none. `unveil advise LOG` compares what "
-    "the log supports with naive."
+    "(propensity.name=logged). With ratings, the estimator wmf-distilled-rated needs none. `unveil advise LOG` "
+    "compares what the log supports with naive."
 )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.estimators.base import estimator
-from unveil.estimators.ever import Ever
+from unveil.estimators.wmf import WMFDistilled
 from unveil.evaluation.statistics import Paired
 from unveil.files import write_whole
 from unveil.report.charts import Along, Spot, panels
@@ -127,7 +127,7 @@ class Advice:
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
             "nearest_gain": decision.gain.of_scenario[self.scenarios.index(self.nearest)],
             "uses_ratings": any(map(uses_ratings, self.candidates.usable)),
-            "uses_repeats": self.repeats <= _FEW_REPEATS and any(issubclass(arm, Ever) for arm in arms),
+            "uses_repeats": self.repeats <= _FEW_REPEATS and any(issubclass(arm, WMFDistilled) for arm in arms),
             "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
             "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
             "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],

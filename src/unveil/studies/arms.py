@@ -38,7 +38,7 @@ class Variant:
         chosen = estimator(name)
         if at and chosen.needs not in ("static", "temporal"):
             raise UnveilError(f"the estimator {name!r} uses no propensity", where=arm, hint=f"Write {name!r} alone.")
-        variant = cls(name, propensity if at else None, tuple(_option(name, each) for each in options))
+        variant = cls(chosen.name, propensity if at else None, tuple(_option(name, each) for each in options))
         if at:
             propensity_settings(propensity, chosen.needs, 0)
         return variant
@@ -146,7 +146,7 @@ def changes_of(arm: str, changes: Iterable[str]) -> dict[str, Any]:
         whose, colon, rest = setting.partition(":")
         if not colon:
             shared[setting] = value
-        elif whose == arm:
+        elif ESTIMATORS.aliases.get(whose, whose) == ESTIMATORS.aliases.get(arm, arm):
             own[rest] = value
     return shared | own
 

@@ -18,7 +18,7 @@ from unveil.data.packed import pack
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
-from unveil.estimators.ever import EverRated
+from unveil.estimators.wmf import WMFDistilledRated
 from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.ground_truth import favourites_of
 from unveil.propensity.positions import Position
@@ -154,12 +154,12 @@ def test_positions_are_told_by_the_training_part_alone() -> None:
 
 def test_ratings_are_told_where_they_are_asked_for_and_of_the_training_part_alone() -> None:
     log = replace(small_log(), rating=np.random.default_rng(0).integers(1, 6, 300).astype(np.float32))
-    split, rated = split_of(log), EXPERIMENT.changed({"estimator.name": "ever-rated"})
+    split, rated = split_of(log), EXPERIMENT.changed({"estimator.name": "wmf-distilled-rated"})
     handed = TrainingContext.of(Training(rated), log, split, None)
     found = handed.ready(handed.recipe).estimator
     whole = prepare(split.train, rated.recipe, log=log).estimator
-    assert isinstance(found, EverRated)
-    assert isinstance(whole, EverRated)
+    assert isinstance(found, WMFDistilledRated)
+    assert isinstance(whole, WMFDistilledRated)
     assert (found.b_V == whole.b_V).all()
     assert handed.logged is not None
     assert handed.logged.rating is not None
@@ -176,7 +176,7 @@ def test_replicates_differ_in_their_seed_alone() -> None:
 
 
 def test_replicates_differ_in_what_estimators_and_propensities_draw_too() -> None:
-    settings = {"estimator.name": "ever", "propensity.name": "joint-temporal", "propensity.seed": 5}
+    settings = {"estimator.name": "wmf-distilled", "propensity.name": "joint-temporal", "propensity.seed": 5}
     found = [objective(small_log()).recipe_of(settings, replicate) for replicate in (0, 2)]
     assert [each.estimator.get("seed") for each in found] == [None, 2]
     assert [each.propensity["seed"] for each in found] == [5, 7]

@@ -48,7 +48,7 @@ def test_what_is_random_in_a_propensity_is_the_replicates_own(study: RQ4) -> Non
     first, second = (study.recipe("corrected@joint", replicate).propensity["seed"] for replicate in (0, 1))
     assert first == study.replicate_seed(0)
     assert second == study.replicate_seed(1)
-    assert study.recipe("ever", 1).estimator["seed"] == study.replicate_seed(1)
+    assert study.recipe("wmf-distilled", 1).estimator["seed"] == study.replicate_seed(1)
 
 
 def test_the_authors_exponents_are_for_popularity_alone(study: RQ4) -> None:
@@ -68,7 +68,7 @@ def test_a_setting_names_a_propensity_for_arms_that_name_none(study: RQ4) -> Non
     [
         ("corrected@true", "needs a world whose exposure is known"),
         ("itps@noisy:0.5", "needs a world whose exposure is known"),
-        ("ever-rated", "needs a log with ratings"),
+        ("wmf-distilled-rated", "needs a log with ratings"),
         ("corrected@joint-rated", "needs a log with ratings"),
         ("corrected@recorded", "impressions without a click.*`unveil data convert .*` has the options.*--clicked-col"),
     ],
@@ -83,10 +83,10 @@ def test_what_the_log_cannot_give_is_refused_before_anything_is_trained(
 
 def test_without_naive_there_is_nothing_to_compare_with(study: RQ4) -> None:
     with pytest.raises(UnveilError) as refused:
-        with_arms(study, "ever", "itps@joint")
+        with_arms(study, "wmf-distilled", "itps@joint")
     assert str(refused.value) == (
-        "the naive estimator is what all others are compared with: found 'ever, itps@joint'. "
-        "Add it: --estimators naive,ever,itps@joint."
+        "the naive estimator is what all others are compared with: found 'wmf-distilled, itps@joint'. "
+        "Add it: --estimators naive,wmf-distilled,itps@joint."
     )
 
 
@@ -99,12 +99,12 @@ def test_every_proxy_is_named(study: RQ4) -> None:
     ((arm, name, assumes),) = found["others"]
     assert (found["popular"], arm, name) == (["itps"], "corrected@joint", "joint-temporal")
     assert assumes.startswith("that exposure is the same")
-    assert of("naive", "ever") == {"popular": [], "others": [], "recorded": False}
+    assert of("naive", "wmf-distilled") == {"popular": [], "others": [], "recorded": False}
     assert of("naive", "corrected@recorded")["recorded"]
 
 
 def test_such_arms_are_trained_evaluated_and_shown(study: RQ4, tmp_path: Path) -> None:
-    arms = ("naive", "ever", "tempered", "itps+clip=20%", "corrected@joint+strength=0.5")
+    arms = ("naive", "wmf-distilled", "corrected-tempered", "itps+clip=20%", "corrected@joint+strength=0.5")
     found = run(with_arms(study, *arms), tmp_path / "run", Inline())
     assert found.results.trained == [*arms, "control"]
     assert found.where(estimator=arms[-1])[0]["weights"] is None

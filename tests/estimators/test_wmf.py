@@ -18,20 +18,20 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators import ever
+from unveil.estimators import wmf
 from unveil.estimators.base import Signal, cloze_risk, events
 from unveil.estimators.build import build
-from unveil.estimators.ever import Ever, EverRated, InteractionSets, interacted, item_ratings, solve
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive
+from unveil.estimators.wmf import InteractionSets, WMFDistilled, WMFDistilledRated, interacted, item_ratings, solve
 
 V = 5
 SMALL = {"width": 2, "penalty": 0.5}
 
 
-def fitted(train: Sequences, **options: float) -> Ever:
-    made = build("ever", {**SMALL, **options}, train=train)
-    assert isinstance(made, Ever)
+def fitted(train: Sequences, **options: float) -> WMFDistilled:
+    made = build("wmf-distilled", {**SMALL, **options}, train=train)
+    assert isinstance(made, WMFDistilled)
     return made
 
 
@@ -63,7 +63,7 @@ def test_a_side_is_weighted_ridge_user_by_user(train: Sequences, unseen: float, 
 def test_some_users_at_a_time_or_all(monkeypatch: pytest.MonkeyPatch) -> None:
     train, b_VK = sequences_of([[0, 1], [2], [], [3, 3, 4]], V), np.arange(10.0).reshape(V, 2)
     whole = solve(interacted(train), b_VK, 0.1, 1.0)
-    monkeypatch.setattr(ever, "_NUMBERS", 4)
+    monkeypatch.setattr(wmf, "_NUMBERS", 4)
     np.testing.assert_allclose(solve(interacted(train), b_VK, 0.1, 1.0), whole)
 
 
@@ -163,7 +163,7 @@ def test_its_weights_are_no_propensitys() -> None:
 def test_among_what_a_user_takes_the_order_is_that_of_the_log() -> None:
     """Two groups, each with its own two items, one of them shown and so taken nine times as often."""
     train = sequences_of([[0] + [1] * 9] * 20 + [[2] + [3] * 9] * 20, 4)
-    estimator = build("ever", {}, train=train)
+    estimator = build("wmf-distilled", {}, train=train)
     signal = estimator(events(train))
     of_a_user = train.user_N == 0
     target_V = imputed(signal)[of_a_user].mean(0)
@@ -204,8 +204,8 @@ def test_what_few_rated_is_held_back_though_it_is_liked_alike() -> None:
 
 def test_ratings_that_are_all_alike_are_refused() -> None:
     log = replace(TOY.log, rating=np.full(len(TOY.log), 4.0, np.float32))
-    with pytest.raises(UnveilError, match=r"needs ratings that differ, and all are alike: found 4\.0\. Use 'ever'"):
-        build("ever-rated", {}, train=TOY.train, log=log)
+    with pytest.raises(UnveilError, match=r"ratings that differ, and all are alike: found 4\.0\. Use 'wmf-distilled'"):
+        build("wmf-distilled-rated", {}, train=TOY.train, log=log)
 
 
 def ridge(train: Sequences, rating_N: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -241,7 +241,7 @@ def test_free_of_exposure_where_the_taker_does_not_choose_by_liking() -> None:
     assert np.argsort(train.count_V).tolist() == [3, 2, 1, 0]
 
 
-def two_tastes(shown_3: tuple[int, ...], apart: float = 0.4, **options: float) -> tuple[EverRated, Sequences]:
+def two_tastes(shown_3: tuple[int, ...], apart: float = 0.4, **options: float) -> tuple[WMFDistilledRated, Sequences]:
     """Both assumptions hold: ten users take items 0, 1 and 2, ten 3, 4 and 5, each item as often as it is shown.
 
     Everybody has seen their three, and took all of them, however well they are liked: the better the later they stand,
@@ -250,12 +250,12 @@ def two_tastes(shown_3: tuple[int, ...], apart: float = 0.4, **options: float) -
     histories = [[3 * (user % 2) + i for i in range(3) for _ in range(shown_3[i])] for user in range(20)]
     log, harsh_U = log_of(histories, 6), np.linspace(-1.5, 1.5, 10).repeat(2)
     log = replace(log, rating=(apart * (log.item % 3) + harsh_U[log.user]).astype(np.float32))
-    made = build("ever-rated", options, train=Sequences.of(log), log=log)
-    assert isinstance(made, EverRated)
+    made = build("wmf-distilled-rated", options, train=Sequences.of(log), log=log)
+    assert isinstance(made, WMFDistilledRated)
     return made, Sequences.of(log)
 
 
-def least(made: EverRated, train: Sequences) -> NDArray[np.float64]:
+def least(made: WMFDistilledRated, train: Sequences) -> NDArray[np.float64]:
     """f_UV of least loss, as the trainer computes it, with an f of its own for every user."""
     slots, U, V = events(train), train.n_users, train.n_items
     h_MU, nothing_V = torch.eye(U, dtype=torch.float64)[slots.user_M], torch.zeros(V, dtype=torch.float64)
@@ -312,20 +312,20 @@ def test_what_others_like_more_than_sets_differ_goes_before_what_is_taken() -> N
 def test_sets_without_a_pattern_tell_little_of_what_a_user_takes() -> None:
     """A limit: any three of five items are taken by ten users each, and by default F is all but the same for all."""
     histories = [list(three) for three in combinations(range(5), 3)] * 10
-    made = build("ever", {}, train=sequences_of(histories, 5))
-    assert isinstance(made, Ever)
+    made = build("wmf-distilled", {}, train=sequences_of(histories, 5))
+    assert isinstance(made, WMFDistilled)
     score_UV = made.scores(torch.arange(100)).numpy()
     assert np.ptp(score_UV) < 0.01
     assert score_UV.min() > 0.9
 
 
 def test_liking_is_added_to_what_the_sets_say() -> None:
-    plain = build("ever", {}, train=TOY.train)
-    made = build("ever-rated", {"liking": 0.5}, train=TOY.train, log=TOY.log)
-    without = build("ever-rated", {"liking": 0.0}, train=TOY.train, log=TOY.log)
-    assert isinstance(plain, Ever)
-    assert isinstance(made, EverRated)
-    assert isinstance(without, EverRated)
+    plain = build("wmf-distilled", {}, train=TOY.train)
+    made = build("wmf-distilled-rated", {"liking": 0.5}, train=TOY.train, log=TOY.log)
+    without = build("wmf-distilled-rated", {"liking": 0.0}, train=TOY.train, log=TOY.log)
+    assert isinstance(plain, WMFDistilled)
+    assert isinstance(made, WMFDistilledRated)
+    assert isinstance(without, WMFDistilledRated)
     added_MV = made.scores(TOY.slots.user_M) - plain.scores(TOY.slots.user_M)
     torch.testing.assert_close(added_MV, (0.5 * made.b_V).expand_as(added_MV), atol=1e-6, rtol=0)
     assert made.b_V.std() > 0
@@ -333,8 +333,8 @@ def test_liking_is_added_to_what_the_sets_say() -> None:
 
 
 def test_what_is_taken_more_often_than_it_is_liked_is_put_down_to_exposure() -> None:
-    made = build("ever-rated", {"balance": 0.7}, train=TOY.train, log=TOY.log)
-    assert isinstance(made, EverRated)
+    made = build("wmf-distilled-rated", {"balance": 0.7}, train=TOY.train, log=TOY.log)
+    assert isinstance(made, WMFDistilledRated)
     for item in range(TOY.train.n_items):
         expected = sum(
             length * float(made.preference(torch.tensor([user]))[0, item])
@@ -349,14 +349,14 @@ def test_where_all_is_taken_as_often_as_it_is_liked_nothing_is_shifted() -> None
     """Every user took both items once and rated them alike."""
     train = sequences_of([[0, 1], [1, 0]], 2)
     log = replace(log_of([[0, 1], [1, 0]], 2), rating=np.array([4.0, 4.0, 2.0, 2.0]))
-    made = build("ever-rated", {"balance": 1.0}, train=train, log=log)
-    assert isinstance(made, EverRated)
+    made = build("wmf-distilled-rated", {"balance": 1.0}, train=train, log=log)
+    assert isinstance(made, WMFDistilledRated)
     torch.testing.assert_close(made.shift_V, torch.zeros(2), atol=1e-5, rtol=0)
 
 
 def test_the_shift_is_in_the_loss_of_the_item_of_the_log_alone() -> None:
-    made = build("ever-rated", {"balance": 0.7, "trust": 0.4}, train=TOY.train, log=TOY.log)
-    assert isinstance(made, EverRated)
+    made = build("wmf-distilled-rated", {"balance": 0.7, "trust": 0.4}, train=TOY.train, log=TOY.log)
+    assert isinstance(made, WMFDistilledRated)
     slots, rng = TOY.slots.part(0, 7), torch.Generator().manual_seed(0)
     h_MD, table_VD = (torch.randn(n, 3, generator=rng, requires_grad=True) for n in (7, TOY.train.n_items))
     bias_V = torch.randn(TOY.train.n_items, generator=rng, requires_grad=True)
@@ -372,14 +372,14 @@ def test_the_shift_is_in_the_loss_of_the_item_of_the_log_alone() -> None:
 
 
 def test_without_balance_nothing_is_shifted() -> None:
-    made = build("ever-rated", {"balance": 0.0}, train=TOY.train, log=TOY.log)
+    made = build("wmf-distilled-rated", {"balance": 0.0}, train=TOY.train, log=TOY.log)
     assert made(TOY.slots).offset_MV is None
 
 
 def test_each_event_has_its_own_rating() -> None:
     assert TOY.log.rating is not None
-    made = build("ever-rated", {}, train=TOY.train, log=TOY.log)
-    assert isinstance(made, EverRated)
+    made = build("wmf-distilled-rated", {}, train=TOY.train, log=TOY.log)
+    assert isinstance(made, WMFDistilledRated)
     expected_V = item_ratings(TOY.train, TOY.log.rating[TOY.train.event_N].astype(np.float64))
     np.testing.assert_allclose(made.b_V.numpy(), expected_V, atol=1e-6)
 
@@ -387,14 +387,14 @@ def test_each_event_has_its_own_rating() -> None:
 def test_a_log_without_ratings_is_refused() -> None:
     for log in (None, replace(TOY.log, rating=None)):
         with pytest.raises(UnveilError, match="needs a log with ratings, and none is given"):
-            build("ever-rated", {}, train=TOY.train, log=log)
+            build("wmf-distilled-rated", {}, train=TOY.train, log=log)
     assert TOY.log.rating is not None
     some = replace(TOY.log, rating=np.where(np.arange(len(TOY.log)) == TOY.train.event_N[0], np.nan, TOY.log.rating))
-    with pytest.raises(UnveilError, match=r"1 training event, first row \d+ of the log: .*some are empty.* use 'ever'"):
-        build("ever-rated", {}, train=TOY.train, log=some)
+    with pytest.raises(UnveilError, match=r"1 training event, first row \d+ of the log: .*are empty.* use 'wmf-"):
+        build("wmf-distilled-rated", {}, train=TOY.train, log=some)
 
 
 @pytest.mark.parametrize("options", [{"liking": -1.0}, {"balance": -0.1}, {"liking": float("inf")}, {"unseen": 0.0}])
 def test_options_of_ratings_out_of_range(options: dict[str, float]) -> None:
     with pytest.raises(UnveilError, match="out of range"):
-        build("ever-rated", options, train=TOY.train, log=TOY.log)
+        build("wmf-distilled-rated", options, train=TOY.train, log=TOY.log)

@@ -99,7 +99,7 @@ def item_ratings(train: Sequences, rating_N: Values) -> Values:
 
 @register
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Ever(Checked):
+class WMFDistilled(Checked):
     """Predicts P(i | s) ∝ exp(F_si / temperature), F_si whether s ever chooses i, beside the item of the log.
 
     How often s chose i depends on exposure as much as on preference; whether s ever did, less on exposure:
@@ -119,7 +119,7 @@ class Ever(Checked):
     trust: Share = 0.5  # 0: the item of the log alone
     seed: int = 0
 
-    name: ClassVar[str] = "ever"
+    name: ClassVar[str] = "wmf-distilled"
     needs: ClassVar[Need] = "nothing"
     sets: InteractionSets = field(init=False, repr=False)
 
@@ -148,8 +148,8 @@ class Ever(Checked):
 
 @register
 @dataclass(frozen=True, eq=False)
-class EverRated(Ever):
-    """P(i | s) ∝ exp((F_si + liking · b_i) / temperature), in the place of exp(F_si / temperature) in ever.
+class WMFDistilledRated(WMFDistilled):
+    """P(i | s) ∝ exp((F_si + liking · b_i) / temperature), where wmf-distilled has exp(F_si / temperature).
 
     b_i is what i adds to the ratings of those who chose it (`item_ratings`), in standard deviations of the ratings. An
     item that was seldom exposed is seldom in a set, but those who chose it rate it like any other: b is free of θ as
@@ -165,7 +165,7 @@ class EverRated(Ever):
     liking: NotNegative = 0.9
     balance: NotNegative = 0.5  # 0: overexposure is mistaken for preference
 
-    name: ClassVar[str] = "ever-rated"
+    name: ClassVar[str] = "wmf-distilled-rated"
     needs: ClassVar[Need] = "ratings"
     b_V: Tensor = field(init=False, repr=False)
     shift_V: Tensor = field(init=False, repr=False)
@@ -179,7 +179,7 @@ class EverRated(Ever):
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """As ever, the item of the log with the shift."""
+        """As without ratings, the item of the log with the shift."""
         return replace(super().__call__(slots), offset_MV=ByRows(slots, self.offset) if self.balance else None)
 
     def scores(self, user_M: Tensor) -> Tensor:
@@ -199,8 +199,8 @@ class EverRated(Ever):
         return expected_V
 
     def _ratings(self, train: Sequences) -> NDArray[np.float64]:
-        rating_N = every_rating(self.log, train, f"the estimator {self.name!r}", "'ever', which needs none")
+        rating_N = every_rating(self.log, train, f"the estimator {self.name!r}", "'wmf-distilled', which needs none")
         if rating_N.min() == rating_N.max():
             problem = f"the estimator {self.name!r} needs ratings that differ, and all are alike"
-            raise UnveilError(problem, found=float(rating_N.min()), hint="Use 'ever', which needs none.")
+            raise UnveilError(problem, found=float(rating_N.min()), hint="Use 'wmf-distilled', which needs none.")
         return rating_N
