@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -32,8 +31,8 @@ def spell(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"
 
 
-class Watcher(Protocol):
-    """Is informed of how jobs go."""
+class Watcher:
+    """Is informed of how jobs go; this one shows nothing."""
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """These jobs are to be done, of so many in all; `what` they are: cells, worlds."""
@@ -45,20 +44,10 @@ class Watcher(Protocol):
         """The work is over, done or not."""
 
 
-class Silent:
-    """Shows nothing."""
-
-    def start(self, left: Sequence[Job], total: int, what: str) -> None:
-        """Nothing."""
-
-    def event(self, event: Event) -> None:
-        """Nothing."""
-
-    def stop(self) -> None:
-        """Nothing."""
+Silent = Watcher
 
 
-def job_watcher(console: Console | None = None, steps: int = 1) -> "Bar | Lines":
+def job_watcher(console: Console | None = None, steps: int = 1) -> Watcher:
     """A live bar on a terminal, plain lines elsewhere: one for each job, or for each of the `steps` of a job."""
     console = console or Console(stderr=True)
     return Bar(console) if console.is_terminal else Lines(console, steps)
@@ -107,7 +96,7 @@ class _Count:
 
 
 @dataclass
-class Bar:
+class Bar(Watcher):
     """One bar, with the last note of what is done, or else the jobs that are at work."""
 
     console: Console
@@ -137,7 +126,7 @@ class Bar:
 
 
 @dataclass
-class Lines:
+class Lines(Watcher):
     """A plain line for each job that is over; of jobs that have `steps`, such as rounds, one for each of them."""
 
     console: Console
@@ -167,6 +156,3 @@ class Lines:
 
     def _step(self, share: float) -> int:
         return int(share * self.steps + 1e-9)
-
-    def stop(self) -> None:
-        """Nothing to tidy up."""
