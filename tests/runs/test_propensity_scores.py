@@ -18,43 +18,51 @@ from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownTemporal
 from unveil.report.prose import percent as share
-from unveil.runs.propensity_scores import Truth, correlation, estimates, relevance_of_first, score_all, scored, usable
-from unveil.runs.propensity_scores import scores_page as page_of
+from unveil.runs.propensity_scores import (
+    Truth,
+    correlation,
+    relevance_of_first,
+    score,
+    score_all,
+    scores_page,
+    scores_prose,
+    usable,
+)
 
 TOY = Toy.drawn(random_world(users=30, items=25, moving=False))
 TRUTH = Truth.of(TOY.world, TOY.train, 60, np.random.default_rng(0))
 
 
 def test_the_truth_itself_has_nothing_to_be_said_against_it() -> None:
-    score = scored(KnownTemporal(TOY.world), TRUTH)
-    assert score.correlation == pytest.approx(1, abs=1e-6)
-    assert score.top == pytest.approx(1, abs=1e-6)
-    assert score.mass == pytest.approx(1, abs=1e-5)
-    assert score.gap == pytest.approx(1)
-    assert score.ece == pytest.approx(0, abs=1e-5)
-    assert score.log_loss == pytest.approx(0, abs=1e-4)
-    assert score.misplaced == pytest.approx(0, abs=1e-6)
+    found = score(KnownTemporal(TOY.world), TRUTH)
+    assert found["correlation"] == pytest.approx(1, abs=1e-6)
+    assert found["top"] == pytest.approx(1, abs=1e-6)
+    assert found["mass"] == pytest.approx(1, abs=1e-5)
+    assert found["gap"] == pytest.approx(1)
+    assert found["ece"] == pytest.approx(0, abs=1e-5)
+    assert found["log_loss"] == pytest.approx(0, abs=1e-4)
+    assert found["misplaced"] == pytest.approx(0, abs=1e-6)
 
 
 def test_noise_is_worse_and_more_noise_worse_still() -> None:
-    quiet, loud = (scored(build("noisy-temporal", {"sd": sd}, TOY.train, world=TOY.world), TRUTH) for sd in (0.3, 3.0))
-    assert 1 > quiet.correlation > loud.correlation
-    assert 0 < quiet.log_loss < loud.log_loss
-    assert 0 < quiet.misplaced < loud.misplaced
-    assert 1 > quiet.gap > loud.gap
+    quiet, loud = (score(build("noisy-temporal", {"sd": sd}, TOY.train, world=TOY.world), TRUTH) for sd in (0.3, 3.0))
+    assert 1 > quiet["correlation"] > loud["correlation"]
+    assert 0 < quiet["log_loss"] < loud["log_loss"]
+    assert 0 < quiet["misplaced"] < loud["misplaced"]
+    assert 1 > quiet["gap"] > loud["gap"]
 
 
 def test_all_alike_corrects_nothing() -> None:
-    score = scored(build("damped-static", {"exponent": 0.0}, TOY.train), TRUTH)
-    assert score.correlation == 0
-    assert score.gap == pytest.approx(0)
-    assert score.ess == pytest.approx(1)
+    found = score(build("damped-static", {"exponent": 0.0}, TOY.train), TRUTH)
+    assert found["correlation"] == 0
+    assert found["gap"] == pytest.approx(0)
+    assert found["ess"] == pytest.approx(1)
 
 
 def test_what_is_taken_worked_by_hand() -> None:
     theta, logit = np.array([[0.5, 0.2, 0.8]]), np.array([[0.0, 1.0, -1.0]])
     slots = Slots(torch.tensor([0]), torch.tensor([1]), torch.tensor([0]))
-    taken = np.exp(Truth(slots, theta, logit).log_taken())[0]
+    taken = np.exp(Truth(slots, theta, logit).log_chosen_MV)[0]
     gamma = 1 / (1 + np.exp(-logit[0]))
     np.testing.assert_allclose(taken, gamma * [0.5 * 0.8, 0.2, 0.8 * 0.5 * 0.8], rtol=1e-6)
 
@@ -72,10 +80,11 @@ def test_ratings_are_used_where_there_are_some() -> None:
 
 
 def test_the_truth_with_noise_is_no_estimate() -> None:
-    scores = {name: {"top": 0.1} for name in ("known-temporal", "noisy-static", "timing")}
-    assert list(estimates(scores)) == ["timing"]
+    figures = {"top": 0.1, "gap": 0.1, "misplaced": 0.1}
+    scores = dict.fromkeys(("known-temporal", "noisy-static", "timing"), figures)
+    assert list(scores_prose({"scores": scores}).figures["estimated"]) == ["timing"]
     del scores["timing"]
-    assert estimates(scores) == scores, "there is nothing else to speak of"
+    assert scores_prose({"scores": scores}).figures["estimated"] == scores, "there is nothing else to speak of"
 
 
 def test_an_option_of_a_propensity_that_is_not_scored_is_refused() -> None:
@@ -123,6 +132,6 @@ def test_as_it_is_typed(tmp_path: Path) -> None:
     assert not faults(page)
     closed = max(about["scores"][name]["gap"] for name in ("damped-temporal", "popularity-static"))
     assert closed < about["scores"]["known-static"]["gap"], "the reference is the truth, and no estimate"
-    assert page_of(about).key_figures[1].value == share(closed)
+    assert scores_page(about).key_figures[1].value == share(closed)
     again = CliRunner().invoke(app, [*asked, *options])
     assert "not empty" in str(again.exception)

@@ -1,12 +1,17 @@
 """`unveil propensity fit|describe|score|positions`: exposure learnt from impressions, estimates against the truth."""
 
 import sys
+from functools import partial
+from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unveil.cli.options import AsJson, LogOptions, Overwrite, Seed, option, takes_options
+
+if TYPE_CHECKING:
+    from unveil.report.prose import Prose
 
 app = typer.Typer(help="Propensities learnt from impressions, or scored against known ones.", no_args_is_help=True)
 
@@ -28,20 +33,15 @@ def score(
     overwrite: Overwrite = False,
 ) -> None:
     """Score every propensity that can be estimated from a log against the true ones of the world behind it."""
-    from unveil.cli.terminal import print_page_table
     from unveil.files import refuse_occupied
-    from unveil.runs.propensity_scores import score_all, scores_findings, scores_table, write_scores
+    from unveil.runs.propensity_scores import score_all, scores_prose, write_scores
     from unveil.simulation.world import World
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log, world])
-    truth, log = World.load(world), options.source().load()
-
-    def tell(name: str) -> None:
-        typer.echo(f"fitting {name}", err=True)
-
-    found = score_all(truth, log, propensity or (), assignments or (), slots=slots, seed=seed, tell=tell)
-    about = write_scores(found, log, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
-    print_page_table(scores_table(about["scores"]), scores_findings(about))
+    truth, log, tell = World.load(world), options.source().load(), partial(typer.echo, err=True)
+    scores = score_all(truth, log, propensity or (), assignments or (), slots=slots, seed=seed, tell=tell)
+    write_scores(scores, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
+    _print(scores_prose(scores))
     typer.echo(f"open {output / 'index.html'}")
 
 
@@ -56,17 +56,13 @@ def positions(
     json: AsJson = False,
 ) -> None:
     """Estimate how often each position is examined, from items that were shown at several positions."""
-    from dataclasses import asdict
-    from json import dumps
+    from unveil.runs.propensity_pages import examine_positions, positions_prose
 
-    from unveil.cli.terminal import print_page_table
-    from unveil.runs.propensity_pages import looked_at, positions_findings, positions_table
-
-    found = looked_at(options.source().load(), deepest=deepest, draws=draws, seed=seed)
+    found = examine_positions(options.source().load(), deepest=deepest, draws=draws, seed=seed)
     if json:
-        typer.echo(dumps(asdict(found), indent=1))
+        typer.echo(dumps(found, indent=1))
     else:
-        print_page_table(positions_table(found), positions_findings(found))
+        _print(positions_prose(found))
 
 
 @app.command("fit")
@@ -88,40 +84,37 @@ def fit(
     """Learn from impressions how likely each item is to be shown, to whom and when; compare with popularity."""
     from unveil.cli.terminal import bar
     from unveil.files import refuse_occupied
-    from unveil.propensity.time_of_day_fit import ExposureFit
-    from unveil.propensity.time_of_day_fit import fit as fitted_to
-    from unveil.runs.propensity_pages import write_fit
+    from unveil.propensity import time_of_day_fit
+    from unveil.runs.propensity_pages import fit_prose, write_fit
     from unveil.settings import changed, parsed
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
-    how = ExposureFit(valid_days, test_days, half_life=half_life, seed=seed)
+    how = time_of_day_fit.ExposureFit(valid_days, test_days, half_life=half_life, seed=seed)
     how = changed(how, {f"learning.{name}": value for name, value in map(parsed, assignments or ())})
     log = options.source().load()
     with bar("learning exposure") as progress:
-        found = fitted_to(log, how, progress)
-    _print(write_fit(found, log, how, output, ["unveil", *sys.argv[1:]], overwrite=overwrite))
+        fitted = time_of_day_fit.fit(log, how, progress)
+    _print(fit_prose(write_fit(fitted, log, how, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)))
     use = f"--set propensity.name=learnt-temporal --set propensity.path={output}"
     typer.echo(f"open {output / 'index.html'}; use: {use}")
 
 
 @app.command("describe")
 def describe(
-    folder: Annotated[Path, typer.Argument(help="Folder that `unveil propensity fit` wrote.")],
-    json: AsJson = False,
+    folder: Annotated[Path, typer.Argument(help="Folder that `unveil propensity fit` wrote.")], json: AsJson = False
 ) -> None:
     """Show how well a learnt exposure predicts impressions, next to popularity."""
-    from json import dumps
-
     from unveil.propensity.time_of_day import about
 
     if json:
         typer.echo(dumps(about(folder), indent=1, ensure_ascii=False))
-    else:
-        _print(about(folder))
+        return
+    from unveil.runs.propensity_pages import fit_prose
+
+    _print(fit_prose(about(folder)))
 
 
-def _print(about: dict[str, Any]) -> None:
+def _print(prose: "Prose") -> None:
     from unveil.cli.terminal import print_page_table
-    from unveil.runs.propensity_pages import fit_findings, quality_table
 
-    print_page_table(quality_table(about["quality"]), fit_findings(about))
+    print_page_table(prose.table("table"), prose.paragraphs("findings"))

@@ -3,7 +3,7 @@
 Shapes: M pairs, B bins.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,21 +49,22 @@ class Quality:
 def quality_of(theta_M: NDArray[Any], pairs: Pairs) -> Quality:
     """All figures, each pair with its weight."""
     theta, weight = np.asarray(theta_M, np.float64), pairs.weight_M
-    shown = float(pairs.shown_M.sum())
     loss_M = -np.where(pairs.shown_M, np.log(theta), np.log1p(-np.minimum(theta, 1 - 1e-12)))
-    predicted_B, seen_B, size_B = _binned(theta, pairs, BINS)
-    there = size_B > 0
-    return Quality(
-        auc=auc(theta, pairs.shown_M, weight),
-        log_loss=float((weight * loss_M).sum() / shown),
-        ece=float(np.abs(predicted_B - seen_B).sum() / shown),
-        mass=float(predicted_B.sum() / shown),
-        calibration=Calibration(
-            (predicted_B[there] / size_B[there]).tolist(),
-            (seen_B[there] / size_B[there]).tolist(),
-            predicted_B[there].tolist(),
-        ),
+    log_loss = float((weight * loss_M).sum() / float(pairs.shown_M.sum()))
+    curve, ece, mass = calibration(theta, pairs.shown_M, weight)
+    return Quality(auc(theta, pairs.shown_M, weight), log_loss, ece, mass, curve)
+
+
+def calibration(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats) -> tuple[Calibration, float, float]:
+    """The bins, the calibration error and the mass; what was shown may be a probability."""
+    predicted_B, seen_B, size_B = _binned(theta_M, shown_M, weight_M, BINS)
+    there, shown = size_B > 0, float(shown_M.sum())
+    curve = Calibration(
+        (predicted_B[there] / size_B[there]).tolist(),
+        (seen_B[there] / size_B[there]).tolist(),
+        predicted_B[there].tolist(),
     )
+    return curve, float(np.abs(predicted_B - seen_B).sum() / shown), float(predicted_B.sum() / shown)
 
 
 def auc(theta_M: Floats, shown_M: NDArray[np.bool_], weight_M: Floats) -> float:
@@ -84,23 +85,11 @@ def equal_mass(theta_M: Floats, weight_M: Floats, bins: int) -> NDArray[np.int64
     return np.asarray(place[first][np.searchsorted(value, theta_M)])
 
 
-def _binned(theta_M: Floats, pairs: Pairs, bins: int) -> tuple[Floats, Floats, Floats]:
+def _binned(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats, bins: int) -> Iterator[Floats]:
     """Of each bin: the predicted number of impressions, the true one, and the number of pairs."""
-    weight_M = pairs.weight_M
     bin_M = equal_mass(theta_M, weight_M, bins)
-    sums_3B = np.stack(
-        [
-            np.bincount(bin_M, weights=each, minlength=bins)
-            for each in (weight_M * theta_M, weight_M * pairs.shown_M, weight_M)
-        ]
-    )
-    return sums_3B[0], sums_3B[1], sums_3B[2]
-
-
-def quality_table(qualities: Mapping[str, Quality]) -> dict[str, dict[str, float]]:
-    """The figures without the curves, by model."""
-    names = ("auc", "log_loss", "ece", "mass")
-    return {model: {name: getattr(quality, name) for name in names} for model, quality in qualities.items()}
+    for each_M in (weight_M * theta_M, weight_M * shown_M, weight_M):
+        yield np.asarray(np.bincount(bin_M, weights=each_M, minlength=bins), np.float64)
 
 
 def calibrate(model: ExposureModel, pairs: Pairs) -> ExposureModel:
@@ -111,7 +100,7 @@ def calibrate(model: ExposureModel, pairs: Pairs) -> ExposureModel:
     raw = replace(model, curve_B2=IDENTITY)
     psi_M = raw.psi(pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M).astype(np.float64)
     bins = max(1, min(MOST_BINS, int(pairs.shown_M.sum()) // EACH_BIN))
-    predicted_B, seen_B, size_B = _binned(expit(psi_M), pairs, bins)
+    predicted_B, seen_B, size_B = _binned(expit(psi_M), pairs.shown_M, pairs.weight_M, bins)
     there = size_B > 0
     rate_B = isotonic_regression((seen_B[there] + 0.5) / (size_B[there] + 1), weights=size_B[there]).x
     points = logit(predicted_B[there] / size_B[there]), logit(rate_B)

@@ -185,6 +185,10 @@ class Prose:
         """A block as one paragraph."""
         return " ".join(self.paragraphs(block))
 
+    def table(self, block: str) -> Table:
+        """A block that is a table."""
+        return _table(*_parts(self._rendered(block, lambda *_, **__: "")))
+
     def key_figures(self, block: str) -> list[KeyFigure]:
         """Paragraphs of a figure in bold type and of what it is."""
         return [KeyFigure(*bold(paragraph)) for paragraph in self.paragraphs(block)]
@@ -288,5 +292,5 @@ def _table(part: str) -> Table:
 
 def _cell(text: str, numeric: bool) -> Cell | str:
     """A number is sorted by what it begins with."""
-    found = re.match(r"[+−-]?[\d,]*\.?\d+", text) if numeric else None
+    found = re.match(r"[+−-]?[\d,]*\.?\d+(e[+-]\d+)?", text) if numeric else None
     return text if found is None else Cell(text, float(found[0].replace(",", "").replace("−", "-")))

@@ -1,8 +1,9 @@
-"""What is true at some slots of a world: exposure, what is taken, and what would be. Shapes: M slots, V items."""
+"""How close propensities are to the true ones of a world, at some of its events. Shapes: M slots, V items."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from unveil.errors import UnveilError, unknown
 from unveil.files import atomic_folder, versions, write_json
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel
 from unveil.propensity.build import build, check_options
-from unveil.propensity.calibration import BINS, Calibration, equal_mass
+from unveil.propensity.calibration import calibration
 from unveil.propensity.factors import sigmoid
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.charts import reliability_figure
-from unveil.report.page import Cell, Code, Column, Page, Table, number, write_page
-from unveil.report.prose import Prose, percent
+from unveil.report.page import Code, Page, write_page
+from unveil.report.prose import Prose
 from unveil.settings import parsed
 from unveil.simulation.world import World
 
@@ -31,13 +32,22 @@ Values = NDArray[np.float64]
 
 #: Numbers in one table of all slots and items: not more than this are looked at.
 _NUMBERS = 1 << 22
-#: What is taken less often than this is not told from never.
+#: What is chosen less often than this cannot be told from never.
 _TINY = 1e-300
+#: Items of each slot, most relevant first, among which exposure matters most, and those that are recommended.
+TOP, _K = 30, 10
+#: θ is clipped from below in weights, as the presets clip it.
+CLIP = 0.02
+#: The most that a propensity without steps can know, for comparison.
+REFERENCE = "known-static"
+SCORES = "scores.json"
+#: Propensities whose calibration is drawn.
+_DRAWN = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """θ of every item at the slots, the relevance logits, and P(taken) by a user who takes the best of what is seen."""
+    """θ of every item at the slots, and the relevance logits."""
 
     slots: Slots
     theta_MV: Values
@@ -54,73 +64,49 @@ class Truth:
         theta_MV = np.maximum(world.exposure(user_M, step_M).astype(np.float64), np.finfo(np.float32).tiny)
         return cls(slots, theta_MV, world.relevance_logits.logits(user_M, step_M).astype(np.float64))
 
-    def log_taken(self) -> Values:
-        """log P(i taken) = log θ_i + Σ_{j better} log(1 − θ_j) + log γ_i."""
+    @cached_property
+    def log_chosen_MV(self) -> Values:
+        """log P(i chosen) = log θ_i + Σ_{j better} log(1 − θ_j) + log γ_i, where users choose the best item exposed."""
         order_MV = np.argsort(-self.logit_MV, axis=1, kind="stable")
         miss_MV = np.log1p(-np.minimum(np.take_along_axis(self.theta_MV, order_MV, 1), 1 - 1e-12))
         missed_MV = np.empty_like(miss_MV)
         np.put_along_axis(missed_MV, order_MV, np.cumsum(miss_MV, axis=1) - miss_MV, 1)
-        pleased_MV = np.log(sigmoid(self.logit_MV.astype(np.float32)).astype(np.float64) + _TINY)
-        return np.asarray(np.log(self.theta_MV) + missed_MV + pleased_MV)
-
-    def top(self, k: int) -> NDArray[np.int64]:
-        """The k most relevant items of each slot."""
-        return np.argsort(-self.logit_MV, axis=1, kind="stable")[:, :k]
+        relevant_MV = np.log(sigmoid(self.logit_MV.astype(np.float32)).astype(np.float64) + _TINY)
+        return np.asarray(np.log(self.theta_MV) + missed_MV + relevant_MV)
 
 
-#: Items of each slot, most relevant first, among which exposure matters most.
-TOP = 30
-#: θ is clipped from below in weights, as the presets clip it.
-CLIP = 0.02
-_K = 10
-
-
-@dataclass(frozen=True)
-class Score:
-    """Figures of one propensity at the slots of a truth.
+def score(model: PropensityModel, truth: Truth) -> dict[str, Any]:
+    """Figures of a fitted propensity, and its calibration `curve`.
 
     Correlations are of log θ̂ with log θ: over all items, over the 30 most relevant of each slot, over the items
-    taken. `mass` is Σ θ̂ / Σ θ; `ece` the calibration error as a share of what is exposed; `log_loss` in nats a slot
-    above that of the truth. `misplaced` is the share of the weight 1 / θ̂ of the events taken that stands elsewhere
-    than by the truth, `ess` what the weights leave of the events. `liked` is the mean relevance logit of the ten items
-    ranked first if P(taken) were known exactly and divided by θ̂, `gap` the share of the way from P to P / θ.
+    chosen (`taken`). `mass` is Σ θ̂ / Σ θ; `ece` the calibration error as a share of all exposure; `log_loss` in nats a
+    slot above that of the truth. `misplaced` is the share of the weight 1 / θ̂ of the events that is at other events
+    than by the truth, `ess` the effective share of the events. `liked` is the mean relevance logit of the ten items
+    ranked first if P(chosen) were known exactly and divided by θ̂, `gap` the share of the way from P to P / θ.
     """
-
-    correlation: float
-    top: float
-    taken: float
-    mass: float
-    ece: float
-    log_loss: float
-    misplaced: float
-    ess: float
-    liked: float
-    gap: float
-    curve: Calibration
-
-
-def scored(model: PropensityModel, truth: Truth) -> Score:
-    """All figures of a fitted propensity."""
     theta_MV = model.of_all(truth.slots).double().numpy()
     own_M = model(truth.slots).double().numpy()
     true_M = np.take_along_axis(truth.theta_MV, truth.slots.item_M.numpy()[:, None], 1)[:, 0]
-    found_MV, true_MV, top_MK = np.log(theta_MV), np.log(truth.theta_MV), truth.top(TOP)
-    curve, mass, ece = _calibration(theta_MV.ravel(), truth.theta_MV.ravel())
+    found_MV, true_MV = np.log(theta_MV), np.log(truth.theta_MV)
+    top_MK = np.argsort(-truth.logit_MV, axis=1, kind="stable")[:, :TOP]
+    curve, ece, mass = calibration(theta_MV.ravel(), truth.theta_MV.ravel(), np.ones(theta_MV.size))
     weight_M, ideal_M = (inverse(torch.from_numpy(each), CLIP) for each in (own_M, true_M))
-    liked, gap = closed(truth, found_MV)
-    return Score(
-        correlation=correlation(found_MV, true_MV),
-        top=correlation(*(np.take_along_axis(each, top_MK, 1) for each in (found_MV, true_MV))),
-        taken=correlation(np.log(own_M), np.log(true_M)),
-        mass=mass,
-        ece=ece,
-        log_loss=_loss(theta_MV, truth.theta_MV) - _loss(truth.theta_MV, truth.theta_MV),
-        misplaced=float((weight_M / weight_M.sum() - ideal_M / ideal_M.sum()).abs().sum() / 2),
-        ess=diagnose(weight_M).ess_share,
-        liked=liked,
-        gap=gap,
-        curve=curve,
+    naive, ideal, liked = (
+        relevance_of_first(truth.log_chosen_MV - shift, truth.logit_MV) for shift in (0.0, true_MV, found_MV)
     )
+    return {
+        "correlation": correlation(found_MV, true_MV),
+        "top": correlation(*(np.take_along_axis(each, top_MK, 1) for each in (found_MV, true_MV))),
+        "taken": correlation(np.log(own_M), np.log(true_M)),
+        "mass": mass,
+        "ece": ece,
+        "log_loss": _loss(theta_MV, truth.theta_MV) - _loss(truth.theta_MV, truth.theta_MV),
+        "misplaced": float((weight_M / weight_M.sum() - ideal_M / ideal_M.sum()).abs().sum() / 2),
+        "ess": diagnose(weight_M).ess_share,
+        "liked": liked,
+        "gap": (liked - naive) / (ideal - naive) if ideal > naive else 0.0,
+        "curve": asdict(curve),
+    }
 
 
 def correlation(one: Values, other: Values) -> float:
@@ -128,15 +114,6 @@ def correlation(one: Values, other: Values) -> float:
     a, b = one.ravel() - one.mean(), other.ravel() - other.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     return float(a @ b) / size if size > 1e-9 * len(a) else 0.0
-
-
-def closed(truth: Truth, found_MV: Values) -> tuple[float, float]:
-    """How relevant the ten first by P(taken) / θ̂ are, and where that lies from P to P / θ."""
-    taken_MV = truth.log_taken()
-    naive, ideal, liked = (
-        relevance_of_first(taken_MV - shift, truth.logit_MV) for shift in (0.0, np.log(truth.theta_MV), found_MV)
-    )
-    return liked, (liked - naive) / (ideal - naive) if ideal > naive else 0.0
 
 
 def relevance_of_first(score_MV: Values, logit_MV: Values) -> float:
@@ -149,35 +126,6 @@ def _loss(theta_MV: Values, true_MV: Values) -> float:
     """E[−log-likelihood of what is exposed at a slot] under the truth."""
     unseen_MV = np.log1p(-np.minimum(theta_MV, 1 - 1e-7))
     return float(-(true_MV * np.log(theta_MV) + (1 - true_MV) * unseen_MV).sum(1).mean())
-
-
-def _calibration(theta: Values, true: Values) -> tuple[Calibration, float, float]:
-    """Bins of equal promised mass: what is promised, and what is true, there; total mass; error."""
-    bins = equal_mass(theta, np.ones_like(theta), BINS)
-    promised_B, true_B, size_B = (np.bincount(bins, each, BINS) for each in (theta, true, np.ones_like(theta)))
-    there, total = size_B > 0, float(true.sum())
-    curve = Calibration(
-        (promised_B[there] / size_B[there]).tolist(),
-        (true_B[there] / size_B[there]).tolist(),
-        promised_B[there].tolist(),
-    )
-    return curve, float(promised_B.sum()) / total, float(np.abs(promised_B - true_B).sum()) / total
-
-
-#: The most that a propensity without steps can know, for comparison.
-REFERENCE = "known-static"
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """A score for each propensity, and what they were scored on."""
-
-    scores: dict[str, Score]
-    slots: int
-    items: int
-    events: int
-    severity: float
-    naive: float  # mean relevance logit of the ten first by P(taken), not corrected
 
 
 def usable(log: Interactions) -> list[str]:
@@ -196,126 +144,82 @@ def score_all(
     slots: int = 2000,
     seed: int = 0,
     tell: Callable[[str], None] = lambda _: None,
-) -> Scores:
+) -> dict[str, Any]:
     """Fit each on the training part, as a training would, and score it at training events drawn at random."""
-    asked = list(names or usable(log))
-    refuse_of_events(asked)
-    refuse_stray(assignments, asked)
-    options = {name: _options(name, assignments) for name in asked}
-    for name in asked:
-        check_options(name, options[name])
+    options = _options(names or usable(log), assignments)
     part = world.aligned_with(log)
     train = leave_one_out(Sequences.of(log)).train
     if not len(train):
         raise UnveilError("the log has no training events: no user has three or more")
-    truth = Truth.of(part, train, slots, np.random.default_rng(seed))
-    found = {}
-    for name in asked:
-        tell(name)
-        model = build(name, options[name], train, log=log, world=part)
-        found[name] = scored(model, truth)
-    naive = relevance_of_first(truth.log_taken(), truth.logit_MV)
-    return Scores(found, len(truth.slots), part.n_items, len(train), part.severity, naive)
+    truth, scores = Truth.of(part, train, slots, np.random.default_rng(seed)), {}
+    for name, own in options.items():
+        tell(f"fitting {name}")
+        scores[name] = score(build(name, own, train, log=log, world=part), truth)
+    return {
+        "log": {"fingerprint": log.fingerprint(), "events": len(log)},
+        "slots": len(truth.slots),
+        "items": part.n_items,
+        "severity": part.severity,
+        "naive": relevance_of_first(truth.log_chosen_MV, truth.logit_MV),  # without correction
+        "curves": {name: each.pop("curve") for name, each in scores.items()},
+        "scores": scores,
+        "assumes": {name: _assumption(PROPENSITIES[name]) for name in scores},
+    }
 
 
-def refuse_of_events(names: Sequence[str]) -> None:
-    """Scores are over every item of a slot: a propensity that is known of the taken one alone has none."""
+def _assumption(kind: type[PropensityModel]) -> str:
+    known = "nothing: it is the ground truth" if kind.source == "truth" else "that popularity is exposure"
+    return str(getattr(kind, "assumes", known))
+
+
+def _options(names: Sequence[str], assignments: Sequence[str]) -> dict[str, dict[str, object]]:
+    """The options of each propensity by PROPENSITY:NAME=VALUE, checked before anything is fitted."""
+    found: dict[str, dict[str, object]] = {name: {} for name in names}
     for name in names:
         if PROPENSITIES[name].source in OF_EVENTS:
             problem = f"the propensity {name!r} is known of taken items alone, and scores are over all items"
             raise UnveilError(problem, where="--propensity", hint="Leave it out.")
-
-
-def refuse_stray(assignments: Sequence[str], names: Sequence[str]) -> None:
-    """An option of a propensity that is not scored, or of none, would say nothing."""
     for text in assignments:
-        name, colon, _ = text.partition(":")
+        name, colon, own = text.partition(":")
         if not colon or "=" in name:
-            raise _of_none(text, names)
-        if name not in names:
+            option = text.partition("=")[0].strip()
+            whose = next((each for each in names if option in PROPENSITIES.options(each)), None)
+            raise UnveilError(
+                "this option does not say of which propensity it is",
+                where="--set",
+                found=text,
+                expected="PROPENSITY:NAME=VALUE",
+                hint=f"For example {whose}:{text}." if whose else None,
+            )
+        if name not in found:
             raise unknown("propensity that is scored", name, names)
+        found[name].update([parsed(own)])
+    for name, options in found.items():
+        check_options(name, options)
+    return found
 
 
-def _of_none(text: str, names: Sequence[str]) -> UnveilError:
-    """The error for an option that does not say whose it is; it suggests the first propensity that has such a one."""
-    option = text.partition("=")[0].strip()
-    whose = next((name for name in names if option in PROPENSITIES.options(name)), None)
-    return UnveilError(
-        "this option does not say of which propensity it is",
-        where="--set",
-        found=text,
-        expected="PROPENSITY:NAME=VALUE",
-        hint=f"For example {whose}:{text}." if whose else None,
-    )
-
-
-def _options(name: str, assignments: Sequence[str]) -> dict[str, object]:
-    """Of NAME:OPTION=VALUE those that are of this propensity."""
-    own = [text.partition(":")[2] for text in assignments if text.partition(":")[0] == name]
-    return dict(map(parsed, own))
-
-
-#: Figures by the name of the propensity.
-ByName = Mapping[str, Mapping[str, float]]
-SCORES = "scores.json"
-_DRAWN = 4
-
-
-def write_scores(
-    found: Scores, log: Interactions, folder: Path, command: Sequence[str], *, overwrite: bool = False
-) -> dict[str, Any]:
-    """A folder with a page and every figure, whole or not at all; gives what it says of itself."""
-    scores = {name: asdict(each) for name, each in found.scores.items()}
-    bins = {name: each.pop("curve") for name, each in scores.items()}
-    about = {
-        "command": shlex.join(command),
-        "versions": versions(),
-        "log": {"fingerprint": log.fingerprint(), "events": len(log)},
-        "slots": found.slots,
-        "items": found.items,
-        "severity": found.severity,
-        "naive": found.naive,
-        "scores": scores,
-        "curves": bins,
-        "assumes": {name: assumed(name) for name in scores},
-    }
+def write_scores(scores: dict[str, Any], folder: Path, command: Sequence[str], *, overwrite: bool = False) -> None:
+    """A folder with a page and every figure, whole or not at all."""
+    about = {"command": shlex.join(command), "versions": versions(), **scores}
     with atomic_folder(folder, overwrite=overwrite) as draft:
         write_json(draft / SCORES, about)
         write_page(scores_page(about), draft / "index.html")
-    return about
-
-
-def assumed(name: str) -> str:
-    """What a propensity assumes."""
-    chosen = PROPENSITIES[name]
-    known = "nothing: it is the ground truth" if chosen.source == "truth" else "that popularity is exposure"
-    return str(getattr(chosen, "assumes", known))
 
 
 def scores_page(about: Mapping[str, Any]) -> Page:
     """The whole page, from what the folder says of itself."""
-    scores, bins = about["scores"], about["curves"]
+    bins, scores = about["curves"], about["scores"]
     best = sorted(scores, key=lambda name: -scores[name]["top"])[:_DRAWN]
     drawn = {name: (bins[name]["predicted"], bins[name]["observed"]) for name in best}
-    assumes = [[name, text] for name, text in about["assumes"].items()]
-    return _prose(about).page(
-        {
-            "scores": scores_table(scores),
-            "calibration": reliability_figure(drawn, ("estimated θ", "true θ, mean"), "exposed", "calibration"),
-            "assumes": Table("", [Column("propensity"), Column("assumes")], assumes),
-            "command": Code(about["command"]),
-        }
-    )
+    figure = reliability_figure(drawn, ("estimated θ", "true θ, mean"), "exposed", "calibration")
+    return scores_prose(about).page({"calibration": figure, "command": Code(about["command"])})
 
 
-def scores_findings(about: Mapping[str, Any]) -> list[str]:
-    """What the figures say, each a paragraph."""
-    return _prose(about).paragraphs("findings")
-
-
-def _prose(about: Mapping[str, Any]) -> Prose:
+def scores_prose(about: Mapping[str, Any]) -> Prose:
+    """The table and what its figures say. Of estimates, that is of none with the truth, if there are others."""
     scores = about["scores"]
-    estimated = estimates(scores)
+    estimated = {name: each for name, each in scores.items() if PROPENSITIES[name].source != "truth"} or scores
     facts = {
         "estimated": estimated,
         "nearest": max(estimated, key=lambda name: estimated[name]["top"]),
@@ -326,31 +230,3 @@ def _prose(about: Mapping[str, Any]) -> Prose:
         "clip": CLIP,
     }
     return Prose(["propensity_scores.md.j2"], {**about, **facts})
-
-
-def estimates(scores: ByName) -> ByName:
-    """Those that do not come from the ground truth, noisy or not; all where there are no others."""
-    return {name: each for name, each in scores.items() if PROPENSITIES[name].source != "truth"} or scores
-
-
-def scores_table(scores: ByName) -> Table:
-    """A row for each propensity."""
-    columns = [
-        Column("propensity"),
-        Column("log θ", True, "correlation, all items"),
-        Column("top", True, "the 30 most relevant"),
-        Column("chosen", True, "of the events"),
-        Column("ECE", True, "calibration error"),
-        Column("mass", True, "predicted / true"),
-        Column("loss", True, "nats per event above the ground truth"),
-        Column("misplaced", True, "share of the weight"),
-        Column("ESS", True, "of the events"),
-        Column("gap", True, "closed, if choices were known"),
-    ]
-    return Table("Estimated propensities and the ground truth", columns, [_row(*each) for each in scores.items()])
-
-
-def _row(name: str, score: Mapping[str, float]) -> list[Cell | str]:
-    digits = {"correlation": 2, "top": 2, "taken": 2, "ece": 2, "mass": 2, "log_loss": 1}
-    shares = [Cell(percent(score[each]), score[each]) for each in ("misplaced", "ess", "gap")]
-    return [name, *(number(score[figure], places) for figure, places in digits.items()), *shares]
