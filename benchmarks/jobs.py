@@ -20,7 +20,7 @@ from benchmarks.memory import own_peak_mib, reset_peak
 from unveil.data.interactions import Interactions
 from unveil.data.packed import histories, ingest, pack
 from unveil.data.packed.log import Columns
-from unveil.data.readers.table import Table, counted_from
+from unveil.data.readers.table import Table
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
@@ -103,7 +103,7 @@ def ids(shape: Shape, _: Path) -> Cost:
     """So many different user ids that are text, numbered as they come and then put in order."""
     raw = pl.DataFrame({"user": np.random.default_rng(0).permutation(shape.users)})
     frame = raw.select(pl.format("user-{}", pl.col("user")).alias("user"))
-    table = Table("memory", frame, {"user": "user"}, counted_from(1))
+    table = Table("memory", frame, {"user": "user"})
     with measured() as cost:
         coder = ingest.Text("user")
         coder.code(table)

@@ -17,7 +17,7 @@ def test_every_row_comes_once_in_as_many_batches(length_R: np.ndarray, batch_siz
     count = -(-len(length_R) // batch_size)
     for batches in (
         list(by_length(length_R, batch_size, np.random.default_rng(seed))),
-        list(at_random(len(length_R), batch_size, np.random.default_rng(seed))),
+        list(at_random(length_R, batch_size, np.random.default_rng(seed))),
     ):
         assert len(batches) == count
         assert min(map(len, batches)) >= 1

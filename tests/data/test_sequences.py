@@ -48,20 +48,6 @@ def test_a_cut_keeps_every_events_own_step() -> None:
     assert cut.n_steps == 3
 
 
-@given(any_log(), st.integers(1, 5))
-def test_shards_hold_every_history_once_and_whole(log: Interactions, count: int) -> None:
-    sequences = Sequences.of(log)
-    shards = [sequences.shard(nth, count) for nth in range(count)]
-    for user in range(sequences.n_users):
-        assert sorted(shard.length_U[user] for shard in shards)[: count - 1] == [0] * (count - 1)
-    for name in ("item_N", "step_N", "event_N", "user_N"):
-        assert np.array_equal(np.concatenate([getattr(shard, name) for shard in shards]), getattr(sequences, name))
-    longest = sequences.length_U.max()
-    assert all(abs(len(shard) - len(sequences) / count) <= longest + 1 for shard in shards)
-    with pytest.raises(UnveilError, match="no such shard"):
-        sequences.shard(count, count)
-
-
 @given(any_log(), st.integers(0, 6))
 def test_recent_is_the_tail_of_each_history(log: Interactions, length: int) -> None:
     sequences = Sequences.of(log)

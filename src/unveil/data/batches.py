@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from unveil.data.mapped import Bits, release
 from unveil.data.sequences import BLOCK, Sequences
 from unveil.data.slots import Slots, mask_token, pad_token, places
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges
 
 RowNumbers = NDArray[np.int64]
 
@@ -35,10 +35,10 @@ class Batch:
     slots: Slots
     where: tuple[Tensor, Tensor]
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device."""
         b_M, l_M = self.where
-        return type(self)(self.token_BL.to(device), self.slots.to(device), (b_M.to(device), l_M.to(device)))
+        return Batch(self.token_BL.to(device), self.slots.to(device), (b_M.to(device), l_M.to(device)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,6 @@ class Rows:
     """
 
     def __init__(self, train: Sequences, length: int, batch_size: int, bucket: bool) -> None:
-        refuse_unless(length >= 1, "length", length, "at least 1")
-        refuse_unless(batch_size >= 1, "batch_size", batch_size, "at least 1")
         if not len(train):
             raise UnveilError("the training part has no events", hint="Use a longer log, or a later cut in time.")
         self.length, self.batch_size, self.bucket, self.n_items = length, batch_size, bucket, train.n_items
@@ -80,12 +78,8 @@ class Rows:
 
     def batches(self, rng: np.random.Generator) -> Iterator[Cells]:
         """The cells of an epoch, batch by batch."""
-        if self.bucket:
-            rows = by_length(self.length_R, self.batch_size, rng)
-        else:
-            rows = at_random(len(self.start_R), self.batch_size, rng)
-        held = 0
-        for row_B in rows:
+        held, draw = 0, by_length if self.bucket else at_random
+        for row_B in draw(self.length_R, self.batch_size, rng):
             width = int(self.length_R[row_B].max()) if self.bucket else self.length
             nth_BL, empty_BL = places(self.start_R[row_B], self.stop_R[row_B], width)
             yield Cells(row_B, nth_BL, np.where(empty_BL, 0, nth_BL + self._shift_R[row_B, None]), empty_BL)
@@ -115,10 +109,10 @@ class Rows:
         return Slots(*(torch.from_numpy(column.astype(np.int64)) for column in columns))
 
 
-def at_random(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
+def at_random(length_R: NDArray[Any], batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
     """Batches of `batch_size` rows drawn at random, the last one shorter."""
-    row_R = rng.permutation(n_rows)
-    for k in rng.permutation(-(-n_rows // batch_size)):
+    row_R = rng.permutation(len(length_R))
+    for k in rng.permutation(-(-len(row_R) // batch_size)):
         yield row_R[k * batch_size : (k + 1) * batch_size]
 
 
@@ -148,7 +142,7 @@ def _equal_parts(row_R: RowNumbers, length_R: NDArray[Any], batch_size: int) -> 
 
 
 class AllSlots(Slots):
-    """Every event of the rows as a slot. Parts of it are made when asked for: the whole may be larger than memory."""
+    """Every event of the rows as a slot. Parts of it are made on request: the whole may be larger than memory."""
 
     _rows: Rows
 
@@ -158,13 +152,9 @@ class AllSlots(Slots):
     def __len__(self) -> int:
         return len(self._rows.recent)
 
-    def at(self, rows: Tensor | slice) -> Self:
+    def at(self, rows: Tensor | slice) -> Slots:
         """Some of the slots, by their places."""
-        return cast(Self, self._rows.slots(rows) if isinstance(rows, slice) else self._whole.at(rows))
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same slots on a device."""
-        return cast(Self, self._whole.to(device))
+        return self._rows.slots(rows) if isinstance(rows, slice) else self._whole.at(rows)
 
     @cached_property
     def _whole(self) -> Slots:
@@ -182,10 +172,20 @@ class AllSlots(Slots):
         return self._whole.event_M
 
 
-class OverRows:
-    """What a task over rows has by having them."""
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Each epoch has the last `length` training events of every user once; how rows share batches, see `Rows`."""
 
-    rows: Rows
+    train: Sequences
+    length: AtLeastOne
+    batch_size: AtLeastOne
+    seed: int = field(default=0, kw_only=True)
+    bucket: bool = field(default=True, kw_only=True)
+    rows: Rows = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "")
+        object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -198,7 +198,7 @@ class OverRows:
 
 
 @dataclass(frozen=True, eq=False)
-class ClozeTask(OverRows):
+class ClozeTask(_Task):
     """Each epoch shows the last `length` training events of every user once, each hidden with `mask_probability` ρ.
 
     A hidden item is always replaced by MASK. A row in which nothing was drawn has one event, chosen uniformly, hidden
@@ -209,21 +209,9 @@ class ClozeTask(OverRows):
     Which events are hidden in epoch n depends on the seed and n alone, not on how rows share batches (see `Rows`).
     """
 
-    train: Sequences
-    length: int
-    batch_size: int
-    mask_probability: float
-    last_share: float = 0.0
-    seed: int = 0
+    mask_probability: UpToOne
+    last_share: Share = 0.0
     always_mask: bool = True
-    bucket: bool = True
-    rows: Rows = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        rho, last = self.mask_probability, self.last_share
-        refuse_unless(0 < rho <= 1, "mask_probability", rho, "above 0, at most 1")
-        refuse_unless(0 <= last <= 1, "last_share", last, "between 0 and 1")
-        object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
 
     @cached_property
     def slots_per_batch(self) -> float:
@@ -264,22 +252,12 @@ class ClozeTask(OverRows):
 
 
 @dataclass(frozen=True, eq=False)
-class NextItemTask(OverRows):
+class NextItemTask(_Task):
     """Each epoch shows the last `length` training events of every user once, and asks for all of them.
 
     A row of events x₁ … xₙ is given as MASK, x₁ … xₙ₋₁: at each column a causal network has read what came before the
     event of that column, which is its slot. MASK marks the beginning, so that the first event is asked for as well.
     """
-
-    train: Sequences
-    length: int
-    batch_size: int
-    seed: int = 0
-    bucket: bool = True
-    rows: Rows = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
 
     @cached_property
     def slots_per_batch(self) -> float:

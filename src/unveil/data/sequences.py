@@ -124,21 +124,6 @@ class Sequences:
         """At most the last `length` events of each user."""
         return self.cut(np.maximum(0, self.length_U - length), self.length_U)
 
-    def shard(self, nth: int, count: int) -> "Sequences":
-        """The nth of `count` shards: the whole histories of neighbouring users, about as many events in each.
-
-        Users keep their numbers: those of other shards have no events here. Nothing is copied.
-        """
-        if not 0 <= nth < count:
-            raise UnveilError("no such shard", found=nth, expected=f"one of {count}, counted from 0")
-        first, last = np.searchsorted(self.offset_U1, [len(self) * k // count for k in (nth, nth + 1)])
-        last = self.n_users if nth == count - 1 else last
-        length_U = np.zeros_like(self.offset_U1[:-1])
-        length_U[first:last] = self.length_U[first:last]
-        if isinstance(self.storage.item_N, np.memmap):
-            return Cut(self.storage, self.first_U, offsets(length_U))
-        return self._users(first, last, offsets(length_U))
-
     def copied(self) -> "Sequences":
         """The same histories in columns that hold nothing else, for those who must not reach more."""
         return self
@@ -147,14 +132,15 @@ class Sequences:
         """All histories, some neighbouring users at a time, who are numbered from 0 in each block."""
         edges = np.searchsorted(self.offset_U1, np.arange(0, len(self) + BLOCK, BLOCK)).clip(max=self.n_users)
         for first, last in pairwise(np.unique([0, *edges, self.n_users]).tolist()):
-            yield self._users(first, last, self.offset_U1[first : last + 1] - self.offset_U1[first])
+            yield self._users(first, last)
             release(self.storage.item_N, self.storage.step_N, self.storage.event_N, self.clock)
 
-    def _users(self, first: int, last: int, offset_U1: Offsets) -> "Sequences":
+    def _users(self, first: int, last: int) -> "Sequences":
         """The histories of the users from `first` up to, not including, `last`."""
-        events = slice(self.offset_U1[first], self.offset_U1[last])
+        offset_U1 = self.offset_U1[first : last + 1]
+        events = slice(offset_U1[0], offset_U1[-1])
         columns = (column[events] for column in (self.item_N, self.step_N, self.event_N))
-        return self._of_columns(columns, offset_U1)
+        return self._of_columns(columns, offset_U1 - offset_U1[0])
 
     def _of_columns(self, columns: Iterable[Index], offset_U1: Offsets) -> "Sequences":
         item_N, step_N, event_N = columns
@@ -198,8 +184,8 @@ class Cut(Sequences):
         columns = (kept((getattr(part, name) for part in self.blocks()), (len(self),), np.int32) for name in _COLUMNS)
         return self._of_columns(columns, self.offset_U1)
 
-    def _users(self, first: int, last: int, offset_U1: Offsets) -> Sequences:
-        return Cut(self.storage, self.first_U[first:last], offset_U1)
+    def _users(self, first: int, last: int) -> Sequences:
+        return Cut(self.storage, self.first_U[first:last], self.offset_U1[first : last + 1] - self.offset_U1[first])
 
 
 def moment(time: int) -> str:

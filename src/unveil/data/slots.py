@@ -7,7 +7,7 @@ Shapes: B rows, L columns, N events, M slots, V items.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,19 +37,19 @@ class Slots:
     def __len__(self) -> int:
         return len(self.item_M)
 
-    def to(self, device: torch.device | str) -> Self:
+    def to(self, device: torch.device | str) -> "Slots":
         """The same slots on a device."""
         event_M = None if self.event_M is None else self.event_M.to(device)
-        return type(self)(self.user_M.to(device), self.item_M.to(device), self.step_M.to(device), event_M, lot=self.lot)
+        return Slots(self.user_M.to(device), self.item_M.to(device), self.step_M.to(device), event_M, lot=self.lot)
 
-    def part(self, start: int, stop: int) -> Self:
+    def part(self, start: int, stop: int) -> "Slots":
         """The slots from `start` up to, not including, `stop`."""
         return self.at(slice(start, stop))
 
-    def at(self, rows: Tensor | slice) -> Self:
+    def at(self, rows: Tensor | slice) -> "Slots":
         """Some of the slots, by their places."""
         event_M = None if self.event_M is None else self.event_M[rows]
-        return type(self)(self.user_M[rows], self.item_M[rows], self.step_M[rows], event_M, lot=self.lot)
+        return Slots(self.user_M[rows], self.item_M[rows], self.step_M[rows], event_M, lot=self.lot)
 
 
 def pad_token(n_items: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from unveil.data.readers.columns import item_column, plain
-from unveil.data.readers.content import unpacked
+from unveil.data.readers.content import unpacked, whole
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 
@@ -104,8 +104,7 @@ def _header(names: Sequence[str]) -> tuple[int, int] | None:
 
 def _text(path: Path) -> str:
     try:
-        content = unpacked(path)
-        content = path.read_bytes() if content is None else content
+        content = whole(unpacked(path))
     except OSError as error:
         raise UnveilError(f"cannot be read: {error.strerror}", where=path) from None
     try:

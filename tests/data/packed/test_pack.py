@@ -107,7 +107,7 @@ def test_filters_leave_the_same(
 
 @given(any_frame(), st.data())
 @settings(max_examples=15)
-def test_splits_shards_and_batches_are_the_same(frame: pl.DataFrame, data: st.DataObject) -> None:
+def test_splits_and_batches_are_the_same(frame: pl.DataFrame, data: st.DataObject) -> None:
     with scratch() as folder:
         memory = Sequences.of(in_memory(frame, folder))
         if not len(memory) or memory.length_U.max() < 3:
@@ -119,8 +119,6 @@ def test_splits_shards_and_batches_are_the_same(frame: pl.DataFrame, data: st.Da
         assert_same_cases(one.test, other.test)
         length = data.draw(st.integers(1, 6))
         assert_same(one.train.recent(length), other.train.recent(length))
-        for nth in range(3):
-            assert_same(one.train.shard(nth, 3), other.train.shard(nth, 3))
         if not len(other.train):
             return
         for bucket in (True, False):

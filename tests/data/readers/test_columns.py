@@ -30,14 +30,15 @@ CASES = {
 
 @pytest.mark.parametrize("header", CASES)
 def test_names_of_the_field(header: str) -> None:
-    assert assign_roles(header.split(","), {}, "log") == CASES[header]
-    assert is_header(header.split(","), {})
+    names = header.split(",")
+    assert assign_roles(names, {}, "log") == {role: names[place] for role, place in CASES[header].items()}
+    assert is_header(names, {})
 
 
 def test_a_chosen_column_wins() -> None:
     names = ["user_id", "customer", "item_id", "sku", "timestamp", "seen"]
     chosen = {"user": "customer", "item": "sku", "time": "seen"}
-    assert assign_roles(names, chosen, "log") == {"user": 1, "item": 3, "time": 5}
+    assert assign_roles(names, chosen, "log") == chosen
 
 
 def test_a_chosen_column_plays_no_second_role() -> None:
@@ -49,12 +50,12 @@ def test_a_chosen_column_plays_no_second_role() -> None:
 
 def test_a_column_can_be_left_out() -> None:
     names = ["user_id", "item_id", "label", "rank"]
-    assert assign_roles(names, {"clicked": "none", "position": "none"}, "log") == {"user": 0, "item": 1}
+    assert assign_roles(names, {"clicked": "none", "position": "none"}, "log") == {"user": "user_id", "item": "item_id"}
     assert assign_roles([*names, "none"], {"clicked": "none"}, "log") == {
-        "user": 0,
-        "item": 1,
-        "clicked": 4,
-        "position": 3,
+        "user": "user_id",
+        "item": "item_id",
+        "clicked": "none",
+        "position": "rank",
     }
     with pytest.raises(UnveilError, match="no such column: found 'none'"):
         assign_roles(names, {"user": "none"}, "log")
@@ -81,9 +82,7 @@ def test_two_columns_of_one_name_cannot_be_chosen() -> None:
 
 @given(st.permutations([canonical(role) for role in ROLES]))
 def test_canonical_names_are_found_in_any_order(names: list[str]) -> None:
-    assert {role: names[place] for role, place in assign_roles(names, {}, "log").items()} == {
-        r: canonical(r) for r in ROLES
-    }
+    assert assign_roles(names, {}, "log") == {role: canonical(role) for role in ROLES}
 
 
 def test_no_alias_belongs_to_two_roles() -> None:

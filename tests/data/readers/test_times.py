@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.data.interactions import Interactions
-from unveil.data.readers.table import Table, counted_from, times
+from unveil.data.readers.table import Table, times
 from unveil.errors import UnveilError
 
 MOMENT = 1_714_566_600_000_000  # 2024-05-01T12:30:00Z in µs
@@ -17,7 +17,7 @@ MOMENT = 1_714_566_600_000_000  # 2024-05-01T12:30:00Z in µs
 
 def _times(values: list[object], unit: str | None = None, dtype: pl.DataType | None = None) -> list[int]:
     frame = pl.DataFrame({"time": pl.Series(values, dtype=dtype)})
-    return times(Table("log", frame, {"time": "ts"}, counted_from(2)), unit).to_list()
+    return times(Table("log", frame, {"time": "ts"}, (2).__add__), unit).to_list()
 
 
 @pytest.mark.parametrize("value", [1_714_566_600, 1_714_566_600_000, MOMENT, MOMENT * 1000])
@@ -85,9 +85,7 @@ def test_columns_of_moments(unit: str) -> None:
     moment = datetime(2024, 5, 1, 12, 30)
     assert _times([moment], dtype=pl.Datetime(unit)) == [MOMENT]  # type: ignore[arg-type]
     aware = pl.Series([moment]).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone("Asia/Tokyo")
-    assert times(Table("log", pl.DataFrame({"time": aware}), {"time": "ts"}, counted_from(1)), None).to_list() == [
-        MOMENT
-    ]
+    assert times(Table("log", pl.DataFrame({"time": aware}), {"time": "ts"}), None).to_list() == [MOMENT]
     assert _times([moment.date()]) == [MOMENT // 86_400_000_000 * 86_400_000_000]
 
 

@@ -25,7 +25,6 @@ from unveil.data.readers.table import (
     check_blank_ids,
     check_missing_ids,
     check_one_unit,
-    counted_from,
     ids,
     largest_of,
     number_of,
@@ -65,21 +64,20 @@ class Part:
                 rows = int(scan.select(pl.len()).collect().item())
             except BROKEN_PARQUET as error:
                 raise damaged(path, error) from None
-        listed = list(schema)
-        names = {role: listed[place] for role, place in assign_roles(listed, columns, path).items()}
+        names = assign_roles(list(schema), columns, path)
         return cls(path, rows, names, {role: schema[name] for role, name in names.items()})
 
     def tables(self, roles: Sequence[str]) -> Iterator[Table]:
         """The columns of these roles, a slice of rows at a time."""
         names = {role: self.names[role] for role in roles}
         with reading(self.path):
-            scan = pl.scan_parquet(self.path, glob=False).select(**{role: pl.col(name) for role, name in names.items()})
+            scan = pl.scan_parquet(self.path, glob=False).select(**names)
             for start in range(0, self.rows, SLICE):
                 try:
                     frame = scan.slice(start, SLICE).collect()
                 except BROKEN_PARQUET as error:
                     raise damaged(self.path, error) from None
-                yield Table(self.path, frame, names, counted_from(start + 1))
+                yield Table(self.path, frame, names, (start + 1).__add__)
 
     def columns(self) -> dict[str, str]:
         """Each role's column: its name, and what its values are, whatever their width."""

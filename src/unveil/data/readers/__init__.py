@@ -11,7 +11,7 @@ from pathlib import Path
 from unveil.data.interactions import Interactions
 from unveil.data.readers.base import FORMATS, detect
 from unveil.data.readers.columns import ReadOptions
-from unveil.data.readers.content import Content
+from unveil.data.readers.content import Content, unpacked
 from unveil.data.readers.database import is_url, read_query
 from unveil.data.readers.table import Table, check_blank_ids, typed
 from unveil.data.vocabulary import Vocabulary
@@ -96,7 +96,7 @@ def _table(source: str | Path, options: ReadOptions) -> Table:
         raise UnveilError("--query is for a database", where=source, hint="Name a database URL, or leave --query out.")
     path = _located(source)
     with reading(path):
-        content = Content.of(path, options.encoding)
+        content = Content(path, unpacked(path), options.encoding)
         if not content.start:
             raise UnveilError("the file is empty", where=path, expected="a log")
         chosen = FORMATS[options.format]() if options.format else detect(content, options)
@@ -109,29 +109,24 @@ def _located(source: str | Path) -> Path:
 
     path = Path(source)
     try:
-        if path.is_dir():
-            return _inside(path)
-        if path.exists():
-            return _regular(path)
+        path = _inside(path) if path.is_dir() else path
+        if not path.exists():
+            return (fetched(source) if isinstance(source, str) else None) or _absent(path)
+        if not path.is_file():
+            raise UnveilError("not a file", where=path, hint="Name a file on the disk.")
+        if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise UnveilError("permission denied", where=path, hint="Ask for the right to read it.")
+        return path
     except OSError as error:
         raise UnveilError(f"cannot read: {error.strerror}", where=path) from None
     except ValueError:
         raise UnveilError("not the name of a file", found=str(source)) from None
-    return (fetched(source) if isinstance(source, str) else None) or _absent(path)
-
-
-def _regular(path: Path) -> Path:
-    if not path.is_file():
-        raise UnveilError("not a file", where=path, hint="Name a file on the disk.")
-    if not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise UnveilError("permission denied", where=path, hint="Ask for the right to read it.")
-    return path
 
 
 def _inside(folder: Path) -> Path:
     found = [folder / name for name in KNOWN if (folder / name).is_file()] or sorted(folder.glob("*.inter"))
     if len(found) == 1:
-        return _regular(found[0])
+        return found[0]
     names = [path.name for path in found] or sorted(path.name for path in folder.iterdir())[:10]
     problem = f"a folder with {'several logs' if found else 'no known log'} in it: {', '.join(names) or 'it is empty'}"
     in_parts = not found and any(folder.rglob("*.parquet"))

@@ -61,25 +61,28 @@ class ReadOptions:
                 raise UnveilError("no such column role", found=role, expected=f"one of {', '.join(ROLES)}")
 
 
-def assign_roles(names: Sequence[str], chosen: Mapping[str, str], where: object) -> dict[str, int]:
-    """The place of each role's column among `names`: as `chosen`, else by alias. What is not clear is an error."""
+def assign_roles(names: Sequence[str], chosen: Mapping[str, str], where: object) -> dict[str, str]:
+    """The name of each role's column: as `chosen`, else by alias. What is not clear is an error."""
     unwanted = {role for role, name in chosen.items() if name == NONE and NONE not in names} - {"user", "item"}
-    places: dict[str, int] = {}
-    for role, name in chosen.items():
-        if role not in unwanted:
-            place = _chosen(names, role, name, where)
-            if other := next((other for other, its_place in places.items() if its_place == place), None):
-                problem = f"one column cannot be both --{other}-col and --{role}-col"
-                raise UnveilError(problem, where=where, found=names[place])
-            places[role] = place
-    free = [place for place in range(len(names)) if place not in places.values()]
+    found: dict[str, str] = {}
+    for role in (role for role in chosen if role not in unwanted):
+        name = _chosen(names, role, chosen[role], where)
+        if name in found.values():
+            other = next(other for other in found if found[other] == name)
+            raise UnveilError(f"one column cannot be both --{other}-col and --{role}-col", where=where, found=name)
+        found[role] = name
+    free = [name for name in names if name not in found.values()]
     for role in ROLES:
-        if role not in places and role not in unwanted and (found := _by_alias(names, free, role, where)) is not None:
-            places[role] = found
+        if role not in found and role not in unwanted and (alias := _by_alias(free, role, where)) is not None:
+            found[role] = alias
     for role in ("user", "item"):
-        if role not in places:
-            raise _missing(names, role, where)
-    return {role: places[role] for role in ROLES if role in places}
+        if role not in found:
+            strange = [name for name in names if not is_alias(name)]
+            near = _near(canonical(role), strange, f"Perhaps --{role}-col {{!r}}? ", cutoff=0.5)
+            expected = f"{canonical(role)!r} or another name that is known"
+            hint = f"{near}Name it with --{role}-col, or the file's format with --format."
+            raise UnveilError(f"no {role} column among {_listed(names)}", where=where, expected=expected, hint=hint)
+    return {role: found[role] for role in ROLES if role in found}
 
 
 def is_header(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
@@ -114,25 +117,23 @@ def plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name.casefold())
 
 
-def _chosen(names: Sequence[str], role: str, name: str, where: object) -> int:
-    places = [place for place, other in enumerate(names) if other == name]
-    places = places or [place for place, other in enumerate(names) if other.strip() == name.strip()]
-    if not places:
+def _chosen(names: Sequence[str], role: str, name: str, where: object) -> str:
+    found = [other for other in names if other == name] or [other for other in names if other.strip() == name.strip()]
+    if not found:
         hint = f"{_near(name, names, 'Did you mean {!r}? ')}Name the column with --{role}-col."
         raise UnveilError("no such column", where=where, found=name, expected=f"one of {_listed(names)}", hint=hint)
-    _check_different([name] * len(places), where)
-    return places[0]
+    _check_different([name] * len(found), where)
+    return found[0]
 
 
-def _by_alias(names: Sequence[str], free: Sequence[int], role: str, where: object) -> int | None:
-    exact = [place for place in free if names[place] == canonical(role)]
-    if len(exact) == 1:
-        return exact[0]
+def _by_alias(names: Sequence[str], role: str, where: object) -> str | None:
+    if names.count(canonical(role)) == 1:
+        return canonical(role)
     for rank in ALIASES[role]:
-        found = [place for place in free if plain(names[place]) in rank.split()]
+        found = [name for name in names if plain(name) in rank.split()]
         if len(found) > 1:
-            _check_different([names[place] for place in found], where)
-            problem = f"several columns could be the {role}: {_listed([names[place] for place in found])}"
+            _check_different(found, where)
+            problem = f"several columns could be the {role}: {_listed(found)}"
             raise UnveilError(problem, where=where, hint=f"Say which with --{role}-col.")
         if found:
             return found[0]
@@ -144,14 +145,6 @@ def _check_different(names: Sequence[str], where: object) -> None:
     if len(names) > 1 and len(set(names)) == 1:
         hint = "Rename all but one of them."
         raise UnveilError("several columns have the same name", where=where, found=names[0], hint=hint)
-
-
-def _missing(names: Sequence[str], role: str, where: object) -> UnveilError:
-    strange = [name for name in names if not is_alias(name)]
-    near = _near(canonical(role), strange, f"Perhaps --{role}-col {{!r}}? ", cutoff=0.5)
-    expected = f"{canonical(role)!r} or another name that is known"
-    hint = f"{near}Name it with --{role}-col, or the file's format with --format."
-    return UnveilError(f"no {role} column among {_listed(names)}", where=where, expected=expected, hint=hint)
 
 
 def _near(name: str, names: Sequence[str], question: str, cutoff: float = 0.6) -> str:

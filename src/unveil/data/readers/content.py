@@ -30,17 +30,11 @@ Body = Path | bytes
 
 @dataclass(frozen=True)
 class Content:
-    """One file. `raw` is the unpacked content; a plain file stays on the disk."""
+    """One file. `raw` is what `unpacked` gives."""
 
     path: Path
     raw: Body
     encoding: str = "utf-8"
-
-    @classmethod
-    def of(cls, path: Path, encoding: str) -> "Content":
-        """Open a file, packed or not."""
-        content = unpacked(path)
-        return cls(path, path if content is None else content, encoding)
 
     @cached_property
     def start(self) -> bytes:
@@ -54,11 +48,10 @@ class Content:
             if self.start.startswith(magic):
                 raise UnveilError(f"this is {kind}, not a log", where=self.path, hint=hint)
         if not _is_utf8(self.encoding):
-            _check_encoding(self.path, _all(self.raw), self.encoding)
-            return _all(self.raw).decode(self.encoding).removeprefix("\ufeff").encode()
+            return _to_utf8(self.path, whole(self.raw), self.encoding).removeprefix(codecs.BOM_UTF8)
         if wide := _utf16(self.start):
             raise UnveilError("wrong encoding: the text is in UTF-16", where=self.path, hint=f"Pass --encoding {wide}.")
-        return _all(self.raw).removeprefix(codecs.BOM_UTF8) if self.start.startswith(codecs.BOM_UTF8) else self.raw
+        return whole(self.raw).removeprefix(codecs.BOM_UTF8) if self.start.startswith(codecs.BOM_UTF8) else self.raw
 
     @cached_property
     def text_start(self) -> str:
@@ -107,17 +100,17 @@ class Content:
     def for_polars(self) -> Body:
         """The body, for readers that would take `*` or `[` in a path for a pattern."""
         is_pattern = isinstance(self.body, Path) and bool(set("*?[") & set(str(self.body)))
-        return _all(self.body) if is_pattern else self.body
+        return whole(self.body) if is_pattern else self.body
 
     def check_encoding(self) -> None:
         """Raise an error that names the first byte that is not UTF-8, if there is one."""
-        _check_encoding(self.path, _all(self.body), "utf-8")
+        _to_utf8(self.path, whole(self.body), "utf-8")
 
 
-def unpacked(path: Path) -> bytes | None:
-    """The content of a .gz or .zst file, told by its first bytes; None where it is neither. All of it, or an error."""
+def unpacked(path: Path) -> Body:
+    """All of the content of a .gz or .zst file, known by its first bytes; any other file stays on the disk."""
     if not _beginning(path, 16).startswith((_GZIP, _ZSTD)):
-        return None
+        return path
     packed = path.read_bytes()
     unpack: Callable[[bytes], bytes] = gzip.decompress if packed.startswith(_GZIP) else _from_zstd
     try:
@@ -146,7 +139,8 @@ def _beginning(body: Body, size: int) -> bytes:
         return file.read(size)
 
 
-def _all(body: Body) -> bytes:
+def whole(body: Body) -> bytes:
+    """All bytes, read from the disk where they are there."""
     return body if isinstance(body, bytes) else body.read_bytes()
 
 
@@ -157,10 +151,10 @@ def _is_utf8(encoding: str) -> bool:
         raise UnveilError("unknown encoding", found=encoding, hint="Try utf-8, latin-1 or utf-16.") from None
 
 
-def _check_encoding(path: Path, content: bytes, encoding: str) -> None:
-    """Raise an error that names the first byte that is not text in this encoding, if there is one."""
+def _to_utf8(path: Path, content: bytes, encoding: str) -> bytes:
+    """The text in UTF-8, or an error that names the first byte that is not text in this encoding."""
     try:
-        content.decode(encoding).encode()
+        return content.decode(encoding).encode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         problem = f"wrong encoding: byte 0x{content[error.start]:02x} is not {encoding}"

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import polars as pl
 
 from unveil.data.readers.columns import ReadOptions, assign_roles
-from unveil.data.readers.table import Table, counted_from
+from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ def _rows(connection: "Connection", options: ReadOptions, source: str) -> Table:
         if not result.returns_rows:
             raise UnveilError("the query gives no rows", where=source, found=options.query, expected="a SELECT")
         keys = list(result.keys())
-        places = assign_roles(keys, options.columns, source)
-        cells: dict[str, list[Any]] = {role: [] for role in places}
+        names = assign_roles(keys, options.columns, source)
+        places = {role: keys.index(name) for role, name in names.items()}
+        cells: dict[str, list[Any]] = {role: [] for role in names}
         for part in result.partitions(_AT_ONCE):
             for role, place in places.items():
                 cells[role].extend(row[place] for row in part)
-    frame = pl.DataFrame({role: _column(values) for role, values in cells.items()})
-    return Table(source, frame, {role: keys[place] for role, place in places.items()}, counted_from(1))
+    return Table(source, pl.DataFrame({role: _column(values) for role, values in cells.items()}), names)
 
 
 def _column(values: Sequence[Any]) -> pl.Series:

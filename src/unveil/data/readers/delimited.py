@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SAMPLE = 100
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
+#: Types of columns whose values all look so, best first.
+_NUMBERS = {pl.Int64: re.compile(r"-?[0-9]{1,19}"), pl.Float64: re.compile(r"-?[0-9]+\.?[0-9]*")}
 
 
 @dataclass(frozen=True)
@@ -230,34 +232,32 @@ def header_of(content: Content, separator: str) -> tuple[str, ...]:
 
 def read_rows(content: Content, layout: Layout, options: ReadOptions) -> Table:
     """The columns by role. Blank rows are passed over; too many or too few fields are an error."""
-    places = assign_roles(layout.names, options.columns, content.path)
+    names = assign_roles(layout.names, options.columns, content.path)
+    places = {role: layout.names.index(name) for role, name in names.items()}
     frame = _fast(content, layout, places)
     if frame is None:
         frame = _careful(content, layout)
-    chosen = frame.select(**{role: frame.columns[place] for role, place in places.items()})
-    names = {role: layout.names[place] for role, place in places.items()}
-    return Table(content.path, chosen, names, lambda row: _line(content, layout, row))
+
+    def line(row: int) -> int:
+        """The line of the file on which a row begins."""
+        return next(islice(_numbered(content, layout), row, None), (row + 1, []))[0]
+
+    return Table(content.path, frame.select(**{role: str(place) for role, place in places.items()}), names, line)
 
 
 def _fast(content: Content, layout: Layout, places: Mapping[str, int]) -> pl.DataFrame | None:
     """The rows with numbers as numbers; None where that fails or leaves a gap, even in the last column."""
     sample = list(islice(layout.reader(content.head), int(layout.header), _SAMPLE))
     types: list[type[pl.DataType]] = [pl.String] * len(layout.names)
-    for role, place in places.items():
-        if role not in ("user", "item"):
-            types[place] = _kind([record[place] for record in sample if len(record) > place])
+    for place in (place for role, place in places.items() if role not in ("user", "item")):
+        values = [record[place] for record in sample if len(record) > place]
+        fitting = (kind for kind, pattern in _NUMBERS.items() if all(map(pattern.fullmatch, values)))
+        types[place] = next(fitting, pl.String)
     try:
         frame = _frame(content, layout, types)
     except pl.exceptions.PolarsError:
         return None
-    last = len(layout.names) - 1
-    return None if any(frame[:, place].null_count() for place in {*places.values(), last}) else frame
-
-
-def _kind(values: Sequence[str]) -> type[pl.DataType]:
-    if all(re.fullmatch(r"-?[0-9]{1,19}", value) for value in values):
-        return pl.Int64
-    return pl.Float64 if all(re.fullmatch(r"-?[0-9]+\.?[0-9]*", value) for value in values) else pl.String
+    return None if any(frame[:, place].null_count() for place in (*places.values(), -1)) else frame
 
 
 def _careful(content: Content, layout: Layout) -> pl.DataFrame:
@@ -290,11 +290,6 @@ def _frame(content: Content, layout: Layout, types: Sequence[type[pl.DataType]])
         glob=False,
     )
     return frame.filter(~pl.all_horizontal(pl.all().is_null())) if frame[:, 0].null_count() else frame
-
-
-def _line(content: Content, layout: Layout, row: int) -> int:
-    """The line of the file on which a row begins."""
-    return next(islice(_numbered(content, layout), row, None), (row + 1, []))[0]
 
 
 def _numbered(content: Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:

@@ -10,7 +10,7 @@ import polars as pl
 from unveil.data.readers.base import FORMATS, Format, Likeness
 from unveil.data.readers.columns import ReadOptions, assign_roles, is_header
 from unveil.data.readers.content import Content
-from unveil.data.readers.table import Table, counted_from
+from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
 _NO_CHARACTER_OF_TEXT = "\x01"
@@ -117,14 +117,12 @@ class JsonLines(Format):
             raise UnveilError(problem, where=content.path, expected=expected, hint=hint)
         try:
             keys = list(pl.scan_ndjson(content.for_polars(), infer_schema_length=None).collect_schema())
-            places = assign_roles(keys, options.columns, content.path)
-            names = {role: keys[place] for role, place in places.items()}
+            names = assign_roles(keys, options.columns, content.path)
             _check_plain(content, names)
             frame = pl.read_ndjson(content.for_polars(), schema=dict.fromkeys(names.values(), pl.String))
         except pl.exceptions.PolarsError as error:
             raise _explained(content, error) from None
-        frame = frame.select(**{role: pl.col(name) for role, name in names.items()})
-        return Table(content.path, frame, names, content.line_of)
+        return Table(content.path, frame.select(**names), names, content.line_of)
 
 
 def _is_list(content: Content) -> bool:
@@ -149,22 +147,16 @@ def _explained(content: Content, error: Exception) -> UnveilError:
     content.check_encoding()
     with content.lines() as lines:
         for number, line in enumerate(lines, start=1):
-            if line.strip() and (problem := _problem(line)):
+            foreign: list[str] = []  # Python also reads NaN and Infinity, which JSON does not have
+            try:
+                entry = json.loads(line, parse_constant=foreign.append) if line.strip() else {}
+            except (ValueError, RecursionError):
+                entry = None
+            if not isinstance(entry, dict) or foreign:
+                problem = f"{foreign[0]} is no value of JSON" if isinstance(entry, dict) else "not a JSON object"
                 where, hint = f"{content.path}, row {number}", "Correct the line, or name another --format."
                 return UnveilError(problem, where=where, found=line.strip(), expected="one object a line", hint=hint)
     return UnveilError("not JSON lines", where=content.path, found=str(error).splitlines()[0])
-
-
-def _problem(line: str) -> str | None:
-    """Why a line is none; Python also reads NaN and Infinity, which JSON does not have."""
-    foreign: list[str] = []
-    try:
-        entry = json.loads(line, parse_constant=foreign.append)
-    except (ValueError, RecursionError):
-        return "not a JSON object"
-    if not isinstance(entry, dict):
-        return "not a JSON object"
-    return f"{foreign[0]} is no value of JSON" if foreign else None
 
 
 @FORMATS.register
@@ -177,13 +169,11 @@ class Parquet(Format):
         """The columns that are needed, in their own types; rows count from 1."""
         source = io.BytesIO(content.raw) if isinstance(content.raw, bytes) else str(content.raw)
         try:
-            names = list(pl.scan_parquet(source, glob=False).collect_schema())
-            places = assign_roles(names, options.columns, content.path)
-            frame = pl.read_parquet(source, columns=[names[place] for place in places.values()], glob=False)
+            scan = pl.scan_parquet(source, glob=False)
+            names = assign_roles(list(scan.collect_schema()), options.columns, content.path)
+            return Table(content.path, scan.select(**names).collect(), names)
         except BROKEN_PARQUET as error:
             raise damaged(content.path, error) from None
-        chosen = {role: names[place] for role, place in places.items()}
-        return Table(content.path, frame.select(**chosen), chosen, counted_from(1))
 
 
 def damaged(path: object, error: BaseException) -> UnveilError:

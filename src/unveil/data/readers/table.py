@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import polars as pl
 
@@ -29,11 +28,6 @@ _HINTS = {
 }
 
 
-def counted_from(first: int) -> Callable[[int], int]:
-    """Row numbers for a source with one row a line, the first at `first`."""
-    return partial(int.__add__, first)
-
-
 @dataclass(frozen=True)
 class Table:
     """One source, not yet typed. `names` gives the file's own name of each role's column."""
@@ -41,7 +35,7 @@ class Table:
     source: object
     frame: pl.DataFrame
     names: Mapping[str, str]
-    line: Callable[[int], int]  # frame row → the line an editor shows, or the row of a source without lines
+    line: Callable[[int], int] = (1).__add__  # frame row → the line an editor shows; or the row, counted from 1
 
     def check(self, role: str, bad: pl.Series, problem: str, expected: str) -> None:
         """Raise an error about the first row that is bad, if there is one."""
@@ -90,8 +84,7 @@ def ids(table: Table, role: str) -> pl.Series:
 
 def check_missing_ids(table: Table, role: str) -> None:
     """Cells with nothing in them."""
-    if table.frame[role].null_count():
-        table.check(role, table.frame[role].is_null(), f"no {role}", "an id")
+    table.check(role, table.frame[role].is_null(), f"no {role}", "an id")
 
 
 def check_blank_ids(table: Table, role: str, vocabulary: Vocabulary | None = None) -> None:
@@ -109,8 +102,7 @@ def _numbers(table: Table, role: str, expected: str = "a number", *, but: pl.Ser
     number = (column.str.strip_chars() if text else column).cast(pl.Float64, strict=False)
     if but is not None:
         number = number.zip_with(~but, pl.zeros(len(number), eager=True))
-    if number.null_count():
-        table.check(role, number.is_null(), "not a number", expected)
+    table.check(role, number.is_null(), "not a number", expected)
     table.check(role, ~number.is_finite(), "not a finite number", expected)
     return number
 
@@ -198,8 +190,7 @@ def _of_text(table: Table, text: pl.Series, unit: str | None) -> pl.Series:
 
 
 def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
-    if column.null_count():
-        table.check("time", column.is_null(), "no time", _expected(unit))
+    table.check("time", column.is_null(), "no time", _expected(unit))
     whole = column.cast(pl.Int64, strict=False) if column.dtype.is_integer() else None
     column = column.cast(pl.Float64) if whole is None or whole.null_count() else whole
     if column.dtype.is_float():
