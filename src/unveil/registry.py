@@ -1,12 +1,13 @@
 """Registries that fill themselves: a class in a file of the package, or behind an entry point, is found by its name."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import Parameter, signature
 from pkgutil import iter_modules
-from typing import ClassVar, Generic, Protocol, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_args
 from warnings import warn
 
 from unveil.errors import UnveilError, UnveilWarning, unknown
@@ -53,6 +54,17 @@ class Registry(Generic[T]):
         new = self.aliases[name]
         warn(f"the {self.kind} {name!r} is now called {new!r}; the old name will go.", UnveilWarning, stacklevel=1)
         return new
+
+    def current_words(self, value: Any) -> Any:
+        """Old names, alone or at the head of an arm or of a setting (old@known, old:width=8), as they are now."""
+        if isinstance(value, list | tuple):
+            return [self.current_words(each) for each in value]
+        head = re.match(r"[\w-]+(?=$|[@+:])", value) if isinstance(value, str) else None
+        return self.aliases.get(head[0], head[0]) + value[head.end() :] if head else value
+
+    def older_spellings(self, key: str) -> list[str]:
+        """What a file name with today's name in it may have been before."""
+        return [key.replace(new, old) for old, new in self.aliases.items() if new in key]
 
     def __getitem__(self, name: str) -> type[T]:
         return self._found[self.current_name(name)]

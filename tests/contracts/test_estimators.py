@@ -13,6 +13,7 @@ from unveil.estimators.losses import Wide
 from unveil.propensity.build import build as propensity
 from unveil.propensity.known import KnownTemporal
 from unveil.studies.arms import Variant, changes_of
+from unveil.training.checkpoint import differences
 
 TOY = Toy.drawn(random_world(users=30))
 
@@ -112,3 +113,14 @@ def test_old_names_are_found_with_a_warning(old: str, new: str) -> None:
         assert Variant.of(old).estimator == new
     changes = [f"{old}:training.epochs=2"]
     assert changes_of(new, changes) == changes_of(old, changes) == {"training.epochs": 2}
+
+
+def test_old_names_are_no_difference_between_two_runs() -> None:
+    begun = {"estimator": {"name": "ever"}, "changes": ["tempered:model.width=8", "model.width=4"], "seed": 0}
+    now = {"estimator": {"name": "wmf-distilled"}, "changes": ("corrected-tempered:model.width=8", "model.width=4")}
+    assert [name for name, *_ in differences(begun, now)] == ["seed"]
+    assert differences({"space": {"estimator.name": ["ever", "itps"]}}, {"space": {"estimator.name": ["ips", "itps"]}})
+    kept = ["however", "ever/log.csv", "itps@noisy:1", "corrected", 3, None]
+    assert ESTIMATORS.current_words(kept) == kept
+    arm = "corrected-taught@popularity+clip=0.1"
+    assert ESTIMATORS.current_words(arm) == "corrected-distilled@popularity+clip=0.1"

@@ -3,11 +3,12 @@
 import os
 import signal
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, UnveilWarning
 from unveil.runs.workers import OnProgress
 
 
@@ -30,6 +31,8 @@ class Toy:
         tell(0.5)
         if self.trouble == "refused":
             raise UnveilError("this cannot be squared", found=self.number)
+        if self.trouble == "warns":
+            warnings.warn("the old name will go", UnveilWarning, stacklevel=1)
         if self.trouble == "bug":
             raise ZeroDivisionError("a bug")
         if self.trouble == "dies":

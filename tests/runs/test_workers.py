@@ -60,3 +60,8 @@ def test_a_worker_never_hears_a_ctrl_c_not_even_while_it_begins() -> None:
 
 def test_there_is_a_core() -> None:
     assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+def test_workers_do_not_repeat_what_whoever_sent_the_jobs_was_warned_of(capfd: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(list(Processes(1).run([Toy(1, "warns")]))[-1], Done)
+    assert capfd.readouterr().err == ""

@@ -150,3 +150,29 @@ def test_a_terminal_gets_one_bar_with_the_cells_at_work() -> None:
     assert isinstance(watch, Bar)
     for piece in ("2/5 cells", "4/5 cells", "n3: no luck.", "left"):
         assert piece in text
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("w0-p1-r0-ever", "w0-p1-r0-wmf-distilled"),
+        ("rational_all-f0-w0-p1-r0-ever-rated", "rational_all-f0-w0-p1-r0-wmf-distilled-rated"),
+        (
+            "d0-rational_exposed-p1-r0-tempered@joint+clip=5%-i0.3",
+            "d0-rational_exposed-p1-r0-corrected-tempered@joint+clip=5%-i0.3",
+        ),
+        ("w0-p1-r0-corrected-taught@popularity", "w0-p1-r0-corrected-distilled@popularity"),
+    ],
+)
+def test_a_study_that_was_begun_with_old_names_of_estimators_goes_on(tmp_path: Path, before: str, now: str) -> None:
+    begun, today = (
+        {"question": "rq0", "cells": {"changes": [f"{name}:model.width=8"]}} for name in ("ever", "wmf-distilled")
+    )
+    old = Store(tmp_path / "old", begun)
+    old.open()
+    old.keep(before, {"square": 4, "seconds": 1.0})
+    new = Store(tmp_path / "old", today)
+    new.open()
+    assert new.result(now) == {"square": 4, "seconds": 1.0}
+    copy = Store(tmp_path / "copy", today)
+    assert copy.copy_from(tmp_path / "old", {now: [now]}) == 1

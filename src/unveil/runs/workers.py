@@ -7,6 +7,7 @@ import os
 import signal
 import time
 import traceback
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, cast
 
-from unveil.errors import UnveilError, unknown
+from unveil.errors import UnveilError, UnveilWarning, unknown
 from unveil.processes import deaf
 from unveil.wording import cause_of_death
 
@@ -227,6 +228,7 @@ def _alive(worker: _Worker, workers: list[_Worker]) -> _Worker:
 def work(pipe: Connection) -> None:
     """The life of a worker: jobs in, events out, until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # also where it could not be blocked
+    warnings.simplefilter("ignore", UnveilWarning)  # whoever sent the jobs has seen it, once
     try:
         while True:
             job: Job = pipe.recv()

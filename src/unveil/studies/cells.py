@@ -10,11 +10,13 @@ errors/KEY.txt the traceback of a cell that failed, where that is not the user's
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from unveil.errors import UnveilError
+from unveil.estimators.base import ESTIMATORS
 from unveil.files import write_whole
 from unveil.runs.progress import Watcher
 from unveil.runs.workers import Done, Engine, Failed, Job
@@ -73,12 +75,13 @@ class Store:
         return {**identity, "cells": {**self.defaults, **cells}} if isinstance(cells, Mapping) else identity
 
     def result(self, key: str) -> dict[str, Any] | None:
-        """The result of a cell that is done. A damaged file counts as none."""
-        try:
-            result = dict(json.loads(self._path(key).read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError, TypeError, RecursionError):
-            return None
-        return result if SECONDS in result else None
+        """The result of a cell that is done, perhaps under an older name. A damaged file counts as none."""
+        for spelling in (key, *ESTIMATORS.older_spellings(key)):
+            with suppress(FileNotFoundError, ValueError, TypeError, RecursionError):
+                result = dict(json.loads(self._path(spelling).read_text(encoding="utf-8")))
+                if SECONDS in result:
+                    return result
+        return None
 
     def keep(self, key: str, result: Mapping[str, Any]) -> None:
         """Write the result of a cell, whole or not at all."""

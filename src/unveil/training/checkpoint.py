@@ -14,6 +14,7 @@ from safetensors.torch import save as as_bytes
 from torch import Tensor
 
 from unveil.errors import UnveilError
+from unveil.estimators.base import ESTIMATORS
 from unveil.files import write_whole
 from unveil.models.base import Backbone
 from unveil.settings import flattened
@@ -38,8 +39,14 @@ def _plain(value: object) -> object:
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What differs between two identities: its dotted name, what it was and what it is, in the order of names."""
-    before, after = ({name: each for name, each in flattened(tree).items() if each != {}} for tree in (saved, now))
+    """What differs between two identities: its dotted name, what it was and what it is, in the order of names.
+
+    An old name of an estimator is no difference.
+    """
+    before, after = (
+        {name: ESTIMATORS.current_words(each) for name, each in flattened(tree).items() if each != {}}
+        for tree in (saved, now)
+    )
     return [
         (name, str(before.get(name, "nothing")), str(after.get(name, "nothing")))
         for name in sorted(before.keys() | after.keys())
