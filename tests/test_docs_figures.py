@@ -121,7 +121,7 @@ def test_the_tables_are_found() -> None:
 #: The columns of scores on the page of propensities → their names where they are kept, and how they are written.
 SCORES = {
     "top": ("top", ".2f"),
-    "taken": ("taken", ".2f"),
+    "chosen": ("taken", ".2f"),
     "ECE": ("ece", ".2f"),
     "loss": ("log_loss", ",.0f"),
     "mass": ("mass", ".2f"),
