@@ -1,0 +1,243 @@
+"""Labelled tests: what users like among items that were fully observed, or shown at random, instead of held out.
+
+A log can only hold out what its users were shown and chose. A labelled test comes from elsewhere: every candidate was
+seen by the user, or was shown at random, so that no exposure bias is in it.
+
+Shapes: R rows of the test, T users with a row, B users of a batch, C candidates, P positives of a batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil.data.sequences import Sequences
+from unveil.data.slots import histories
+from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
+from unveil.errors import UnveilError
+from unveil.evaluation.protocols import seen_cells
+from unveil.evaluation.ranking import Scorer, at_rest, checked_scores
+from unveil.evaluation.result import Evaluation
+from unveil.wording import quantity
+
+PROTOCOL = "labelled"
+#: Scores that are held, or compared, at once.
+_CELLS = 2**24
+_BATCH = 256
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTest:
+    """Rows of user, item and label, by user; each user's candidates are all of `candidate_C`, or the labelled items.
+
+    Without labels every row is a positive, and candidates that are in no row are negatives.
+    """
+
+    user_R: Index
+    item_R: Index
+    label_R: NDArray[np.bool_]
+    candidate_C: Index | None  # None: the labelled items of each user
+    skipped: dict[str, int] = field(default_factory=dict)  # rows that are no part of the test, by reason
+
+    @classmethod
+    def of(
+        cls,
+        frame: pl.DataFrame,
+        users: Vocabulary,
+        items: Vocabulary,
+        sequences: Sequences,
+        *,
+        candidates: Sequence[str] | None = None,
+        keep_seen: bool | None = None,
+        where: object = None,
+    ) -> Self:
+        """From a frame `user_id, item_id[, label]` of raw ids.
+
+        Unknown users and items are skipped and counted. A positive that is in the user's own history is a leak: an
+        error, unless `keep_seen` says to keep such rows (True) or to skip them (False).
+        """
+        user_R, item_R = users.index(frame["user_id"]), items.index(frame["item_id"])
+        labelled = "label" in frame.columns
+        label_R = frame["label"].to_numpy().astype(bool) if labelled else np.ones(len(frame), bool)
+        if labelled and len(frame) and label_R.all() == label_R.any():
+            found = f"{quantity(len(frame), 'row')}, all {int(label_R[0])}"
+            raise UnveilError("all labels are alike", where=where, found=found, expected="some 1 and some 0")
+        candidate_C = None
+        if candidates is not None or not labelled:
+            index = items.index(list(candidates)) if candidates is not None else np.arange(len(items))
+            candidate_C = np.unique(index[index != UNKNOWN]).astype(np.int32)
+        allowed_V = np.ones(len(items) + 1, bool)
+        if candidate_C is not None:
+            allowed_V[:-1] = False
+            allowed_V[candidate_C] = True
+        reasons = {
+            "unknown user": user_R == UNKNOWN,
+            "unknown item": item_R == UNKNOWN,
+            "not a candidate": ~allowed_V[item_R],
+        }
+        known_R = ~np.any(list(reasons.values()), axis=0)
+        seen_R = np.zeros(len(frame), bool)
+        seen_R[known_R] = _in_history(sequences, user_R[known_R], item_R[known_R])
+        if keep_seen is None and (leaked := int((seen_R & label_R).sum())):
+            first = frame.row(int(np.flatnonzero(seen_R & label_R)[0]), named=True)
+            raise UnveilError(
+                "positives of the test are in the users' own histories",
+                where=where,
+                found=f"{quantity(leaked, 'row')}; first user {first['user_id']}, item {first['item_id']}",
+                hint="Use a log without them, or skip them with --seen skip (keep them: --seen keep).",
+            )
+        reasons["in the user's history"] = seen_R & (not keep_seen)
+        keep_R = known_R & ~reasons["in the user's history"]
+        counted, left_R = {}, np.ones(len(frame), bool)
+        for reason, out_R in reasons.items():
+            counted[reason] = int((out_R & left_R).sum())
+            left_R &= ~out_R
+        order = np.lexsort((item_R[keep_R], user_R[keep_R]))
+        rows = (user_R[keep_R][order], item_R[keep_R][order], label_R[keep_R][order])
+        if not rows[2].any():
+            found = ", ".join(f"{count} {reason}" for reason, count in counted.items() if count) or "no rows"
+            raise UnveilError("no positive is left in the test", where=where, found=found, hint="Check its ids.")
+        return cls(*rows, candidate_C, {reason: count for reason, count in counted.items() if count})
+
+    @property
+    def fingerprint(self) -> str:
+        """Of rows and candidates: what must agree before two evaluations are compared."""
+        digest = sha256()
+        for part in (self.user_R, self.item_R, self.label_R, self.candidate_C):
+            digest.update(b"-" if part is None else np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+    def some(self, user_T: Index) -> "LabelledTest":
+        """The rows of these users alone."""
+        keep_R = np.isin(self.user_R, user_T)
+        rows = (self.user_R[keep_R], self.item_R[keep_R], self.label_R[keep_R])
+        return LabelledTest(*rows, self.candidate_C, self.skipped)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Users of a test with the scores of their candidates: what all metrics, and a calibration, are made of."""
+
+    user_B: Index
+    column_C: Index  # the item of each column
+    scores_BC: Tensor
+    positive_BC: Tensor
+    negative_BC: Tensor
+
+
+def blocks(scorer: Scorer, sequences: Sequences, test: LabelledTest, length: int) -> Iterator[Block]:
+    """Scores of the candidates after each user's whole history. Items of the history are no negatives."""
+    column_C = np.unique(test.item_R) if test.candidate_C is None else test.candidate_C
+    place_V = np.full(sequences.n_items, -1)
+    place_V[column_C] = np.arange(len(column_C))
+    user_T, start_T = np.unique(test.user_R, return_index=True)
+    end_T = np.append(start_T[1:], len(test.user_R))
+    size = max(1, min(_BATCH, _CELLS // sequences.n_items))
+    for first in range(0, len(user_T), size):
+        user_B = user_T[first : first + size]
+        rows = slice(start_T[first], end_T[min(first + size, len(user_T)) - 1])
+        row_R = np.searchsorted(user_B, test.user_R[rows])
+        cell = (row_R, place_V[test.item_R[rows]])
+        seen_B = sequences.length_U[user_B]
+        with at_rest(scorer):
+            tokens = histories(sequences, user_B, seen_B, length)
+            scores_BV = checked_scores(scorer, tokens, sequences.n_items).float().cpu()
+        positive_BC = np.zeros((len(user_B), len(column_C)), bool)
+        positive_BC[cell] = test.label_R[rows]
+        if test.candidate_C is None:
+            negative_BC = np.zeros_like(positive_BC)
+            negative_BC[cell] = ~test.label_R[rows]
+        else:
+            negative_BC = ~positive_BC
+            row_N, item_N = seen_cells(sequences, user_B, seen_B)
+            inside_N = place_V[item_N] >= 0
+            negative_BC[row_N[inside_N], place_V[item_N[inside_N]]] = False
+        scores_BC = scores_BV[:, torch.from_numpy(column_C.astype(np.int64))]
+        yield Block(user_B, column_C, scores_BC, torch.from_numpy(positive_BC), torch.from_numpy(negative_BC))
+
+
+def metrics(block: Block, ks: Sequence[int]) -> tuple[NDArray[np.bool_], dict[str, Floats]]:
+    """Which users have both a positive and a negative, and each metric of those. With the positives of a user in order,
+    the j-th of n at rank r_j among all candidates, and m negatives, ties counting against the positives:
+
+    NDCG@k   = Σ_{r_j ≤ k} 1 / log2(1 + r_j)  /  Σ_{j ≤ min(n, k)} 1 / log2(1 + j)
+    Recall@k = Σ_j 1[r_j ≤ k] / n
+    MAP@k    = Σ_{r_j ≤ k} (j / r_j) / min(n, k)
+    AUC      = Σ_j (1 − (#{negatives above} + ½ #{negatives tied}) / m) / n
+    """
+    positives_B, negatives_B = block.positive_BC.sum(1).numpy(), block.negative_BC.sum(1).numpy()
+    valid_B = (positives_B > 0) & (negatives_B > 0)
+    row_P, column_P = (part.numpy() for part in torch.nonzero(block.positive_BC, as_tuple=True))
+    score_P = block.scores_BC[row_P, column_P]
+    order = np.lexsort((-score_P.numpy(), row_P))
+    row_P, score_P = row_P[order], score_P[order]
+    above_P, tied_P = _compared(block, row_P, score_P)
+    first_B = np.searchsorted(row_P, np.arange(len(valid_B)))
+    place_P = np.arange(len(row_P)) - first_B[row_P] + 1  # among the user's positives, from 1
+    rank_P = place_P + above_P + tied_P
+    n_P = positives_B[row_P]
+
+    def total(value_P: NDArray[Any]) -> Floats:
+        value_B: Floats = np.bincount(row_P, value_P, len(valid_B)).astype(float)
+        return value_B[valid_B]
+
+    found = {"AUC": total((1 - (above_P + tied_P / 2) / np.maximum(negatives_B, 1)[row_P]) / n_P)}
+    for k in ks:
+        hit_P, few_P = rank_P <= k, np.minimum(n_P, k)
+        ideal_N = np.cumsum(1 / np.log2(2 + np.arange(k)))
+        found[f"NDCG@{k}"] = total(hit_P / np.log2(1 + rank_P) / ideal_N[few_P - 1])
+        found[f"Recall@{k}"] = total(hit_P / n_P)
+        found[f"MAP@{k}"] = total(hit_P * place_P / rank_P / few_P)
+    return valid_B, found
+
+
+def evaluate(
+    scorer: Scorer,
+    sequences: Sequences,
+    test: LabelledTest,
+    length: int,
+    *,
+    ks: Sequence[int] = (10, 50),
+    seed: int = 0,
+) -> Evaluation:
+    """All metrics of one scorer, a row a user, with bootstrap intervals over users."""
+    frames = []
+    for block in blocks(scorer, sequences, test, length):
+        valid_B, found = metrics(block, ks)
+        columns = {f"{PROTOCOL}:{name}": value for name, value in found.items()}
+        frames.append(pl.DataFrame({"user": block.user_B[valid_B], **columns}))
+    frame = pl.concat(frames)
+    if not len(frame):
+        hint = "Name more candidates, or rows with label 0."
+        raise UnveilError("no user of the test has both a positive and a negative", hint=hint)
+    return Evaluation.of(frame, {}, test.fingerprint, seed=seed)
+
+
+def _compared(block: Block, row_P: NDArray[Any], score_P: Tensor) -> tuple[NDArray[Any], NDArray[Any]]:
+    """How many of the user's negatives are above each positive, and how many are tied with it."""
+    above_P, tied_P = np.zeros(len(row_P), np.int64), np.zeros(len(row_P), np.int64)
+    rivals_BC = block.scores_BC.masked_fill(~block.negative_BC, torch.nan)  # nothing compares with NaN
+    size = max(1, _CELLS // max(1, block.scores_BC.shape[1]))
+    for first in range(0, len(row_P), size):
+        part = slice(first, first + size)
+        rivals_PC, mine_P1 = rivals_BC[torch.from_numpy(row_P[part])], score_P[part, None]
+        above_P[part] = (rivals_PC > mine_P1).sum(1).numpy()
+        tied_P[part] = (rivals_PC == mine_P1).sum(1).numpy()
+    return above_P, tied_P
+
+
+def _in_history(sequences: Sequences, user_R: Index, item_R: Index) -> NDArray[np.bool_]:
+    """Whether each user's history holds the item."""
+    user_T = np.unique(user_R)
+    row_N, item_N = seen_cells(sequences, user_T, sequences.length_U[user_T])
+    wide = np.int64(sequences.n_items)
+    held = np.unique(row_N.astype(np.int64) * wide + item_N)
+    return np.isin(np.searchsorted(user_T, user_R) * wide + item_R, held)

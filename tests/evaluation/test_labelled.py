@@ -1,0 +1,151 @@
+"""Labelled tests against a case by hand, a brute force over random tests, and bad input."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.errors import UnveilError
+from unveil.evaluation.labelled import Block, LabelledTest, evaluate, metrics
+
+
+class Fixed:
+    """The same scores after every history."""
+
+    def __init__(self, score_V: Sequence[float]) -> None:
+        self.score_V = torch.tensor(score_V)
+
+    def scores(self, token_BL: Tensor) -> Tensor:
+        return self.score_V.expand(len(token_BL), -1)
+
+
+LOG = Interactions.from_frame(
+    pl.DataFrame(
+        {"user": ["a", "a", "b", "c"], "item": ["1", "2", "1", "5"], "time": [0, 1, 0, 0]},
+        schema={"user": pl.String, "item": pl.String, "time": pl.Int64},
+    )
+)
+# Items 3 and 4 are known to the log through user d.
+LOG = Interactions.from_frame(
+    pl.concat([LOG.to_frame(), pl.DataFrame({"user": ["d", "d"], "item": ["3", "4"], "time": [0, 1]})])
+)
+SEQUENCES = Sequences.of(LOG)
+
+
+def labelled(rows: dict[str, list[Any]], **options: Any) -> LabelledTest:
+    return LabelledTest.of(pl.DataFrame(rows), LOG.users, LOG.items, SEQUENCES, **options)
+
+
+def test_a_case_by_hand() -> None:
+    """User b has seen 1; likes 2 and 4 among 2, 3, 4, 5. Scores 2: .1, 3: .4, 4: .3, 5: .2 → ranks 2 (item 4), 4."""
+    test = labelled({"user_id": ["b", "b"], "item_id": ["2", "4"]})
+    found = evaluate(Fixed([0.9, 0.1, 0.4, 0.3, 0.2]), SEQUENCES, test, 4, ks=(2, 4))
+    ideal = 1 + 1 / np.log2(3)
+    expected = {
+        ("NDCG", 2): (1 / np.log2(3)) / ideal,
+        ("NDCG", 4): (1 / np.log2(3) + 1 / np.log2(5)) / ideal,
+        ("Recall", 2): 0.5,
+        ("Recall", 4): 1.0,
+        ("MAP", 2): 0.25,
+        ("MAP", 4): (1 / 2 + 2 / 4) / 2,
+        ("AUC", 0): (1 / 2 + 0) / 2,
+    }
+    for (metric, k), value in expected.items():
+        assert found.value("labelled", metric, k) == pytest.approx(value), (metric, k)
+
+
+def test_labels_make_the_labelled_items_compete_alone() -> None:
+    test = labelled({"user_id": ["b", "b"], "item_id": ["2", "4"], "label": [1, 0]})
+    assert evaluate(Fixed([9, 1, 9, 0.5, 9]), SEQUENCES, test, 4).value("labelled", "AUC", 0) == 1
+
+
+def brute_force(scores: np.ndarray, positive: np.ndarray, negative: np.ndarray, k: int) -> dict[str, float]:
+    """The list in full, ties against the positives, read from the top."""
+    places = np.flatnonzero(positive | negative)
+    ranked = sorted(places, key=lambda place: (-scores[place], positive[place]))
+    hits = [bool(positive[place]) for place in ranked]
+    n = sum(hits)
+    gains = sum(1 / np.log2(2 + place) for place, hit in enumerate(hits[:k]) if hit)
+    precision = [sum(hits[: place + 1]) / (place + 1) for place, hit in enumerate(hits[:k]) if hit]
+    pairs = [
+        (scores[p] > scores[q]) + (scores[p] == scores[q]) / 2
+        for p in places
+        for q in places
+        if positive[p] > positive[q]
+    ]
+    return {
+        f"NDCG@{k}": gains / sum(1 / np.log2(2 + place) for place in range(min(n, k))),
+        f"Recall@{k}": sum(hits[:k]) / n,
+        f"MAP@{k}": sum(precision) / min(n, k),
+        "AUC": float(np.mean(pairs)),
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 12), levels=st.integers(1, 20))
+def test_metrics_are_those_of_the_list_in_full(seed: int, k: int, levels: int) -> None:
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(3, size=(7, 15))  # 0: no candidate, 1: negative, 2: positive
+    scores = rng.integers(levels, size=kind.shape).astype(np.float32)
+    parts = (torch.from_numpy(part) for part in (scores, kind == 2, kind == 1))
+    valid, found = metrics(Block(np.arange(7, dtype=np.int32), np.arange(15, dtype=np.int32), *parts), [k])
+    assert valid.tolist() == [bool((row == 2).any() and (row == 1).any()) for row in kind]
+    for place, row in enumerate(np.flatnonzero(valid)):
+        for name, value in brute_force(scores[row], kind[row] == 2, kind[row] == 1, k).items():
+            assert found[name][place] == pytest.approx(value), name
+
+
+def test_what_is_unknown_is_counted_and_skipped() -> None:
+    test = labelled({"user_id": ["b", "b", "nobody"], "item_id": ["2", "nothing", "2"]})
+    assert test.skipped == {"unknown user": 1, "unknown item": 1}
+    assert len(test.user_R) == 1
+
+
+def test_what_is_no_candidate_is_counted() -> None:
+    test = labelled({"user_id": ["b", "b"], "item_id": ["2", "5"]}, candidates=["2", "3"])
+    assert test.skipped == {"not a candidate": 1}
+    assert evaluate(Fixed([0, 1, 2, 3, 4]), SEQUENCES, test, 4).value("labelled", "AUC", 0) == 0
+
+
+def test_a_positive_of_the_history_is_a_leak() -> None:
+    rows = {"user_id": ["a", "a"], "item_id": ["2", "3"]}
+    with pytest.raises(UnveilError, match="own histories"):
+        labelled(rows)
+    assert labelled(rows, keep_seen=False).skipped == {"in the user's history": 1}
+    assert len(labelled(rows, keep_seen=True).item_R) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "problem"),
+    [
+        ({"user_id": ["b", "b"], "item_id": ["2", "4"], "label": [1, 1]}, {}, "all labels are alike"),
+        ({"user_id": ["b"], "item_id": ["2"]}, {"candidates": ["3", "4"]}, "no positive is left"),
+        ({"user_id": ["nobody"], "item_id": ["2"]}, {}, "no positive is left"),
+    ],
+)
+def test_a_test_without_information_is_an_error(
+    rows: dict[str, list[Any]], options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UnveilError, match=problem):
+        labelled(rows, **options)
+
+
+def test_a_user_needs_both_a_positive_and_a_negative() -> None:
+    test = labelled({"user_id": ["b"], "item_id": ["2"]}, candidates=["2"])
+    with pytest.raises(UnveilError, match="both a positive and a negative"):
+        evaluate(Fixed([0, 1, 2, 3, 4]), SEQUENCES, test, 4)
+
+
+def test_rows_of_some_users() -> None:
+    test = labelled({"user_id": ["b", "c"], "item_id": ["2", "2"]})
+    part = test.some(LOG.users.index(["c"]))
+    assert part.user_R.tolist() == LOG.users.index(["c"]).tolist()
+    assert part.fingerprint != test.fingerprint
