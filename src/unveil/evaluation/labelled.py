@@ -27,7 +27,7 @@ from unveil.evaluation.result import Evaluation
 from unveil.wording import quantity
 
 PROTOCOL = "labelled"
-#: Scores that are held, or compared, at once.
+#: Scores that are held at once.
 _CELLS = 2**24
 _BATCH = 256
 
@@ -179,9 +179,9 @@ def metrics(block: Block, ks: Sequence[int]) -> tuple[NDArray[np.bool_], dict[st
     score_P = block.scores_BC[row_P, column_P]
     order = np.lexsort((-score_P.numpy(), row_P))
     row_P, score_P = row_P[order], score_P[order]
-    above_P, tied_P = _compared(block, row_P, score_P)
     first_B = np.searchsorted(row_P, np.arange(len(valid_B)))
     place_P = np.arange(len(row_P)) - first_B[row_P] + 1  # among the user's positives, from 1
+    above_P, tied_P = _compared(block, row_P, place_P, score_P)
     rank_P = place_P + above_P + tied_P
     n_P = positives_B[row_P]
 
@@ -221,17 +221,15 @@ def evaluate(
     return Evaluation.of(frame, {}, test.fingerprint, seed=seed)
 
 
-def _compared(block: Block, row_P: NDArray[Any], score_P: Tensor) -> tuple[NDArray[Any], NDArray[Any]]:
+def _compared(block: Block, row_P: NDArray[Any], place_P: NDArray[Any], score_P: Tensor) -> tuple[Any, Any]:
     """How many of the user's negatives are above each positive, and how many are tied with it."""
-    above_P, tied_P = np.zeros(len(row_P), np.int64), np.zeros(len(row_P), np.int64)
-    rivals_BC = block.scores_BC.masked_fill(~block.negative_BC, torch.nan)  # nothing compares with NaN
-    size = max(1, _CELLS // max(1, block.scores_BC.shape[1]))
-    for first in range(0, len(row_P), size):
-        part = slice(first, first + size)
-        rivals_PC, mine_P1 = rivals_BC[torch.from_numpy(row_P[part])], score_P[part, None]
-        above_P[part] = (rivals_PC > mine_P1).sum(1).numpy()
-        tied_P[part] = (rivals_PC == mine_P1).sum(1).numpy()
-    return above_P, tied_P
+    rivals_BC = block.scores_BC.masked_fill(~block.negative_BC, torch.inf).sort(dim=1).values
+    cell = (torch.from_numpy(row_P), torch.from_numpy(place_P - 1))
+    mine_BJ = torch.zeros(len(rivals_BC), int(place_P.max(initial=1)))
+    mine_BJ[cell] = score_P
+    below_P = torch.searchsorted(rivals_BC, mine_BJ)[cell].numpy()
+    not_above_P = torch.searchsorted(rivals_BC, mine_BJ, right=True)[cell].numpy()
+    return block.negative_BC.sum(1).numpy()[row_P] - not_above_P, not_above_P - below_P
 
 
 def _in_history(sequences: Sequences, user_R: Index, item_R: Index) -> NDArray[np.bool_]:
