@@ -15,15 +15,16 @@ from tests.cli.conftest import Command
 from tests.run_folders import TINY, options, write_log
 from unveil.cli.loop import data_set_of
 from unveil.cli.options import LogOptions
-from unveil.data.interactions import Interactions
+from unveil.data.filters import LogSource
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
-from unveil.studies.loop import LoopConfig, LoopPlan, run_loop
+from unveil.studies.engine import run
+from unveil.studies.loop import LoopStudy
 from unveil.training.checkpoint import Checkpoint
 
 UNVEIL = str(Path(sys.executable).with_name("unveil"))
 ROUNDS = 25
-SETTINGS = [word for word in options({**TINY, "training.epochs": 2}) if word != "--set"]
+SETTINGS = tuple(word for word in options({**TINY, "training.epochs": 2}) if word != "--set")
 TAIL = ["-k", 5, "--jobs", 1, "-e", "naive", *options({**TINY, "training.epochs": 2})]
 
 
@@ -74,9 +75,9 @@ def test_a_loop_that_was_stopped_goes_on_to_what_it_would_have_been(log: Path, u
     assert "EFD@5" in resumed.out
     assert f"open {folder / 'index.html'}" in resumed.out.replace("\n", "")
 
-    plan = LoopPlan.of(LoopConfig(ROUNDS, k=5), ["naive"], "quick", SETTINGS)
-    unbroken = run_loop(plan, Interactions.read(log), tmp_path / "unbroken", Inline())
-    assert (folder / "loop.csv").read_text() == unbroken.outcome.table().write_csv()
+    study = LoopStudy(log=LogSource(str(log)), rounds=ROUNDS, k=5, estimators=("naive",), changes=SETTINGS)
+    run(study, tmp_path / "unbroken", Inline())
+    assert (folder / "loop.csv").read_text() == (tmp_path / "unbroken" / "loop.csv").read_text()
     ours, theirs = (
         Checkpoint.load(tmp_path / name / "states" / "naive-r0.safetensors") for name in ("loop", "unbroken")
     )
@@ -100,6 +101,10 @@ def test_what_is_refused(arguments: list[str], message: str, log: Path, unveil: 
     failure = unveil("loop", log, "-o", tmp_path / "loop", *arguments).failure()
     assert re.search(message, failure), failure
     assert not (tmp_path / "loop").exists()
+
+
+def test_there_must_be_something_to_resume(log: Path, unveil: Command, tmp_path: Path) -> None:
+    assert "there is no loop to resume" in unveil("loop", log, "-o", tmp_path, "--resume").failure()
 
 
 def test_the_papers_loop_knows_whose_settings_it_takes(log: Path, unveil: Command, tmp_path: Path) -> None:

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 
 from tests.clusters import lose_one, two_machines
-from tests.run_folders import small_log, write_log
+from tests.run_folders import write_log
 from tests.runs.tune.studies import TIMING, quickest, space
-from tests.studies.loop.conftest import plan_of
+from tests.studies.loop.conftest import records, small_study
 from tests.studies.small import tiny, tiny_world
 from unveil.runs.tune.search import Location, tune
 from unveil.runs.tune.study import Plan
 from unveil.runs.tune.subjects import Training
 from unveil.runs.workers import Begun, Done, Event, Inline, Job
 from unveil.studies.engine import run as run_study
-from unveil.studies.loop import run_loop
 from unveil.studies.rq1 import RQ1
 from unveil.studies.writer import write
 
@@ -83,9 +82,9 @@ def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
 
 
 def test_a_loop_has_the_same_rounds(cluster: Any, tmp_path: Path) -> None:
-    plan = plan_of(replicates=1)
-    alone = run_loop(plan, small_log(), tmp_path / "here", Inline())
+    study = small_study(tmp_path, replicates=1)
+    alone = run_study(study, tmp_path / "here", Inline())
     engine = LosesAMachine(cluster, Begun, 2)
-    shared = run_loop(plan, small_log(), tmp_path / "there", engine)
+    shared = run_study(study, tmp_path / "there", engine)
     assert engine.lost
-    assert shared.outcome.records == alone.outcome.records
+    assert all(records(shared, model) == records(alone, model) for model in study.estimators)

@@ -4,17 +4,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from unveil.cli.options import Assignments, LogOptions, Seed, WorkerOptions, World, named_in, option, takes_options
-from unveil.cli.terminal import command_of, print_page_table
+from unveil.cli.terminal import command_of, until_stopped
+from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.runs.workers import Engine
-    from unveil.studies.loop import LoopPlan
-
-#: Models whose first and last figures fit beside each other in eighty columns.
-_SIDE_BY_SIDE = 3
+    from unveil.studies.loop import LoopStudy
 
 Output = Annotated[Path, option("Folder of the loop; new, or one to --resume.", "--output", "-o")]
 Retrain = Annotated[str, option("scratch, warm, warm:EPOCHS or every:ROUNDS.")]
@@ -48,11 +44,23 @@ def loop(
 
     --set NAME=VALUE is for all models, itps:NAME=VALUE for one, response.NAME=VALUE for the users' response.
     """
-    from unveil.studies.loop import LoopConfig, LoopPlan
+    from unveil.studies.loop import LoopStudy
 
-    config = LoopConfig(rounds, k, {"name": response}, retrain, replicates, seed)
-    plan = LoopPlan.of(config, named_in(estimators), preset, assignments or [])
-    _run_and_print(plan, options, output, workers.workers(), world, keep_logs=keep_logs, resume=resume)
+    study = LoopStudy(
+        log=options.source(),
+        world=world,
+        keep_logs=keep_logs,
+        estimators=named_in(estimators),
+        rounds=rounds,
+        k=k,
+        response=response,
+        retrain=retrain,
+        replicates=replicates,
+        preset=preset,
+        seed=seed,
+        changes=tuple(assignments or ()),
+    )
+    _run_and_print(study, output, workers.workers(), resume=resume)
 
 
 @takes_options
@@ -77,11 +85,20 @@ def rq5(
 
     --set NAME=VALUE is for all models, ips:NAME=VALUE for one.
     """
-    from unveil.studies.loop import LoopConfig, LoopPlan
+    from unveil.studies.loop import LoopStudy
 
-    config = LoopConfig(rounds, retrain=retrain, replicates=replicates, seed=seed)
-    plan = LoopPlan.of(config, named_in(estimators), preset, assignments or [], tuned_for or data_set_of(options))
-    _run_and_print(plan, options, output, workers.workers(), resume=resume)
+    study = LoopStudy(
+        log=options.source(),
+        estimators=named_in(estimators),
+        rounds=rounds,
+        retrain=retrain,
+        replicates=replicates,
+        preset=preset,
+        tuned_for=tuned_for or data_set_of(options),
+        seed=seed,
+        changes=tuple(assignments or ()),
+    )
+    _run_and_print(study, output, workers.workers(), resume=resume)
 
 
 def data_set_of(options: LogOptions) -> str:
@@ -94,34 +111,19 @@ def data_set_of(options: LogOptions) -> str:
     return recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m"
 
 
-def _run_and_print(
-    plan: "LoopPlan",
-    options: LogOptions,
-    output: Path,
-    engine: "Engine",
-    world: str | None = None,
-    *,
-    keep_logs: bool = False,
-    resume: bool = False,
-) -> None:
+def _run_and_print(study: "LoopStudy", output: Path, engine: "Engine", *, resume: bool) -> None:
     """Loop, write and print; a loop that is interrupted says how to go on."""
-    from unveil.cli.world import open_world
-    from unveil.processes import sigterm_interrupts
+    from unveil.files import refuse_occupied
     from unveil.runs.progress import job_watcher
-    from unveil.studies.loop import run_loop
-    from unveil.studies.loop_report import write
+    from unveil.studies.cells import ABOUT
+    from unveil.studies.engine import run
+    from unveil.studies.writer import print_report, write
 
-    watch = job_watcher(steps=plan.loop.rounds + 1)
-    try:
-        with sigterm_interrupts():
-            log, truth = options.source().load(), None if world is None else open_world(world)
-            looped = run_loop(plan, log, output, engine, world=truth, resume=resume, keep_logs=keep_logs, watch=watch)
-            report = write(looped, output, command_of([word for word in sys.argv[1:] if word != "--resume"]))
-    except KeyboardInterrupt as stop:
-        stopped = f"{str(stop) or 'stopped'} in {output}; the rounds that are over are kept"
-        typer.echo(f"unveil: {stopped}. Go on with the same command and --resume.", err=True)
-        raise typer.Exit(130) from None
-    table = report.table(last_only=len(plan.models) > _SIDE_BY_SIDE)
-    typer.echo(table.caption)
-    print_page_table(table, report.paragraphs)
-    typer.echo(f"\nopen {output / 'index.html'}")
+    if not resume:
+        refuse_occupied(output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
+    elif not (output / ABOUT).exists():
+        raise UnveilError("there is no loop to resume", where=output, hint="Leave --resume out to start one.")
+    with until_stopped(output, "; the rounds that are over are kept. Go on with the same command and --resume."):
+        answer = run(study, output, engine, watch=job_watcher(steps=study.rounds + 1))
+        report = write(answer, output, command_of([word for word in sys.argv[1:] if word != "--resume"]))
+    print_report(report, output)

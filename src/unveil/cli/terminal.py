@@ -57,7 +57,7 @@ _WIDE = 160
 
 
 @contextmanager
-def until_stopped(output: Path) -> Iterator[None]:
+def until_stopped(output: Path, hint: str = ". Go on with the same command.") -> Iterator[None]:
     """Inside, being asked to stop ends the command with a word on how to go on."""
     from unveil.processes import sigterm_interrupts
 
@@ -65,7 +65,7 @@ def until_stopped(output: Path) -> Iterator[None]:
         with sigterm_interrupts():
             yield
     except KeyboardInterrupt as stop:
-        typer.echo(f"unveil: {str(stop) or 'stopped'} in {output}. Go on with the same command.", err=True)
+        typer.echo(f"unveil: {str(stop) or 'stopped'} in {output}{hint}", err=True)
         raise typer.Exit(130) from None
 
 

@@ -112,6 +112,7 @@ def draw(
     from unveil.files import refuse_existing, refuse_occupied
     from unveil.simulation.choice import choice_model
     from unveil.simulation.generate import Impressions, Ratings
+    from unveil.simulation.world import World
     from unveil.wording import quantity
 
     refuse_existing(output, overwrite=overwrite)
@@ -121,7 +122,7 @@ def draw(
     rated = Ratings(ratings_noise, stars) if ratings or stars else None
     if impressions is not None:
         Impressions(impressions)
-    saved = open_world(world, seed)
+    saved = World.open(world, seed)
     source = (saved if severity is None else saved.with_severity(severity)).with_foresight(foresight)
     with bar("drawing the log") as progress:
         log = source.log(
@@ -164,19 +165,14 @@ def describe(
     from dataclasses import asdict
     from json import dumps
 
-    source = open_world(world, seed)
+    from unveil.simulation.world import World
+
+    source = World.open(world, seed)
     source = source if severity is None else source.with_severity(severity)
     if json:
         typer.echo(dumps({**asdict(source.describe()), "origin": source.origin}, indent=2))
     else:
         print_world(source)
-
-
-def open_world(world: str, seed: int = 0) -> "World":
-    """The built-in world, or a saved one."""
-    from unveil.simulation.world import World
-
-    return World.builtin(seed=seed) if world == "builtin" else World.load(Path(world))
 
 
 def print_world(world: "World") -> None:

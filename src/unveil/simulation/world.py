@@ -60,6 +60,11 @@ class World:
         return build(spec or WorldSpec(), seed)
 
     @classmethod
+    def open(cls, name: str, seed: int = 0) -> "World":
+        """The built-in world by its name, or the folder of a saved one."""
+        return cls.builtin(seed=seed) if name == "builtin" else cls.load(name)
+
+    @classmethod
     def fit(
         cls,
         log: Interactions,

@@ -1,35 +1,40 @@
 """A feedback loop: models retrained, round after round, on what users chose from their recommendations (RQ5)."""
 
 import json
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
+from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.data.writers import write as write_log
-from unveil.errors import UnveilError, unknown
+from unveil.errors import AtLeastOne, UnveilError, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
-from unveil.files import alone_in, refuse_occupied, write_whole
+from unveil.files import write_whole
 from unveil.processes import threads
-from unveil.runs.progress import Silent, Watcher
-from unveil.runs.workers import Engine, OnProgress
+from unveil.report.page import Block, Table
+from unveil.runs.workers import OnProgress
 from unveil.settings import parsed, plain
 from unveil.simulation.feedback.learners import RULES, Network
 from unveil.simulation.feedback.responses import response_model
 from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, held, load, save
 from unveil.simulation.world import World
-from unveil.studies.cells import ABOUT, Store, run_cells
-from unveil.studies.loop_results import LoopOutcome
-from unveil.studies.paper import recognised, tuned
+from unveil.studies import loop_report
+from unveil.studies.arms import changes_of
+from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
+from unveil.studies.loop_report import FIGURES, measure_of
+from unveil.studies.paper import paper, recognised, tuned
+from unveil.studies.results import ALPHA
 from unveil.training.checkpoint import Best, Epoch, sweep_drafts
 from unveil.training.progress import Plan
 from unveil.training.progress import Silent as NoTraining
@@ -37,89 +42,218 @@ from unveil.training.recipe import Recipe, network_in
 
 #: One thread a model: then figures do not depend on how many models are trained side by side.
 ALWAYS: Mapping[str, Any] = {"training.threads": 1, "training.device": "cpu"}
+#: Changes of the users' response, among those of the models.
+_RESPONSE = "response."
 
 
-@dataclass(frozen=True)
-class LoopConfig:
-    """How the loop goes; see `simulation.feedback.rounds.Loop`."""
+@dataclass(frozen=True, eq=False)
+class LoopData(Source):
+    """The log before any feedback, and the world that it was drawn from, in the log's own indices."""
 
-    rounds: int = 10
-    k: int = 10
-    response: dict[str, Any] = field(default_factory=lambda: {"name": "uniform"})  # its name, then its options
+    log: Any = None  # Interactions
+    world: World | None = None
+
+
+class LoopStudy(Study):
+    """Every model in every replicate through all rounds; see `simulation.feedback.rounds.Loop`."""
+
+    name: ClassVar[str] = "loop"
+    title: ClassVar[str] = "What does feedback do to recommendations?"
+    template: ClassVar[str] = "loop.md.j2"
+    extent: ClassVar[frozenset[str]] = frozenset({"rounds", "replicates", "estimators", "preset", "tuned_for"})
+    log: LogSource = Field(exclude=True)
+    world: str | None = Field(default=None, exclude=True)
+    keep_logs: bool = Field(default=False, exclude=True)  # also write the last log of each model
+    estimators: tuple[str, ...] = ("naive", "popularity", "random")  # rules, too
+    rounds: AtLeastOne = 10
+    k: AtLeastOne = 10
+    response: str = "uniform"
     retrain: str = "scratch"  # scratch, warm, warm:EPOCHS or every:ROUNDS
-    replicates: int = 1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("rounds", 1), ("k", 1), ("replicates", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                expected = f"at least {least}"
-                raise UnveilError("out of range", where=name, found=getattr(self, name), expected=expected)
-        Retraining.parse(self.retrain)
-        response_model(self.response)
-
-
-@dataclass(frozen=True)
-class LoopPlan:
-    """The loop, and what each model is trained by; None for a rule that learns next to nothing."""
-
-    loop: LoopConfig
-    models: dict[str, Recipe | None]
+    replicates: AtLeastOne = 1
     preset: str = "quick"
     tuned_for: str | None = None  # the data set to which the authors tuned the settings
-    data: str | None = None  # the data set of the paper that the log has the size of
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # NAME=VALUE for all models, ips:NAME=VALUE for one, response.NAME=VALUE
 
-    @classmethod
-    def of(
-        cls,
-        loop: LoopConfig,
-        models: Sequence[str],
-        preset: str = "quick",
-        assignments: Sequence[str] = (),
-        tuned_for: str | None = None,
-    ) -> Self:
-        """Models by the names of their estimators, or of rules; `MODEL:name=value` changes one of them only."""
-        if not models:
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_ranges(self, "", seed="0 or more")
+        Retraining.parse(self.retrain)
+        response_model(self.response_options)
+        if not self.estimators:
             raise UnveilError("there is no model to loop", expected="at least one, such as naive")
-        if len(set(models)) < len(models):
-            raise UnveilError("a model was named twice", found=", ".join(models))
-        changes = {name: {} if tuned_for is None else dict(tuned(tuned_for, name, preset)) for name in models}
-        response = dict(loop.response)
-        # Settings of all models first: those of one have the last word.
-        for name, value in sorted(map(parsed, assignments), key=lambda pair: ":" in pair[0]):
-            model, colon, setting = name.partition(":")
-            if colon and model not in models:
-                raise unknown("model", model, models, where=f"--set {name}")
-            if colon:
-                changes[model][setting] = value
-            elif name.startswith("response."):
-                response[name.removeprefix("response.")] = value
-            else:
-                for own in changes.values():
-                    own[name] = value
-        recipes = {name: _recipe(name, preset, own) for name, own in changes.items()}
-        return cls(replace(loop, response=response), recipes, preset, tuned_for)
+        if len(set(self.estimators)) < len(self.estimators):
+            raise UnveilError("a model was named twice", found=", ".join(self.estimators))
+        for name, _ in map(parsed, self.changes):
+            model, colon, _ = name.partition(":")
+            if colon and model not in self.estimators:
+                raise unknown("model", model, self.estimators, where=f"--set {name}")
+        for model, recipe in self.models.items():
+            if recipe is not None:
+                Network(recipe)
+            elif model not in RULES:
+                raise unknown("model", model, [*ESTIMATORS, *RULES])
+        return self
 
     @property
-    def networks(self) -> list[str]:
-        """The models that are trained."""
-        return [name for name, recipe in self.models.items() if recipe is not None]
+    def response_options(self) -> dict[str, Any]:
+        """The name of the response model, then its options."""
+        options = {name.removeprefix(_RESPONSE): value for name, value in map(parsed, self.changes) if _of_users(name)}
+        return {"name": self.response, **options}
 
     @property
-    def trainings(self) -> int:
-        """Of one network in one replicate."""
-        how = Retraining.parse(self.loop.retrain)
-        return sum(how.due(round) for round in range(self.loop.rounds + 1))
+    def models(self) -> dict[str, Recipe | None]:
+        """What each model is trained by; None for a rule that learns next to nothing."""
+        return {name: self.recipe(name) if name in ESTIMATORS else None for name in self.estimators}
+
+    def recipe(self, model: str) -> Recipe:
+        """How the network of an estimator is trained."""
+        changes = {} if self.tuned_for is None else tuned(self.tuned_for, model, self.preset)
+        said = changes_of(model, self.changes)
+        changes |= {name: value for name, value in said.items() if not _of_users(name)}
+        return Recipe.preset(self.preset, network_in(changes)).changed({**ALWAYS, "estimator.name": model, **changes})
+
+    def loop(self, base: Sequences, world: World | None) -> Loop:
+        """The loop on a log; the world goes on beyond its last step as it was there."""
+        beyond = None if world is None else held(world, base.n_steps + self.rounds + 1)
+        response, retraining = response_model(self.response_options), Retraining.parse(self.retrain)
+        return Loop(base, response, retraining, self.rounds, self.k, self.seed, beyond)
+
+    def open_data(self) -> LoopData:
+        """The log, and the part of the world that it shows."""
+        log = self.log.load()
+        world = None if self.world is None else World.open(self.world).aligned_with(log)
+        self.loop(Sequences.of(log), world)  # an error where the two do not fit the study
+        known = recognised(len(log.users), len(log.items), len(log.interacted()))
+        return LoopData(known or "", log.fingerprint(), f"{log}", log, world)
+
+    def identity(self, source: Any) -> dict[str, Any]:
+        """More rounds and replicates may follow later, and nothing else."""
+        truth = None
+        if source.world is not None:  # the true relevance is all that the loop uses of a world
+            factors = source.world.relevance_logits
+            truth = sha256(
+                b"".join(table.tobytes() for table in (factors.P_UK, factors.Q_VK, factors.W_TK))
+            ).hexdigest()
+        loop = self._settings("k", "retrain", "seed")
+        return {"loop": loop, "models": self._recipes(), "log": source.fingerprint, "world": truth}
+
+    def _settings(self, *names: str) -> dict[str, Any]:
+        return {**self.model_dump(mode="json", include=set(names)), "response": self.response_options}
+
+    def _recipes(self) -> dict[str, Any]:
+        return {name: recipe and plain(recipe) for name, recipe in self.models.items()}
+
+    def cells(self) -> Iterable[Cell]:
+        """itps-r0-10: of a loop that was made longer, the longer one is another piece of work."""
+        costs = {model: _cost(recipe) for model, recipe in self.models.items()}
+        for replicate in range(self.replicates):
+            for model, cost in costs.items():
+                at = {"estimator": model, "replicate": replicate}
+                yield Cell(f"{model}-r{replicate}-{self.rounds}", at, cost)
+
+    def priority(self, cell: Cell) -> Any:
+        """Long ones first."""
+        return -cell.cost
+
+    def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
+        """What all cells start from is written; then the cells; then loop.csv, and the logs if they are to be kept."""
+        data: Any = work.source
+        write_base(work.folder, Sequences.of(data.log), data.world)
+        cells = list(self.cells())
+        yield "cells", cells
+        write_whole(work.folder / "loop.csv", table(cells, work.records).write_csv())
+        for cell in cells if self.keep_logs else ():
+            state = state_path(work.folder, cell)
+            after = grown_log(data.log, chosen_items(state, self.rounds))
+            write_log(after, work.folder / "logs" / f"{state.stem}.parquet")
+
+    def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """All rounds of one model in one replicate, from the last one that is there."""
+        recipe, path = self.models[cell.at["estimator"]], state_path(context.folder, cell)
+        loop, progress = self.loop(*read_base(context.folder)), _Share(context.on_progress, self.rounds + 1)
+        learner = RULES[cell.at["estimator"]]() if recipe is None else Network(recipe, loop.world, progress)
+        sweep_drafts(path)
+        state = reached = load(path, loop, learner) if path.exists() else None
+        progress.at = 0 if reached is None else reached.round + 1
+        with threads(None if recipe is None else recipe.training.threads):
+            for state in loop.go(learner, cell.at["replicate"], reached):
+                save(state, path)
+                progress.next(state)
+        assert state is not None
+        return {"records": [*state.records[: self.rounds + 1]]}
+
+    def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+        """Every figure that there is in a round."""
+        for round, figures in enumerate(record["records"]):
+            for key in FIGURES:
+                if (value := figures.get(key)) is not None:
+                    yield {"round": round, **measure_of(key, self.k)._asdict(), "value": value}
+
+    def csv(self, answer: Answer) -> list[dict[str, Any]]:
+        """A row for each figure, model and round."""
+        worlds = int(answer.source.world is not None)  # type: ignore[attr-defined]
+        return loop_report.csv_rows(answer.results, self.k, {"preset": self.preset, "worlds": worlds})
+
+    def findings(self, answer: Answer) -> Mapping[str, Any]:
+        """What was looped, and how."""
+        return {
+            "question": "loop" if self.tuned_for is None else "rq5",
+            "loop": self._settings("rounds", "k", "retrain", "replicates", "seed"),
+            "models": self._recipes(),
+            "units": "replicates",
+            "interval": "95%, Student's t over replicates; none for one replicate",
+        }
+
+    def facts(self, answer: Answer) -> Mapping[str, Any]:
+        """What sentences are chosen by."""
+        compared, data = self.tuned_for is not None and {"naive", "ips", "itps"} <= {*self.estimators}, answer.source
+        claim = str(paper()["real"]["data"][data.name]["loop"]) if data.name else ""
+        return {
+            "outcome": loop_report.Outcome(answer.results, self.k),
+            "shown": FIGURES,
+            "k": self.k,
+            "alpha": ALPHA,
+            "claim": claim if compared else None,
+            "retraining": Retraining.parse(self.retrain),
+            "weighted": [name for name in self.estimators if name not in ("naive", "ideal", *RULES)],
+        }
+
+    def tables(self, answer: Answer) -> Mapping[str, Table]:
+        """The figures in the first round and in the last; the models."""
+        outcome = loop_report.Outcome(answer.results, self.k)
+        return {
+            "ends": loop_report.ends_table(outcome),
+            "last": loop_report.ends_table(outcome, last_only=True),
+            "models": loop_report.models_table(self.models),
+        }
+
+    def figures(self, answer: Answer) -> Mapping[str, Block]:
+        """Every figure along the rounds, by group."""
+        return loop_report.figures(loop_report.Outcome(answer.results, self.k), self.template)
 
 
-def _recipe(name: str, preset: str, changes: Mapping[str, Any]) -> Recipe | None:
-    if name in RULES:
-        return None
-    if name not in ESTIMATORS:
-        raise unknown("model", name, [*ESTIMATORS, *RULES])
-    recipe = Recipe.preset(preset, network_in(changes)).changed({**ALWAYS, "estimator.name": name, **changes})
-    Network(recipe)
-    return recipe
+def _of_users(setting: str) -> bool:
+    return setting.startswith(_RESPONSE)
+
+
+def _cost(recipe: Recipe | None) -> float:
+    """For each training, work for each batch and for each unit of width."""
+    if recipe is None:
+        return 0.1
+    model, epochs = recipe.model, recipe.training.epochs
+    return epochs * model.blocks * (40 / recipe.task.batch_size + model.length * (model.width + 16) / 8000)
+
+
+def table(cells: Sequence[Cell], records: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """A row for each replicate, model and round."""
+    rows = [
+        {"replicate": cell.at["replicate"], "model": cell.at["estimator"], "round": round, **figures}
+        for cell in cells
+        for round, figures in enumerate(records[cell.key]["records"])
+    ]
+    schema = {"replicate": pl.Int64, "model": pl.String, "round": pl.Int64, **dict.fromkeys(FIGURES, pl.Float64)}
+    return pl.DataFrame(rows, schema=schema)
 
 
 BASE, WORLD, STATES = "histories.safetensors", "world", "states"
@@ -127,7 +261,7 @@ _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
 
 
 def write_base(folder: Path, base: Sequences, world: World | None) -> None:
-    """What all jobs start from: the histories before any feedback, and the world in the log's own indices."""
+    """What all cells start from: the histories before any feedback, and the world in the log's own indices."""
     about = json.dumps({"n_items": base.n_items, "n_steps": base.n_steps})
     arrays = {name: np.ascontiguousarray(getattr(base, name)) for name in _ARRAYS}
     write_whole(folder / BASE, as_bytes(arrays, {"about": about}))
@@ -144,60 +278,9 @@ def read_base(folder: Path) -> tuple[Sequences, World | None]:
     return Sequences(clock=None, **arrays, **about), world
 
 
-def loop_of(config: LoopConfig, base: Sequences, world: World | None) -> Loop:
-    """The loop of a config on a log; the world goes on beyond its last step as it was there."""
-    beyond = None if world is None else held(world, base.n_steps + config.rounds + 1)
-    retraining = Retraining.parse(config.retrain)
-    return Loop(base, response_model(config.response), retraining, config.rounds, config.k, config.seed, beyond)
-
-
-@dataclass(frozen=True)
-class LoopJob:
-    """All rounds of one model in one replicate. The folder holds what they start from and what they have reached."""
-
-    folder: Path
-    config: LoopConfig
-    model: str
-    recipe: Recipe | None
-    replicate: int
-
-    @property
-    def key(self) -> str:
-        """itps-r0-10: of a loop that was made longer, the longer one is another piece of work."""
-        return f"{self.model}-r{self.replicate}-{self.config.rounds}"
-
-    @property
-    def state(self) -> Path:
-        """The file that is written after every round."""
-        return state_path(self.folder, self.model, self.replicate)
-
-    @property
-    def cost(self) -> float:
-        """For each training, work for each batch and for each unit of width."""
-        if self.recipe is None:
-            return 0.1
-        model, epochs = self.recipe.model, self.recipe.training.epochs
-        return epochs * model.blocks * (40 / self.recipe.task.batch_size + model.length * (model.width + 16) / 8000)
-
-    def run(self, tell: OnProgress) -> Mapping[str, Any]:
-        """Go on from the last round that is there."""
-        loop = loop_of(self.config, *read_base(self.folder))
-        progress = _Share(tell, self.config.rounds + 1)
-        learner = RULES[self.model]() if self.recipe is None else Network(self.recipe, loop.world, progress)
-        sweep_drafts(self.state)
-        state = reached = load(self.state, loop, learner) if self.state.exists() else None
-        progress.at = 0 if reached is None else reached.round + 1
-        with threads(None if self.recipe is None else self.recipe.training.threads):
-            for state in loop.go(learner, self.replicate, reached):
-                save(state, self.state)
-                progress.next(state)
-        assert state is not None
-        return {"records": [*state.records[: self.config.rounds + 1]]}
-
-
-def state_path(folder: Path, model: str, replicate: int) -> Path:
-    """Where the state of a model in a replicate is kept."""
-    return folder / STATES / f"{model}-r{replicate}.safetensors"
+def state_path(folder: Path, cell: Cell) -> Path:
+    """The file that is written after every round of a model in a replicate, however many rounds there will be."""
+    return folder / STATES / f"{cell.at['estimator']}-r{cell.at['replicate']}.safetensors"
 
 
 def chosen_items(state: Path, rounds: int) -> Any:
@@ -214,18 +297,18 @@ def chosen_items(state: Path, rounds: int) -> Any:
 class _Share(NoTraining):
     """The share of all rounds that is done, from the epochs of each training."""
 
-    def __init__(self, tell: OnProgress, rounds: int) -> None:
-        self.tell, self.rounds, self.at, self.epochs = tell, rounds, 0, 1
+    def __init__(self, on_progress: OnProgress, rounds: int) -> None:
+        self.on_progress, self.rounds, self.at, self.epochs = on_progress, rounds, 0, 1
 
     def next(self, state: State) -> None:
         self.at = state.round + 1
-        self.tell(self.at / self.rounds)
+        self.on_progress(self.at / self.rounds)
 
     def start(self, plan: Plan) -> None:
         self.epochs = plan.epochs
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        self.tell((self.at + epoch.epoch / (self.epochs + 1)) / self.rounds)
+        self.on_progress((self.at + epoch.epoch / (self.epochs + 1)) / self.rounds)
 
 
 _DAY = 86_400_000_000
@@ -244,69 +327,3 @@ def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
         known_N = log.time[np.minimum(after.event_N, len(log) - 1)]
         time_N = np.where(round_N > 0, int(log.time.max()) + round_N * _DAY, known_N)
     return Interactions(after.user_N, after.item_N, log.users, log.items, time=time_N, step=after.step_N)
-
-
-#: Raised when the same settings no longer give the same rounds.
-FORMAT = 1
-
-
-@dataclass(frozen=True, eq=False)
-class Looped:
-    """What came out, and of what."""
-
-    plan: LoopPlan
-    log: Interactions
-    world: World | None
-    outcome: LoopOutcome
-    seconds: float  # of this run
-    worker_seconds: float  # of the run that ended each job; what was stopped before is not in it
-
-
-def run_loop(
-    plan: LoopPlan,
-    log: Interactions,
-    folder: Path,
-    engine: Engine,
-    *,
-    world: World | None = None,
-    resume: bool = False,
-    keep_logs: bool = False,
-    watch: Watcher | None = None,
-) -> Looped:
-    """Loop every model in every replicate. Whatever a user got wrong is found before the folder is touched."""
-    begun = time.monotonic()
-    if not resume:
-        refuse_occupied(folder, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
-    elif not (folder / ABOUT).exists():
-        raise UnveilError("there is no loop to resume", where=folder, hint="Leave --resume out to start one.")
-    base, truth = Sequences.of(log), None if world is None else world.aligned_with(log)
-    loop_of(plan.loop, base, truth)
-    store = Store(folder, identity(plan, log, truth))
-    store.open()
-    jobs = [
-        LoopJob(folder, plan.loop, model, recipe, replicate)
-        for replicate in range(plan.loop.replicates)
-        for model, recipe in plan.models.items()
-    ]
-    with alone_in(folder):
-        write_base(folder, base, truth)
-        done = run_cells(sorted(jobs, key=lambda job: -job.cost), store, engine, watch or Silent())  # long ones first
-    records = {model: [done[job.key]["records"] for job in jobs if job.model == model] for model in plan.models}
-    for job in jobs if keep_logs else ():
-        chosen_RU = chosen_items(job.state, plan.loop.rounds)
-        write_log(grown_log(log, chosen_RU), folder / "logs" / f"{job.state.stem}.parquet")
-    worked = sum(float(result["seconds"]) for result in done.values())
-    known = replace(plan, data=recognised(len(log.users), len(log.items), len(log.interacted())))
-    return Looped(known, log, truth, LoopOutcome(records, plan.loop.rounds), time.monotonic() - begun, worked)
-
-
-def identity(plan: LoopPlan, log: Interactions, world: World | None) -> dict[str, Any]:
-    """What identifies a folder: more rounds and replicates may follow later, and nothing else."""
-    loop = {name: value for name, value in plain(plan.loop).items() if name not in ("rounds", "replicates")}
-    models = {name: recipe and plain(recipe) for name, recipe in plan.models.items()}
-    truth = None
-    if world is not None:  # the true relevance is all that the loop uses of a world
-        tables = (world.relevance_logits.P_UK, world.relevance_logits.Q_VK, world.relevance_logits.W_TK)
-        truth = sha256(b"".join(table.tobytes() for table in tables)).hexdigest()
-    cells = {"loop": loop, "models": models, "log": log.fingerprint(), "world": truth}
-    return {"question": "loop", "format": FORMAT, "cells": cells}

@@ -1,242 +1,168 @@
-"""The page and files of a feedback loop: loop.csv and results.json for programs, a page and a README for people."""
+"""The figures of a loop along its rounds: what they are called, their tables and their plots."""
 
-import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from unveil.files import versions, write_json, write_whole
+from unveil.evaluation.statistics import Paired
 from unveil.report.names import COLOURS, listed, named
-from unveil.report.page import Cell, Code, Column, Figure, Figures, KeyFigure, Page, Section, Table, Text, write_page
+from unveil.report.page import Block, Cell, Column, Figure, Figures, Table
 from unveil.report.plots import Line, Scale, lines
 from unveil.report.prose import Prose
 from unveil.settings import plain
-from unveil.simulation.feedback.rounds import Retraining
-from unveil.studies.loop import Looped, LoopPlan
-from unveil.studies.loop_results import FIGURES, HEADLINE, Group, LoopOutcome
-from unveil.studies.paper import paper
-from unveil.studies.results import ALPHA, Estimate
-from unveil.studies.writer import markdown
+from unveil.studies.results import Estimate, Measure, Results, corrected
 from unveil.training.recipe import AUTO, Recipe
 from unveil.wording import quantity
 
-_TITLE = "What does feedback do to recommendations?"
-_SECTIONS: Sequence[tuple[str, Group]] = (
-    ("Novelty and popularity", "novelty"),
-    ("Diversity", "diversity"),
-    ("The log", "log"),
-    ("Ground truth", "truth"),
-    ("Training", "training"),
-)
+#: The figure that conclusions are drawn from.
+HEADLINE = "efd"
 
 
-class LoopReport:
-    """A loop with its tables, figures and prose."""
+class Shown(NamedTuple):
+    """A figure as it is called, `{k}` standing for the places of a list; its explanation is in the template."""
 
-    def __init__(self, looped: Looped, command: Sequence[str] = ()) -> None:
-        self.looped, self.command = looped, shlex.join(command)
-        self.plan, self.outcome, self.k = looped.plan, looped.outcome, looped.plan.loop.k
-        about_log = {
-            "world": looped.world,
-            "events": len(looped.log.interacted()),
-            "users": len(looped.log.users),
-            "items": len(looped.log.items),
-            "retraining": Retraining.parse(self.plan.loop.retrain),
-        }
-        self.prose = prose(self.plan, self.outcome, about_log)
+    title: str
+    group: str
+    digits: int = 3
+
+
+FIGURES: Mapping[str, Shown] = {
+    "efd": Shown("EFD@{k}", "novelty"),
+    "efd_first": Shown("EFD@{k} by the first log", "novelty"),
+    "arp": Shown("ARP@{k}", "novelty", 1),
+    "gini": Shown("Gini@{k}", "diversity"),
+    "coverage": Shown("Coverage@{k}", "diversity"),
+    "collective": Shown("Collective diversity", "diversity", 1),
+    "individual": Shown("Individual diversity", "diversity"),
+    "overlap": Shown("Overlap", "diversity"),
+    "log_gini": Shown("Gini of the log", "log", 4),
+    "taken_efd": Shown("Novelty of the chosen items", "log"),
+    "taken": Shown("Users who chose an item", "log"),
+    "relevance": Shown("Relevance of the recommendations", "truth"),
+    "taken_relevance": Shown("Relevance of the chosen items", "truth"),
+    "standing": Shown("Rank of the recommendations", "truth"),
+    "taken_standing": Shown("Rank of the chosen items", "truth"),
+    "short": Shown("Short lists", "log"),
+    "events": Shown("Events", "log", 0),
+    "loss": Shown("Loss", "training"),
+    "ess": Shown("Effective sample", "training"),
+}
+
+
+def measure_of(key: str, k: int) -> Measure:
+    """A figure as a measure of the long frame."""
+    return Measure(FIGURES[key].group, "loop", key, k)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The figures by round. Some are missing: no item is chosen in round 0, a rule has no loss, a log no ground truth.
+
+    A figure is there if all replicates have it.
+    """
+
+    results: Results
+    k: int
 
     @property
-    def paragraphs(self) -> list[str]:
-        """Findings, and what they leave out."""
-        return [*self.prose.paragraphs("findings"), *self.prose.paragraphs("caution")]
+    def models(self) -> list[str]:
+        """In the order in which they were named."""
+        return self.results.arms
 
-    def page(self) -> Page:
-        """The whole page."""
-        (first,) = self.prose.sections("findings", {}, "What happened")
-        caution = [block for section in self.prose.sections("caution", {}) for block in section.blocks]
-        groups = [(title, self._figures(group)) for title, group in _SECTIONS]
-        rules = [Text(paragraph) for paragraph in self.prose.paragraphs("rules")]
-        return Page(
-            title=_TITLE,
-            lede=self.prose.line("lede"),
-            key_figures=self._key_figures(),
-            sections=[
-                Section(first.title, [*first.blocks, self.table(), *caution]),
-                *(Section(title, [Figures(figures)]) for title, figures in groups if figures),
-                Section("How it was made", [*rules, _models(self.plan), Code(self.command)]),
-            ],
-        )
+    @property
+    def rounds(self) -> int:
+        """The last one."""
+        return int(self.results.along("round")[-1])
 
-    def _key_figures(self) -> list[KeyFigure]:
-        outcome, title = self.outcome, FIGURES[HEADLINE].title.format(k=self.k)
-        done = f"{quantity(outcome.rounds, 'round')} of feedback, {quantity(outcome.replicates, 'replicate')}"
-        last = [(model, outcome.estimate(model, HEADLINE).mean) for model in outcome.models]
-        return [
-            KeyFigure(f"{outcome.rounds}", done),
-            *(KeyFigure(f"{mean:.2f}", f"{title} of {named(model)} in the last round") for model, mean in last),
-        ]
+    @cached_property
+    def figures(self) -> list[str]:
+        """The figures that are there, in the order of the page."""
+        return [key for key in FIGURES if self.models_of(key)]
 
-    def _figures(self, group: Group) -> list[Figure]:
-        keys = [key for key in self.outcome.figures if FIGURES[key].group == group]
-        return [self._figure(key) for key in keys if len(self.outcome.rounds_of(key)) > 1]
+    @property
+    def plotted(self) -> list[str]:
+        """The figures that are there in more than one round."""
+        return [key for key in self.figures if len(self.rounds_of(key)) > 1]
 
-    def _figure(self, key: str) -> Figure:
-        outcome, title = self.outcome, FIGURES[key].title.format(k=self.k)
-        models, rounds = outcome.models_of(key), outcome.rounds_of(key)
-        drawn = {named(model): _line(outcome, model, key, rounds) for model in models}
-        rows: list[list[Cell | str]] = [
-            [str(n), *(_cell(outcome.estimate(model, key, n), key) for model in models)] for n in rounds
-        ]
-        columns = [Column("round", True), *(Column(named(model), True) for model in models)]
-        return Figure(
-            title,
-            lines(drawn, ("round", title), f"loop-{key}", Scale(bottom=None, whole=True)),
-            f"{title} along the rounds for {listed(models)}.",
-            self.prose.line(key),
-            Table(f"{title} by round", columns, rows, sortable=False),
-        )
+    def title(self, key: str) -> str:
+        """EFD@10."""
+        return FIGURES[key].title.format(k=self.k)
 
-    def table(self, *, last_only: bool = False) -> Table:
-        """Every figure in the first round and in the last."""
-        outcome = self.outcome
-        first = "" if last_only else "First round → "
-        keys = [key for key in outcome.figures if FIGURES[key].group != "training" and len(outcome.rounds_of(key)) > 1]
-        rows: list[list[Cell | str]] = [
-            [FIGURES[key].title.format(k=self.k), *(_from_to(outcome, each, key, last_only) for each in outcome.models)]
-            for key in keys
-        ]
-        return Table(
-            f"{first}round {outcome.rounds}: means over {quantity(outcome.replicates, 'replicate')}",
-            [Column("figure"), *(Column(named(model), True) for model in outcome.models)],
-            rows,
-            sortable=False,
-        )
+    def models_of(self, key: str) -> list[str]:
+        """The models that have a figure in some round."""
+        return [model for model in self.models if any(self._has(model, key, n) for n in range(self.rounds + 1))]
 
-    def readme(self) -> str:
-        """Findings, the table, how it was made, and what each figure is."""
-        named_figures = [
-            f"- {FIGURES[key].title.format(k=self.k)} (`{key}`): {self.prose.line(key)}" for key in self.outcome.figures
-        ]
-        parts = [f"# {_TITLE}", *self.paragraphs, "\n".join(markdown(self.table())).strip(), "## How it was made"]
-        parts += [f"```\n{self.command}\n```", *self.prose.paragraphs("rules"), "## The figures"]
-        files = "`loop.csv` has a row for each replicate, model and round; `results.json` means and intervals."
-        return "\n\n".join([*parts, "\n".join(named_figures), files]) + "\n"
+    def rounds_of(self, key: str) -> list[int]:
+        """The rounds in which all of these models have it: training may be rarer than rounds."""
+        models = self.models_of(key)
+        return [n for n in range(self.rounds + 1) if all(self._has(model, key, n) for model in models)]
 
-    def results(self) -> dict[str, Any]:
-        """All that was found. Nothing in it depends on the clock."""
-        plan, outcome = self.plan, self.outcome
-        return {
-            "question": "loop" if plan.tuned_for is None else "rq5",
-            "command": self.command,
-            "preset": plan.preset,
-            "tuned_for": plan.tuned_for,
-            "replicates": outcome.replicates,
-            "rounds": outcome.rounds,
-            "estimators": outcome.models,
-            "data": {"fingerprint": self.looped.log.fingerprint()},
-            "loop": plain(plan.loop),
-            "models": {name: recipe and plain(recipe) for name, recipe in plan.models.items()},
-            "units": "replicates",
-            "interval": "95%, Student's t over replicates; none for one replicate",
-            "findings": self.prose.paragraphs("findings"),
-            "rows": self.rows(),
+    def _has(self, model: str, key: str, round: int) -> bool:
+        found = self.results.values[(("round", round),)].get((model, measure_of(key, self.k)), ())
+        return len(found) == self.results.replicates
+
+    def estimate(self, model: str, key: str, round: int | None = None) -> Estimate:
+        """The mean over replicates and its 95% interval, in the last round if none is named."""
+        here = self.results.at(round=self.rounds if round is None else round)
+        return here.estimate(model, measure_of(key, self.k))
+
+    def changes(self, key: str) -> dict[str, float]:
+        """Of every model the mean of the last round less that of the first one that has the figure."""
+        first, *_, last = self.rounds_of(key)
+        return {m: self.estimate(m, key, last).mean - self.estimate(m, key, first).mean for m in self.models}
+
+    def order(self, key: str, round: int | None = None) -> list[str]:
+        """The models that have the figure, highest mean first."""
+        return sorted(self.models_of(key), key=lambda model: -self.estimate(model, key, round).mean)
+
+    def differences(self) -> dict[str, Paired]:
+        """EFD of the other models less that of the first in the last round, replicate by replicate; p after Holm."""
+        last, measure, (base, *others) = self.results.at(round=self.rounds), measure_of(HEADLINE, self.k), self.models
+        return dict(zip(others, corrected(last.difference(each, base, measure) for each in others), strict=True))
+
+    def above(self, one: str, other: str) -> int:
+        """In how many rounds the mean EFD of one model is higher than another's."""
+        every = range(self.rounds + 1)
+        return sum(self.estimate(one, HEADLINE, n).mean > self.estimate(other, HEADLINE, n).mean for n in every)
+
+
+def csv_rows(results: Results, k: int, same: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each figure, model and round, with what is the `same` in all."""
+    outcome = Outcome(results, k)
+    return [
+        {
+            "estimator": model,
+            "severity": None,
+            **measure_of(key, k)._asdict(),
+            "round": round,
+            "mean": found.mean,
+            "low": found.low,
+            "high": found.high,
+            "replicates": found.n,
+            "paper": None,
+            **same,
         }
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row for each model, figure and round."""
-        outcome = self.outcome
-        same = {"preset": self.plan.preset, "severity": None, "protocol": "loop"}
-        return [
-            {
-                "estimator": model,
-                **same,
-                "evaluation": FIGURES[key].group,
-                "metric": key,
-                "k": self.k,
-                "round": round,
-                "mean": found.mean,
-                "low": found.low,
-                "high": found.high,
-                "replicates": found.n,
-                "worlds": int(self.looped.world is not None),
-                "paper": None,
-            }
-            for key in outcome.figures
-            for model in outcome.models_of(key)
-            for round in outcome.rounds_of(key)
-            for found in [outcome.estimate(model, key, round)]
-        ]
+        for key in outcome.figures
+        for model in outcome.models_of(key)
+        for round in outcome.rounds_of(key)
+        for found in [outcome.estimate(model, key, round)]
+    ]
 
 
-def write(looped: Looped, folder: Path, command: Sequence[str]) -> LoopReport:
-    """Every file of a loop. The same rounds give the same bytes, but for about.json."""
-    report = LoopReport(looped, command)
-    write_whole(folder / "loop.csv", looped.outcome.table().write_csv())
-    write_page(report.page(), folder / "index.html")
-    write_whole(folder / "README.md", report.readme())
-    times = {"seconds": round(looped.seconds, 1), "worker_seconds": round(looped.worker_seconds, 1)}
-    write_json(folder / "about.json", {"command": report.command, "versions": versions(), **times})
-    write_json(folder / "results.json", report.results())
-    return report
+def ends_table(outcome: Outcome, *, last_only: bool = False) -> Table:
+    """Every figure in the first round and in the last."""
+    keys = [key for key in outcome.plotted if FIGURES[key].group != "training"]
+    rows: list[list[Cell | str]] = [
+        [outcome.title(key), *(_from_to(outcome, model, key, last_only) for model in outcome.models)] for key in keys
+    ]
+    over = quantity(outcome.results.replicates, "replicate")
+    caption = f"{'' if last_only else 'First round → '}round {outcome.rounds}: means over {over}"
+    columns = [Column("figure"), *(Column(named(model), True) for model in outcome.models)]
+    return Table(caption, columns, rows, sortable=False)
 
 
-def prose(plan: LoopPlan, outcome: LoopOutcome, more: Mapping[str, Any] | None = None) -> Prose:
-    """The template, filled with what sentences are chosen by."""
-    models, compared = outcome.models, plan.tuned_for is not None and {"naive", "ips", "itps"} <= set(outcome.models)
-    claim = "" if plan.data is None else str(paper()["real"]["data"][plan.data]["loop"])
-    changes = {model: outcome.change(model, HEADLINE) for model in models}
-    by_first = {model: outcome.change(model, "efd_first") for model in models}
-    tested = outcome.replicates > 1 and len(models) > 1
-    facts = {
-        "plan": plan,
-        "outcome": outcome,
-        "k": plan.loop.k,
-        "alpha": ALPHA,
-        "efd": FIGURES[HEADLINE].title.format(k=plan.loop.k),
-        "ordered": lambda key, round: _ordered(outcome, key, round),
-        "differences": outcome.differences(HEADLINE, models[0]) if tested else {},
-        "claim": claim if compared else None,
-        "changes": changes,
-        "by_first": by_first,
-        "same_direction": all((changes[model] < 0) == (by_first[model] < 0) for model in models),
-        "overlap": [outcome.change(model, "overlap") for model in models],
-        "log_gini": [outcome.change(model, "log_gini") for model in models],
-        "widest": outcome.order("coverage"),
-        "relevance": _relevance(outcome),
-        "weighted": [model for model in plan.networks if model not in ("naive", "ideal")],
-        "response": str(plan.loop.response["name"]),
-    }
-    return Prose(["loop.md.j2"], {**facts, **(more or {})})
-
-
-def _relevance(outcome: LoopOutcome) -> list[tuple[str, float, float]]:
-    """True relevance of the chosen items in the first round of feedback and in the last; the best last value first."""
-    key = "taken_relevance"
-    if key not in outcome.figures or len(rounds := outcome.rounds_of(key)) < 2:
-        return []
-    ends = (rounds[0], rounds[-1])
-    order = outcome.order(key, rounds[-1])
-    return [(model, *(outcome.estimate(model, key, r).mean for r in ends)) for model in order]  # type: ignore[misc]
-
-
-def _ordered(outcome: LoopOutcome, key: str, round: int | None) -> str:
-    digits = FIGURES[key].digits
-    means = {model: outcome.estimate(model, key, round).mean for model in outcome.order(key, round)}
-    if len(means) == 1:
-        return f"{next(iter(means.values())):.{digits}f}"
-    return ", ".join(f"{named(model)} {mean:.{digits}f}" for model, mean in means.items())
-
-
-def _line(outcome: LoopOutcome, model: str, key: str, rounds: Sequence[int]) -> Line:
-    """A model's means along the rounds, with a band where there are replicates."""
-    found = [outcome.estimate(model, key, round) for round in rounds]
-    titles = [f"{named(model)}, round {n}: {_text(each, key)}" for n, each in zip(rounds, found, strict=True)]
-    ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
-    low, high = zip(*ends, strict=True) if len(ends) == len(found) else (None, None)
-    return Line(rounds, [each.mean for each in found], titles, COLOURS.get(model), low, high)
-
-
-def _from_to(outcome: LoopOutcome, model: str, key: str, last_only: bool) -> Cell | str:
+def _from_to(outcome: Outcome, model: str, key: str, last_only: bool) -> Cell | str:
     if model not in outcome.models_of(key):
         return "–"
     rounds, digits = outcome.rounds_of(key), FIGURES[key].digits
@@ -244,26 +170,51 @@ def _from_to(outcome: LoopOutcome, model: str, key: str, last_only: bool) -> Cel
     return Cell(" → ".join(f"{mean:,.{digits}f}" for mean in shown), shown[-1])
 
 
-def _cell(found: Estimate, key: str) -> Cell:
-    return Cell(_text(found, key), found.mean)
+def figures(outcome: Outcome, template: str) -> dict[str, Block]:
+    """Every figure along the rounds, by group; the template has a line on each."""
+    about, groups = Prose([template], {"k": outcome.k}), dict[str, list[Figure]]()
+    for key in outcome.plotted:
+        groups.setdefault(FIGURES[key].group, []).append(_figure(outcome, key, about.line(key)))
+    return {group: Figures(found) for group, found in groups.items()}
 
 
-def _text(found: Estimate, key: str) -> str:
+def _figure(outcome: Outcome, key: str, caption: str) -> Figure:
+    title, models, rounds = outcome.title(key), outcome.models_of(key), outcome.rounds_of(key)
+    found = {model: [outcome.estimate(model, key, n) for n in rounds] for model in models}
+    drawn = {named(model): _line(model, rounds, found[model], FIGURES[key].digits) for model in models}
+    rows: list[list[Cell | str]] = [
+        [str(n), *(Cell(_text(found[model][place], FIGURES[key].digits), found[model][place].mean) for model in models)]
+        for place, n in enumerate(rounds)
+    ]
+    columns = [Column("round", True), *(Column(named(model), True) for model in models)]
+    return Figure(
+        title,
+        lines(drawn, ("round", title), f"loop-{key}", Scale(bottom=None, whole=True)),
+        f"{title} along the rounds for {listed(models)}.",
+        caption,
+        Table(f"{title} by round", columns, rows, sortable=False),
+    )
+
+
+def _line(model: str, rounds: Sequence[int], found: Sequence[Estimate], digits: int) -> Line:
+    """A model's means along the rounds, with a band where there are replicates."""
+    titles = [f"{named(model)}, round {n}: {_text(each, digits)}" for n, each in zip(rounds, found, strict=True)]
+    ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
+    low, high = zip(*ends, strict=True) if ends else (None, None)
+    return Line(rounds, [each.mean for each in found], titles, COLOURS.get(model), low, high)
+
+
+def _text(found: Estimate, digits: int) -> str:
     """A mean with its interval where it has one."""
-    digits = FIGURES[key].digits
     interval = "" if found.low is None else f" [{found.low:,.{digits}f}, {found.high:,.{digits}f}]"
     return f"{found.mean:,.{digits}f}{interval}".replace("-", "−")
 
 
-def _models(plan: LoopPlan) -> Table:
-    columns = ("network", "width", "blocks", "tokens", "dropout", "batch", "masked", "epochs", "estimator")
-    authors = "" if plan.tuned_for is None else f" with the authors' settings for {plan.tuned_for}"
-    return Table(
-        f"The models: preset {plan.preset}{authors}, and what was changed",
-        [Column("model"), *(Column(title, title not in ("network", "estimator")) for title in columns)],
-        [[named(name), *_settings(recipe)] for name, recipe in plan.models.items()],
-        sortable=False,
-    )
+def models_table(models: Mapping[str, Recipe | None]) -> Table:
+    """How each model is trained."""
+    heads = ("network", "width", "blocks", "tokens", "dropout", "batch", "masked", "epochs", "estimator")
+    columns = [Column("model"), *(Column(head, head not in ("network", "estimator")) for head in heads)]
+    return Table("", columns, [[named(name), *_settings(each)] for name, each in models.items()], sortable=False)
 
 
 def _settings(recipe: Recipe | None) -> list[str]:

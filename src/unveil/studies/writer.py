@@ -8,7 +8,7 @@ import csv
 import io
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from unveil.files import versions, write_json, write_whole
 from unveil.report.page import Block, Page, Section, Table, Text, write_page
 from unveil.report.prose import Prose
 from unveil.runs.progress import spell
-from unveil.studies.engine import Answer, Study
+from unveil.studies.engine import Answer, Source, Study
 from unveil.studies.results import means
 
 _FINDINGS, _METHODS = "What the figures say", "How it was made"
@@ -125,7 +125,7 @@ class Report:
         return {
             "command": self.command,
             "versions": versions(),
-            "data": vars(answer.source),
+            "data": {each.name: getattr(answer.source, each.name) for each in fields(Source)},
             "seconds": round(answer.seconds, 1),
             "cells_made": answer.made,
             "cells": len(answer.cells),
