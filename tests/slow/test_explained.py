@@ -8,7 +8,8 @@ import pytest
 from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.simulation.world import World
-from unveil.studies.trial import EvaluationSet
+from unveil.studies.results import TRUE
+from unveil.studies.trial import TrialContext
 from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
 
@@ -24,8 +25,8 @@ def found(estimator: str, seed: int, *, explained: bool) -> float:
     )
     ready = prepare(split.train, recipe, log=log, world=world)
     fitted = ready.fit(replace(validation_of(split, recipe), of_interactions=explained))
-    jury = EvaluationSet.of(world, split, recipe, uniform=100, popular=0)
-    figure = jury.truth.evaluate(ready.model, resamples=1).value("full", "NDCG", 10)
+    trial = TrialContext.of(world, log, recipe, popular=False)
+    figure = trial.tests[TRUE].evaluate(ready.model, resamples=1).value("full", "NDCG", 10)
     print(estimator, seed, "f + offset" if explained else "f", figure, fitted.best)
     return figure
 

@@ -273,10 +273,10 @@ def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) 
     asked: dict[str, TrialContext] = {}
     for judge in ("truth", "taken"):
         asked[judge] = drawn_trial(tiny(RQ1, world, epoch_by=judge), tmp_path, 0, 1.0, 0)
-    target = {judge: bench.evaluation.validation.evaluator.cases.item_C for judge, bench in asked.items()}
+    target = {judge: bench.validation.evaluator.cases.item_C for judge, bench in asked.items()}
     assert target["taken"].tolist() == asked["taken"].split.valid.item_C.tolist()
     assert target["taken"].tolist() != target["truth"].tolist()
-    judged = [bench.evaluation.truth.cases.item_C.tolist() for bench in asked.values()]
+    judged = [bench.tests[TRUE].cases.item_C.tolist() for bench in asked.values()]
     assert judged[0] == judged[1], "what is judged stays the truth"
 
 

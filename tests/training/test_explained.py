@@ -88,8 +88,8 @@ def test_these_are_all_that_explain_something() -> None:
 def test_where_the_truth_is_asked_for_nothing_is_added(log: Interactions) -> None:
     recipe = Recipe.preset("quick").changed({**TINY, "training.epochs": 1})
     by_truth, by_log = (TrialContext.of(WORLD, log, recipe, negatives=5, by_log=by_log) for by_log in (False, True))
-    assert not by_truth.evaluation.validation.of_interactions
-    assert by_log.evaluation.validation.of_interactions
+    assert not by_truth.validation.of_interactions
+    assert by_log.validation.of_interactions
 
 
 def test_no_other_order_predicts_takes_better_than_that_of_f_and_exposure() -> None:

@@ -225,13 +225,13 @@ def most_negatives(
 
 
 def usual_negatives(
-    cases: EvalCases, sequences: Sequences, count_V: NDArray[Any], *, exclude_seen: bool = True
+    cases: EvalCases, sequences: Sequences, count_V: NDArray[Any], *, exclude_seen: bool = True, wanted: int = USUAL
 ) -> dict[str, int]:
-    """A hundred of each kind, or the most that there are; the exact count is made only where it can matter."""
-    if int((count_V > 0).sum()) - int(cases.seen_C.max(initial=0)) - 1 >= USUAL:
-        return {"uniform": USUAL, "popular": USUAL}
+    """As many of each kind as wanted, or the most that there are; they are counted only where it can matter."""
+    if int((count_V > 0).sum()) - int(cases.seen_C.max(initial=0)) - 1 >= wanted:
+        return {"uniform": wanted, "popular": wanted}
     most = most_negatives(cases, sequences, count_V, exclude_seen=exclude_seen)
-    return {name: min(USUAL, left) for name, left in most.items()}
+    return {name: min(wanted, left) for name, left in most.items()}
 
 
 def case_fingerprint(cases: EvalCases, n_items: int) -> str:

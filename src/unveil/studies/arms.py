@@ -171,6 +171,13 @@ def check_changes(arms: Iterable[str], changes: Sequence[str]) -> None:
                 raise unknown(f"option of the estimator {arm!r}", option, known)
 
 
+def check_negatives(negatives: int, most: int) -> None:
+    """`most` is how many negatives every case can have."""
+    if most < negatives:
+        hint = f"Pass --negatives {most} or fewer." if most > 0 else "Use data with more items."
+        raise UnveilError("not every case has so many items to be ranked against", found=negatives, hint=hint)
+
+
 def check_gap(arms: Sequence[str]) -> None:
     """Naive and ideal are the ends of the gap, and its shares are of what lies between them."""
     if not {BASE, BOUND} < set(arms):

@@ -74,7 +74,7 @@ class Demo(Study):
         replicate = cell.at["replicate"]
         trial = trial_context(self, replicate)
         arm = trial.arm(cell.at["estimator"], self.recipe(replicate), TrainingShare(context.on_progress))
-        record, users = arm_record(trial, arm), per_user(arm.truth.frame)
+        record, users = arm_record(trial, arm), per_user(arm.evaluations[TRUE].frame)
         columns = {name: column(*parts(name)) for name in record["lists"]}
         by_user = {name: users[own].to_list() for name, own in columns.items() if own in users.columns}
         return {**record, "lists": record["lists"] | by_user}

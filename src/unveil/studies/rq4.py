@@ -3,52 +3,42 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from pydantic import model_validator
 
+from unveil.data.fetch import data_home
+from unveil.data.filters import Filters
+from unveil.data.interactions import Interactions
 from unveil.data.readers import convert_first
+from unveil.data.sequences import Sequences
+from unveil.data.splits import Split, leave_one_out
 from unveil.errors import UnveilError, check_ranges, unknown
-from unveil.estimators.base import estimator
-from unveil.evaluation.evaluator import Evaluator
-from unveil.evaluation.ranking import Scorer
-from unveil.models.baselines import Popularity, Random
-from unveil.processes import threads
+from unveil.estimators.base import blocks, estimator
+from unveil.evaluation.protocols import usual_negatives
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.names import named
 from unveil.report.page import Figures, KeyFigure
-from unveil.studies import rq4_report
-from unveil.studies.arms import (
-    POPULARITY,
-    Variant,
-    changes_of,
-    check_changes,
-    estimator_seed,
-    propensity_settings,
-    seconds_of,
-    with_changes,
-)
+from unveil.studies import arms, tables
+from unveil.studies.arms import POPULARITY, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper, paper_rows, recognised, size_of, tuned
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
-from unveil.studies.rq4_data import CONTROL, LogChoice, RealCases, check_items, choose_strength, evaluate_control
-from unveil.studies.tables import (
-    Records,
-    arms_table,
-    dots_figure,
-    epochs_table,
-    ess_share,
-    learning_figure,
-    lists_table,
-    paper_table,
-    settings_table,
-    weight_warnings,
-    weights_table,
+from unveil.studies.rq4_report import (
+    CONTROL,
+    RealResults,
+    control_figure,
+    control_record,
+    doubted,
+    pairs,
+    proxies,
 )
-from unveil.studies.trial import TrainingShare, list_metrics, rank_rows, ranks, resolved, training_record
-from unveil.training.fit import check_available, prepare
+from unveil.studies.tables import Records, ess_share
+from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
+from unveil.training.fit import check_available
 from unveil.training.recipe import PRESETS, Recipe, network_in
 from unveil.training.trainer import CHECKPOINT, Keep, Trainer
 
@@ -56,8 +46,8 @@ from unveil.training.trainer import CHECKPOINT, Keep, Trainer
 _ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
 #: λ of the control arm: 0 is the naive model itself, 1 divides popularity out.
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
-#: Slots whose propensity is looked up together.
-_BLOCK = 1 << 16
+#: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
+_BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
 _ABOUT = {
     "paper": "the authors' settings, tuned for each estimator apart",
     "converged": "one backbone for all estimators, trained until validation no longer rises",
@@ -72,7 +62,7 @@ class RQ4(Study):
     title: ClassVar[str] = "How well does each estimator rank real interactions?"
     template: ClassVar[str] = "rq4.md.j2"
     extent: ClassVar[frozenset[str]] = frozenset({"log", "min_item", "min_user", "replicates", "estimators"})
-    results_type: ClassVar[type[Results]] = rq4_report.RealResults
+    results_type: ClassVar[type[Results]] = RealResults
     log: str
     min_item: int | None = None
     min_user: int | None = None
@@ -98,7 +88,7 @@ class RQ4(Study):
             hint = f"Add it: --estimators {','.join((BASE, *self.estimators))}."
             found = ", ".join(self.estimators)
             raise UnveilError("the naive estimator is what all others are compared with", found=found, hint=hint)
-        check_changes(self.estimators, self.changes)
+        arms.check_changes(self.estimators, self.changes)
         for arm in self.estimators:
             if estimator(Variant.of(arm).estimator).needs == "truth":
                 hint = "Leave it out: a real log has no ground truth."
@@ -109,7 +99,7 @@ class RQ4(Study):
     @classmethod
     def of_log(cls, *, tuned_for: str | None = None, **fields: Any) -> Self:
         """With the settings of the data set of the paper that the log is by its size, unless one is named."""
-        log, _ = LogChoice(fields["log"], fields.get("min_item"), fields.get("min_user")).parts()
+        log, _ = log_parts(fields["log"], fields.get("min_item"), fields.get("min_user"))
         return cls(tuned_for=tuned_for or recognised(*size_of(log)) or "ml-1m", **fields)
 
     @property
@@ -118,14 +108,14 @@ class RQ4(Study):
         return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     @property
-    def choice(self) -> LogChoice:
-        """The log, and its filters."""
-        return LogChoice(self.log, self.min_item, self.min_user)
+    def parts(self) -> tuple[Interactions, Split]:
+        """The log and its split."""
+        return log_parts(self.log, self.min_item, self.min_user)
 
     @property
     def about(self) -> str:
         """How networks are trained, in words."""
-        return with_changes(f"{_ABOUT[self.preset]}; settings and exponents for {self.tuned_for}", self.changes)
+        return arms.with_changes(f"{_ABOUT[self.preset]}; settings and exponents for {self.tuned_for}", self.changes)
 
     @property
     def popular(self) -> str:
@@ -151,25 +141,17 @@ class RQ4(Study):
         """How an arm is trained in a replicate: with popularity, unless its name or a setting names a propensity."""
         variant, seed = Variant.of(arm), self.replicate_seed(replicate)
         name, needs = variant.estimator, estimator(variant.estimator).needs
-        said = changes_of(name, self.changes)
-        exposure = {}
+        said, exposure = arms.changes_of(name, self.changes), dict[str, Any]()
         if needs in ("static", "temporal"):
-            exposure = propensity_settings(variant.propensity or POPULARITY, needs, seed)
-        changes = {**_ALWAYS, **self._tuned(variant), **estimator_seed(name, seed)}
+            exposure = arms.propensity_settings(variant.propensity or POPULARITY, needs, seed)
+        authors = tuned(self.tuned_for, name, self.preset)
+        if variant.propensity not in (None, POPULARITY):
+            authors.pop("estimator.exponent", None)  # it is for popularity
+        changes = {**_ALWAYS, **authors, **arms.estimator_seed(name, seed)}
         changes |= exposure | said if variant.propensity is None else said | exposure
         changes |= variant.settings | {"training.seed": seed, "estimator.name": name}
-        return (
-            Recipe.preset(self.preset, network_in(changes) or "bert4rec")
-            .changed({"estimator.name": name})
-            .changed(changes)
-        )
-
-    def _tuned(self, variant: Variant) -> dict[str, Any]:
-        """The authors' exponents are for popularity: an arm with another propensity has none of them."""
-        settings = tuned(self.tuned_for, variant.estimator, self.preset)
-        if variant.propensity not in (None, POPULARITY):
-            settings.pop("estimator.exponent", None)
-        return settings
+        preset = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
+        return preset.changed({"estimator.name": name}).changed(changes)
 
     def replicate_seed(self, replicate: int) -> int:
         """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""
@@ -177,8 +159,9 @@ class RQ4(Study):
 
     def open_data(self) -> Source:
         """The log, filtered as the paper's was."""
-        log, split = self.choice.parts()
-        check_items(split, self.negatives)
+        log, split = self.parts
+        most = usual_negatives(split.test, split.whole, split.train.count_V, wanted=self.negatives)
+        arms.check_negatives(self.negatives, min(most.values()))
         with convert_first(self.log):
             for arm in self.estimators:
                 check_available(self.recipe(arm, 0), log)
@@ -186,9 +169,9 @@ class RQ4(Study):
 
     def cells(self) -> Iterable[Cell]:
         """Every arm in every replicate."""
-        log, _ = self.choice.parts()
+        log, _ = self.parts
         for arm in (*BASELINES, *self.recipes):
-            cost = 5.0 if arm in BASELINES else 10.0 + seconds_of(self.recipe(arm, 0), size_of(log))
+            cost = 5.0 if arm in BASELINES else 10.0 + arms.seconds_of(self.recipe(arm, 0), size_of(log))
             for replicate in range(self.replicates):
                 yield Cell(f"r{replicate}-{arm}", {"replicate": replicate, "estimator": arm}, cost)
 
@@ -205,27 +188,19 @@ class RQ4(Study):
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Train an arm and evaluate it; the naive one with its control. A stopped training goes on."""
-        replicate, arm = cell.at["replicate"], cell.at["estimator"]
-        cases = _cases(self, replicate)
-        fingerprint = cases.log.fingerprint()
-        about = {"replicate": replicate, "estimator": arm, "log": {"fingerprint": fingerprint}}
-        with threads(1):
-            if arm in BASELINES:
-                items, train = cases.split.train.n_items, cases.split.train
-                baseline = Random(items, self.replicate_seed(replicate)) if arm == "random" else Popularity.fit(train)
-                return {**about, **_metrics(baseline, cases.test), "training": None, "weights": None}
-            recipe = resolved(self.recipe(arm, replicate), cases.split.train, cases.log)
-            ready, cases = prepare(cases.split.train, recipe, log=cases.log), cases.of_length(recipe.model.length)
-            folder = context.folder / "trainings" / cell.key
+        replicate, name = cell.at["replicate"], cell.at["estimator"]
+        recipe = self.recipe(BASE if name in BASELINES else name, replicate)
+        trial = replicate_trial(self, replicate).of_length(recipe.model.length)
+        folder, keep = context.folder / "trainings" / cell.key, None
+        if name not in BASELINES:
             folder.mkdir(parents=True, exist_ok=True)
-            keep = Keep(folder, resume=True, identity={"log": fingerprint})
-            fitted = ready.fit(cases.validation, keep=keep, watch=TrainingShare(context.on_progress))
-            found = {**about, **_metrics(ready.model, cases.test), "training": training_record(fitted)}
-            found["weights"] = _weights(ready)
-            if arm == BASE:
-                along = choose_strength(ready.model, cases.validation, self.strengths)
-                found[CONTROL] = evaluate_control(ready.model, cases.test, self.strengths, along, self.popular)
-            return found
+            keep = Keep(folder, resume=True, identity={"log": trial.log.fingerprint()})
+        trained = name if name in BASELINES else Variant.of(name).estimator
+        arm = trial.arm(trained, recipe, TrainingShare(context.on_progress), keep)
+        found = {"replicate": replicate, "estimator": name, **arm_record(trial, arm), "weights": _weights(arm.trainer)}
+        if name == BASE:
+            found[CONTROL] = control_record(trial, arm, self.strengths, self.popular)
+        return found
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
         """All metrics, of each user where there is one replicate; the control's beside those of the naive model."""
@@ -243,15 +218,14 @@ class RQ4(Study):
         """The paper's figures beside ours, what flips between rankings, the control and the weights."""
         results = answer.results
         over = "Student's t over replicates" if results.units == "replicates" else "percentile bootstrap over users"
-        controls = rq4_report.controls(answer)
         return {
             "preset": self.preset,
             "worlds": 0,
             "interval": f"95%, {over}",
             "headline": self.headline._asdict(),
             "verdict": [each.as_json() for each in self.published(answer).compare(results)],
-            "flips": [pair.as_json() for pair in rq4_report.pairs(results, self.headline)],
-            "control": [{name: each[name] for name in ("strength", "strengths", "along")} for each in controls],
+            "flips": [pair.as_json() for pair in pairs(results, self.headline)],
+            "control": [{name: c[name] for name in ("strength", "strengths", "along")} for c in self._controls(answer)],
             "weights": {arm: [r["weights"] for r in records] for arm, records in self._trained(answer).items()},
         }
 
@@ -259,56 +233,56 @@ class RQ4(Study):
         """The paper's table for a log of this size."""
         return Published.real(answer.source.name or None)
 
+    def _controls(self, answer: Answer) -> Records:
+        return [record[CONTROL] for record in answer.where(estimator=BASE)]
+
     def _trained(self, answer: Answer) -> dict[str, Records]:
         return {arm: answer.where(estimator=arm) for arm in self.recipes}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """What sentences are chosen by."""
-        results, every = answer.results, rq4_report.pairs(answer.results, self.headline)
-        trained = self._trained(answer)
+        results, trained = answer.results, self._trained(answer)
+        every = pairs(results, self.headline)
         return {
             "measure": self.headline,
             "published": self.published(answer),
             "compared": self.published(answer).compare(results),
             "pairs": every,
-            "doubted": rq4_report.doubted(results, every, self.headline),
-            "chosen": {name: [c["strength"][name] for c in rq4_report.controls(answer)] for name in self.protocols},
+            "doubted": doubted(results, every, self.headline),
+            "chosen": {name: [c["strength"][name] for c in self._controls(answer)] for name in self.protocols},
             "samples": [
                 (arm, own, written)
                 for arm, records in trained.items()
                 if (own := ess_share(records)) is not None and (written := ess_share(records, "as_written")) is not None
             ],
-            "warnings": weight_warnings(trained),
-            "proxies": rq4_report.proxies(self.recipes),
+            "warnings": tables.weight_warnings(trained),
+            "proxies": proxies(self.recipes),
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Three rankings, all pairs, the paper's figures, the control, weights, training, recommendations."""
-        results, published = answer.results, self.published(answer)
-        trained = self._trained(answer)
+        """Three rankings, the paper's figures, weights, training, recommendations."""
+        results, published, trained = answer.results, self.published(answer), self._trained(answer)
         by_protocol = {
-            protocol: arms_table(results, published.under(protocol), published if protocol == self.popular else None)
-            for protocol in self.protocols
+            name: tables.arms_table(results, published.under(name), published if name == self.popular else None)
+            for name in self.protocols
         }
         return {
             **by_protocol,
-            "pairs": rq4_report.pairs_table(results, rq4_report.pairs(results, self.headline)),
-            "paper": paper_table(published.compare(results)),
-            "weights": weights_table({"": trained}, as_written=True),
-            "epochs": epochs_table(trained),
-            "recommendations": lists_table(results),
-            "settings": settings_table(self.recipes),
+            "paper": tables.paper_table(published.compare(results)),
+            "weights": tables.weights_table({"": trained}, as_written=True),
+            "epochs": tables.epochs_table(trained),
+            "recommendations": tables.lists_table(results),
+            "settings": tables.settings_table(self.recipes),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The paper's four metrics, validation along λ, training curves."""
         results, published = answer.results, self.published(answer)
-        trained = self._trained(answer)
-        dots = [dots_figure(results, measure, published) for measure in published.under(self.popular)]
+        dots = [tables.dots_figure(results, measure, published) for measure in published.under(self.popular)]
         return {
             "beside": Figures(dots),
-            "along": rq4_report.control_figure(answer),
-            "learning": Figures([learning_figure(trained, "each epoch", "learning")]),
+            "along": control_figure(self._controls(answer), self.strengths, self.protocols),
+            "learning": Figures([tables.learning_figure(self._trained(answer), "each epoch", "learning")]),
         }
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
@@ -319,22 +293,50 @@ class RQ4(Study):
 
 
 @lru_cache(maxsize=1)
-def _cases(study: RQ4, replicate: int) -> RealCases:
-    """The arms of a replicate, one after another in the same process, share its cases."""
-    length, seed = study.recipe(BASE, replicate).model.length, study.replicate_seed(replicate)
-    return RealCases.of(study.choice, study.negatives, study.validation, length, seed)
+def replicate_trial(study: RQ4, replicate: int) -> TrialContext:
+    """The arms of a replicate, one after another in the same process, share its cases; only negatives differ."""
+    recipe = study.recipe(BASE, replicate)
+    return TrialContext.real(*study.parts, recipe, negatives=study.negatives, validation=study.validation)
 
 
-def _metrics(scorer: Scorer, test: Evaluator) -> dict[str, Any]:
-    found = test.evaluate(scorer, resamples=1)
-    return {"ranks": {STANDARD: ranks(found)}, "lists": list_metrics(found)}
+@lru_cache(maxsize=1)
+def log_parts(data: str, min_item: int | None = None, min_user: int | None = None) -> tuple[Interactions, Split]:
+    """A log by its name or path and its leave-one-out split, read once in a process."""
+    log = read_log(data, min_item, min_user)
+    return log, leave_one_out(Sequences.of(log))
 
 
-def _weights(ready: Trainer) -> dict[str, Any] | None:
+def read_log(data: str, min_item: int | None = None, min_user: int | None = None) -> Interactions:
+    """The log; filters that are None are the paper's.
+
+    One that has a data set's published size already is left as it is, as beauty has to be.
+    """
+    path: Path | str = _put_by_hand() if data == _BY_HAND and not Path(data).exists() else data
+    with convert_first(path):
+        log = Interactions.read(path)
+    if min_item is None and min_user is None and recognised(*size_of(log)):
+        return log
+    left = Filters(min_item=5 if min_item is None else min_item, min_user=5 if min_user is None else min_user)(log)
+    if not len(left.interacted()):
+        hint = "Lower --min-item and --min-user."
+        raise UnveilError("nothing is left of the log after filtering", where=data, hint=hint)
+    return left
+
+
+def _put_by_hand() -> Path:
+    """Where somebody has put the published file among the fetched data sets."""
+    places = [data_home() / _BY_HAND / name for name in _FILES]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        published = "It is the beauty.txt that is published with BERT4Rec (FeiSun/BERT4Rec, data/beauty.txt)"
+        hint = f"{published}: put it at {places[0]}, or name its path."
+        raise UnveilError("this data set cannot be fetched", found=_BY_HAND, hint=hint)
+    return found
+
+
+def _weights(trainer: Trainer | None) -> dict[str, Any] | None:
     """The weights as they were, and as the paper writes them: 1/θ̂, with no exponent and no clip."""
-    if ready.weights is None or ready.propensity is None:
+    if trainer is None or trainer.weights is None or trainer.propensity is None:
         return None
-    slots = ready.task.slots
-    parts = [ready.propensity(slots.part(at, at + _BLOCK)) for at in range(0, len(slots), _BLOCK)]
-    as_written = diagnose(inverse(torch.cat(parts), 0.0, 1.0))
-    return {**asdict(ready.weights), "as_written": asdict(as_written)}
+    theta_M = torch.cat([trainer.propensity(part) for part in blocks(trainer.task.slots)])
+    return {**asdict(trainer.weights), "as_written": asdict(diagnose(inverse(theta_M)))}

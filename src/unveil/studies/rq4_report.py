@@ -1,26 +1,32 @@
-"""What RQ4 shows: which conclusions flip between rankings, what avoiding popular items is worth, and the weights."""
+"""What RQ4 compares: rankings under which conclusions flip, a control that avoids popular items, and proxies.
 
-from collections.abc import Iterable, Mapping, Sequence
+The control is the naive model less λ · log popularity. It learns nothing that the naive model has not learnt: what it
+gains under a ranking is what that ranking pays for avoiding popular items.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 
 from unveil.evaluation.statistics import Paired, bootstrap
+from unveil.models.baselines import LessPopular
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.popularity import Popularity
-from unveil.report.names import against, named
-from unveil.report.page import Cell, Figure, Table
+from unveil.report.names import against
+from unveil.report.page import Figure
 from unveil.report.plots import Line, Scale, lines
-from unveil.report.prose import p_value, signed
-from unveil.studies.engine import Answer
-from unveil.studies.results import BASE, Estimate, Measure, Results, corrected, paired_json, verdict
-from unveil.studies.rq4_data import CONTROL
-from unveil.studies.tables import Row, table
+from unveil.studies.results import BASE, STANDARD, Estimate, Measure, Results, corrected, paired_json, verdict
+from unveil.studies.tables import Records
+from unveil.studies.trial import Arm, TrialContext, list_metrics, ranks
 from unveil.training.fit import propensity_name
 from unveil.training.recipe import Recipe
+
+CONTROL = "control"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +36,24 @@ class RealResults(Results):
     @cached_property
     def arms(self) -> list[str]:
         """All arms, the control last."""
-        found = dict.fromkeys(arm for values in self.values.values() for arm, _ in values)
-        return sorted(found, key=lambda arm: arm == CONTROL)
+        return sorted(super().arms, key=lambda arm: arm == CONTROL)
 
     def estimate(self, arm: str, measure: Measure, level: float = 0.95) -> Estimate:
         """Mean and interval: Student's t over replicates; with one of them, percentile bootstrap over users."""
         if self.units == "users" and measure in self.ranked:
-            return self._intervals[arm][measure]
+            return self._intervals[arm, measure]
         return super().estimate(arm, measure, level)
 
     @cached_property
-    def _intervals(self) -> dict[str, dict[Measure, Estimate]]:
-        return {arm: self._bootstrapped(arm) for arm in self.arms}
-
-    def _bootstrapped(self, arm: str) -> dict[Measure, Estimate]:
-        """All measures of an arm from the same resamples of its users."""
-        value_UM = np.stack([self.sample(arm, measure) for measure in self.ranked], axis=1)
-        low_M, high_M = bootstrap(value_UM, np.random.default_rng(0))
-        found = zip(self.ranked, value_UM.mean(0), low_M, high_M, strict=True)
-        return {
-            measure: Estimate(float(mean), float(low), float(high), len(value_UM)) for measure, mean, low, high in found
-        }
+    def _intervals(self) -> dict[tuple[str, Measure], Estimate]:
+        """All measures of an arm come from the same resamples of its users."""
+        found = {}
+        for arm in self.arms:
+            value_UM = np.stack([self.sample(arm, measure) for measure in self.ranked], axis=1)
+            low_M, high_M = bootstrap(value_UM, np.random.default_rng(0))
+            for measure, mean, low, high in zip(self.ranked, value_UM.mean(0), low_M, high_M, strict=True):
+                found[arm, measure] = Estimate(float(mean), float(low), float(high), len(value_UM))
+        return found
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Pair:
         return [against(protocol) for protocol, each in self.verdicts.items() if each == verdict]
 
     def as_json(self) -> dict[str, Any]:
-        """For results.json; an effect without bounds (all differences equal) is none."""
+        """For results.json."""
         return {
             "pair": [self.one, self.other],
             "verdicts": self.verdicts,
@@ -108,43 +111,49 @@ def pairs(results: Results, measure: Measure) -> list[Pair]:
 
 def doubted(results: Results, every: Sequence[Pair], measure: Measure) -> list[tuple[str, str]]:
     """Arm and protocol: significant where only each arm is tested against naive, and not among all tests of pairs."""
-    found = []
-    for protocol in results.protocols:
-        alone = results.against(measure._replace(protocol=protocol))
-        for pair in every:
-            if pair.other == BASE and pair.verdicts[protocol] == "level" and verdict(alone[pair.one]) != "level":
-                found.append((pair.one, against(protocol)))
-    return found
-
-
-def pairs_table(results: Results, every: Sequence[Pair]) -> Table:
-    """Every pair under every ranking."""
-    heads = ["pair", *(f"{against(name)} | difference, 95% interval, p" for name in results.protocols)]
-    rows: Iterable[Row] = (
-        [f"{named(pair.one)} over {named(pair.other)}", *(_test(pair.tests[name]) for name in results.protocols)]
+    alone = {name: results.against(measure._replace(protocol=name)) for name in results.protocols}
+    return [
+        (pair.one, against(name))
+        for name, tests in alone.items()
         for pair in every
-    )
-    return table(heads, rows)
+        if pair.other == BASE and pair.verdicts[name] == "level" and verdict(tests[pair.one]) != "level"
+    ]
 
 
-def _test(found: Paired) -> Cell:
-    bounds = f"[{signed(found.low, 4)}, {signed(found.high, 4)}]"
-    return Cell(f"{signed(found.difference, 4)} {bounds} {p_value(found.p)}", found.difference)
+def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], headline: str) -> dict[str, Any]:
+    """Ranks under each protocol with the λ that is best there on the validation cases, and the headline's lists."""
+    count_V, validation = torch.from_numpy(trial.split.train.count_V), trial.validation
+    tried = [LessPopular(naive.scorer.scores, count_V, strength) for strength in strengths]
+    valid = [validation.evaluator.evaluate(each, resamples=1) for each in tried]
+    metric, protocols = (validation.metric.name, validation.k), validation.evaluator.candidates.protocols
+    along = {name: [each.value(name, *metric) for each in valid] for name in protocols}
+    best = best_strengths(strengths, along)
+    found = {
+        strength: trial.tests[STANDARD].evaluate(tried[strengths.index(strength)], resamples=1)
+        for strength in set(best.values())
+    }
+    return {
+        "ranks": {STANDARD: {name: ranks(found[strength])[name] for name, strength in best.items()}},
+        "lists": list_metrics(found[best[headline]]),
+        "strength": best,
+        "strengths": list(strengths),
+        "along": along,
+    }
 
 
-def controls(answer: Answer) -> list[Mapping[str, Any]]:
-    """The records of the control arm."""
-    return [record[CONTROL] for record in answer.where(estimator=BASE)]
+def best_strengths(strengths: Sequence[float], along: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """λ of each protocol; of equals the weakest."""
+    return {name: strengths[int(np.argmax(values))] for name, values in along.items()}
 
 
-def control_figure(answer: Answer) -> Figure:
+def control_figure(controls: Records, strengths: Sequence[float], protocols: Sequence[str]) -> Figure:
     """Each ranking's validation NDCG@10 along λ as a multiple of the naive model's: mean and range over replicates."""
-    every, strengths, drawn = controls(answer), list(answer.study.strengths), {}
-    for place, protocol in enumerate(answer.study.protocols):
-        ratio_RS = np.array([np.array(c["along"][protocol]) / (c["along"][protocol][0] or 1) for c in every])
+    drawn = {}
+    for place, protocol in enumerate(protocols):
+        ratio_RS = np.array([np.array(c["along"][protocol]) / (c["along"][protocol][0] or 1) for c in controls])
         mean, low, high = (values.tolist() for values in (ratio_RS.mean(0), ratio_RS.min(0), ratio_RS.max(0)))
         titles = [f"{against(protocol)}, λ = {s:g}: {value:.2f}" for s, value in zip(strengths, mean, strict=True)]
-        drawn[against(protocol)] = Line(strengths, mean, titles, place, low, high)
+        drawn[against(protocol)] = Line(list(strengths), mean, titles, place, low, high)
     said = "; ".join(f"{name} {', '.join(f'{value:.2f}' for value in line.y)}" for name, line in drawn.items())
     return Figure(
         "",

@@ -4,19 +4,18 @@ All arms of a trial share the log, the split, the negatives, the initial weights
 masked: they differ in the loss alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
-from unveil.estimators.base import blocks, estimator, events, weights_of
+from unveil.estimators.base import blocks, estimator, events
 from unveil.estimators.inverse import CLIP, share_of
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.ground_truth import favourites_of, true_cases, true_relevance_metrics
@@ -27,7 +26,6 @@ from unveil.evaluation.result import Evaluation, parts
 from unveil.models.baselines import Popularity, Random
 from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
-from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs.workers import OnProgress
 from unveil.simulation.world import World
 from unveil.studies.arms import Variant
@@ -36,7 +34,7 @@ from unveil.training.checkpoint import Best, Epoch
 from unveil.training.fit import prepare, propensity_of, validation_of
 from unveil.training.progress import Plan, Watcher
 from unveil.training.recipe import Recipe
-from unveil.training.trainer import Fitted, Trainer
+from unveil.training.trainer import Fitted, Keep, Trainer
 
 #: Places of the recommendations whose true relevance is measured.
 TOP = 10
@@ -47,84 +45,27 @@ VALIDATION_BATCH = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
-    """What a loss makes of the training events: the weight of each, and the figures of all."""
-
-    diagnostics: WeightDiagnostics
-    weight_N: NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
 class Arm:
-    """One scorer, evaluated on the most relevant items (`truth`) and on the held-out interactions (`standard`)."""
+    """A scorer, evaluated on the test cases of a trial, and what trained it; None where nothing was trained."""
 
-    name: str
-    truth: Evaluation
-    standard: Evaluation
-    fitted: Fitted | None = None  # None: nothing was trained
-    weights: Weights | None = None  # None: not weighted by a propensity
-
-
-@dataclass(frozen=True, eq=False)
-class EvaluationSet:
-    """The cases of a trial with their negatives. Users may return to an item, so items of the history compete.
-
-    Validation, too, is on true relevance, as in the paper, for all arms alike; or, `by_log`, on the held-out
-    interactions, as it is where nobody knows the truth.
-    """
-
-    validation: ValidationEvaluator
-    truth: Evaluator
-    standard: Evaluator
-
-    @classmethod
-    def of(
-        cls,
-        world: World,
-        split: Split,
-        recipe: Recipe,
-        *,
-        uniform: int,
-        popular: int,
-        validation: str = FULL,
-        by_log: bool = False,
-    ) -> Self:
-        """Both sets of cases with their own negatives, drawn from the recipe's seed."""
-        seed = recipe.training.seed
-        true = replace(split, valid=true_cases(world, split.valid), test=true_cases(world, split.test))
-        truth, standard = (
-            Evaluator.of(
-                cases,
-                split.whole,
-                split.train,
-                length=recipe.model.length,
-                uniform=uniform,
-                popular=popular,
-                exclude_seen=False,
-                seed=seed,
-            )
-            for cases in (true.test, split.test)
-        )
-        truth = replace(truth, case_metrics=true_relevance_metrics(world, true.test, TOP))
-        chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
-        chosen = replace(
-            chosen, evaluator=replace(chosen.evaluator, batch_size=VALIDATION_BATCH), of_interactions=by_log
-        )
-        return cls(chosen, truth, standard)
-
-    def evaluate(self, name: str, scorer: Scorer) -> Arm:
-        """A scorer under both evaluations."""
-        return Arm(name, self.truth.evaluate(scorer, top=TOP), self.standard.evaluate(scorer, top=TOP))
+    scorer: Scorer
+    evaluations: Mapping[str, Evaluation]
+    trainer: Trainer | None = None
+    fitted: Fitted | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class TrialContext:
-    """What the arms of a trial share: a world, a log of its own, the split of that log, and the cases."""
+    """What the arms of a trial share: a log, its split, the cases with their negatives, and the world if there is one.
 
-    world: World
+    `tests` are the most relevant items of a world (TRUE), and the held-out interactions (STANDARD).
+    """
+
     log: Interactions
     split: Split
-    evaluation: EvaluationSet
+    validation: ValidationEvaluator
+    tests: Mapping[str, Evaluator]
+    world: World | None = None
     _fitted: dict[str, PropensityModel | None] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -139,25 +80,41 @@ class TrialContext:
         validation: str = FULL,
         by_log: bool = False,
     ) -> Self:
-        """The context of a log. Of the recipe, only the seed, the length and what is monitored matter here."""
-        split = leave_one_out(Sequences.of(log))
-        drawn_by_popularity = negatives if popular else 0
-        evaluation = EvaluationSet.of(
-            world,
-            split,
-            recipe,
-            uniform=negatives,
-            popular=drawn_by_popularity,
-            validation=validation,
-            by_log=by_log,
+        """A log of a world, whose users may return to an item: items of the history compete.
+
+        Validation, too, is on true relevance, as in the paper, for all arms alike; or, `by_log`, on the held-out
+        interactions, as it is where nobody knows the truth. Of the recipe only seed, length and monitor matter here.
+        """
+        split, seed = leave_one_out(Sequences.of(log)), recipe.training.seed
+        true = replace(split, valid=true_cases(world, split.valid), test=true_cases(world, split.test))
+        drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives if popular else 0, "exclude_seen": False}
+        truth, standard = (
+            Evaluator.of(cases, split.whole, split.train, length=recipe.model.length, seed=seed, **drawn)
+            for cases in (true.test, split.test)
         )
-        return cls(world, log, split, evaluation)
+        truth = replace(truth, case_metrics=true_relevance_metrics(world, true.test, TOP))
+        chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
+        chosen = replace(_in_small_batches(chosen), of_interactions=by_log)
+        return cls(log, split, chosen, {TRUE: truth, STANDARD: standard}, world)
+
+    @classmethod
+    def real(cls, log: Interactions, split: Split, recipe: Recipe, *, negatives: int, validation: str) -> Self:
+        """A real log: items of a user's history do not compete; validation, too, has negatives of every kind."""
+        drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives, "seed": recipe.training.seed}
+        drawn["length"] = recipe.model.length
+        chosen = _in_small_batches(ValidationEvaluator.of(split, protocol=validation, **drawn))
+        return cls(log, split, chosen, {STANDARD: Evaluator.of(split.test, split.whole, split.train, **drawn)})
+
+    def of_length(self, length: int) -> Self:
+        """The same cases for a model that reads so many tokens."""
+        validation = replace(self.validation, evaluator=replace(self.validation.evaluator, length=length))
+        tests = {name: replace(test, length=length) for name, test in self.tests.items()}
+        return replace(self, validation=validation, tests=tests)
 
     @property
     def unlearnable(self) -> float:
         """Share of the test cases whose most relevant item has no training event."""
-        count_V = np.bincount(self.split.train.item_N, minlength=self.world.n_items)
-        return float((count_V[self.evaluation.truth.cases.item_C] == 0).mean())
+        return float((self.split.train.count_V[self.tests[TRUE].cases.item_C] == 0).mean())
 
     def propensity(self, recipe: Recipe) -> PropensityModel | None:
         """What the recipe's estimator is given, if anything; fitted once for all arms that ask for the same."""
@@ -166,49 +123,41 @@ class TrialContext:
             self._fitted[asked] = propensity_of(self.split.train, recipe, self.log, self.world)
         return self._fitted[asked]
 
-    def arm(self, name: str, recipe: Recipe, watch: Watcher | None = None) -> Arm:
-        """Train and evaluate one estimator, by the recipe but for its name; or evaluate a baseline."""
-        with threads(recipe.training.threads):
-            if name == "random":
-                return self.evaluation.evaluate(name, Random(self.world.n_items, recipe.training.seed))
-            if name == "popularity":
-                return self.evaluation.evaluate(name, Popularity.fit(self.split.train))
-            return self._trained(name, recipe, watch)
-
     def prepared(self, name: str, recipe: Recipe) -> Trainer:
         """An estimator with its network, task and weights, before it is trained."""
-        named = recipe.changed({"estimator.name": name})
+        train, named = self.split.train, recipe.changed({"estimator.name": name})
         propensity = self.propensity(named)
-        return prepare(self.split.train, named, log=self.log, world=self.world, propensity=propensity)
+        own = resolved(named, train, self.log, propensity)
+        return prepare(train, own, log=self.log, world=self.world, propensity=propensity)
 
-    def _trained(self, name: str, recipe: Recipe, watch: Watcher | None) -> Arm:
-        ready = self.prepared(name, recipe)
-        fitted = ready.fit(self.evaluation.validation, watch=watch)
-        weights = None
-        if ready.weights is not None:
-            weights = Weights(ready.weights, weights_of(ready.estimator, ready.task.slots).numpy())
-        return replace(self.evaluation.evaluate(name, ready.model), fitted=fitted, weights=weights)
+    def arm(self, name: str, recipe: Recipe, watch: Watcher | None = None, keep: Keep | None = None) -> Arm:
+        """Train and evaluate one estimator, by the recipe but for its name; or evaluate a baseline."""
+        with threads(recipe.training.threads):
+            if name in BASELINES:
+                train = self.split.train
+                random = Random(train.n_items, recipe.training.seed)
+                return self._evaluated(random if name == "random" else Popularity.fit(train))
+            trainer = self.prepared(name, recipe)
+            fitted = trainer.fit(self.validation, keep=keep, watch=watch)
+            return replace(self._evaluated(trainer.model), trainer=trainer, fitted=fitted)
+
+    def _evaluated(self, scorer: Scorer) -> Arm:
+        return Arm(scorer, {name: test.evaluate(scorer, top=TOP, resamples=1) for name, test in self.tests.items()})
 
 
-def clipped(recipe: Recipe, context: TrialContext) -> Recipe:
+def _in_small_batches(validation: ValidationEvaluator) -> ValidationEvaluator:
+    return replace(validation, evaluator=replace(validation.evaluator, batch_size=VALIDATION_BATCH))
+
+
+def resolved(recipe: Recipe, train: Sequences, log: Interactions, propensity: PropensityModel | None = None) -> Recipe:
     """The recipe with its clip as a number: one such as 5% is the quantile of θ̂ over the training events.
 
     Propensities that were estimated have scales of their own; a share means the same on each of them.
     """
-    return _numbered(recipe, context.split.train, lambda: context.propensity(recipe))
-
-
-def resolved(recipe: Recipe, train: Sequences, log: Interactions) -> Recipe:
-    """The same on a log of which no truth is known."""
-    return _numbered(recipe, train, lambda: propensity_of(train, recipe, log, None))
-
-
-def _numbered(recipe: Recipe, train: Sequences, fitted: Callable[[], PropensityModel | None]) -> Recipe:
     share = share_of(recipe.estimator.get(CLIP))
-    propensity = None if share is None else fitted()
-    if share is None or propensity is None:
+    if share is None or (fitted := propensity or propensity_of(train, recipe, log, None)) is None:
         return recipe
-    return recipe.changed({f"estimator.{CLIP}": quantile(propensity, train, share)})
+    return recipe.changed({f"estimator.{CLIP}": quantile(fitted, train, share)})
 
 
 def quantile(propensity: PropensityModel, train: Sequences, share: float) -> float:
@@ -220,22 +169,25 @@ def quantile(propensity: PropensityModel, train: Sequences, share: float) -> flo
 def record(context: TrialContext, name: str, recipe: Recipe, on_progress: OnProgress) -> dict[str, Any]:
     """Train and evaluate an arm, and give what a cell keeps of it and of its log."""
     trained = name if name in BASELINES else Variant.of(name).estimator
-    return arm_record(context, context.arm(trained, clipped(recipe, context), TrainingShare(on_progress)))
+    return arm_record(context, context.arm(trained, recipe, TrainingShare(on_progress)))
 
 
 def arm_record(context: TrialContext, arm: Arm) -> dict[str, Any]:
     """What a cell keeps of an arm."""
+    weights = None if arm.trainer is None else arm.trainer.weights
     return {
         "log": log_record(context),
-        "ranks": {TRUE: ranks(arm.truth), STANDARD: ranks(arm.standard)},
-        "lists": list_metrics(arm.truth),
-        "weights": None if arm.weights is None else asdict(arm.weights.diagnostics),
+        "ranks": {name: ranks(evaluation) for name, evaluation in arm.evaluations.items()},
+        "lists": list_metrics(next(iter(arm.evaluations.values()))),
+        "weights": None if weights is None else asdict(weights),
         "training": None if arm.fitted is None else training_record(arm.fitted),
     }
 
 
 def log_record(context: TrialContext) -> dict[str, Any]:
-    """What a drawn log is: its size, and how much of it is the most relevant item of its step."""
+    """What a log is: of a drawn one also its size, and how much of it is the most relevant item of its step."""
+    if context.world is None:
+        return {"fingerprint": context.log.fingerprint()}
     log = context.log.interacted()
     assert log.step is not None
     best_N = favourites_of(context.world, log.user, log.step)
@@ -259,11 +211,13 @@ def ranks(evaluation: Evaluation) -> dict[str, list[int]]:
     }
 
 
-def list_metrics(evaluation: Evaluation, protocols: Sequence[str] = ("truth", "lists")) -> dict[str, float]:
+def list_metrics(evaluation: Evaluation) -> dict[str, float]:
     """Of the recommendations: what the world, where there is one, and the training counts say, on average."""
-    summary = evaluation.summary.iter_rows(named=True)
-    means = {f"{row['protocol']}:{row['metric']}@{row['k']}": row["mean"] for row in summary}
-    return {name: mean for name, mean in means.items() if name.partition(":")[0] in protocols}
+    return {
+        f"{row['protocol']}:{row['metric']}@{row['k']}": row["mean"]
+        for row in evaluation.summary.iter_rows(named=True)
+        if row["protocol"] in ("truth", "lists")
+    }
 
 
 def training_record(fitted: Fitted) -> dict[str, Any]:

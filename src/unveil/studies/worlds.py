@@ -15,6 +15,7 @@ from unveil.runs.workers import OnProgress
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.fit import observed
 from unveil.simulation.world import World
+from unveil.studies.arms import check_negatives
 from unveil.studies.engine import Source
 
 BUILTIN = "builtin"
@@ -23,28 +24,24 @@ FILTERS = Filters(min_item=5, min_user=5)
 
 
 def world_source(data: str, *, steps: int, negatives: int, worlds: int = 1) -> Source:
-    """Find what worlds are made from, or raise an error before any work is done."""
+    """Find what worlds are made from, or raise an error before any work is done.
+
+    A case is ranked against all items but its own at most; a drawn log may show fewer, and no more.
+    """
     if data == BUILTIN:
-        _check_items(WorldSpec().items, negatives)
+        check_negatives(negatives, WorldSpec().items - 1)
         return Source(data, BUILTIN, "the built-in world")
     if is_world(data):
         if worlds > 1:
             hint = "Name the log that it was fitted to, or ask for one world."
             raise UnveilError("a saved world is one world", where=data, found=f"{worlds} worlds", hint=hint)
         world = World.load(Path(data))
-        _check_items(world.n_items, negatives)
+        check_negatives(negatives, world.n_items - 1)
         return Source(data, digest(Path(data)), repr(world))
     log = read_log(data)
     observed(log, steps)  # raises where no world can be fitted
-    _check_items(len(log.items), negatives)
+    check_negatives(negatives, len(log.items) - 1)
     return Source(data, log.fingerprint(), f"{log!r}")
-
-
-def _check_items(items: int, negatives: int) -> None:
-    """A case is ranked against all items but its own at most; a drawn log may show fewer, and no more."""
-    if items - 1 < negatives:
-        hint = f"Pass --negatives {items - 1} or fewer." if items > 1 else "Use data with more items."
-        raise UnveilError("not every case has so many items to be ranked against", found=negatives, hint=hint)
 
 
 def is_world(data: str | Path) -> bool:

@@ -8,8 +8,7 @@ import pytest
 from unveil.evaluation.statistics import paired
 from unveil.studies.paper import Published, paper
 from unveil.studies.results import STANDARD, Measure, frame_of
-from unveil.studies.rq4_data import best_strengths
-from unveil.studies.rq4_report import Pair, RealResults, doubted, pairs
+from unveil.studies.rq4_report import Pair, RealResults, best_strengths, doubted, pairs
 from unveil.studies.trial import rank_rows
 
 HIGH, LOW = 1, 11

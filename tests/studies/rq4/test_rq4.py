@@ -20,8 +20,8 @@ from unveil.runs.workers import Inline
 from unveil.studies.engine import Answer, Context, run
 from unveil.studies.paper import recognised
 from unveil.studies.results import STANDARD, Measure
-from unveil.studies.rq4 import RQ4
-from unveil.studies.rq4_data import CONTROL, LogChoice
+from unveil.studies.rq4 import RQ4, read_log
+from unveil.studies.rq4_report import CONTROL
 from unveil.studies.writer import Report, write
 
 CHANGES = (
@@ -220,25 +220,25 @@ def test_logs_are_filtered_as_the_papers_were(tmp_path: Path) -> None:
     rows += [("u0", "rare", 9), ("short", "i0", 1)]
     frame = pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
     frame.write_csv(tmp_path / "log.csv")
-    left = LogChoice(str(tmp_path / "log.csv")).read()
+    left = read_log(str(tmp_path / "log.csv"))
     assert "rare" not in left.items
     assert "short" not in left.users
-    assert len(LogChoice(str(tmp_path / "log.csv"), 0, 0).read()) == len(rows)
+    assert len(read_log(str(tmp_path / "log.csv"), 0, 0)) == len(rows)
 
 
 def test_beauty_is_read_from_where_it_was_put_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNVEIL_DATA", str(tmp_path))
     with pytest.raises(UnveilError, match=r"BERT4Rec.*put it at .*beauty\.txt, or name its path"):
-        LogChoice("beauty").read()
+        read_log("beauty")
     (tmp_path / "beauty").mkdir()
     lines = [f"{user} {user + n}\n" for user in (1, 2) for n in range(6)]
     (tmp_path / "beauty" / "beauty.txt").write_text("".join(lines))
-    assert len(LogChoice("beauty", 0, 0).read()) == 12
+    assert len(read_log("beauty", 0, 0)) == 12
 
 
 @pytest.mark.parametrize(("data", "file"), [("ml-1m", "ml-1m/ml-1m.txt.gz"), ("beauty", "beauty/beauty.txt.gz")])
 def test_the_papers_logs_are_recognised_by_their_size(shared_data: Path, data: str, file: str) -> None:
-    log = LogChoice(str(shared_data / file)).read()
+    log = read_log(str(shared_data / file))
     assert recognised(len(log.users), len(log.items), len(log)) == data
 
 
