@@ -66,7 +66,7 @@ def log(tmp_path: Path) -> Path:
 def test_advice_and_a_run_by_it(unveil: Command, log: Path, tmp_path: Path) -> None:
     done = unveil("advise", log, "-o", tmp_path / "advice", *SMALL)
     assert done.code == 0, done.err
-    assert "4 trainings on 1 drawn logs" in done.err
+    assert "4 trainings on 1 drawn log, 4 left" in done.err
     assert "No advice yet: with one world and one draw" in done.out
     config = tmp_path / "advice" / "advice.toml"
     trained = unveil("train", log, "--config", config, "-o", tmp_path / "run")
@@ -95,6 +95,7 @@ def test_advice_and_a_run_by_it(unveil: Command, log: Path, tmp_path: Path) -> N
         (("--implicit", "1.5"), "--implicit: out of range: found 1.5, expected a share between 0 and 1"),
         (("--implicit", "half"), "--implicit: not numbers: found 'half'"),
         (("--replicates", 0), "at least 1"),
+        (("--users", 0), "users: out of range: found 0, expected at least 1"),
         (("--impressions", 0.1), "--impressions: the log has too few impressions without a click for this to matter"),
         (("--world", "nothere"), "nothere: not a world: expected a folder with a world.json"),
         (("--set", "corrected:estimator.strength=x"), "corrected.strength: not a valid value: found 'x'"),

@@ -16,7 +16,7 @@ def test_it_prints_claims_and_verdicts_and_writes_the_page(unveil: Command, tmp_
     assert "belongs to another run" in unveil("theory", "--draws", 2, "-o", tmp_path / "out").failure()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.txt").write_text("mine")
-    assert "is not empty" in unveil("theory", "--draws", 2, "-o", tmp_path / "mine").failure()
+    assert "holds something else" in unveil("theory", "--draws", 2, "-o", tmp_path / "mine").failure()
 
 
 def test_overwriting_keeps_the_old_results_until_the_new_are_there(unveil: Command, tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ from unveil.studies.candidates import (
     Candidates,
     check_columns,
     impressions_per_event,
+    learns_from,
     some_users,
-    uses_ratings,
 )
 from unveil.studies.decision import Floats
 from unveil.studies.engine import Answer, run
@@ -138,7 +138,7 @@ class Given(Advice):
 
 
 def said(answer: Answer, advice: Advice, block: str = "findings", **facts: Any) -> list[str]:
-    figures = {"study": answer.study, "answer": answer, "uses_impressions": False, "next_step": "", **advice.facts()}
+    figures = {"study": answer.study, "answer": answer, **advice.facts()}
     return Prose(["advise.md.j2"], {**figures, **facts}).paragraphs(block)
 
 
@@ -176,9 +176,9 @@ def test_assumptions_depend_on_the_candidates(made: Made) -> None:
 
 
 def test_arms_that_use_ratings() -> None:
-    assert not any(map(uses_ratings, ("naive", "wmf-distilled", "itps@popularity+clip=5%", "itps@true")))
-    assert uses_ratings("wmf-distilled-rated")
-    assert uses_ratings("itps@joint-rated+clip=5%")
+    assert "ratings" not in map(learns_from, ("naive", "wmf-distilled", "itps@popularity+clip=5%", "itps@true"))
+    assert learns_from("wmf-distilled-rated") == "ratings"
+    assert learns_from("itps@joint-rated+clip=5%") == "ratings"
 
 
 def test_a_log_without_ratings_needs_a_declaration(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_impressions_of_the_log_are_tried_as_well(shown: Path, tmp_path: Path) -
     usable = ("naive", "corrected@popularity", "corrected@recorded", "wmf-distilled-rated")
     assert advice_of(answer).candidates.usable == usable
     assert len({answer.records[cell.key]["log"]["fingerprint"] for cell in answer.cells}) == 1, "the same interactions"
-    assert chosen.facts(answer)["uses_impressions"]
+    assert "impressions" in chosen.facts(answer)["uses"]
     world, log, rate = draw_log(chosen, tmp_path / "advice", Draw(0, ONE[0], 0), recorded=True)
     assert 0 < rate < 1
     assert impressions_per_event(log) == pytest.approx(left, rel=0.25)

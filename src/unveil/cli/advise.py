@@ -1,9 +1,11 @@
 """`unveil audit|advise`: what a log says about its exposure bias, and which estimator to use on it."""
 
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,11 +23,9 @@ from unveil.cli.options import (
     option,
     takes_options,
 )
-from unveil.cli.terminal import command_of, until_stopped
+from unveil.cli.terminal import bar, print_paragraphs, run_study
+from unveil.errors import UnveilError
 from unveil.studies.scenarios import EFFORTS
-
-if TYPE_CHECKING:
-    from unveil.audit.advice import Audit
 
 
 @takes_options
@@ -39,9 +39,11 @@ def audit(
     overwrite: Overwrite = False,
 ) -> None:
     """Look at a log before anything is trained: popularity, order, leakage, baselines, weights, and what to do."""
+    from rich import print as print_table
+    from rich.table import Table
+
     from unveil.audit.advice import audit as audited
-    from unveil.audit.page import check_output, write
-    from unveil.cli.terminal import bar
+    from unveil.audit.page import beside, check_output, key_figures, summary, write
     from unveil.data.titles import named_items
 
     check_output(output, overwrite=overwrite)
@@ -50,161 +52,18 @@ def audit(
     with bar("auditing") as progress:
         found = audited(log, seed=seed, progress=progress)
     write(found, log, names, options.log, output, ["unveil", *sys.argv[1:]])
-    _print(found, output)
-
-
-def _print(found: "Audit", output: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from unveil.audit.page import beside, key_figures, summary
-
-    console = Console()
-    console.print(summary(found), highlight=False)
-    console.print()
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column()
+    print_paragraphs(summary(found))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(justify="right", no_wrap=True)
     for figure in key_figures(found):
-        table.add_row(figure.value, figure.label)
-    console.print(table)
-    warnings = [each.title for each in found.advice if each.warning]
-    if warnings:
-        console.print()
-    for title in warnings:
-        console.print(f"[bold]Warning[/bold]  {title}", highlight=False)
-    console.print()
-    console.print(f"open {output} (figures: {beside(output)})", highlight=False, soft_wrap=True)
+        grid.add_row(figure.value, figure.label)
+    print_table(grid, "")
+    print_paragraphs(*(f"[bold]Warning[/bold]  {each.title}" for each in found.advice if each.warning))
+    typer.echo(f"open {output} (figures: {beside(output)})")
 
 
-_TRIED = "What is tried"
-_WORLD = "The world behind the log"
-
-
-def _by_effort(name: str, nothing: str = "none") -> str:
-    """What an option is where it is not given, at each effort."""
-    defaults = (f"{_shown(effort[name], nothing)} ({called})" for called, effort in EFFORTS.items())
-    return f"By default {' or '.join(defaults)}."
-
-
-def _shown(value: object, nothing: str) -> str:
-    if not isinstance(value, tuple):
-        return str(value)
-    return ", ".join(f"{each:g}" if isinstance(each, float) else each or nothing for each in value) or nothing
-
-
-@takes_options
-def advise(
-    *,
-    options: LogOptions,
-    output: Annotated[Path, option("Folder of the advice: new, or one to go on with.", "--output", "-o")],
-    effort: Annotated[
-        str,
-        option(
-            "quick (one world, two kinds of users, two severities: a first answer, in half an hour to an hour of one "
-            "core for ml-100k) or thorough (six worlds, three of each, eleven estimators: hours).",
-            panel=_TRIED,
-        ),
-    ] = "quick",
-    estimators: Annotated[str | None, option(f"Beside naive. {_by_effort('estimators')}", panel=_TRIED)] = None,
-    propensities: Annotated[
-        str | None,
-        option(
-            "What estimators are told of exposure; one that is named and that the log cannot give is an error. 'all': "
-            f"every one that it can give. {_by_effort('propensities', 'all')}",
-            panel=_TRIED,
-        ),
-    ] = None,
-    clips: Annotated[
-        str | None,
-        option(f"Of weights, as shares of the events, e.g. none,5%. {_by_effort('clips')}", panel=_TRIED),
-    ] = None,
-    choices: Annotated[
-        str | None, option(f"How users may choose: {CHOICES} {_by_effort('choices')}", panel=_TRIED)
-    ] = None,
-    severities: Annotated[
-        str | None, option(f"How rare exposure may be: exponents p. {_by_effort('severities')}", panel=_TRIED)
-    ] = None,
-    replicates: Annotated[
-        int | None, option(f"Draws of each scenario. {_by_effort('replicates')}", panel=_TRIED)
-    ] = None,
-    worlds: Annotated[
-        int | None,
-        option(f"Worlds that are fitted to the log. {_by_effort('worlds')} A saved world is one.", panel=_TRIED),
-    ] = None,
-    users: Annotated[
-        int | None,
-        option(f"At most so many users of the log, drawn at random. {_by_effort('users')}", panel=_WORLD),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        option(
-            "The last so many events of each user; by default those of the longest history, at most 100.", panel=_WORLD
-        ),
-    ] = None,
-    fit: Annotated[str, option(FITS, panel=_WORLD)] = "posterior",
-    implicit: Annotated[
-        str | None,
-        option(
-            "For logs without ratings: which share of popularity is relevance, declared; e.g. 0.25,0.75.",
-            panel=_WORLD,
-            metavar="SHARES",
-        ),
-    ] = None,
-    impressions: Annotated[
-        float, option("Share of impressions without a click that your log records; 1: all.", panel=_WORLD)
-    ] = 1.0,
-    world: Annotated[
-        str | None, option("A saved world, or 'builtin', in the place of a fitted one.", panel=_WORLD)
-    ] = None,
-    preset: Annotated[str, option("Of the trainings: quick, paper or converged.")] = "quick",
-    assignments: Annotated[
-        list[str] | None,
-        option("A setting of all trainings, or of one (itps:NAME=VALUE).", "--set", metavar="NAME=VALUE"),
-    ] = None,
-    seed: Seed = 0,
-    workers: WorkerOptions,
-) -> None:
-    """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
-    from unveil.runs.progress import job_watcher
-    from unveil.studies.advise import advise_study
-    from unveil.studies.advise_report import write_config
-    from unveil.studies.engine import run
-    from unveil.studies.writer import print_report, write
-
-    study = advise_study(
-        options.source(),
-        effort=effort,
-        estimators=None if estimators is None else named_in(estimators),
-        propensities=None if propensities is None else propensities_in(propensities),
-        clips=None if clips is None else clips_in(clips),
-        choices=None if choices is None else named_in(choices),
-        severities=None if severities is None else numbers_in(severities, "--severities"),
-        replicates=replicates,
-        worlds=worlds,
-        users=users,
-        steps=steps,
-        fit=fit,
-        liked=numbers_in(implicit or "", "--implicit"),
-        impressions=impressions,
-        world=world,
-        preset=preset,
-        changes=tuple(assignments or ()),
-        seed=seed,
-    )
-    with until_stopped(output):
-        say = partial(typer.echo, err=True)
-        report = write(
-            run(study, output, workers.workers(), watch=job_watcher(), say=say), output, command_of(sys.argv[1:])
-        )
-        write_config(report)
-    print_report(report, output)
-
-
-def propensities_in(text: str) -> tuple[str, ...]:
+def _propensities(text: str) -> tuple[str, ...]:
     """Families of propensities; none: all."""
-    from unveil.errors import UnveilError
-
     found = () if text == "all" else named_in(text)
     if not found and text != "all":
         raise UnveilError("no propensity is named", where="--propensities", expected="names of some, or all")
@@ -213,17 +72,113 @@ def propensities_in(text: str) -> tuple[str, ...]:
 
 def clips_in(text: str) -> tuple[str, ...]:
     """Shares of the events, each once however it is written; 'none' and '0' are no clip."""
-    return tuple(dict.fromkeys(map(_clip, named_in(text))))
-
-
-def _clip(text: str) -> str:
-    from unveil.errors import UnveilError
     from unveil.estimators.inverse import share_of
 
-    if text in ("none", "0"):
-        return ""
-    share = share_of(text, "--clips")
-    if share is None:
-        expected = "a share of the events such as 5%, or none"
-        raise UnveilError("not a valid value", where="--clips", found=text, expected=expected)
-    return f"{100 * share:g}%"
+    shares = {each: 0.0 if each in ("none", "0") else share_of(each, "--clips") for each in named_in(text)}
+    for each, share in shares.items():
+        if share is None:
+            expected = "a share of the events such as 5%, or none"
+            raise UnveilError("not a valid value", where="--clips", found=each, expected=expected)
+    return tuple(dict.fromkeys(f"{100 * share:g}%" if share else "" for share in shares.values()))
+
+
+#: How options of several values are read.
+_PARSERS: Mapping[str, Callable[[str], tuple[Any, ...]]] = {
+    "estimators": named_in,
+    "propensities": _propensities,
+    "clips": clips_in,
+    "choices": named_in,
+    "severities": partial(numbers_in, option="--severities"),
+    "implicit": partial(numbers_in, option="--implicit"),
+}
+_TRIED, _WORLD = "What is tried", "The world behind the log"
+
+
+def _by_effort(name: str, about: str, nothing: str = "none", panel: str = _TRIED) -> Any:
+    """An option whose default is the effort's: the help names what it is at each."""
+
+    def shown(value: object) -> str:
+        values = value if isinstance(value, tuple) else (value,)
+        return ", ".join(f"{each:g}" if isinstance(each, float) else str(each) or nothing for each in values) or nothing
+
+    defaults = (f"{shown(effort[name])} ({called})" for called, effort in EFFORTS.items())
+    return option(f"{about} By default {' or '.join(defaults)}.", panel=panel)
+
+
+@dataclass(frozen=True)
+class AdviseOptions:
+    """What is tried on which worlds; None: as the effort has it."""
+
+    effort: Annotated[
+        str,
+        option(
+            "quick (one world, two kinds of users, two severities: a first answer, in half an hour to an hour of one "
+            "core for ml-100k) or thorough (six worlds, three of each, eleven estimators: hours).",
+            panel=_TRIED,
+        ),
+    ] = "quick"
+    estimators: Annotated[str | None, _by_effort("estimators", "Beside naive.")] = None
+    propensities: Annotated[
+        str | None,
+        _by_effort(
+            "propensities",
+            "What estimators are told of exposure; one that is named and that the log cannot give is an error. 'all': "
+            "every one that it can give.",
+            "all",
+        ),
+    ] = None
+    clips: Annotated[str | None, _by_effort("clips", "Of weights, as shares of the events, e.g. none,5%.")] = None
+    choices: Annotated[str | None, _by_effort("choices", f"How users may choose: {CHOICES}")] = None
+    severities: Annotated[str | None, _by_effort("severities", "How rare exposure may be: exponents p.")] = None
+    replicates: Annotated[int | None, _by_effort("replicates", "Draws of each scenario.")] = None
+    worlds: Annotated[int | None, _by_effort("worlds", "Worlds that are fitted to the log; a saved one is one.")] = None
+    users: Annotated[
+        int | None, _by_effort("users", "At most so many users of the log, drawn at random.", panel=_WORLD)
+    ] = None
+    steps: Annotated[
+        int | None, option("The last so many events of each user; by default all, at most 100.", panel=_WORLD)
+    ] = None
+    fit: Annotated[str, option(FITS, panel=_WORLD)] = "posterior"
+    implicit: Annotated[
+        str | None,
+        option(
+            "For logs without ratings: which share of popularity is relevance, declared; e.g. 0.25,0.75.",
+            panel=_WORLD,
+            metavar="SHARES",
+        ),
+    ] = None
+    impressions: Annotated[
+        float, option("Share of impressions without a click that your log records; 1: all.", panel=_WORLD)
+    ] = 1.0
+    world: Annotated[str | None, option("A saved world, or 'builtin', in the place of a fitted one.", panel=_WORLD)] = (
+        None
+    )
+    preset: Annotated[str, option("Of the trainings: quick, paper or converged.")] = "quick"
+    assignments: Annotated[
+        list[str] | None,
+        option("A setting of all trainings, or of one (itps:NAME=VALUE).", "--set", metavar="NAME=VALUE"),
+    ] = None
+    seed: Seed = 0
+
+    def settings(self) -> dict[str, Any]:
+        """The options that were given, under the names of the study."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        given |= {name: parse(given[name]) for name, parse in _PARSERS.items() if name in given}
+        renamed = {"liked": given.pop("implicit", ()), "changes": tuple(given.pop("assignments", ()))}
+        return given | renamed
+
+
+@takes_options
+def advise(
+    *,
+    tried: AdviseOptions,
+    options: LogOptions,
+    output: Annotated[Path, option("Folder of the advice: new, or one to go on with.", "--output", "-o")],
+    workers: WorkerOptions,
+) -> None:
+    """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
+    from unveil.studies.advise import advise_study
+    from unveil.studies.advise_report import write_config
+
+    study = advise_study(options.source(), **tried.settings())
+    write_config(run_study(study, output, workers.workers()))

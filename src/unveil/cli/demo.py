@@ -1,14 +1,12 @@
 """`unveil demo|theory`: the method on a built-in world, and the paper's propositions checked."""
 
-import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from unveil.cli.options import Jobs, Overwrite, Seed, option
-from unveil.cli.terminal import command_of, until_stopped
+from unveil.cli.terminal import run_study
 
 
 def demo(
@@ -24,23 +22,12 @@ def demo(
 
     A run that was stopped continues with the same command; --overwrite begins again.
     """
-    from unveil.files import atomic_folder
-    from unveil.runs.progress import job_watcher
     from unveil.runs.workers import engine
     from unveil.studies.demo import Demo
-    from unveil.studies.engine import run
-    from unveil.studies.writer import print_report, write
 
-    default = Demo()
-    spec = replace(default.spec, users=users)
-    study = default.model_copy(update={"spec": spec, "epochs": epochs, "replicates": replicates, "seed": seed})
-    with (
-        until_stopped(output),
-        atomic_folder(output, overwrite=True) if overwrite else nullcontext(output) as folder,
-    ):
-        answer = run(study, folder, engine("processes", jobs), watch=job_watcher())
-        report = write(answer, folder, command_of(sys.argv[1:]))
-    print_report(report, output)
+    spec = replace(Demo().spec, users=users)
+    study = Demo(spec=spec, epochs=epochs, replicates=replicates, seed=seed)
+    run_study(study, output, engine("processes", jobs), overwrite=overwrite)
 
 
 def theory(
@@ -51,23 +38,15 @@ def theory(
     overwrite: Overwrite = False,
 ) -> None:
     """Check the paper's propositions: exactly on tiny worlds, by drawn logs on a larger one, in about half a minute."""
-    from contextlib import nullcontext
-
-    from unveil.files import atomic_folder, refuse_occupied
     from unveil.runs.progress import job_watcher
     from unveil.runs.workers import Inline
     from unveil.studies.engine import run
     from unveil.studies.theory import Theory
-    from unveil.studies.writer import Report, print_report, write
+    from unveil.studies.writer import Report, print_report
 
     study = Theory(severity=severity, seed=seed, draws=draws)
-    if output is None:
-        with TemporaryDirectory() as place:
-            print_report(Report(run(study, Path(place), Inline(), watch=job_watcher())))
+    if output is not None:
+        run_study(study, output, Inline(), overwrite=overwrite)
         return
-    if overwrite or not (output / "run.json").exists():
-        refuse_occupied(output, overwrite=overwrite)
-    command = f"unveil theory --severity {severity:g} --seed {seed} --draws {draws} -o {output.name}".split()
-    with atomic_folder(output, overwrite=True) if overwrite else nullcontext(output) as folder:
-        report = write(run(study, folder, Inline(), watch=job_watcher()), folder, command)
-    print_report(report, output)
+    with TemporaryDirectory() as place:
+        print_report(Report(run(study, Path(place), Inline(), watch=job_watcher())))

@@ -1,6 +1,5 @@
 """`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1|beyond|assumptions|recipe`: the paper's questions, and others beyond."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ import typer
 from unveil.cli.fig1 import fig1
 from unveil.cli.loop import rq5
 from unveil.cli.options import CHOICES, FITS, WorkerOptions, named_in, numbers_in, option, takes_options
-from unveil.cli.terminal import command_of, until_stopped
+from unveil.cli.terminal import run_study, until_stopped
 
 if TYPE_CHECKING:
     from unveil.studies.engine import Study
@@ -208,7 +207,7 @@ def rq4(*, options: RealOptions) -> None:
     with until_stopped(options.output):
         settings = options.settings()
         study = RQ4.of_log(log=settings.pop("data"), **settings)
-    run_study(study, options)
+    run_study(study, options.output, options.workers())
 
 
 @app.command("beyond")
@@ -252,21 +251,4 @@ app.command("rq5")(rq5)
 def _run(kind: "type[Study]", options: StudyOptions, *severities: float) -> None:
     """Run a study, each severity once and in order."""
     along = {"severities": tuple(sorted(set(severities)))} if severities else {}
-    run_study(kind(**options.settings(), **along), options, options.copy_from)
-
-
-def run_study(study: "Study", options: RunOptions, copy_from: Path | None = None) -> None:
-    """Run, write and print a study."""
-    from unveil.runs.progress import job_watcher
-    from unveil.studies.engine import run
-    from unveil.studies.writer import print_report, write
-
-    workers = options.workers()
-    with until_stopped(options.output):
-        answer = run(study, options.output, workers, watch=job_watcher(), copy_from=copy_from, say=_say)
-        report = write(answer, options.output, command_of(sys.argv[1:]))
-    print_report(report, options.output)
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
+    run_study(kind(**options.settings(), **along), options.output, options.workers(), copy_from=options.copy_from)

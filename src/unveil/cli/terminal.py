@@ -1,8 +1,10 @@
-"""What commands share when they print: progress bars, pages, tables, and the end by a signal."""
+"""What commands share: studies, progress bars, pages, tables, and the end by a signal."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,9 @@ from unveil.cli.options import WORKER_OPTIONS
 
 if TYPE_CHECKING:
     from unveil.report.page import Table as PageTable
+    from unveil.runs.workers import Engine
+    from unveil.studies.engine import Study
+    from unveil.studies.writer import Report
 
 
 MISSING = "no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'"
@@ -67,6 +72,23 @@ def until_stopped(output: Path, hint: str = ". Go on with the same command.") ->
     except KeyboardInterrupt as stop:
         typer.echo(f"unveil: {str(stop) or 'stopped'} in {output}{hint}", err=True)
         raise typer.Exit(130) from None
+
+
+def run_study(
+    study: "Study", output: Path, workers: "Engine", *, overwrite: bool = False, copy_from: Path | None = None
+) -> "Report":
+    """Run, write and print a study; one that is overwritten stays until the new one is whole."""
+    from unveil.files import atomic_folder
+    from unveil.runs.progress import job_watcher
+    from unveil.studies.engine import run
+    from unveil.studies.writer import print_report, write
+
+    say = partial(typer.echo, err=True)
+    with until_stopped(output), atomic_folder(output, overwrite=True) if overwrite else nullcontext(output) as folder:
+        answer = run(study, folder, workers, watch=job_watcher(), copy_from=copy_from, say=say)
+        report = write(answer, folder, command_of(sys.argv[1:]))
+    print_report(report, output)
+    return report
 
 
 def command_of(words: list[str]) -> list[str]:

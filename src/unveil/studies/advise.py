@@ -4,7 +4,6 @@ Worlds are fitted to the log (or given); logs are drawn from them in several sce
 each and evaluated on true relevance. Shapes: Z scenarios, W worlds, R replicates.
 """
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache, partial
@@ -19,7 +18,7 @@ from pydantic import Field, model_validator
 from unveil.data.describe import describe
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.errors import UnveilError, check_ranges, refuse_unless, unknown
+from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_ranges, refuse_unless, unknown
 from unveil.estimators.base import estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
@@ -29,7 +28,7 @@ from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import Fit, fit_world, implicit_worlds, refuse_no_share
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
-from unveil.studies.advise_report import CONFIG, Advice
+from unveil.studies.advise_report import Advice
 from unveil.studies.arms import (
     TRUE_THETA,
     Variant,
@@ -53,6 +52,7 @@ from unveil.studies.candidates import (
     check_items,
     from_a_log,
     impressions_per_event,
+    learns_from,
     probe,
     some_users,
 )
@@ -85,18 +85,18 @@ class Advise(Study):
 
     log: LogSource = Field(default_factory=LogSource, exclude=True)
     preset: str = "quick"  # of training, as in `unveil train`
-    users: int = 500  # of the log that worlds are fitted to
-    steps: int = _MOST_STEPS
+    users: AtLeastOne = 500  # of the log that worlds are fitted to
+    steps: AtLeastOne = _MOST_STEPS
     fit: str = "posterior"
     liked: tuple[float, ...] = ()  # for logs without ratings: declared shares of popularity that are relevance
     world: str | None = None  # a saved world, or 'builtin', in the place of one that is fitted
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
     left: float = 0.0  # impressions without a click for each event of the log: drawn logs record as many
-    impressions: float = 1.0  # the share of impressions without a click that the log records
+    impressions: UpToOne = 1.0  # the share of impressions without a click that the log records
     scenarios: tuple[Scenario, ...] = scenarios(EFFORTS["quick"]["choices"], EFFORTS["quick"]["severities"])
-    worlds: int = 1
-    replicates: int = 3
+    worlds: AtLeastOne = 1
+    replicates: AtLeastOne = 3
     estimators: tuple[str, ...] = EFFORTS["quick"]["estimators"]
     clips: tuple[str, ...] = EFFORTS["quick"]["clips"]
     propensities: tuple[str, ...] = ()  # none named: all that the log allows
@@ -109,37 +109,35 @@ class Advise(Study):
     @model_validator(mode="after")
     def check(self) -> Self:
         """Whatever can be found wrong before the log is read is found here."""
-        counts = dict.fromkeys(("users", "steps", "worlds", "replicates"), "at least 1")
-        check_ranges(self, self.name, **counts, impressions="above 0, at most 1")
+        check_ranges(self, self.name)
+        for what, names, known in (
+            ("way to fit a world", [self.fit], list(RECIPES)),
+            ("choice model", [scenario.choice for scenario in self.scenarios], list(CHOICES)),
+            ("propensity", self.propensities, families()),
+        ):
+            for name in set(names) - set(known):
+                raise unknown(what, name, known)
         self._check_worlds()
-        self._check_scenarios()
         self._check_estimators()
-        known = [name for name in self.propensities if name in map(family, from_a_log())]
-        for arm in candidates(self.estimators, known, self.clips).arms:
+        usable = [name for name in self.propensities if name in map(family, from_a_log())]
+        for arm in candidates(self.estimators, usable, self.clips).arms:
             self.recipe(arm, 0)
         return self
 
     def _check_worlds(self) -> None:
-        if self.fit not in list(RECIPES):
-            raise unknown("way to fit a world", self.fit, RECIPES)
-        for share in self.liked:
-            refuse_no_share(share, "--implicit")
-        check_distinct(self.liked, "--implicit")
-        if self.liked and self.world is not None:
-            problem = "a world that is given has a liking of its own, and none is to be declared"
-            hint = "Leave out --implicit, or --world."
-            raise UnveilError(problem, where="--implicit", found=self.liked[0], hint=hint)
-        if self.world not in (None, BUILTIN) and self.worlds > 1:
-            raise UnveilError("a saved world is one world", found=f"{self.worlds} worlds", hint="Pass --worlds 1.")
-
-    def _check_scenarios(self) -> None:
         if not self.scenarios:
             raise UnveilError("there is no scenario to try", expected="at least one of --choices and of --severities")
         for scenario in self.scenarios:
-            if scenario.choice not in list(CHOICES):
-                raise unknown("choice model", scenario.choice, CHOICES)
             refuse_unless(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
+        for share in self.liked:
+            refuse_no_share(share, "--implicit")
         check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
+        check_distinct(self.liked, "--implicit")
+        if self.liked and self.world is not None:
+            problem, hint = "a world that is given has a liking of its own", "Leave out --implicit, or --world."
+            raise UnveilError(problem, where="--implicit", found=self.liked[0], hint=hint)
+        if self.world not in (None, BUILTIN) and self.worlds > 1:
+            raise UnveilError("a saved world is one world", found=f"{self.worlds} worlds", hint="Pass --worlds 1.")
 
     def _check_estimators(self) -> None:
         for name in self.estimators:
@@ -192,11 +190,6 @@ class Advise(Study):
         recipe = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
         return recipe.changed({"estimator.name": variant.estimator}).changed(changes | variant.settings)
 
-    def uses_impressions(self, arm: str) -> bool:
-        """Whether an arm learns exposure from impressions without a click."""
-        name = str(self.recipe(arm, 0).propensity["name"])
-        return name in list(PROPENSITIES) and PROPENSITIES[name].source == "impressions"
-
     def open_data(self) -> Source:
         """The log, and all that it lacks."""
         shown = user_log(self)
@@ -245,34 +238,26 @@ class Advise(Study):
             check_items(len(self._first_log(work.folder).items), "a log that was drawn from the world")
             work.say("Fitting every propensity to your log and to a drawn one, to find out which can be estimated.")
         yield "looks at propensities", [probed]
-        cells = self.training_cells(work.records[probed.key])
-        left = work.left(cells)
-        draws, seconds = len(self.scenarios) * self.worlds * self.replicates, sum(cell.cost for cell in left)
-        work.say(
-            f"{len(cells)} trainings on {draws} drawn logs, {len(left)} left: about {spell(seconds / work.workers)} on "
-            f"{quantity(work.workers, 'process', 'processes')}, by a rough estimate."
-            if left
-            else f"{len(cells)} trainings are done: nothing is left to do."
-        )
-        yield "cells", cells
-
-    def training_cells(self, probed: Mapping[str, Any]) -> list[Cell]:
-        """Whole replicates first; within one log by log, so that a process draws few of them."""
-        arms, size = self.candidates(probed).arms, tuple(probed["size"])
+        arms, size = self.candidates(work.records[probed.key]).arms, tuple(work.records[probed.key]["size"])
         seconds = {arm: _BESIDE + seconds_of(self.recipe(arm, 0), size) for arm in arms}
         axes = product(range(self.worlds), range(self.replicates), self.scenarios, arms)
-        return [
+        cells = [
             Cell(
                 self.cell_key(Draw(world, scenario, replicate), arm),
                 {"scenario": scenario.key, "world": world, "replicate": replicate, "estimator": arm},
                 seconds[arm],
             )
-            for world, replicate, scenario, arm in axes
+            for world, replicate, scenario, arm in axes  # whole replicates first; log by log: a process draws few
         ]
+        left, logs = work.left(cells), quantity(len(cells) // len(arms), "drawn log")
+        time, workers = sum(cell.cost for cell in left) / work.workers, quantity(work.workers, "process", "processes")
+        about = f"about {spell(time)} on {workers}, by a rough estimate" if left else "nothing to do"
+        work.say(f"{len(cells)} trainings on {logs}, {len(left)} left: {about}.")
+        yield "cells", cells
 
     def cell_key(self, draw: Draw, arm: str) -> str:
         """d0-rational_exposed-p1-r0-naive; with impressions, how many there are for each event."""
-        kept = f"-i{self.left:.3g}" if self.uses_impressions(arm) else ""
+        kept = f"-i{self.left:.3g}" if learns_from(arm) == "impressions" else ""
         return f"d{draw.world}-{draw.scenario.key}-r{draw.replicate}-{arm}{kept}".replace(":", "-")
 
     @property
@@ -312,21 +297,24 @@ class Advise(Study):
 
     def run_worlds(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Make the worlds of one draw from the posterior, one for each declared share, and keep them."""
-        draw = cell.at["world"]
-        made = self._worlds(draw, lambda n, of: context.on_progress(n / of))
+        draw: int = cell.at["world"]
+
+        def advance(done: int, total: int) -> None:
+            context.on_progress(done / total)
+
+        fit = Fit(steps=self.steps, recipe=self.fit, seed=self.seed + draw, real_lengths=True)
+        if self.world == BUILTIN:
+            made = [World.builtin(seed=fit.seed)]
+        elif self.world is not None:
+            made = [World.load(Path(self.world))]
+        elif self.liked:
+            made = implicit_worlds(user_log(self).interacted(), fit, self.liked, advance)
+        else:
+            made = [fit_world(user_log(self).interacted(), fit, advance).world]
         for group, world in enumerate(made):
             world.save(world_folder(context.folder, draw * self.groups + group), overwrite=True)
         about = [{"origin": world.origin, "description": asdict(world.describe())} for world in made]
         return {"draw": draw, "worlds": about}
-
-    def _worlds(self, draw: int, on_progress: Any) -> list[World]:
-        if self.world is not None:
-            return [World.builtin(seed=self.seed + draw) if self.world == BUILTIN else World.load(Path(self.world))]
-        log = user_log(self).interacted()
-        fit = Fit(steps=self.steps, recipe=self.fit, seed=self.seed + draw, real_lengths=True)
-        if self.liked:
-            return implicit_worlds(log, fit, self.liked, on_progress)
-        return [fit_world(log, fit, on_progress).world]
 
     def run_probe(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """Fit each propensity to both logs; and how large a drawn log is."""
@@ -344,7 +332,7 @@ class Advise(Study):
         """Train one candidate on one draw of one scenario, and evaluate it."""
         scenario = next(each for each in self.scenarios if each.key == cell.at["scenario"])
         draw, arm = Draw(cell.at["world"], scenario, cell.at["replicate"]), cell.at["estimator"]
-        recorded = self.uses_impressions(arm)
+        recorded = learns_from(arm) == "impressions"
         trial, rate = trial_context(self, context.folder, draw, recorded)
         recipe = self.recipe(arm, self.training_seed(draw), rate if recorded else None)
         where = {"draw": draw.world, "scenario": scenario.key, "replicate": draw.replicate, "estimator": arm}
@@ -360,10 +348,7 @@ class Advise(Study):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """The figures behind the sentences, and the next command."""
-        advice = advice_of(answer)
-        command = ["unveil", "train", self.log.log, "--config", str(answer.folder / CONFIG), "-o", "run"]
-        learns = any(map(self.uses_impressions, advice.candidates.usable))
-        return {**advice.facts(), "uses_impressions": learns, "next_step": shlex.join(command)}
+        return advice_of(answer).facts()
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """One row for each arm."""
@@ -383,20 +368,15 @@ def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Ad
         raise unknown("effort", effort, EFFORTS)
     chosen = {name: value for name, value in options.items() if value is not None}
     given = {**EFFORTS[effort], **chosen}
-    for name in given["propensities"]:
-        if name not in families():
-            raise unknown("propensity", name, families())
     tried = scenarios(given.pop("choices"), given.pop("severities"), given.get("liked", ()))
     world = given.get("world")
-    shown = some_users(log.load(), given["users"], given.get("seed", 0))
+    if world not in (None, BUILTIN):
+        given["worlds"] = chosen.get("worlds", 1)
+    study = Advise(log=log, scenarios=tried, required="propensities" in chosen, **given)
+    shown = user_log(study)
     longest = int(np.bincount(shown.interacted().user).max(initial=1))
-    given = {
-        "steps": min(_MOST_STEPS, longest) if world is None else _MOST_STEPS,
-        **given,
-        "worlds": given["worlds"] if world in (None, BUILTIN) else chosen.get("worlds", 1),
-        "scenarios": tried,
-    }
-    return Advise(log=log, left=impressions_per_event(shown), required="propensities" in chosen, **given)
+    steps = given.get("steps", min(_MOST_STEPS, longest) if world is None else _MOST_STEPS)
+    return study.model_copy(update={"steps": steps, "left": impressions_per_event(shown)})
 
 
 @lru_cache(maxsize=1)

@@ -1,5 +1,6 @@
 """The advice: its figures, the plot of the scenarios, and the config. Shapes: Z scenarios, W worlds, R replicates."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -12,21 +13,21 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.estimators.base import estimator
 from unveil.estimators.wmf import WMFDistilled
-from unveil.evaluation.statistics import Paired
 from unveil.files import write_whole
 from unveil.report.charts import Along, Spot, panels
 from unveil.report.names import named
 from unveil.report.page import Figure
-from unveil.report.prose import share, signed
+from unveil.report.prose import signed
 from unveil.runs.config import Experiment, as_toml
 from unveil.settings import plain
 from unveil.simulation.choice import users_do
 from unveil.studies.arms import Variant
-from unveil.studies.candidates import Candidates, LogShape, uses_ratings
-from unveil.studies.decision import Decision, Floats, decide, mean_over_strata
+from unveil.studies.candidates import Candidates, LogShape, learns_from
+from unveil.studies.decision import Decision, Floats, Gain, decide, mean_over_strata
 from unveil.studies.engine import Answer
-from unveil.studies.results import BASE, BOUND, TRUE, Measure
+from unveil.studies.results import BASE, BOUND, TRUE, Measure, paired_json
 from unveil.studies.scenarios import Scenario
+from unveil.studies.tables import share_spot
 from unveil.studies.trial import resolved
 from unveil.studies.writer import Report
 
@@ -53,8 +54,7 @@ class Advice:
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
         """In the order of all tuples of figures."""
-        found: tuple[Scenario, ...] = self.answer.study.scenarios
-        return found
+        return tuple(self.answer.study.scenarios)
 
     def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
         """value_ZWR of an arm under a measure."""
@@ -102,7 +102,7 @@ class Advice:
                 "why": decision.why,
                 "robust": decision.robust,
                 "highest_mean": decision.best,
-                "gain": _finite(decision.gain.mean),
+                "gain": paired_json(decision.gain.mean),
                 "gain_on_draws_left_out": decision.left_out,
                 "share_of_the_gap": self.share(decision.chosen),
             },
@@ -113,24 +113,26 @@ class Advice:
 
     def facts(self) -> dict[str, Any]:
         """For the template."""
-        decision, study = self.decision, self.answer.study
+        decision, study, usable = self.decision, self.answer.study, self.candidates.usable
         above = [gain for gain in decision.gains.values() if gain.significant]
-        arms = [estimator(Variant.of(arm).estimator) for arm in self.candidates.usable]
         roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
+        repeaters = [arm for arm in usable if issubclass(estimator(Variant.of(arm).estimator), WMFDistilled)]
+        command = ["unveil", "train", study.log.log, "--config", str(self.answer.folder / CONFIG), "-o", "run"]
         return {
             "found": self,
             "decision": decision,
             "roles": {arm: ", ".join(role for role in roles if roles[role] == arm) for arm in decision.gains},
-            "gain_of": lambda gain: gain_text(gain.mean),
+            "gain_of": gain_text,
             "users_do": {each.key: users_do(each.choice) for each in self.scenarios},
             "best_above": max(above, key=lambda each: each.mean.difference) if above else None,
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
             "nearest_gain": decision.gain.of_scenario[self.scenarios.index(self.nearest)],
-            "uses_ratings": any(map(uses_ratings, self.candidates.usable)),
-            "uses_repeats": self.repeats <= _FEW_REPEATS and any(issubclass(arm, WMFDistilled) for arm in arms),
+            "uses": {learns_from(arm) for arm in usable},
+            "few_repeats": self.repeats <= _FEW_REPEATS and bool(repeaters),
             "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
             "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
             "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],
+            "next_step": shlex.join(command),
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -139,7 +141,7 @@ class Advice:
 
     def _row(self, arm: str) -> dict[str, Any]:
         gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
-        mean = _finite(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
+        mean = paired_json(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
         scenarios = zip(self.scenarios, gain_ZWR.mean(axis=(1, 2)).tolist(), strict=True)
         return {
             "estimator": arm,
@@ -149,8 +151,8 @@ class Advice:
             "gain": mean["difference"],
             "gain_low": mean["low"],
             "gain_high": mean["high"],
-            "p": None if gain is None else mean["p"],
-            "largest_regret": None if gain is None else gain.largest_regret,
+            "p": gain and mean["p"],
+            "largest_regret": gain and gain.largest_regret,
             "share_of_the_gap": self.share(arm),
             **{f"gain:{scenario.key}": each for scenario, each in scenarios},
         }
@@ -161,33 +163,27 @@ class Advice:
         arms += [known for known in self.ceiling[:1] if known != BOUND]
         kinds = list(dict.fromkeys((each.choice, each.liked) for each in self.scenarios))
         severities = sorted({each.severity for each in self.scenarios})
-        levels = [f"p = {p:g}" for p in severities]
         titles = [str(Scenario(choice, 1.0, liked)).replace(", p = 1", "") for choice, liked in kinds]
+        columns = [Along(title, [f"p = {p:g}" for p in severities], joined=True) for title in titles]
         spots = {
             (row, column): [self._spot(arm, Scenario(choice, p, liked)) for p in severities]
             for row, arm in enumerate(arms)
             for column, (choice, liked) in enumerate(kinds)
         }
-        names = [named(arm).replace(" · ", "\n") for arm in arms]
-        drawing = panels(names, [Along(title, levels, joined=True) for title in titles], spots, "scenarios")
+        drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "scenarios")
         return Figure("", drawing, f"A row for each of {', '.join(map(named, arms))}.")
 
     def _spot(self, arm: str, scenario: Scenario) -> Spot:
         here = scenario in self.scenarios
         found = self.answer.results.at(scenario=scenario.key).gap_closed(arm, HEADLINE) if here else None
-        if found is None:
-            return Spot(None, None, None, "")
-        return Spot(found.mean, found.low, found.high, f"{named(arm)}, {scenario}: {share(found)}")
+        return share_spot(found, f"{named(arm)}, {scenario}")
 
 
-def gain_text(found: Paired) -> str:
+def gain_text(gain: Gain) -> str:
     """+0.012 [+0.003, +0.021]; without the interval where there is none."""
-    interval = f" [{signed(found.low)}, {signed(found.high)}]" if isfinite(found.low) else ""
-    return f"{signed(found.difference)}{interval}"
-
-
-def _finite(found: Paired) -> dict[str, float | None]:
-    return {name: value if isfinite(value) else None for name, value in vars(found).items()}
+    mean = gain.mean
+    interval = f" [{signed(mean.low)}, {signed(mean.high)}]" if isfinite(mean.low) else ""
+    return f"{signed(mean.difference)}{interval}"
 
 
 def write_config(report: Report) -> None:
@@ -199,12 +195,11 @@ def write_config(report: Report) -> None:
 
 def experiment(study: Any, chosen: str) -> Experiment:
     """The log as it was read, the preset, the chosen arm; a clip that is a share of the events becomes a number."""
-    recipe = study.recipe(chosen, study.seed)
+    recipe, log = study.recipe(chosen, study.seed), study.log.load()
+    own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
     data = {f"data.{name}": value for name, value in vars(study.log).items()}
     shared = {name: plain(recipe)[name] for name in ("model", "task", "training")}
-    log = study.log.load()
-    own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
-    changes: dict[str, Any] = {"training.device": "auto", "training.threads": None}
-    changes |= {f"estimator.{name}": value for name, value in own.estimator.items()}
-    changes |= {f"propensity.{name}": value for name, value in own.propensity.items()}
-    return Experiment.of(study.preset, shared | data).changed(changes)
+    parts = {"estimator": own.estimator, "propensity": own.propensity}
+    changes = {f"{part}.{name}": value for part, options in parts.items() for name, value in options.items()}
+    everywhere = {"training.device": "auto", "training.threads": None}
+    return Experiment.of(study.preset, shared | data).changed(everywhere | changes)

@@ -19,7 +19,7 @@ from unveil.propensity.build import build, parts
 from unveil.propensity.impressions import training_skips
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
-from unveil.studies.arms import TRUE_THETA, Variant, family, registered
+from unveil.studies.arms import TRUE_THETA, Variant, family, propensity_settings
 from unveil.studies.results import BASE, BOUND
 
 #: The kinds of propensity that estimators need.
@@ -109,12 +109,10 @@ def _arms(name: str, propensities: Sequence[str], clips: Sequence[str]) -> list[
     if chosen.needs not in KINDS:
         return [name]
     weights = issubclass(chosen, InversePropensity)  # needs θ of the chosen item alone, and may be clipped
-    sources = {
-        each: [own.source for own in _members(each).values() if own.kind == chosen.needs] for each in propensities
-    }
-    fitting = [each for each, own in sources.items() if own and (weights or own[0] not in OF_EVENTS)]
     clippable = issubclass(chosen, InversePropensity) and not chosen.cuts
     clipped = [f"+clip={clip}" if clip else "" for clip in clips] if clippable else [""]
+    models = {each: [own for own in _members(each).values() if own.kind == chosen.needs] for each in propensities}
+    fitting = [each for each, own in models.items() if own and (weights or own[0].source not in OF_EVENTS)]
     return [f"{name}@{each}{clip}" for each in fitting for clip in clipped]
 
 
@@ -123,13 +121,13 @@ def _members(wanted: str) -> dict[str, type[PropensityModel]]:
     return {name: PROPENSITIES[name] for name in PROPENSITIES if family(name) == wanted}
 
 
-def uses_ratings(arm: str) -> bool:
-    """Whether an arm learns from ratings, by its loss or by its propensity."""
+def learns_from(arm: str) -> str:
+    """What an arm needs beside interactions, by its loss or by its propensity: ratings, impressions, nothing, …"""
     variant = Variant.of(arm)
     needs = estimator(variant.estimator).needs
-    if needs not in KINDS or variant.propensity in (None, TRUE_THETA):
-        return needs == "ratings"
-    return PROPENSITIES[registered(variant.propensity, needs)].source == "ratings"
+    if needs not in KINDS:
+        return needs
+    return PROPENSITIES[propensity_settings(variant.propensity or TRUE_THETA, needs, 0)["propensity.name"]].source
 
 
 def from_a_log() -> list[str]:
@@ -140,15 +138,18 @@ def from_a_log() -> list[str]:
 def probe(names: Iterable[str], log: Interactions, window: int) -> dict[str, str]:
     """name → why it cannot be estimated from this log; empty where it can. Names are those of the registry."""
     train = leave_one_out(Sequences.of(log)).train
-    return {name: str(_error(partial(build, name, {}, train, window=window, log=log)) or "") for name in names}
+    return _reasons(names, lambda name: build(name, {}, train, window=window, log=log))
 
 
-def _error(attempt: Callable[[], object]) -> UnveilError | None:
-    try:
-        attempt()
-    except UnveilError as error:
-        return error
-    return None
+def _reasons(names: Iterable[str], attempt: Callable[[str], object], *, hints: bool = True) -> dict[str, str]:
+    """name → why the attempt failed; empty where it did not."""
+    found = dict.fromkeys(names, "")
+    for name in found:
+        try:
+            attempt(name)
+        except UnveilError as error:
+            found[name] = str(error) if hints else error.problem
+    return found
 
 
 def check_columns(propensities: Sequence[str], log: Interactions, *, recorded: bool) -> None:
@@ -157,15 +158,14 @@ def check_columns(propensities: Sequence[str], log: Interactions, *, recorded: b
     Drawn logs record impressions if the user's log does (`recorded`). Nothing is fitted.
     """
 
-    def lacks(name: str, log: Interactions) -> UnveilError | None:
-        return _error(lambda: PROPENSITIES.build(name, {}, *parts(PROPENSITIES[name], log, None)))
+    def build_unfitted(log: Interactions, name: str) -> object:
+        return PROPENSITIES.build(name, {}, *parts(PROPENSITIES[name], log, None))
 
     world = World.builtin(WorldSpec(users=12, items=10, steps=8), seed=0)
     drawn = world.log(np.random.default_rng(0), ratings_noise=1.0, impressions=1.0 if recorded else None)
     names = [name for wanted in propensities for name in _members(wanted)]
-    missing = {name: lacks(name, drawn) for name in names}
-    problems = {name: error.problem if error else "" for name, error in missing.items()}  # hints are for the real log
-    check_available(propensities, {name: str(lacks(name, log) or "") for name in names}, problems)
+    real = _reasons(names, partial(build_unfitted, log))
+    check_available(propensities, real, _reasons(names, partial(build_unfitted, drawn), hints=False))
 
 
 def check_available(propensities: Sequence[str], real: Mapping[str, str], drawn: Mapping[str, str]) -> None:

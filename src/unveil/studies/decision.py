@@ -4,13 +4,13 @@ Scenarios are strata: the mean over those that were tried is wanted, not over ot
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.evaluation.statistics import Paired, paired
-from unveil.studies.results import ALPHA, BASE, corrected
+from unveil.studies.results import BASE, corrected, verdict
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class Gain:
     @property
     def significant(self) -> bool:
         """Above naive on average over the scenarios, after correction for the number of candidates."""
-        return self.mean.p < ALPHA and self.mean.difference > 0
+        return verdict(self.mean) == "above"
 
 
 def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gain]:
@@ -73,18 +73,11 @@ def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gai
     mean_Z = {arm: value[arm].mean(axis=(1, 2)) for arm in usable}
     best_Z = np.max(list(mean_Z.values()), axis=0)
     gain_ZWR = {arm: value[arm] - value[BASE] for arm in usable}
+    tests = {arm: mean_over_strata(gain_ZWR[arm]) for arm in usable}
     others = [arm for arm in usable if arm != BASE]
-    tests = dict(zip(others, corrected(mean_over_strata(gain_ZWR[arm]) for arm in others), strict=True))
-    tests[BASE] = replace(mean_over_strata(gain_ZWR[BASE]), p=1.0)
-    return {
-        arm: Gain(
-            arm,
-            tests[arm],
-            tuple(gain_ZWR[arm].mean(axis=(1, 2)).tolist()),
-            tuple((best_Z - mean_Z[arm]).tolist()),
-        )
-        for arm in usable
-    }
+    tests |= zip(others, corrected(tests[arm] for arm in others), strict=True)
+    each = {arm: (gain_ZWR[arm].mean(axis=(1, 2)), best_Z - mean_Z[arm]) for arm in usable}
+    return {arm: Gain(arm, tests[arm], *(tuple(part_Z.tolist()) for part_Z in each[arm])) for arm in usable}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ from hashlib import sha256
 from itertools import product
 from typing import Any, NamedTuple
 
+Strings = tuple[str, ...]
+Numbers = tuple[float, ...]
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -39,9 +42,7 @@ class Draw(NamedTuple):
     replicate: int
 
 
-def scenarios(
-    choices: tuple[str, ...], severities: tuple[float, ...], liked: tuple[float, ...] = ()
-) -> tuple[Scenario, ...]:
+def scenarios(choices: Strings, severities: Numbers, liked: Numbers = ()) -> tuple[Scenario, ...]:
     """Every combination."""
     return tuple(Scenario(*each) for each in product(choices, severities, liked or (None,)))
 
@@ -66,17 +67,8 @@ EFFORTS: Mapping[str, Mapping[str, Any]] = {
         "choices": ("rational_exposed", "categorical_exposed", "rational_all"),
         "severities": (1.0, 2.0, 4.0),
         "estimators": (
-            *(
-                "ips",
-                "itps",
-                "itps-shrunk",
-                "doubly-robust",
-                "corrected",
-                "corrected-distilled",
-                "rational",
-                "corrected-tempered",
-            ),
-            *("logit-adjustment", "wmf-distilled", "wmf-distilled-rated"),
+            *("ips", "itps", "itps-shrunk", "doubly-robust", "corrected", "corrected-distilled", "rational"),
+            *("corrected-tempered", "logit-adjustment", "wmf-distilled", "wmf-distilled-rated"),
         ),
         "propensities": (),
         "clips": ("", "2%", "10%"),
