@@ -23,6 +23,10 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
     "steps": lambda: plots.over_steps({"a": np.sin(np.arange(9) / 3) + 1, "b": np.arange(9) / 9}, "exposure"),
     "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y")),
+    "bars": lambda: charts.bars({"a": 0.4, "b": 0.0}, ["first", "second"], "share", "bars"),
+    "parallel": lambda: charts.parallel(
+        {"a": {"low": 0.0}, "b": {"high": 1.0}}, {"one": [0, 1], "two": [1, 0]}, "parallel"
+    ),
     "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots"),
     "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves"),
     "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unveil.report.page import Figure as PlotFigure
 from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, plain_numbers, write_beside
-from unveil.report.svg import COLOURS, INK, LINE, MUTED, Drawing, themed
+from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,6 +54,46 @@ def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> 
         on.axes.set_yticks(range(len(dots)), [dot.label for dot in dots], color=INK)
         on.axes.set(xlim=limits, ylim=(len(dots) - 0.4, -0.6))
         return themed(on.figure, slug, {f"dot{row}": [dot.title] for row, dot in enumerate(dots)})
+
+
+def bars(shares: Mapping[str, float], labels: Sequence[str], x: str, slug: str) -> Drawing:
+    """A bar for each share, from the top."""
+    rows, share = range(len(shares)), list(shares.values())
+    with canvas(x, "", (4.8, 0.75 + _ROW_HEIGHT * len(shares))) as on:
+        on.axes.grid(visible=False, axis="y")
+        drawn = on.axes.barh(rows, share, 0.6, color=COLOURS[0])
+        on.axes.bar_label(drawn, [f"{each:.0%}" for each in share], padding=5)
+        for place, bar in enumerate(drawn):
+            bar.set_gid(f"bar{place}")
+        on.axes.set_yticks(rows, labels, color=INK)
+        on.axes.set(xlim=(0, max(0.1, *share) * 1.15), ylim=(len(shares) - 0.4, -0.6))
+        on.axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        titles = {f"bar{place}": [f"{name}: {each:.1%}"] for place, (name, each) in enumerate(shares.items())}
+        return themed(on.figure, slug, titles)
+
+
+def parallel(axes: Mapping[str, Mapping[str, float]], paths: Mapping[str, Sequence[float]], slug: str) -> Drawing:
+    """Upright axes with texts at heights from 0 to 1, and paths across them, the best first, by what they say on hover.
+
+    The best fifth is in colour, the best thick. Except at the last axis, paths through one point are a little apart.
+    """
+    ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
+    with canvas("", "", (max(4.8, 0.8 * len(axes)), 3.3)) as on:
+        on.axes.grid(visible=False)
+        for rank, height in reversed([*enumerate(paths.values())]):
+            colour, alpha = (COLOURS[0], 0.9) if rank < 0.2 * len(paths) else (MUTED, 0.35)
+            aside = 0.045 * ((rank * 0.618) % 1 - 0.5)
+            drawn = [each + aside for each in height[:-1]] + [height[-1]]
+            (line,) = on.axes.plot(drawn, color=colour, alpha=alpha, linewidth=1.2 if rank else 2.6)
+            line.set_gid(f"path{rank}")
+        for place, ticks in enumerate(axes.values()):
+            on.axes.axvline(place, color=MUTED, linewidth=0.7)
+            for text, at in ticks.items():
+                write_beside(on.axes, text, (place, at), (4, 0), INK, fontsize=9, bbox=ground)
+        on.axes.set_xticks(range(len(axes)), [name.replace(" ", "\n") for name in axes], color=INK)
+        on.axes.set(yticks=[], xlim=(-0.15, len(axes) - 0.35), ylim=(-0.08, 1.08))
+        on.axes.spines[["left", "bottom"]].set_visible(False)
+        return themed(on.figure, slug, {f"path{rank}": [title] for rank, title in enumerate(paths)})
 
 
 def slopes(

@@ -14,8 +14,8 @@ a page, where
                                   also `title` and `alt`, of a table `foot`, what its marks mean; with `beside=true` a
                                   figure stands beside the one before it
     Table: A caption              a table; a column `---:` holds numbers, and tables of three columns can be sorted. A
-    | name | value: of what |     title may say `what: of what`. What users named may hold bars: such tables are made
-    |---|---:|                    in Python and shown by name.
+    | name | value: of what |     title may say `what: of what`. What users named may hold bars: `| cell` keeps them
+    |---|---:|                    in their cell.
     | Gini | {{ gini | number }} |
     What its marks mean.          a line below a table is its foot
 
@@ -40,6 +40,8 @@ from unveil.wording import quantity
 _MARK = "\ue000"
 #: At the end of a line of text and tags: it is no blank line, even where its tags leave nothing.
 _FILLED = "\ue001"
+#: A bar in the cell of a table.
+_BAR = "\ue002"
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -132,6 +134,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "times": times,
     "count": lambda value: f"{value:,.0f}",
     "series": join,
+    "cell": lambda text: " ".join(str(text).replace("|", _BAR).split()),
     "g": lambda value: f"{value:g}",
 }
 
@@ -285,7 +288,10 @@ def _table(part: str) -> Table:
     head, rule, *rest = ([cell.strip() for cell in row] for row in rows)
     titles = [title.partition(": ") for title in head]
     columns = [Column(one, kind.endswith(":"), about) for (one, _, about), kind in zip(titles, rule, strict=True)]
-    cells = [[_cell(text, column.numeric) for text, column in zip(row, columns, strict=True)] for row in rest]
+    cells = [
+        [_cell(text.replace(_BAR, "|"), column.numeric) for text, column in zip(row, columns, strict=True)]
+        for row in rest
+    ]
     foot = " ".join(line.strip() for line in lines if not line.startswith("|"))
     return Table(caption.removeprefix("Table: "), columns, cells, sortable=len(columns) > 2, foot=foot)
 
