@@ -92,10 +92,10 @@ def passed(_: Shape, path: Path) -> Cost:
     with TemporaryDirectory() as folder:
         log = pack([path], Path(folder) / "packed")
         columns = Columns(log.folder, log.manifest.columns, log.users, log.items)
-        size = int(np.diff(log.histories().offset_U1[:2])[0])
+        length_U = log.histories().length_U[:1]
         with measured() as cost:
             for _again in range(PASSES):
-                histories._range(columns, ["item"], 0, 1, size, None)
+                list(histories.ranges(columns, ["item"], length_U, None))
         return Cost(cost().seconds / PASSES, 0.0)  # pages that are let go again are not memory that is needed
 
 

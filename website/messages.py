@@ -65,7 +65,7 @@ def _message(call: ast.Call, said: "_Said") -> Message | None:
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name == "refuse_unless":
         return Message("out of range", said.by(call.args[-1]))
-    if name not in ("UnveilError", "unknown") or not call.args:
+    if name not in ("UnveilError", "TemporaryError", "unknown") or not call.args:
         return None
     problem = said.by(call.args[0])
     if name == "unknown":

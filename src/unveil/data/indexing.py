@@ -28,7 +28,12 @@ _KEY_BITS = 63
 
 def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
     """Dense indices of a column of raw ids, and the vocabulary they index into."""
-    code_N, codes, ids = _whole_numbers(raw) or _categories(raw)
+    found = _whole_numbers(raw)
+    if found is None:  # numbered as they come
+        coded = raw.cast(pl.Categorical(pl.Categories.random()))
+        different = coded.unique()
+        found = coded.to_physical().to_numpy(), different.to_physical().to_numpy(), different.cast(pl.String)
+    code_N, codes, ids = found
     place, vocabulary = in_order(codes, ids)
     return gathered(place, code_N), vocabulary
 
@@ -89,13 +94,6 @@ def _whole_numbers(raw: pl.Series) -> tuple[NDArray[Any], NDArray[Any], pl.Serie
     ids = pl.Series(present).cast(pl.String)
     same = int(raw.str.len_bytes().sum()) == int((ids.str.len_bytes().to_numpy() * count[present]).sum())
     return (number_N, present, ids) if same else None
-
-
-def _categories(raw: pl.Series) -> tuple[NDArray[Any], NDArray[Any], pl.Series]:
-    """The same for any ids, numbered as they come."""
-    coded = raw.cast(pl.Categorical(pl.Categories.random()))
-    different = coded.unique()
-    return coded.to_physical().to_numpy(), different.to_physical().to_numpy(), different.cast(pl.String)
 
 
 def in_order(codes: NDArray[Any], ids: pl.Series) -> tuple[Index, Vocabulary]:

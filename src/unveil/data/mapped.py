@@ -118,7 +118,7 @@ class Streamed:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Streamed], about: Mapping[str, str] | None = None) -> str:
-    """Write a file whole or not at all, and give its hash (SHA-256)."""
+    """Write a safetensors file whole or not at all, and give its hash (SHA-256)."""
     order = sorted(arrays, key=lambda name: (list(_KINDS).index(arrays[name].kind.name), name))
     digest = sha256()
     with atomic_file(path) as draft, draft.open("wb") as file:
@@ -129,7 +129,13 @@ def write_arrays(path: Path, arrays: Mapping[str, Streamed], about: Mapping[str,
 
 
 def _file(arrays: Mapping[str, Streamed], about: Mapping[str, str] | None) -> Iterator[bytes | memoryview]:
-    header = _header(arrays, about)
+    entries: dict[str, object] = {"__metadata__": dict(about)} if about else {}
+    stop = 0
+    for name, array in arrays.items():
+        start, stop = stop, stop + array.size
+        entries[name] = {"dtype": _KINDS[array.kind.name], "shape": array.shape, "data_offsets": [start, stop]}
+    header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    header = header.ljust(-(-len(header) // _ALIGNED) * _ALIGNED)
     yield len(header).to_bytes(8, "little") + header
     for name, array in arrays.items():
         written = 0
@@ -139,17 +145,6 @@ def _file(arrays: Mapping[str, Streamed], about: Mapping[str, str] | None) -> It
             yield block.reshape(-1).view(np.uint8).data
         if written != array.size:
             raise ValueError(f"{name} was to have {array.size} bytes and was given {written}")
-
-
-def _header(arrays: Mapping[str, Streamed], about: Mapping[str, str] | None) -> bytes:
-    entries: dict[str, object] = {"__metadata__": dict(about)} if about else {}
-    start = 0
-    for name, array in arrays.items():
-        stop = start + array.size
-        entries[name] = {"dtype": _KINDS[array.kind.name], "shape": array.shape, "data_offsets": [start, stop]}
-        start = stop
-    header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
-    return header.ljust(-(-len(header) // _ALIGNED) * _ALIGNED)
 
 
 class Bits:
@@ -182,10 +177,9 @@ class Bits:
         """Set the flags at these places, which are in order, to False."""
         for span in blocks(self._size):
             first, last = np.searchsorted(at_M, [span.start, span.stop])
-            inside_M = at_M[first:last] - span.start
-            if len(inside_M):
+            if first < last:
                 with self.open(span) as flag_B:
-                    flag_B[inside_M] = False
+                    flag_B[at_M[first:last] - span.start] = False
 
     def __iter__(self) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
         """The events of a block, and their flags, block by block."""

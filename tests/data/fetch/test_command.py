@@ -191,4 +191,4 @@ def test_another_place_is_named_to_the_user(server: Server, tmp_path: Path) -> N
 
 
 def test_an_unknown_name(home: Path) -> None:
-    assert "Did you mean ml-100k?" in failed(run("ml-100"))
+    assert "Did you mean 'ml-100k'?" in failed(run("ml-100"))

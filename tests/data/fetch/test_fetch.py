@@ -157,7 +157,7 @@ def test_a_bad_archive_leaves_nothing(server: Server, home: Path, packed: bytes,
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(UnveilError, match=r"Did you mean ml-1m\?"):
+    with pytest.raises(UnveilError, match=r"Did you mean 'ml-1m'\?"):
         dataset("ml1m")
 
 

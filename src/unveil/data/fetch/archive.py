@@ -8,7 +8,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -39,17 +38,31 @@ _BAD_NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, err
 def unpack(archive: Path, folder: Path, *, top: str = "") -> None:
     """Unpack a zip or tar.gz file into the empty `folder`, leaving out the wrapping folder `top`."""
     budget = _Budget(archive)
-    with _damage_explained(archive), archive.open("rb") as packed:
-        for name, content in _members(archive, packed, budget):
-            target = folder.joinpath(*_safe_parts(archive, name, top))
-            if content is None:
-                target.mkdir(parents=True, exist_ok=True)
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("xb") as file:
-                    while chunk := content.read(_CHUNK):
-                        budget.spend(len(chunk))
-                        file.write(chunk)
+    try:
+        with archive.open("rb") as packed:
+            for name, plain, content in _members(archive, packed):
+                budget.spend(members=1)
+                if not plain:
+                    raise _unsafe(archive, name, "a link or a device")
+                _write(folder.joinpath(*_safe_parts(archive, name, top)), content, budget)
+    except _DAMAGE as error:
+        problem = "the archive is damaged or of a kind that cannot be read"
+        raise UnveilError(problem, where=archive.name, found=str(error)) from error
+    except OSError as error:
+        if error.errno not in _BAD_NAMES:
+            raise
+        raise _unsafe(archive, str(error.filename), "names that clash or that this disk cannot hold") from error
+
+
+def _write(target: Path, content: IO[bytes] | None, budget: "_Budget") -> None:
+    if content is None:
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with content, target.open("xb") as file:
+        while chunk := content.read(_CHUNK):
+            budget.spend(len(chunk))
+            file.write(chunk)
 
 
 class _Budget:
@@ -82,28 +95,20 @@ class _BoundedGzip(gzip.GzipFile):
         return chunk
 
 
-def _members(archive: Path, packed: IO[bytes], budget: _Budget) -> Iterator[tuple[str, IO[bytes] | None]]:
-    """Name and content of every member in turn; folders have no content."""
+def _members(archive: Path, packed: IO[bytes]) -> Iterator[tuple[str, bool, IO[bytes] | None]]:
+    """Each member's name, whether it is a file or a folder, and its content; folders have none."""
     start = packed.read(4)
     packed.seek(0)
     if start == b"PK\x03\x04":
         with zipfile.ZipFile(packed) as zipped:
             for entry in zipped.infolist():
-                budget.spend(members=1)
-                if stat.S_IFMT(entry.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    raise _unsafe(archive, entry.filename, "a link or a device")
-                if entry.is_dir():
-                    yield entry.filename, None
-                else:
-                    with zipped.open(entry) as content:
-                        yield entry.filename, content
+                plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield entry.filename, plain, zipped.open(entry) if plain and not entry.is_dir() else None
     elif start.startswith(b"\x1f\x8b"):
-        with _BoundedGzip(packed, _Budget(archive)) as plain, tarfile.open(fileobj=plain, mode="r|") as tarred:
+        with _BoundedGzip(packed, _Budget(archive)) as unzipped, tarfile.open(fileobj=unzipped, mode="r|") as tarred:
             for member in tarred:
-                budget.spend(members=1)
-                if not (member.isreg() or member.isdir()):
-                    raise _unsafe(archive, member.name, "a link or a device")
-                yield member.name, tarred.extractfile(member) if member.isreg() else None
+                content = tarred.extractfile(member) if member.isreg() else None
+                yield member.name, member.isreg() or member.isdir(), content
     else:
         found = f"{start!r} at its start"
         raise UnveilError("not an archive", where=archive.name, found=found, expected="zip or tar.gz")
@@ -120,16 +125,3 @@ def _safe_parts(archive: Path, name: str, top: str) -> tuple[str, ...]:
 def _unsafe(archive: Path, member: str, what: str) -> UnveilError:
     hint = "Nothing was unpacked. Do not use this source."
     return UnveilError(f"the archive is not safe to unpack: {what}", where=archive.name, found=member, hint=hint)
-
-
-@contextmanager
-def _damage_explained(archive: Path) -> Iterator[None]:
-    try:
-        yield
-    except _DAMAGE as error:
-        problem = "the archive is damaged or of a kind that cannot be read"
-        raise UnveilError(problem, where=archive.name, found=str(error)) from error
-    except OSError as error:
-        if error.errno not in _BAD_NAMES:
-            raise
-        raise _unsafe(archive, str(error.filename), "names that clash or that this disk cannot hold") from error

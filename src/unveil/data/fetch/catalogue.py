@@ -2,10 +2,9 @@
 
 import tomllib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 
-from unveil.errors import UnveilError
+from unveil.errors import unknown
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,9 @@ class Dataset:
 
 def dataset(name: str) -> Dataset:
     """The data set of that name; an unknown one is an error with the nearest name."""
-    if name in CATALOGUE:
-        return CATALOGUE[name]
-    near = get_close_matches(name, CATALOGUE, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "`unveil data fetch --list` shows them all."
-    raise UnveilError("no such data set to fetch", found=name, expected=", ".join(CATALOGUE), hint=hint)
+    if name not in CATALOGUE:
+        raise unknown("data set to fetch", name, CATALOGUE)
+    return CATALOGUE[name]
 
 
 def _catalogue() -> dict[str, Dataset]:

@@ -31,6 +31,10 @@ _MEANING = {
     410: "the file has been removed from the server",
 }
 _OTHER_SOURCE = "Look at the data set's page (`unveil data fetch --list`), or name another source with --url."
+_OTHER_CERTIFICATE = (
+    "Try later or name another source with --url. Where the catalogue knows the checksum, --skip-certificate is safe: "
+    "the bytes are checked all the same."
+)
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,8 @@ class Watcher:
         """Something worth a line happened."""
 
 
-class TemporaryError(Exception):
-    """A failure that may pass by itself; `final` is what to say if it does not."""
-
-    def __init__(self, final: UnveilError) -> None:
-        self.final = final
-        super().__init__(final.problem)
+class TemporaryError(UnveilError):
+    """A failure that may pass by itself."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ def _complete(source: Source, part: Part, watcher: Watcher, retries: Retries) ->
             failures = 0 if part.size > most else failures + 1
             most = max(most, part.size)
             if failures >= retries.tries:
-                raise error.final from error
+                raise
             pause = min(retries.pause * 2.0**failures, retries.longest_pause)
-            watcher.note(f"{error}; trying again in {pause:g} s")
+            watcher.note(f"{error.problem}; trying again in {pause:g} s")
             time.sleep(pause)
     raise UnveilError("the connection breaks again and again", where=source.url, hint="Try later: what came is kept.")
 
@@ -186,8 +186,7 @@ def _receive(source: Source, reply: Any, part: Part, watcher: Watcher) -> None:
     if total is not None and part.size < total:
         found = f"{part.size:,} of {total:,} bytes"
         hint = "What came is kept: run the command again to go on from there."
-        final = UnveilError("the connection broke before the end", where=source.url, found=found, hint=hint)
-        raise TemporaryError(final)
+        raise TemporaryError("the connection broke before the end", where=source.url, found=found, hint=hint)
 
 
 def _chunks(url: str, reply: Any) -> Iterator[bytes]:
@@ -195,7 +194,7 @@ def _chunks(url: str, reply: Any) -> Iterator[bytes]:
         while chunk := reply.read(_CHUNK):
             yield chunk
     except (OSError, http.client.HTTPException) as error:
-        raise TemporaryError(_broken(url, error)) from error
+        raise _failure(url, error) from error
 
 
 def _range_start(url: str, reply: Any, have: int) -> int:
@@ -238,35 +237,27 @@ def _request(source: Source, headers: dict[str, str], timeout: float) -> Any:
             return error
         error.close()
         meaning = _MEANING.get(error.code, "the server did not give the file")
+        kind = TemporaryError if error.code in _WORTH_ANOTHER_TRY else UnveilError
         found = f"HTTP {error.code} {error.reason}"
-        final = UnveilError(meaning, where=source.url, found=found, hint=_OTHER_SOURCE)
-        raise (TemporaryError(final) if error.code in _WORTH_ANOTHER_TRY else final) from error
+        raise kind(meaning, where=source.url, found=found, hint=_OTHER_SOURCE) from error
     except (OSError, http.client.HTTPException) as error:
-        raise _unanswered(source.url, error.reason if isinstance(error, urllib.error.URLError) else error) from error
+        raise _failure(source.url, error.reason if isinstance(error, urllib.error.URLError) else error) from error
 
 
-def _unanswered(url: str, reason: object) -> Exception:
+def _failure(url: str, reason: object) -> UnveilError:
+    """The error for a server that does not answer, or stops in the middle."""
     if isinstance(reason, ssl.SSLCertVerificationError):
-        hint = (
-            "Try later or name another source with --url. Where the catalogue knows the checksum, "
-            "--skip-certificate is safe: the bytes are checked all the same."
-        )
-        found = reason.verify_message
-        return UnveilError("the server's certificate is not valid", where=url, found=found, hint=hint)
+        problem, found = "the server's certificate is not valid", reason.verify_message
+        return UnveilError(problem, where=url, found=found, hint=_OTHER_CERTIFICATE)
     if isinstance(reason, FileNotFoundError) or urlsplit(url).scheme == "file":
         return UnveilError("cannot read the source", where=url, found=str(reason))
     if isinstance(reason, socket.gaierror):
-        hint = "Is this machine on the network?"
-        return TemporaryError(UnveilError("cannot find the server", where=url, hint=hint))
-    return TemporaryError(_broken(url, reason))
-
-
-def _broken(url: str, reason: object) -> UnveilError:
+        return TemporaryError("cannot find the server", where=url, hint="Is this machine on the network?")
     if isinstance(reason, TimeoutError):
-        return UnveilError("the server does not answer in time", where=url, hint="Try later, or raise --timeout.")
+        return TemporaryError("the server does not answer in time", where=url, hint="Try later, or raise --timeout.")
     if isinstance(reason, ConnectionRefusedError):
-        return UnveilError("the server cannot be reached", where=url, found=str(reason), hint=_OTHER_SOURCE)
-    return UnveilError("the connection broke", where=url, found=str(reason) or type(reason).__name__)
+        return TemporaryError("the server cannot be reached", where=url, found=str(reason), hint=_OTHER_SOURCE)
+    return TemporaryError("the connection broke", where=url, found=str(reason) or type(reason).__name__)
 
 
 def well_formed(checksum: str) -> str:

@@ -5,10 +5,9 @@ The columns are gone through once for each range, and only the rows of its users
 Shapes: N events of the range, B rows of a block, U users, M rows to drop.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -49,28 +48,24 @@ def interaction_counts(role: Literal["user", "item"], columns: Columns, keep: Bi
 
 def ranges(columns: Columns, roles: Sequence[str], length_U: NDArray[np.int64], keep: Bits | None) -> Iterator[Range]:
     """The histories of all users; `length_U` is what `interaction_counts` gives for the user."""
+    clock = next((role for role in ("time", "step") if role in columns.roles), None)
+    needed = list(dict.fromkeys(["user", *roles, *([clock] if clock else [])]))
     offset_U1 = offsets(length_U)
     edges = np.searchsorted(offset_U1, np.arange(0, offset_U1[-1] + RANGE, RANGE)).clip(max=len(length_U))
     for first, last in pairwise(np.unique(edges).tolist()):
-        yield _range(columns, roles, first, last, int(offset_U1[last] - offset_U1[first]), keep)
-
-
-def _range(columns: Columns, roles: Sequence[str], first: int, last: int, size: int, keep: Bits | None) -> Range:
-    clock = next((role for role in ("time", "step") if role in columns.roles), None)
-    needed = list(dict.fromkeys(["user", *roles, *([clock] if clock else [])]))
-    found = {role: np.empty(size, KINDS[role]) for role in needed}
-    row_N, filled = np.empty(size, np.int32), 0
-    for rows, clicked_B, blocks in _interactions(columns, needed, keep):
-        at_M = np.flatnonzero(clicked_B & (blocks[0] >= first) & (blocks[0] < last))
-        inside = slice(filled, filled + len(at_M))
-        for role, block in zip(needed, blocks, strict=True):
-            found[role][inside] = block[at_M]
-        row_N[inside] = at_M + rows.start
-        filled += len(at_M)
-    found["user"] -= first
-    order_N = sorted_rows(found["user"], found[clock] if clock else None, last - first)
-    ordered = {role: found[role][order_N] for role in roles}
-    return Range(first, last, found["user"][order_N], row_N[order_N], ordered)
+        size, filled = int(offset_U1[last] - offset_U1[first]), 0
+        found, row_N = {role: np.empty(size, KINDS[role]) for role in needed}, np.empty(size, np.int32)
+        for rows, clicked_B, blocks in _interactions(columns, needed, keep):
+            at_M = np.flatnonzero(clicked_B & (blocks[0] >= first) & (blocks[0] < last))
+            inside = slice(filled, filled + len(at_M))
+            for role, block in zip(needed, blocks, strict=True):
+                found[role][inside] = block[at_M]
+            row_N[inside] = at_M + rows.start
+            filled += len(at_M)
+        found["user"] -= first
+        order_N = sorted_rows(found["user"], found[clock] if clock else None, last - first)
+        ordered = {role: found[role][order_N] for role in roles}
+        yield Range(first, last, found["user"][order_N], row_N[order_N], ordered)
 
 
 def _interactions(
@@ -115,36 +110,35 @@ def filter_columns(columns: Columns, filters: Filters, progress: Progress) -> Co
     """The log with only the rows that `Filters` keeps, with one bit a row; its files and vocabularies made smaller."""
     keep = Bits(len(columns))
     keep.fill(lambda count: np.ones(count, np.bool_))
-    drops: list[Callable[[], None]] = []
-    if filters.min_rating is not None:
-        drops.append(partial(_drop_low_ratings, columns, keep, filters.min_rating))
-    if filters.repeats != "keep":
-        drops.append(partial(_drop_repeats, columns, keep, filters.repeats))
-    drops.append(partial(_drop_rare, columns, keep, filters))
+    drops = (_drop_low_ratings, _drop_repeats, _drop_rare)
     for drop in progress.through("leave out", drops, len(drops), lambda _: 1):
-        drop()
+        drop(columns, keep, filters)
     if not keep.count():
         raise UnveilError("the filters leave nothing of the log", hint="Loosen them.")
     return _compact(columns, keep)
 
 
-def _drop_low_ratings(columns: Columns, keep: Bits, least: float) -> None:
+def _drop_low_ratings(columns: Columns, keep: Bits, filters: Filters) -> None:
     """Where the log has impressions without a click, what is rated too low becomes one: it was shown."""
+    if filters.min_rating is None:
+        return
     if "clicked" in columns.roles:
         rated = columns.blocks("clicked", "rating")
-        liked = (clicked_B & (rating_B >= least) for _, (clicked_B, rating_B) in rated)
+        liked = (clicked_B & (rating_B >= filters.min_rating) for _, (clicked_B, rating_B) in rated)
         columns.rewrite("clicked", len(columns), liked)
         return
     for rows, (rating_B,) in columns.blocks("rating"):
         with keep.open(rows) as kept_B:
-            kept_B &= rating_B >= least
+            kept_B &= rating_B >= filters.min_rating
 
 
-def _drop_repeats(columns: Columns, keep: Bits, repeats: Literal["first", "last"]) -> None:
+def _drop_repeats(columns: Columns, keep: Bits, filters: Filters) -> None:
     """Of several interactions of one user with one item only the first or the last stays, by time and file order."""
+    if filters.repeats == "keep":
+        return
     for part in ranges(columns, ["item"], interaction_counts("user", columns, keep), keep):
         pair_N, row_N = part.user_N.astype(np.int64) * len(columns.items) + part.columns["item"], part.row_N
-        if repeats == "last":
+        if filters.repeats == "last":
             pair_N, row_N = pair_N[::-1], row_N[::-1]
         again_N = np.ones(len(row_N), np.bool_)
         again_N[np.unique(pair_N, return_index=True)[1]] = False

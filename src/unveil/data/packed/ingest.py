@@ -183,44 +183,30 @@ class Clock:
 
 
 def clock_of(parts: Parts, unit: str | None, progress: Progress) -> Clock:
-    """The clock of a log: as given, or found from all times."""
+    """The clock of a log: as given, or found from all times.
+
+    Text is ISO 8601 where more of the column is that than numbers; numbers are eight-digit dates, or of the unit that
+    the largest suggests.
+    """
     kind = parts.kinds.get("time")
-    if kind is None or not (kind.is_numeric() or kind == pl.String):
+    text = kind == pl.String
+    if kind is None or not (text or kind.is_numeric()) or unit == "iso" or (unit and not text):
         return Clock(unit)
-    columns = progress.through("judge", _columns(parts), len(parts), len)
-    if kind == pl.String:
-        return Clock(unit) if unit == "iso" else _of_text(parts, columns, unit)
-    return Clock(unit) if unit else _of_numbers(columns)
-
-
-def _columns(parts: Parts) -> Iterator[pl.Series]:
-    return (table.frame["time"] for table in parts.tables(["time"]))
-
-
-def _of_text(parts: Parts, columns: Iterator[pl.Series], unit: str | None) -> Clock:
-    """ISO 8601 where more of the column is that than numbers."""
-    not_whole = not_number = not_iso = 0
-    for column in columns:
-        not_whole += column.str.strip_chars().cast(pl.Int64, strict=False).null_count()
-        not_number += number_of(column).null_count()
-        not_iso += of_iso(column).null_count() if unit is None else 0
+    largest, dates, not_whole, not_number, not_iso = 0.0, True, 0, 0, 0
+    columns = (table.frame["time"] for table in parts.tables(["time"]))
+    for column in progress.through("judge", columns, len(parts), len):
+        number = number_of(column) if text else column
+        largest = max(largest, largest_of(number))
+        dates = dates and (not len(number) or are_dates(number))
+        if text:
+            not_whole += column.str.strip_chars().cast(pl.Int64, strict=False).null_count()
+            not_number += number.null_count()
+            not_iso += of_iso(column).null_count() if unit is None else 0
     if unit is not None:
         return Clock(unit, fractions=not_whole > 0)
-    if not_number and not_iso <= not_number:
+    if dates or (not_number and not_iso <= not_number):
         return Clock("iso")
-    clock = _of_numbers(number_of(column) for column in _columns(parts))
-    return clock if clock.unit == "iso" else replace(clock, fractions=not_whole > 0)
-
-
-def _of_numbers(columns: Iterator[pl.Series]) -> Clock:
-    """Eight-digit dates, or numbers of the unit that the largest suggests."""
-    largest, dates = 0.0, True
-    for column in columns:
-        largest = max(largest, largest_of(column))
-        dates = dates and (not len(column) or are_dates(column))
-    if dates:
-        return Clock("iso")
-    return Clock(unit_of(largest), largest if isfinite(largest) else 0.0)
+    return Clock(unit_of(largest), largest if isfinite(largest) else 0.0, fractions=not_whole > 0)
 
 
 class Numbers:

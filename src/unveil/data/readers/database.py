@@ -20,7 +20,6 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
-
 _SECONDS = 5  # to wait for a server, or for a lock
 _AT_ONCE = 50_000
 _DRIVER = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
@@ -48,11 +47,14 @@ def read_query(source: str, options: ReadOptions) -> Table:
     except ModuleNotFoundError:
         raise UnveilError("reading a database needs SQLAlchemy", hint="Run: pip install 'unveil[sql]'.") from None
     try:
-        url = make_url(source)
-        with _engine(url).connect() as connection:
+        with _engine(make_url(source)).connect() as connection:
             return _rows(connection, options, shown(source))
     except (SQLAlchemyError, ImportError, ValueError, TypeError, OverflowError) as error:
-        raise _explained(error, source) from None
+        text = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
+        password = re.search(r"://[^:/?]*:(.*)@", source)
+        line = text[0].replace(password[1], "***") if password and password[1] else text[0]
+        hint = "Check the address, the name, the password and the query."
+        raise UnveilError(f"cannot read from the database: {line}", where=shown(source), hint=hint) from None
 
 
 def _engine(url: "URL") -> "Engine":
@@ -61,10 +63,8 @@ def _engine(url: "URL") -> "Engine":
     if url.get_backend_name() == "sqlite":
         return create_engine("sqlite://", creator=partial(_sqlite, url), poolclass=NullPool)
     url = url.set(drivername=_DRIVER.get(url.drivername, url.drivername))
-    if url.get_backend_name() == "postgresql":
-        arguments, execution = {"connect_timeout": _SECONDS}, {"postgresql_readonly": True}
-        return create_engine(url, poolclass=NullPool, connect_args=arguments, execution_options=execution)
-    return create_engine(url, poolclass=NullPool)
+    postgres = {"connect_args": {"connect_timeout": _SECONDS}, "execution_options": {"postgresql_readonly": True}}
+    return create_engine(url, poolclass=NullPool, **(postgres if url.get_backend_name() == "postgresql" else {}))
 
 
 def _sqlite(url: "URL") -> sqlite3.Connection:
@@ -111,12 +111,3 @@ def _moment(value: date) -> datetime:
     """In UTC, and then without a zone."""
     moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-
-
-def _explained(error: Exception, source: str) -> UnveilError:
-    """What the database says, in one line and without the password."""
-    said = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
-    password = re.search(r"://[^:/?]*:(.*)@", source)
-    line = said[0].replace(password[1], "***") if password and password[1] else said[0]
-    hint = "Check the address, the name, the password and the query."
-    return UnveilError(f"cannot read from the database: {line}", where=shown(source), hint=hint)
