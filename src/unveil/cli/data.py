@@ -38,9 +38,8 @@ def describe(*, options: LogOptions, json: AsJson = False) -> None:
 
         typer.echo(dumps({name: asdict(each) for name, each in described.items()}, indent=2))
         return
-    labels = [label for label, _ in rows(described["as it is"])]
-    columns = ([value for _, value in rows(each)] for each in described.values())
-    print_table([options.log, *described], [list(row) for row in zip(labels, *columns, strict=True)])
+    tables = zip(*map(rows, described.values()), strict=True)
+    print_table([options.log, *described], [[row[0][0], *(value for _, value in row)] for row in tables])
     if any(each.ties is not None and each.ties.events for each in described.values()):
         typer.echo(f"Ties: {TIE_RULE}.")
 
@@ -63,11 +62,15 @@ def fetch(
     Source, size and terms of use are shown first. The checksum has to match, whatever the certificate.
     """
     from unveil.data import fetch as fetching
-    from unveil.data.fetch.catalogue import dataset
+    from unveil.data.fetch.catalogue import CATALOGUE, dataset
     from unveil.data.fetch.download import Retries
 
     if everything or name is None:
-        _print_catalogue(to)
+        typer.echo(f"In {to or fetching.data_home()}:")
+        for entry in CATALOGUE.values():
+            state = "here" if fetching.fetched(entry, to) else "-"
+            typer.echo(f"  {entry.name:<14} {_size(entry.size):>10}  {state:<5} {entry.title}")
+            typer.echo(f"  {'':<32} {entry.page}")
         return
     entry = dataset(name)
     if not force and (path := fetching.fetched(entry, to)):
@@ -79,17 +82,6 @@ def fetch(
         how: dict[str, Any] = {"home": to, "force": force, "watcher": watcher, "retries": Retries(timeout, retries)}
         path = fetching.fetch(entry, source, terms_accepted=True, **how)
     _print_place(entry, path, to, "is here")
-
-
-def _print_catalogue(to: Path | None) -> None:
-    from unveil.data.fetch import data_home, fetched
-    from unveil.data.fetch.catalogue import CATALOGUE
-
-    typer.echo(f"In {to or data_home()}:")
-    for entry in CATALOGUE.values():
-        state = "here" if fetched(entry, to) else "-"
-        typer.echo(f"  {entry.name:<14} {_size(entry.size):>10}  {state:<5} {entry.title}")
-        typer.echo(f"  {'':<32} {entry.page}")
 
 
 def _print_place(entry: "Dataset", path: Path, to: Path | None, state: str) -> None:
@@ -140,16 +132,12 @@ def _watching(name: str) -> "Iterator[Watcher]":
     progress = Progress(*columns, console=console, disable=not console.is_terminal)
     task = progress.add_task(name, total=None)
 
-    class Bar(Watcher):
-        def at(self, done: int, total: int | None) -> None:
-            progress.update(task, completed=done, total=total)
-
-        def note(self, text: str) -> None:
-            console.print(text, style="dim")
+    def at(done: int, total: int | None) -> None:
+        progress.update(task, completed=done, total=total)
 
     try:
         with progress:
-            yield Bar()
+            yield Watcher(at, lambda text: console.print(text, style="dim"))
     except KeyboardInterrupt:
         typer.echo("unveil: stopped. The download continues when the command is run again.", err=True)
         raise typer.Exit(130) from None

@@ -10,7 +10,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
@@ -57,14 +57,12 @@ class Retries:
     longest_pause: float = 15.0
 
 
+@dataclass(frozen=True)
 class Watcher:
-    """Receives how far the download is; this one does nothing with it."""
+    """Is given the bytes that are here, and how many there are in all; and a line on each failure."""
 
-    def at(self, done: int, total: int | None) -> None:
-        """So many bytes of so many are here."""
-
-    def note(self, text: str) -> None:
-        """Something worth a line happened."""
+    at: Callable[[int, int | None], None] = lambda done, total: None
+    note: Callable[[str], None] = lambda text: None
 
 
 class TemporaryError(UnveilError):

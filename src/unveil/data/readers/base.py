@@ -36,17 +36,13 @@ class Format(ABC):
 
 
 FORMATS: Registry[Format] = Registry("format", package="unveil.data.readers", group="unveil.formats")
-#: Formats that are told by the first bytes of a file.
-MAGIC = {b"PAR1": "parquet"}
 
 
 def detect(content: Content, options: ReadOptions) -> Format:
     """The format that the content looks most like. Two that look alike are an error: nothing is guessed."""
-    for magic, name in MAGIC.items():
-        if content.start.startswith(magic):
-            return FORMATS[name]()
-    texts = {name: FORMATS[name]() for name in FORMATS if name not in MAGIC.values()}
-    scores = {name: format.likeness(content, options) for name, format in texts.items()}
+    if content.start.startswith(b"PAR1"):  # the one that is no text
+        return FORMATS["parquet"]()
+    scores = {name: FORMATS[name]().likeness(content, options) for name in FORMATS}
     best = max(scores.values())
     winners = [name for name, score in scores.items() if score == best]
     if best == Likeness.NO:
@@ -58,4 +54,4 @@ def detect(content: Content, options: ReadOptions) -> Format:
         problem = f"the content fits several formats: {', '.join(winners)}"
         hint = f"Say which with {' or '.join(f'--format {name}' for name in winners)}."
         raise UnveilError(problem, where=content.path, found=content.head[0], hint=hint)
-    return texts[winners[0]]
+    return FORMATS[winners[0]]()
