@@ -86,7 +86,7 @@ def test_canonical_names_are_found_in_any_order(names: list[str]) -> None:
 
 
 def test_no_alias_belongs_to_two_roles() -> None:
-    every = [alias for ranks in ALIASES.values() for rank in ranks for alias in rank.split()]
+    every = [alias for ranks in ALIASES.values() for rank in ranks for alias in rank]
     assert len(every) == len(set(every))
     assert set(ALIASES) == set(ROLES)
 

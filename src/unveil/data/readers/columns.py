@@ -17,30 +17,21 @@ CANONICAL = {"user": "user_id", "item": "item_id", "time": "timestamp", "randomi
 #: Chosen for a role that the file's column of that name does not play.
 NONE = "none"
 
-#: Names by role, best first; names of one text are equally good. Compared without case, `_`, `-` and spaces.
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "user": ("userid", "user", "uid reviewerid visitorid customerid memberid profileid", "sid sessionid session"),
-    "item": (
-        "itemid",
-        "item",
-        "movieid parentasin videoid productid iid trackid songid bookid articleid newsid sku",
-        "asin isbn",
-    ),
-    "time": (
-        "timestamp",
-        "time",
-        "ts timems unixreviewtime unixtime eventtime eventtimestamp createdat",
-        "datetime",
-        "date",
-    ),
-    "rating": ("rating", "overall stars score", "weight"),
-    "clicked": ("clicked", "click isclick", "label"),
-    "exposed": ("exposed", "isexposed"),
-    "propensity": ("propensity", "pscore propensityscore"),
-    "position": ("position", "rank"),
-    "randomised": ("isrand", "randomised randomized israndom"),
-    "step": ("step", "timestep"),
+#: Names by role, best first; those between two | are equally good. Compared without case, `_`, `-` and spaces.
+_NAMES = {
+    "user": "userid | user | uid reviewerid visitorid customerid memberid profileid | sid sessionid session",
+    "item": "itemid | item | movieid parentasin videoid productid iid trackid songid bookid articleid newsid sku"
+    "| asin isbn",
+    "time": "timestamp | time | ts timems unixreviewtime unixtime eventtime eventtimestamp createdat | datetime | date",
+    "rating": "rating | overall stars score | weight",
+    "clicked": "clicked | click isclick | label",
+    "exposed": "exposed | isexposed",
+    "propensity": "propensity | pscore propensityscore",
+    "position": "position | rank",
+    "randomised": "isrand | randomised randomized israndom",
+    "step": "step | timestep",
 }
+ALIASES = {role: [rank.split() for rank in names.split("|")] for role, names in _NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -89,7 +80,7 @@ def is_header(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
     """Whether both a user and an item column are among these names."""
     spelt = {plain(name) for name in names}
     return all(
-        chosen[role] in names if role in chosen else any(spelt & set(rank.split()) for rank in ALIASES[role])
+        chosen[role] in names if role in chosen else any(not spelt.isdisjoint(rank) for rank in ALIASES[role])
         for role in ("user", "item")
     )
 
@@ -101,15 +92,15 @@ def canonical(role: str) -> str:
 
 def is_alias(name: str) -> bool:
     """Whether this is a usual name of some role's column."""
-    return any(plain(name) in rank.split() for ranks in ALIASES.values() for rank in ranks)
+    return any(plain(name) in rank for ranks in ALIASES.values() for rank in ranks)
 
 
 def item_column(names: Sequence[str]) -> int | None:
     """The place of the ids in a table of items: a name that the log's item column may have, or `id`."""
     first, bare, *others = ALIASES["item"]
     spelt = [plain(name) for name in names]
-    ranks = (first, *others[:-1], "id", others[-1], bare)
-    return next((place for rank in ranks for place, name in enumerate(spelt) if name in rank.split()), None)
+    ranks = (first, *others[:-1], ["id"], others[-1], bare)
+    return next((place for rank in ranks for place, name in enumerate(spelt) if name in rank), None)
 
 
 def plain(name: str) -> str:
@@ -130,7 +121,7 @@ def _by_alias(names: Sequence[str], role: str, where: object) -> str | None:
     if names.count(canonical(role)) == 1:
         return canonical(role)
     for rank in ALIASES[role]:
-        found = [name for name in names if plain(name) in rank.split()]
+        found = [name for name in names if plain(name) in rank]
         if len(found) > 1:
             _check_different(found, where)
             problem = f"several columns could be the {role}: {_listed(found)}"

@@ -50,10 +50,13 @@ class WithHeader(Format):
     """A header line, then rows of as many fields; columns by the names given, or known."""
 
     separator: ClassVar[str] = ","
+    marks: ClassVar[tuple[str, ...]] = ()  # names that together no other format has
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the names in the header; an unknown header goes to the delimiter that finds most columns."""
+        """By the names in the header; an unknown header goes to the delimiter that finds most columns."""
         names = header_of(content, self.separator)
+        if self.marks:
+            return Likeness.CERTAIN if set(names) >= set(self.marks) else Likeness.NO
         if is_header(names, options.columns):
             return Likeness.NAMES
         widest = max(len(header_of(content, other.separator)) for other in (Csv, Tsv, Semicolon, Pipe))
@@ -62,19 +65,17 @@ class WithHeader(Format):
     def read(self, content: Content, options: ReadOptions) -> Table:
         """Columns by the names given, or known."""
         names = header_of(content, self.separator)
+        where, found = content.path, content.head[0]
         if len(names) < 2:
-            raise UnveilError(
-                "only one column found",
-                where=content.path,
-                found=content.head[0],
-                expected=f"a header with {self.separator!r} between the names",
-                hint="Check the delimiter, or name another --format.",
+            expected, hint = (
+                f"a header with {self.separator!r} between the names",
+                "Check the delimiter or the --format.",
             )
+            raise UnveilError("only one column found", where=where, found=found, expected=expected, hint=hint)
         if not options.columns and any(map(_NUMBER.fullmatch, names)) and not any(map(is_alias, names)):
             example = self.separator.join(("user_id", "item_id", "timestamp"))
             hint = f"Put a line with the names of the columns above it, such as {example}, or name another --format."
-            problem = "the first line is a row, not a header"
-            raise UnveilError(problem, where=content.path, found=content.head[0], hint=hint)
+            raise UnveilError("the first line is a row, not a header", where=where, found=found, hint=hint)
         return read_rows(content, Layout(self.separator, names), options)
 
 
@@ -110,40 +111,29 @@ class Pipe(WithHeader):
 class MovieLensCsv(WithHeader):
     """MovieLens ratings.csv (20M, 25M, 32M)"""
 
-    name = "movielens"
-    header: ClassVar[tuple[str, ...]] = ("userId", "movieId", "rating", "timestamp")
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by its very header."""
-        return Likeness.CERTAIN if header_of(content, ",") == self.header else Likeness.NO
+    name, marks = "movielens", ("userId", "movieId", "rating", "timestamp")
 
 
 @FORMATS.register
-class AmazonCsv(MovieLensCsv):
+class AmazonCsv(WithHeader):
     """Amazon reviews 2023, CSV (ms)"""
 
-    name = "amazon-2023"
-    header = ("user_id", "parent_asin", "rating", "timestamp")
+    name, marks = "amazon-2023", ("user_id", "parent_asin", "rating", "timestamp")
 
 
 @FORMATS.register
 class KuaiRand(WithHeader):
     """KuaiRand log_*.csv: exposures with clicks, ms"""
 
-    name = "kuairand"
-
-    def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the names in the header."""
-        marks = {"user_id", "video_id", "time_ms", "is_click"}
-        return Likeness.CERTAIN if set(header_of(content, ",")) >= marks else Likeness.NO
+    name, marks = "kuairand", ("user_id", "video_id", "time_ms", "is_click")
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """As any other CSV, and each row marked as exposed."""
         table = super().read(content, options)
-        if "exposed" in table.names:
-            return table
-        exposed = table.frame.with_columns(exposed=pl.lit(True))
-        return replace(table, frame=exposed, names={**table.names, "exposed": "exposed"})
+        if "exposed" not in table.names:
+            exposed = table.frame.with_columns(exposed=pl.lit(True))
+            table = replace(table, frame=exposed, names={**table.names, "exposed": "exposed"})
+        return table
 
 
 @FORMATS.register
@@ -176,7 +166,7 @@ class Amazon2014(Format):
     product = re.compile(r"B[0-9A-Z]{9}|[0-9]{9}[0-9X]")
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the shape of the rows, and by which column has nothing but product codes."""
+        """By the shape of the rows, and by which column has nothing but product codes."""
         rows, number = list(csv.reader(content.head)), re.compile(r"-?\d+(\.\d+)?")
         if not all(len(row) == 4 and number.fullmatch(row[2]) and number.fullmatch(row[3]) for row in rows):
             return Likeness.NO
@@ -206,7 +196,7 @@ class MovieLens100K(Format):
     delimiter: ClassVar[str] = "\t"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Told by the shape of the rows: a rating, then a whole number at the end."""
+        """By the shape of the rows: a rating, then a whole number at the end."""
         between = re.escape(self.delimiter)
         row = re.compile(rf"[^\t]+?{between}[^\t]+?{between}-?\d+(\.\d+)?{between}-?\d+\r?")
         return Likeness.SHAPE if all(row.fullmatch(line) for line in content.head) else Likeness.NO
