@@ -54,6 +54,16 @@ def reached(state: Path) -> int:
         return -1
 
 
+def test_a_loop_of_another_network_says_what_to_add(log: Path, unveil: Command, tmp_path: Path) -> None:
+    """Once a loop that named no network meant BERT4Rec."""
+    command = ["loop", log, "-o", tmp_path / "loop", "--rounds", 1, *TAIL]
+    assert unveil(*command, "--set", "model.name=bert4rec").code == 0
+    message = unveil(*command, "--resume").failure()
+    assert "model.name was bert4rec and is now sasrec" in message
+    assert "with --set model.name=bert4rec." in message
+    assert unveil(*command, "--resume", "--set", "model.name=bert4rec").code == 0
+
+
 @pytest.mark.slow
 def test_a_loop_that_was_stopped_goes_on_to_what_it_would_have_been(log: Path, unveil: Command, tmp_path: Path) -> None:
     folder = tmp_path / "loop"

@@ -34,7 +34,8 @@ def start(*arguments: object, room: int | None = None) -> "subprocess.Popen[str]
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # Bytecode that is cut off at the limit would break every later process: Python does not notice.
+        env={**os.environ, "OMP_NUM_THREADS": "1", **({} if room is None else {"PYTHONDONTWRITEBYTECODE": "1"})},
         preexec_fn=small_files_only,
     )
 

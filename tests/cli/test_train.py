@@ -76,6 +76,24 @@ def test_a_resumed_run_keeps_its_network(unveil: Command, finished: Finished, tm
     assert "model      bert4rec" in done.out
 
 
+def test_a_resumed_config_that_names_no_network_keeps_the_one_of_the_run(
+    unveil: Command, finished: Finished, tmp_path: Path
+) -> None:
+    """Once such a config meant BERT4Rec; one that names a network is taken at its word."""
+    (tmp_path / "plain.toml").write_text("[training]\nseed = 3\n")
+    for text in ('extends = "quick"\n', 'extends = "plain.toml"\n', ""):
+        config, place = tmp_path / "run.toml", tmp_path / f"run{len(text)}"
+        config.write_text(text + "[evaluation]\nseed = 1\n")
+        begun = ("train", finished.log, "-o", place, "--config", config, *options(), "--no-page")
+        assert unveil(*begun, "--model", "bert4rec").code == 0
+        (place / "manifest.json").unlink()
+        done = unveil(*begun, "--resume")
+        assert done.code == 0, done.err
+        assert "model      bert4rec" in done.out
+    config.write_text(config.read_text() + '[model]\nname = "sasrec"\n')
+    assert "began with model.name = bert4rec, and now it is sasrec" in unveil(*begun, "--resume").failure()
+
+
 def test_options_win_over_the_config_and_set_wins_over_all(unveil: Command, finished: Finished, tmp_path: Path) -> None:
     config = tmp_path / "run.toml"
     config.write_text(

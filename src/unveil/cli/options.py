@@ -186,10 +186,14 @@ class TrainingOptions:
     seed: Annotated[int | None, option("Seed of everything random.")] = None
     device: Annotated[str | None, option("auto, cpu, cuda or mps.")] = None
 
-    def experiment(self, log: LogOptions) -> "Experiment":
-        """The settings: those of the preset or the config, then options, then --set."""
+    def experiment(self, log: LogOptions, begun: Path | None = None) -> "Experiment":
+        """The settings: those of the preset or the config, then options, then --set.
+
+        Where none of them names a network, a run that was begun goes on with its own: the default was another once.
+        """
         from unveil.runs.config import Experiment
-        from unveil.settings import parsed
+        from unveil.runs.run_folder import read_config
+        from unveil.settings import parsed, plain
 
         if self.preset is not None and self.config is not None:
             hint = f'Write extends = "{self.preset}" at the head of the config.'
@@ -204,7 +208,8 @@ class TrainingOptions:
         changes: dict[str, Any] = {f"data.{name}": value for name, value in log.settings().items()}
         changes |= {name: value for name, value in named.items() if value is not None}
         changes |= dict(map(parsed, self.assignments or ()))
-        return Experiment.of(self.config or self.preset or "quick", changes)
+        network = None if begun is None else plain(read_config(begun).model)["name"]
+        return Experiment.of(self.config or self.preset or "quick", changes, network)
 
 
 #: What the ways to fit a world are.

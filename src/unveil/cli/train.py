@@ -1,7 +1,6 @@
 """`unveil train LOG -o RUN`: from a log to an evaluated recommender."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -46,9 +45,7 @@ def train(
             hint, problem = "Leave --workers out.", "torchrun started another number of workers"
             raise UnveilError(problem, found=workers, expected=f"{place.size}", hint=hint)
         resume = resume or (place.attempt > 0 and (output / CONFIG).exists())
-    if resume and (output / CONFIG).exists():
-        training = _with_network_of(output, training)
-    experiment = training.experiment(options)
+    experiment = training.experiment(options, output if resume and (output / CONFIG).exists() else None)
     try:
         with sigterm_interrupts():
             if place is not None:
@@ -69,14 +66,3 @@ def train(
         print_run(done)
         if page and done.trained:
             write_where_possible(lambda: write_run_page(done, ["unveil", *sys.argv[1:]]))
-
-
-def _with_network_of(output: Path, training: TrainingOptions) -> TrainingOptions:
-    """A resumed run goes on with its own network, unless one is named: the default was another once."""
-    from unveil.runs.run_folder import read_config
-    from unveil.settings import parsed, plain
-
-    named = training.model or training.config or training.preset == "paper"
-    if named or any(parsed(each)[0] == "model.name" for each in training.assignments or ()):
-        return training
-    return replace(training, model=plain(read_config(output).model)["name"])

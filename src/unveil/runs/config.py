@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -61,11 +61,20 @@ class Experiment(Recipe):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     @classmethod
-    def of(cls, base: str | Path, changes: Mapping[str, Any] | None = None) -> Self:
-        """A preset, by name, or a TOML file, by path, with some settings replaced."""
+    def of(cls, base: str | Path, changes: Mapping[str, Any] | None = None, network: str | None = None) -> Self:
+        """A preset, by name, or a TOML file, by path, with some settings replaced.
+
+        A preset is that of the network which the uppermost layer that names one names, or else of `network`.
+        """
+        ground, files = _files(base)
+        trees = [changes or {}, *(content for content, _ in reversed(files)), PRESETS.get(ground or "", {})]
+        network = next((name for name in map(network_in, trees) if name is not None), network)
+        under = {} if network is None else {"model.name": network}
         experiment = cls()
-        for layer, where in _layers(base, network_in(changes or {})):
-            experiment = experiment.changed(layer, where=where)
+        for layer in [under] if ground is None else preset(ground, network):
+            experiment = experiment.changed(layer)
+        for content, where in files:
+            experiment = experiment.changed(content, where=where)
         return experiment.changed(changes or {})
 
     @property
@@ -74,23 +83,23 @@ class Experiment(Recipe):
         return Recipe(**{part.name: getattr(self, part.name) for part in fields(Recipe)})
 
 
-def _layers(base: str | Path, model: str | None, inside: Sequence[Path] = ()) -> list[tuple[Mapping[str, Any], object]]:
-    """The settings of a preset or a TOML file, those it extends first, each with where it was found.
-
-    A preset is that of the network which the uppermost layer that names one names.
-    """
-    if isinstance(base, str):
-        return [(layer, None) for layer in preset(base, model)]
-    if base.resolve() in inside:
-        raise UnveilError("configs extend each other in a circle", where=base)
-    content = read_toml(base, "config")
-    extends = content.pop("extends", None)
-    if extends is None:
-        return [(content, base)]
-    if not isinstance(extends, str) or "\0" in extends:
-        raise UnveilError("not a name", where=f"{base}, extends", found=extends, expected="a TOML file or a preset")
-    ground = base.parent / extends if extends.endswith(".toml") else extends
-    return [*_layers(ground, model or network_in(content), [*inside, base.resolve()]), (content, base)]
+def _files(base: str | Path) -> tuple[str | None, list[tuple[dict[str, Any], Path]]]:
+    """The preset that a TOML file rests on, if any, and the files with their content, each after the one it extends."""
+    files: list[tuple[dict[str, Any], Path]] = []
+    inside: set[Path] = set()
+    while isinstance(base, Path):
+        if base.resolve() in inside:
+            raise UnveilError("configs extend each other in a circle", where=base)
+        inside.add(base.resolve())
+        content = read_toml(base, "config")
+        files.insert(0, (content, base))
+        extends = content.pop("extends", None)
+        if extends is None:
+            return None, files
+        if not isinstance(extends, str) or "\0" in extends:
+            raise UnveilError("not a name", where=f"{base}, extends", found=extends, expected="a TOML file or a preset")
+        base = base.parent / extends if extends.endswith(".toml") else extends
+    return base, files
 
 
 def as_toml(experiment: Experiment, head: str) -> str:

@@ -61,13 +61,15 @@ class Store:
         every = differences(self._in_full(_read(path)), self._in_full(self.identity))
         found = [each for each in every if each[0] == _QUESTION] or every
         if found:
+            name, before, _ = found[0]
+            add = f" with --set model.name={before}" if name.endswith("model.name") else ""
             changes = "; ".join(
                 f"{name} was {_short(before)} and is now {_short(after)}" for name, before, after in found[:3]
             )
             raise UnveilError(
                 f"the folder belongs to another run: {changes}{' and more' if len(found) > 3 else ''}",
                 where=self.folder,
-                hint="Name another folder, or repeat the command that began this one.",
+                hint=f"Name another folder, or repeat the command that began this one{add}.",
             )
 
     def _in_full(self, identity: Identity) -> Identity:

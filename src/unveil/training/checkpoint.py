@@ -39,7 +39,7 @@ def _plain(value: object) -> object:
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What differs between two identities: its dotted name, what it was and what it is, in the order of names.
+    """What differs between two identities: its dotted name, what it was and what it is; the network first.
 
     An old name of an estimator is no difference.
     """
@@ -49,7 +49,7 @@ def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[
     )
     return [
         (name, str(before.get(name, "nothing")), str(after.get(name, "nothing")))
-        for name in sorted(before.keys() | after.keys())
+        for name in sorted(before.keys() | after.keys(), key=lambda name: (not name.endswith("model.name"), name))
         if before.get(name) != after.get(name)
     ]
 
