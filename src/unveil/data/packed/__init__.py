@@ -34,7 +34,7 @@ def pack(
     """
     options, filters = ReadOptions(columns=dict(columns or {}), time_unit=time_unit), filters or Filters()
     parts = Parts.of(sources, options.columns)
-    refuse_occupied(folder, overwrite=overwrite, inputs=(part.path for part in parts.files))
+    refuse_occupied(folder, overwrite=overwrite, inputs=parts.rows)
     filters.check_ratings(rated="rating" in parts.kinds)
     filtered = filters != Filters()
     progress = Progress(tell, ["judge", "ingest", *(["leave out"] if filtered else []), "lay out", "hash"])

@@ -18,7 +18,7 @@ from unveil.data.mapped import column_file
 from unveil.data.packed.log import KINDS, Columns, Progress
 from unveil.data.readers import check_not_trivial, reading
 from unveil.data.readers.columns import ROLES, assign_roles
-from unveil.data.readers.lines import BROKEN_PARQUET, damaged
+from unveil.data.readers.lines import parquet_errors
 from unveil.data.readers.table import (
     Table,
     are_dates,
@@ -44,91 +44,66 @@ LARGEST = 1 << 26
 
 
 @dataclass(frozen=True)
-class Part:
-    """One file: how many rows it has, and the type of the column of each role."""
+class Parts:
+    """The files of one log in the order of their rows; all have the same columns."""
 
-    path: Path
-    rows: int
-    names: Mapping[str, str]  # role → the file's own column
-    kinds: Mapping[str, pl.DataType]
+    rows: Mapping[Path, int]  # of each file
+    names: Mapping[str, str]  # role → the files' own column
+    kinds: Mapping[str, pl.DataType]  # of the first file; numbers may be wider in another
 
     @classmethod
-    def of(cls, path: Path, columns: Mapping[str, str]) -> "Part":
-        """Look into a file."""
-        with reading(path):
-            if not path.stat().st_size:
-                raise UnveilError("the file is empty", where=path, expected="a Parquet file", hint="Leave it out.")
-            try:
+    def of(cls, sources: Sequence[str | Path], columns: Mapping[str, str]) -> "Parts":
+        """Look into every file before any is read: what does not fit is an error at once."""
+        rows: dict[Path, int] = {}
+        first, *others = files = _found(sources)
+        schemas = {}
+        for path in files:
+            with reading(path), parquet_errors(path):
+                if not path.stat().st_size:
+                    raise UnveilError("the file is empty", where=path, expected="a Parquet file", hint="Leave it out.")
                 scan = pl.scan_parquet(path, glob=False)
-                schema = scan.collect_schema()
-                rows = int(scan.select(pl.len()).collect().item())
-            except BROKEN_PARQUET as error:
-                raise damaged(path, error) from None
-        names = assign_roles(list(schema), columns, path)
-        return cls(path, rows, names, {role: schema[name] for role, name in names.items()})
+                schemas[path] = scan.collect_schema()
+                rows[path] = int(scan.select(pl.len()).collect().item())
+        names = {path: assign_roles(list(schema), columns, path) for path, schema in schemas.items()}
+        kinds = {path: {role: schemas[path][name] for role, name in names[path].items()} for path in files}
+        mine, *all_theirs = (
+            {role: f"{name} ({_values(kinds[path][role])})" for role, name in names[path].items()} for path in files
+        )
+        for path, theirs in zip(others, all_theirs, strict=True):
+            if role := next((role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role)), None):
+                raise UnveilError(
+                    f"the files of one log need the same columns, and the {role} differs",
+                    where=path,
+                    found=theirs.get(role, "none"),
+                    expected=f"{mine.get(role, 'none')}, as in {first}",
+                    hint=f"Write the files alike, or leave the column out with --{role}-col none.",
+                )
+        if not sum(rows.values()):
+            raise UnveilError("no rows", where=first, expected="at least one event", hint="Check the files.")
+        return cls(rows, names[first], kinds[first])
+
+    def __len__(self) -> int:
+        return sum(self.rows.values())
 
     def tables(self, roles: Sequence[str]) -> Iterator[Table]:
-        """The columns of these roles, a slice of rows at a time."""
+        """The columns of these roles through all files, a slice of rows at a time."""
         names = {role: self.names[role] for role in roles}
-        with reading(self.path):
-            scan = pl.scan_parquet(self.path, glob=False).select(**names)
-            for start in range(0, self.rows, SLICE):
-                try:
-                    frame = scan.slice(start, SLICE).collect()
-                except BROKEN_PARQUET as error:
-                    raise damaged(self.path, error) from None
-                yield Table(self.path, frame, names, (start + 1).__add__)
-
-    def columns(self) -> dict[str, str]:
-        """Each role's column: its name, and what its values are, whatever their width."""
-        return {role: f"{self.names[role]} ({_values(kind)})" for role, kind in self.kinds.items()}
+        for path, rows in self.rows.items():
+            with reading(path):
+                scan = pl.scan_parquet(path, glob=False).select(**names)
+                for start in range(0, rows, SLICE):
+                    with parquet_errors(path):
+                        frame = scan.slice(start, SLICE).collect()
+                    yield Table(path, frame, names, (start + 1).__add__)
 
 
 def _values(kind: pl.DataType) -> str:
+    """What the values of a column are, whatever their width."""
     if kind.is_integer():
         return "whole numbers"
     if kind.is_float():
         return "numbers"
     return "text" if kind in (pl.String, pl.Categorical, pl.Enum) else str(kind)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """The files of one log, in the order of their rows."""
-
-    files: tuple[Part, ...]
-
-    @classmethod
-    def of(cls, sources: Sequence[str | Path], columns: Mapping[str, str]) -> "Parts":
-        """Look into every file before any is read: what does not fit is an error at once."""
-        first, *others = files = tuple(Part.of(path, columns) for path in _found(sources))
-        mine = first.columns()
-        for other in others:
-            theirs = other.columns()
-            if role := next((role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role)), None):
-                raise UnveilError(
-                    f"the files of one log need the same columns, and the {role} differs",
-                    where=other.path,
-                    found=theirs.get(role, "none"),
-                    expected=f"{mine.get(role, 'none')}, as in {first.path}",
-                    hint=f"Write the files alike, or leave the column out with --{role}-col none.",
-                )
-        if not sum(part.rows for part in files):
-            raise UnveilError("no rows", where=first.path, expected="at least one event", hint="Check the files.")
-        return cls(files)
-
-    def __len__(self) -> int:
-        return sum(part.rows for part in self.files)
-
-    @property
-    def kinds(self) -> Mapping[str, pl.DataType]:
-        """The type of each role's column."""
-        return self.files[0].kinds
-
-    def tables(self, roles: Sequence[str]) -> Iterator[Table]:
-        """The columns of these roles through all files, a slice of rows at a time."""
-        for part in self.files:
-            yield from part.tables(roles)
 
 
 def _found(sources: Sequence[str | Path]) -> list[Path]:
@@ -265,7 +240,7 @@ def write_columns(parts: Parts, clock: Clock, folder: Path, progress: Progress) 
             for column in optional(clock.fit(table), clock.unit):
                 append[column.name](column.to_numpy())
     (user_place, users), (item_place, items) = (coder.finish() for coder in coders.values())
-    check_not_trivial(users, items, parts.files[0].path.parent)
+    check_not_trivial(users, items, next(iter(parts.rows)).parent)
     columns = Columns(folder, roles, users, items)
     for role, place in (("user", user_place), ("item", item_place)):
         columns.rewrite(role, len(columns), (place[code_B] for _, (code_B,) in columns.blocks(role)))
@@ -276,13 +251,11 @@ def _coder(parts: Parts, role: str) -> Numbers | Text:
     """Whole numbers by their range, which Parquet files mostly state; anything else as text."""
     if not parts.kinds[role].is_integer():
         return Text(role)
+    column = pl.col(parts.names[role])
     ends = [
-        pl.scan_parquet(part.path, glob=False)
-        .select(low=pl.col(part.names[role]).min(), high=pl.col(part.names[role]).max())
-        .collect()
-        .row(0)
-        for part in parts.files
-        if part.rows
+        pl.scan_parquet(path, glob=False).select(low=column.min(), high=column.max()).collect().row(0)
+        for path, rows in parts.rows.items()
+        if rows
     ]
     low, high = min((low for low, _ in ends if low is not None), default=0), max((high or 0 for _, high in ends))
     return Numbers(role, high) if 0 <= low <= high <= LARGEST else Text(role)

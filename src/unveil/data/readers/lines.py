@@ -3,6 +3,8 @@
 import io
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 import polars as pl
@@ -14,8 +16,6 @@ from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
 _NO_CHARACTER_OF_TEXT = "\x01"
-#: What Polars raises on a Parquet file that it cannot read.
-BROKEN_PARQUET = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @FORMATS.register
@@ -168,15 +168,17 @@ class Parquet(Format):
     def read(self, content: Content, options: ReadOptions) -> Table:
         """The columns that are needed, in their own types; rows count from 1."""
         source = io.BytesIO(content.raw) if isinstance(content.raw, bytes) else str(content.raw)
-        try:
+        with parquet_errors(content.path):
             scan = pl.scan_parquet(source, glob=False)
             names = assign_roles(list(scan.collect_schema()), options.columns, content.path)
             return Table(content.path, scan.select(**names).collect(), names)
-        except BROKEN_PARQUET as error:
-            raise damaged(content.path, error) from None
 
 
-def damaged(path: object, error: BaseException) -> UnveilError:
-    """The error for a file that begins like Parquet and cannot be read as such."""
-    found = (str(error).splitlines() or [type(error).__name__])[0]
-    return UnveilError("not a whole Parquet file", where=path, found=found, hint="Copy or write it again.")
+@contextmanager
+def parquet_errors(path: object) -> Iterator[None]:
+    """Inside, a file that begins like Parquet and cannot be read as such is a clear error."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        found = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UnveilError("not a whole Parquet file", where=path, found=found, hint="Copy or write it again.") from None
