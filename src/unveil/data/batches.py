@@ -29,7 +29,7 @@ _HELD = 1024
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Right-aligned rows of tokens; slot m is asked at row `where[0][m]`, column `where[1][m]`, in row-major order."""
+    """Right-aligned rows of tokens; slot m is at row `where[0][m]`, column `where[1][m]`, in row-major order."""
 
     token_BL: Tensor
     slots: Slots
@@ -88,10 +88,10 @@ class Rows:
                 release(*self._columns)
                 held = 0
 
-    def batch(self, token_BL: NDArray[Any], cells: Cells, asked_BL: NDArray[np.bool_], lot: tuple[int, ...]) -> Batch:
-        """Tokens with padding in the empty cells, and a slot for the event of every cell that is asked for."""
+    def batch(self, token_BL: NDArray[Any], cells: Cells, slot_BL: NDArray[np.bool_], lot: tuple[int, ...]) -> Batch:
+        """Tokens with padding in the empty cells, and a slot for the event of every cell of `slot_BL`."""
         token_BL = np.where(cells.empty_BL, pad_token(self.n_items), token_BL).astype(np.int64)
-        b_M, l_M = np.nonzero(asked_BL)
+        b_M, l_M = np.nonzero(slot_BL)
         slots = self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M])
         where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
         return Batch(torch.from_numpy(token_BL), replace(slots, lot=lot), where)
@@ -193,7 +193,7 @@ class _Task:
 
     @property
     def slots(self) -> Slots:
-        """Every event that can be asked for, as one set of slots: what weights are diagnosed on."""
+        """Every event that can be predicted, as one set of slots: what weights are diagnosed on."""
         return AllSlots(self.rows)
 
 

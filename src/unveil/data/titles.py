@@ -34,12 +34,9 @@ def read_titles(path: Path) -> dict[str, str]:
     lines = [line for line in _text(path).splitlines() if line.strip()]
     if not lines:
         raise UnveilError("the file is empty", where=path, expected=_EXPECTED)
-    if "::" in lines[0]:
-        titles = dict(_split(lines, "::", path))
-    elif lines[0].count("|") >= 2 and not _header(lines[0].split("|")):
-        titles = dict(_split(lines, "|", path))
-    else:
-        titles = dict(_headed(lines, path))
+    bars = lines[0].count("|") >= 2 and not _header(lines[0].split("|"))
+    separator = "::" if "::" in lines[0] else "|" if bars else None
+    titles = dict(_split(lines, separator, path) if separator else _headed(lines, path))
     if not titles:
         raise UnveilError("the file has no titles", where=path, expected=_EXPECTED)
     return titles

@@ -52,8 +52,8 @@ class Vocabulary:
 
     def index(self, raw: Sequence[str] | pl.Series) -> Index:
         """Dense indices of raw ids, `UNKNOWN` (−1) where an id is not in the vocabulary."""
-        asked = pl.DataFrame({"id": raw}, schema={"id": pl.String})
-        found = asked.join(self._places, on="id", how="left", maintain_order="left")["place"]
+        given = pl.DataFrame({"id": raw}, schema={"id": pl.String})
+        found = given.join(self._places, on="id", how="left", maintain_order="left")["place"]
         return found.fill_null(UNKNOWN).to_numpy().astype(np.int32)
 
     def find(self, raw: str) -> int:

@@ -31,24 +31,19 @@ def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series
     `beside` are columns that are no part of a log, a value a row: weights, for example.
     """
     path = Path(path)
+    packed = path.suffix in _PACKED
+    suffix = path.with_suffix("").suffix if packed else path.suffix
+    if suffix not in _SUFFIXES or (suffix == ".parquet" and packed):
+        problem = "cannot tell the format to write from the name"
+        expected = f"one of {', '.join(_SUFFIXES)}; the text formats also with .gz or .zst"
+        raise UnveilError(problem, where=path, found=path.name, expected=expected)
     if not len(log):
         raise UnveilError("there is nothing to write: the log has no events", where=path, hint="Loosen the filters.")
     frame = log.to_frame().with_columns(*([] if log.rating is None else [pl.col("rating").fill_nan(None)]))
     frame = frame.rename({role: canonical(role) for role in ("user", "item", *log.optional())})
-    suffix = _suffix(path)
     _check_ids(frame, _SUFFIXES[suffix], path)
     with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
         _write(frame.with_columns(**(beside or {})), suffix, file, path)
-
-
-def _suffix(path: Path) -> str:
-    suffix = path.with_suffix("").suffix if path.suffix in _PACKED else path.suffix
-    if suffix not in _SUFFIXES or (suffix == ".parquet" and path.suffix in _PACKED):
-        expected = f"one of {', '.join(_SUFFIXES)}; the text formats also with .gz or .zst"
-        raise UnveilError(
-            "cannot tell the format to write from the name", where=path, found=path.name, expected=expected
-        )
-    return suffix
 
 
 def _check_ids(frame: pl.DataFrame, pattern: str | None, path: Path) -> None:

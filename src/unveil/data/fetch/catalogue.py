@@ -42,10 +42,7 @@ def dataset(name: str) -> Dataset:
     return CATALOGUE[name]
 
 
-def _catalogue() -> dict[str, Dataset]:
-    text = files("unveil.data.fetch").joinpath("catalogue.toml").read_text(encoding="utf-8")
-    entries = tomllib.loads(text).items()
-    return {name: Dataset(name, **entry | {"logs": tuple(entry["logs"])}) for name, entry in entries}
-
-
-CATALOGUE = _catalogue()
+_TEXT = files("unveil.data.fetch").joinpath("catalogue.toml").read_text(encoding="utf-8")
+CATALOGUE = {
+    name: Dataset(name, **entry | {"logs": tuple(entry["logs"])}) for name, entry in tomllib.loads(_TEXT).items()
+}

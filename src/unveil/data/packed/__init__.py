@@ -9,7 +9,7 @@ from unveil.data.filters import Filters
 from unveil.data.mapped import mapped
 from unveil.data.packed.histories import filter_columns, lay_out
 from unveil.data.packed.ingest import Parts, clock_of, write_columns
-from unveil.data.packed.log import HISTORIES, ITEMS, USERS, Columns, Manifest, PackedLog, Progress, Tell, hashes
+from unveil.data.packed.log import HISTORIES, ITEMS, USERS, Manifest, PackedLog, Progress, Tell, hashes
 from unveil.data.readers.columns import ReadOptions
 from unveil.files import atomic_folder, refuse_occupied
 
@@ -37,33 +37,27 @@ def pack(
     refuse_occupied(folder, overwrite=overwrite, inputs=parts.rows)
     filters.check_ratings(rated="rating" in parts.kinds)
     filtered = filters != Filters()
-    progress = Progress(tell, ["judge", "ingest", *(["leave out"] if filtered else []), "lay out", "hash"])
+    progress = Progress(tell, ["clock", "ingest", *(["filter"] if filtered else []), "histories", "hash"])
     clock = clock_of(parts, options.time_unit, progress)
     with atomic_folder(folder, overwrite=overwrite) as draft:
         log = write_columns(parts, clock, draft, progress)
         if filtered:
             log = filter_columns(log, filters, progress)
         n_steps = lay_out(log, draft, progress)
-        _finish(log, n_steps, filters, progress)
+        for ids, name in ((log.users, USERS), (log.items, ITEMS)):
+            content = BytesIO()
+            ids.ids.to_frame().write_ipc(content, compression="uncompressed")
+            (draft / name).write_bytes(content.getbuffer())
+        fingerprint, histories = hashes(log, progress)
+        Manifest(
+            events=len(log),
+            interactions=len(mapped(draft / HISTORIES["event_N"])),
+            n_steps=n_steps,
+            columns=log.roles,
+            fingerprint=fingerprint,
+            histories=histories,
+            filters=asdict(filters),
+            bytes={path.name: path.stat().st_size for path in sorted(draft.iterdir())},
+        ).write(draft)
     progress.at(1.0)
     return PackedLog.open(folder)
-
-
-def _finish(log: Columns, n_steps: int, filters: Filters, progress: Progress) -> None:
-    """The ids and, last of all, the manifest."""
-    for ids, name in ((log.users, USERS), (log.items, ITEMS)):
-        content = BytesIO()
-        ids.ids.to_frame().write_ipc(content, compression="uncompressed")
-        (log.folder / name).write_bytes(content.getbuffer())
-    fingerprint, histories = hashes(log, progress)
-    manifest = Manifest(
-        events=len(log),
-        interactions=len(mapped(log.folder / HISTORIES["event_N"])),
-        n_steps=n_steps,
-        columns=log.roles,
-        fingerprint=fingerprint,
-        histories=histories,
-        filters=asdict(filters),
-        bytes={path.name: path.stat().st_size for path in sorted(log.folder.iterdir())},
-    )
-    manifest.write(log.folder)

@@ -92,7 +92,7 @@ def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
             name: files.enter_context(column_file(folder / HISTORIES[name], np.int32, size))
             for name in ("item_N", "step_N", "event_N")
         }
-        for part in progress.through("lay out", parts, size, lambda part: len(part.row_N)):
+        for part in progress.through("histories", parts, size, lambda part: len(part.row_N)):
             if own_steps:
                 step_N = part.columns["step"]
             else:  # aligned at the end: every user's most recent event is at T − 1
@@ -111,7 +111,7 @@ def filter_columns(columns: Columns, filters: Filters, progress: Progress) -> Co
     keep = Bits(len(columns))
     keep.fill(lambda count: np.ones(count, np.bool_))
     drops = (_drop_low_ratings, _drop_repeats, _drop_rare)
-    for drop in progress.through("leave out", drops, len(drops), lambda _: 1):
+    for drop in progress.through("filter", drops, len(drops), lambda _: 1):
         drop(columns, keep, filters)
     if not keep.count():
         raise UnveilError("the filters leave nothing of the log", hint="Loosen them.")

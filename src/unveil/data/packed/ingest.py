@@ -54,22 +54,20 @@ class Parts:
     @classmethod
     def of(cls, sources: Sequence[str | Path], columns: Mapping[str, str]) -> "Parts":
         """Look into every file before any is read: what does not fit is an error at once."""
-        rows: dict[Path, int] = {}
-        first, *others = files = _found(sources)
-        schemas = {}
-        for path in files:
+        schemas, rows = {}, {}
+        for path in _found(sources):
             with reading(path), parquet_errors(path):
                 if not path.stat().st_size:
                     raise UnveilError("the file is empty", where=path, expected="a Parquet file", hint="Leave it out.")
                 scan = pl.scan_parquet(path, glob=False)
                 schemas[path] = scan.collect_schema()
                 rows[path] = int(scan.select(pl.len()).collect().item())
+        first = next(iter(schemas))
+        if not sum(rows.values()):
+            raise UnveilError("no rows", where=first, expected="at least one event", hint="Check the files.")
         names = {path: assign_roles(list(schema), columns, path) for path, schema in schemas.items()}
-        kinds = {path: {role: schemas[path][name] for role, name in names[path].items()} for path in files}
-        mine, *all_theirs = (
-            {role: f"{name} ({_values(kinds[path][role])})" for role, name in names[path].items()} for path in files
-        )
-        for path, theirs in zip(others, all_theirs, strict=True):
+        for path, schema in schemas.items():
+            mine, theirs = _described(names[first], schemas[first]), _described(names[path], schema)
             if role := next((role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role)), None):
                 raise UnveilError(
                     f"the files of one log need the same columns, and the {role} differs",
@@ -78,9 +76,7 @@ class Parts:
                     expected=f"{mine.get(role, 'none')}, as in {first}",
                     hint=f"Write the files alike, or leave the column out with --{role}-col none.",
                 )
-        if not sum(rows.values()):
-            raise UnveilError("no rows", where=first, expected="at least one event", hint="Check the files.")
-        return cls(rows, names[first], kinds[first])
+        return cls(rows, names[first], {role: schemas[first][name] for role, name in names[first].items()})
 
     def __len__(self) -> int:
         return sum(self.rows.values())
@@ -97,13 +93,15 @@ class Parts:
                     yield Table(path, frame, names, (start + 1).__add__)
 
 
-def _values(kind: pl.DataType) -> str:
-    """What the values of a column are, whatever their width."""
-    if kind.is_integer():
-        return "whole numbers"
-    if kind.is_float():
-        return "numbers"
-    return "text" if kind in (pl.String, pl.Categorical, pl.Enum) else str(kind)
+def _described(names: Mapping[str, str], schema: pl.Schema) -> dict[str, str]:
+    """Each role's column: its name, and what its values are, whatever their width."""
+    described = {}
+    for role, name in names.items():
+        kind = schema[name]
+        text = "text" if kind in (pl.String, pl.Categorical, pl.Enum) else str(kind)
+        values = "whole numbers" if kind.is_integer() else "numbers" if kind.is_float() else text
+        described[role] = f"{name} ({values})"
+    return described
 
 
 def _found(sources: Sequence[str | Path]) -> list[Path]:
@@ -169,7 +167,7 @@ def clock_of(parts: Parts, unit: str | None, progress: Progress) -> Clock:
         return Clock(unit)
     largest, dates, not_whole, not_number, not_iso = 0.0, True, 0, 0, 0
     columns = (table.frame["time"] for table in parts.tables(["time"]))
-    for column in progress.through("judge", columns, len(parts), len):
+    for column in progress.through("clock", columns, len(parts), len):
         number = number_of(column) if text else column
         largest = max(largest, largest_of(number))
         dates = dates and (not len(number) or are_dates(number))

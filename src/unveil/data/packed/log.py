@@ -41,7 +41,7 @@ HISTORIES = {
 #: Type of each role's column.
 KINDS: Mapping[str, np.dtype[Any]] = {"user": np.dtype(np.int32), "item": np.dtype(np.int32), **OPTIONAL}
 #: Share of the time that each stage of packing needs; measured on 100 million events.
-STAGES = {"judge": 5, "ingest": 55, "leave out": 30, "lay out": 30, "hash": 10}
+STAGES = {"clock": 5, "ingest": 55, "filter": 30, "histories": 30, "hash": 10}
 _AGAIN = "Pack the log again, or copy the folder again from where it came."
 _CHUNK = 1 << 24
 

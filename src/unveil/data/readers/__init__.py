@@ -28,7 +28,12 @@ _OPTION = re.compile(r"--(?:[a-z]+-col|format|time-unit|encoding|query)\b")
 def read(source: str | Path, options: ReadOptions, *, even_one: bool = False) -> Interactions:
     """The whole log, or one clear error; never a part of it. `even_one`: a single user or item will do."""
     if os.path.exists(os.path.join(source, PACKED)):
-        return _packed(Path(source), options)
+        from unveil.data.packed import PackedLog
+
+        if options != ReadOptions():
+            hint = "Leave the options for reading out, or pack the log again with them."
+            raise UnveilError("how to read a packed log was said when it was packed", where=source, hint=hint)
+        return PackedLog.open(Path(source))
     table = _table(source, options)
     if not len(table.frame):
         raise UnveilError("no rows", where=table.source, expected="at least one event", hint="Check the file.")
@@ -78,15 +83,6 @@ def convert_first(source: str | Path) -> Iterator[None]:
         raise UnveilError(
             error.problem, where=error.where, found=error.found, expected=error.expected, hint=hint
         ) from None
-
-
-def _packed(folder: Path, options: ReadOptions) -> Interactions:
-    from unveil.data.packed import PackedLog
-
-    if options != ReadOptions():
-        hint = "Leave the options for reading out, or pack the log again with them."
-        raise UnveilError("how to read a packed log was said when it was packed", where=folder, hint=hint)
-    return PackedLog.open(folder)
 
 
 def _table(source: str | Path, options: ReadOptions) -> Table:
