@@ -38,7 +38,7 @@ LISTS = Lists("User 7", "History: <x>", [Ranked("naive", [Entry("Heat", "taken 9
 
 
 def figure(name: str) -> Figure:
-    drawing = charts.curves(np.arange(1, 3), {"a": np.array([2.0, 1.0])}, [0], "loss", name)
+    drawing = charts.curves(np.arange(1, 3), {"a": np.array([2.0, 1.0])}, [0], "loss", name).drawing
     return Figure("Loss falls", drawing, "A falling curve", "over epochs", TABLE)
 
 

@@ -21,14 +21,13 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     "popularity": lambda: plots.popularity(COUNT, NAMES),
     "lorenz": lambda: plots.lorenz({"taken": COUNT, "liked": COUNT[::-1]}),
     "lengths": lambda: plots.lengths(np.array([3, 4, 4, 9, 30])),
-    "steps": lambda: plots.over_steps({"a": np.sin(np.arange(9) / 3) + 1, "b": np.arange(9) / 9}, "exposure"),
-    "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y")),
+    "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter"),
     "bars": lambda: charts.bars({"a": 0.4, "b": 0.0}, ["first", "second"], "share", "bars"),
     "parallel": lambda: charts.parallel(
         {"a": {"low": 0.0}, "b": {"high": 1.0}}, {"one": [0, 1], "two": [1, 0]}, "parallel"
     ),
     "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots"),
-    "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves"),
+    "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves").drawing,
     "distributions": lambda: plots.distributions({"a": COUNT + 0.5, "b": COUNT + 2.0}, "θ"),
 }
 
@@ -80,7 +79,7 @@ def test_every_drawing_has_values_to_point_at_each_on_a_mark_of_its_own(draw: Ca
 
 def test_points_without_a_value_are_left_out_and_the_name_stands_at_the_last_that_has_one() -> None:
     stopped = {"early": np.array([0.1, 0.2, np.nan]), "late": np.array([0.1, 0.3, 0.4]), "never": np.full(3, np.nan)}
-    drawing = charts.curves(np.arange(1, 4), stopped, [0, 1, 2], "y", "curves")
+    drawing = charts.curves(np.arange(1, 4), stopped, [0, 1, 2], "y", "curves").drawing
     assert titles(drawing) == [
         "early, epoch 1: 0.100",
         "early, epoch 2: 0.200",
@@ -93,7 +92,7 @@ def test_points_without_a_value_are_left_out_and_the_name_stands_at_the_last_tha
 
 
 def test_many_marks_on_one_line_do_not_hide_it() -> None:
-    few, many = (charts.curves(np.arange(n), {"a": np.arange(n) / n}, [0], "y", "curves") for n in (40, 41))
+    few, many = (charts.curves(np.arange(n), {"a": np.arange(n) / n}, [0], "y", "curves").drawing for n in (40, 41))
     assert len(titles(few)) == 40
     assert len(titles(many)) == 41
     hidden = re.search(r'id="curves-marks0".*?</g>\s*</g>', many.svg, re.S)
@@ -101,7 +100,7 @@ def test_many_marks_on_one_line_do_not_hide_it() -> None:
     assert "opacity: 0" in hidden[0]
 
 
-@pytest.mark.parametrize("draw", [DRAWN["steps"], DRAWN["dots"]], ids=["steps", "dots"])
+@pytest.mark.parametrize("draw", [DRAWN["curves"], DRAWN["dots"]], ids=["curves", "dots"])
 def test_a_drawing_is_a_picture_too_the_same_every_time(draw: Callable[[], Drawing]) -> None:
     picture = draw().png()
     assert picture.startswith(b"\x89PNG")
@@ -136,9 +135,9 @@ def test_the_same_numbers_give_the_same_drawing(draw: Callable[[], Drawing]) -> 
     assert draw().svg == draw().svg
 
 
-def test_each_item_that_was_taken_has_its_hover_text() -> None:
+def test_each_item_with_interactions_has_its_hover_text() -> None:
     found = titles(DRAWN["popularity"]())
-    assert found[0] == "c: rank 1, taken 17 times"
+    assert found[0] == "c: rank 1, 17 interactions"
     assert sorted(line.split(":")[0] for line in found) == ["a", "c", "d & e", "f", "g"]
 
 
@@ -155,7 +154,7 @@ def test_points_are_drawn_large_ones_first_with_their_own_texts() -> None:
 def test_a_long_catalogue_is_thinned_but_keeps_both_ends() -> None:
     found = titles(plots.popularity(np.arange(5000, 0, -1), [str(v) for v in range(5000)]))
     assert len(found) <= 300
-    assert (found[0], found[-1]) == ("0: rank 1, taken 5,000 times", "4999: rank 5,000, taken 1 times")
+    assert (found[0], found[-1]) == ("0: rank 1, 5,000 interactions", "4999: rank 5,000, 1 interactions")
 
 
 @given(st.lists(st.integers(1, 400), min_size=1))
@@ -195,7 +194,7 @@ def test_names_that_are_apart_stay_where_they_are() -> None:
 def test_names_are_drawn_as_they_are_written() -> None:
     """Two dollars are no formula, and a script that matplotlib's font lacks is no reason to complain."""
     names = ["$9.99 for $1_{", "千と千尋の神隠し"]
-    drawing = charts.curves(np.arange(2), dict.fromkeys(names, COUNT[:2]), [0, 1], "y", "curves")
+    drawing = charts.curves(np.arange(2), dict.fromkeys(names, COUNT[:2]), [0, 1], "y", "curves").drawing
     for name in names:
         assert f"{name}</text>" in drawing.svg
     assert drawing.png().startswith(b"\x89PNG")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from jinja2 import UndefinedError
 
+from unveil.report.charts import curves
 from unveil.report.page import Cell, Figure, Figures, Note, Table, Text
-from unveil.report.plots import lengths
 from unveil.report.prose import Prose, bold, portion, times
 
 PAGE = """
@@ -37,7 +37,7 @@ Table: Figures of `x`
 
 
 def figure(name: str) -> Figure:
-    return Figure("", lengths(np.array([1, 2, 2]), name), "three lengths")
+    return Figure("", curves(np.arange(3), {"a": np.array([1.0, 2.0, 2.0])}, [0], "y", name).drawing, "three points")
 
 
 def test_a_whole_page_comes_from_one_template() -> None:

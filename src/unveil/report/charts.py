@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.report.page import Column, Table, count, number
 from unveil.report.page import Figure as PlotFigure
 from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, plain_numbers, write_beside
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
@@ -128,50 +129,49 @@ def slopes(
 
 
 def curves(
-    epoch_E: NDArray[Any], value: Mapping[str, NDArray[Any]], colours: Sequence[int | None], y: str, slug: str
-) -> Drawing:
-    """One line for each name along the epochs, named at its end."""
-    at = epoch_E.tolist()
+    at_E: NDArray[Any],
+    value: Mapping[str, NDArray[Any]],
+    colours: Sequence[int | None],
+    y: str,
+    slug: str,
+    x: str = "epoch",
+) -> PlotFigure:
+    """One line for each name along the epochs, or what else `x` is, named at its end; with all numbers in a table."""
+    at = at_E.tolist()
     drawn = {
-        label: Line(at, value_E.tolist(), [f"{label}, epoch {e}: {v:.3f}" for e, v in zip(at, value_E, strict=True)], c)
+        label: Line(at, value_E.tolist(), [f"{label}, {x} {e}: {v:.3f}" for e, v in zip(at, value_E, strict=True)], c)
         for (label, value_E), c in zip(value.items(), colours, strict=True)
     }
-    return lines(drawn, ("epoch", y), slug, Scale(whole=True))
-
-
-def reliability(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], axes: tuple[str, str], verb: str, slug: str
-) -> Drawing:
-    """Observed against predicted, both logarithmic; bins in which nothing came stand at the lower edge.
-
-    `verb` says what was observed, as in “0.12 predicted, 0.10 shown”.
-    """
-    every = [value for curve in curves.values() for side in curve for value in side if value > 0]
-    low, high = min(every) / 1.5, max(every) * 1.5
-    with canvas(*axes) as on:
-        on.axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
-        on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
-        for place, (name, (predicted, observed)) in enumerate(curves.items()):
-            seen, colour = [max(value, low) for value in observed], colour_of(place)
-            titles = [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in zip(predicted, observed, strict=True)]
-            on.axes.plot(predicted, seen, color=colour, linewidth=1.6)
-            on.marks(predicted, seen, titles, colour)
-            on.axes.annotate(
-                name, (0.03, 0.96 - 0.08 * place), xycoords="axes fraction", color=colour, va="top", fontsize=9.5
-            )
-        plain_numbers(on.axes)
-        return on.drawing(slug)
+    each = zip(at, *value.values(), strict=True)
+    rows = [[count(e), *("–" if np.isnan(v) else number(v, 3) for v in row)] for e, *row in each]
+    data = Table(f"{y[0].upper()}{y[1:]} by {x}", [Column(name, True) for name in (x, *value)], rows, sortable=False)
+    return PlotFigure("", lines(drawn, (x, y), slug, Scale(whole=True)), f"{y} of {', '.join(value)}.", data=data)
 
 
 def reliability_figure(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], axes: tuple[str, str], verb: str, slug: str
 ) -> PlotFigure:
-    """The same as a figure without a title; those who cannot see it read every bin."""
-    titles = [
-        f"{name}: {', '.join(f'{p:.2g} predicted, {o:.2g} {verb}' for p, o in zip(*each, strict=True))}"
-        for name, each in curves.items()
-    ]
-    return PlotFigure("", reliability(curves, axes, verb, slug), "; ".join(titles))
+    """Observed against predicted, both logarithmic; bins in which nothing came stand at the lower edge.
+
+    `verb` says what was observed, as in “0.12 predicted, 0.10 shown”; those who cannot see it read every bin.
+    """
+    every = [value for curve in curves.values() for side in curve for value in side if value > 0]
+    low, high = min(every) / 1.5, max(every) * 1.5
+    described = []
+    with canvas(*axes) as on:
+        on.axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+        on.axes.plot([low, high], [low, high], color=MUTED, linewidth=0.8, dashes=(4, 3))
+        for place, (name, (predicted, observed)) in enumerate(curves.items()):
+            seen, colour = [max(value, low) for value in observed], colour_of(place)
+            bins = list(zip(predicted, observed, strict=True))
+            described.append(f"{name}: {', '.join(f'{p:.2g} predicted, {o:.2g} {verb}' for p, o in bins)}")
+            on.axes.plot(predicted, seen, color=colour, linewidth=1.6)
+            on.marks(predicted, seen, [f"{name}: {p:.3g} predicted, {o:.3g} {verb}" for p, o in bins], colour)
+            on.axes.annotate(
+                name, (0.03, 0.96 - 0.08 * place), xycoords="axes fraction", color=colour, va="top", fontsize=9.5
+            )
+        plain_numbers(on.axes)
+        return PlotFigure("", on.drawing(slug), "; ".join(described))
 
 
 #: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.

@@ -27,6 +27,7 @@ _MOST_POINTS = 300
 #: A logarithmic axis that spans less than this needs more than powers of ten.
 _SHORT = 100
 _SIZE = (4.8, 3.1)
+_BINS = 40
 
 
 #: More marks than this on one line are seen only under the pointer.
@@ -43,16 +44,16 @@ class Canvas:
 
     def marks(
         self,
-        x: Sequence[float],
-        y: Sequence[float],
+        x: Sequence[float] | NDArray[Any],
+        y: Sequence[float] | NDArray[Any],
         titles: Sequence[str],
         colour: str,
         *,
-        size: float = 20,
-        hidden: bool = False,
+        size: Any = 20,
+        alpha: float | None = None,
     ) -> None:
-        """A mark at every point, with what it says; those that are `hidden`, or many, show under the pointer only."""
-        seen = 0.0 if hidden or len(x) > _MOST_MARKS else None
+        """A mark at every point, with what it says; many show under the pointer only, unless `alpha` is given."""
+        seen = 0.0 if alpha is None and len(x) > _MOST_MARKS else alpha
         marks = self.axes.scatter(x, y, s=size, color=colour, linewidths=0, zorder=3, alpha=seen)
         name = f"marks{len(self.titles)}"
         marks.set_gid(name)
@@ -78,24 +79,23 @@ def canvas(x: str, y: str, size: tuple[float, float] = _SIZE) -> Iterator[Canvas
         yield Canvas(figure, axes)
 
 
-def popularity(count_V: NDArray[Any], names: Sequence[str], slug: str = "popularity") -> Drawing:
-    """How often each item was taken against its rank, both on logarithmic axes."""
+def popularity(count_V: NDArray[Any], names: Sequence[str]) -> Drawing:
+    """The interactions of each item against its rank, both on logarithmic axes."""
     order = np.argsort(-count_V, kind="stable")
     order = order[count_V[order] > 0]
     ranks = np.arange(1, len(order) + 1)
     if len(ranks) > _MOST_POINTS:
         ranks = np.unique(np.geomspace(1, len(order), _MOST_POINTS).round().astype(int))
     shown = order[ranks - 1]
-    with canvas("rank of the item", "times taken") as on:
+    titles = [f"{names[v]}: rank {r:,}, {count_V[v]:,} interactions" for r, v in zip(ranks, shown, strict=True)]
+    with canvas("rank of the item", "interactions") as on:
         on.axes.set(xscale="log", yscale="log")
-        marks = on.axes.scatter(ranks, count_V[shown], s=14, color=COLOURS[0], linewidths=0)
-        marks.set_gid("points")
+        on.marks(ranks, count_V[shown], titles, COLOURS[0], size=14, alpha=1.0)
         plain_numbers(on.axes)
-        lines = [f"{names[v]}: rank {r:,}, taken {count_V[v]:,} times" for r, v in zip(ranks, shown, strict=True)]
-        return themed(on.figure, slug, {"points": lines})
+        return on.drawing("popularity")
 
 
-def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> Drawing:
+def lorenz(counts: Mapping[str, NDArray[Any]]) -> Drawing:
     """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
     with canvas("share of the items, least first", "share of the whole") as on:
         on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
@@ -106,28 +106,30 @@ def lorenz(counts: Mapping[str, NDArray[Any]], slug: str = "lorenz") -> Drawing:
             at = np.linspace(0, 1, 21)
             held = np.interp(at, np.linspace(0, 1, len(share)), share)
             titles = [f"{label}: the least {a:.0%} of the items hold {b:.1%}" for a, b in zip(at, held, strict=True)]
-            on.marks(at.tolist(), held.tolist(), titles, COLOURS[place], hidden=True)
+            on.marks(at.tolist(), held.tolist(), titles, COLOURS[place], alpha=0.0)
             _label_lorenz(on.axes, share, label, place, len(counts))
         on.axes.set(xlim=(0, 1), ylim=(0, 1))
         _percent(on.axes.xaxis, on.axes.yaxis)
-        return on.drawing(slug)
+        return on.drawing("lorenz")
 
 
-def lengths(length_U: NDArray[Any], slug: str = "lengths", bins: int = 25) -> Drawing:
+def lengths(length_U: NDArray[Any]) -> Drawing:
     """How many users have a history of which length."""
-    edges = length_bins(length_U, bins)
+    edges = length_bins(length_U)
     height, _ = np.histogram(length_U, edges)
     with canvas("events in the history", "users") as on:
         bars = on.axes.bar(edges[:-1], height, np.diff(edges) * 0.88, align="edge", color=COLOURS[0])
         on.axes.grid(visible=False, axis="x")
+        on.axes.margins(y=0.14)
         for place, bar in enumerate(bars):
             bar.set_gid(f"bar{place}")
-        lines = [f"{a} to {b - 1} events: {n:,} users" for a, b, n in zip(edges, edges[1:], height, strict=False)]
+            a, b = edges[place : place + 2]
+            on.titles[f"bar{place}"] = [f"{a} to {b - 1} events: {height[place]:,} users"]
         median = float(np.median(length_U))
         on.axes.axvline(median + 0.5, color=INK, linewidth=0.9, dashes=(4, 3))
         place_of = {"xycoords": ("data", "axes fraction"), "va": "top"}
         write_beside(on.axes, f"median {median:g}", (median + 0.5, 1), (4, -2), INK, **place_of)
-        return themed(on.figure, slug, {f"bar{place}": [line] for place, line in enumerate(lines)})
+        return on.drawing("lengths")
 
 
 def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
@@ -137,49 +139,28 @@ def length_bins(length_U: NDArray[Any], bins: int = 25) -> NDArray[np.int64]:
     return np.arange(least, most + width + 1, width)
 
 
-def over_steps(curves: Mapping[str, NDArray[Any]], y: str, slug: str = "steps") -> Drawing:
-    """One line for each name along the steps, named at its highest point."""
-    with canvas("time step", y) as on:
-        for place, (label, value_T) in enumerate(curves.items()):
-            colour, peak = COLOURS[place % len(COLOURS)], int(value_T.argmax())
-            on.axes.plot(value_T, color=colour, linewidth=1.8)
-            titles = [f"{label}, step {step}: {value:.3f}" for step, value in enumerate(value_T.tolist())]
-            on.marks(range(len(value_T)), value_T.tolist(), titles, colour, hidden=True)
-            _named(on.axes, label, (peak, float(value_T[peak])), colour, _towards_the_middle(peak, len(value_T)))
-        on.axes.set_ylim(bottom=0)
-        on.axes.margins(x=0.01, y=0.12)
-        return on.drawing(slug)
-
-
 def scatter(
-    x_V: NDArray[Any],
-    y_V: NDArray[Any],
-    size_V: NDArray[Any],
-    titles: Sequence[str],
-    axes: tuple[str, str],
-    slug: str = "scatter",
+    x_V: NDArray[Any], y_V: NDArray[Any], size_V: NDArray[Any], titles: Sequence[str], axes: tuple[str, str], slug: str
 ) -> Drawing:
     """A point for each item, its area growing with `size_V`; the horizontal axis is logarithmic."""
+    area = 5 + 160 * size_V / max(1, size_V.max())
+    order = np.argsort(-area, kind="stable")
     with canvas(*axes) as on:
         on.axes.set_xscale("log")
-        area = 5 + 160 * size_V / max(1, size_V.max())
-        order = np.argsort(-area, kind="stable")
-        marks = on.axes.scatter(x_V[order], y_V[order], s=area[order], color=COLOURS[0], alpha=0.55, linewidths=0)
-        marks.set_gid("points")
+        on.marks(x_V[order], y_V[order], [titles[v] for v in order], COLOURS[0], size=area[order], alpha=0.55)
         plain_numbers(on.axes, y=False)
-        return themed(on.figure, slug, {"points": [titles[v] for v in order]})
+        return on.drawing(slug)
 
 
 def distributions(
     values: Mapping[str, NDArray[Any]],
     x: str,
     slug: str = "distributions",
-    bins: int = 40,
     colours: Sequence[int] | None = None,
 ) -> Drawing:
     """Histograms of positive numbers on a logarithmic axis, one outline for each name, as shares of their own whole."""
     together = np.concatenate(list(values.values()))
-    edges = np.geomspace(together.min(), together.max(), bins + 1)
+    edges = np.geomspace(together.min(), together.max(), _BINS + 1)
     with canvas(x, "share") as on:
         on.axes.set_xscale("log")
         _percent(on.axes.yaxis)
@@ -190,8 +171,9 @@ def distributions(
             on.axes.stairs(share, edges, color=colour, fill=True, alpha=0.15, linewidth=0)
             spans = zip(edges, edges[1:], share, strict=False)
             titles = [f"{label}, {low:.2g} to {high:.2g}: {part:.1%}" for low, high, part in spans]
-            on.marks(np.sqrt(edges[:-1] * edges[1:]).tolist(), share.tolist(), titles, colour, hidden=True)
-            _named(on.axes, label, (float(edges[peak : peak + 2].mean()), float(share[peak])), colour)
+            on.marks(np.sqrt(edges[:-1] * edges[1:]).tolist(), share.tolist(), titles, colour, alpha=0.0)
+            top = float(edges[peak : peak + 2].mean()), float(share[peak])
+            write_beside(on.axes, label, top, (0, 4), colour, ha="center", va="bottom", fontsize=9.5)
         plain_numbers(on.axes, y=False)
         on.axes.set_ylim(bottom=0)
         on.axes.margins(y=0.12)
@@ -224,11 +206,6 @@ def write_beside(
     axes.annotate(text, at, offset, textcoords="offset points", color=colour, **{"va": "center", **style})
 
 
-def _named(axes: "Axes", label: str, at: tuple[float, float], colour: str, side: str = "center") -> None:
-    """Write a curve's name just above a point of it."""
-    write_beside(axes, label, at, (0, 4), colour, ha=side, va="bottom", fontsize=9.5)
-
-
 def _label_lorenz(axes: "Axes", share: NDArray[np.float64], label: str, place: int, of: int) -> None:
     """Name the curve beside it, each at a height of its own."""
     height = 0.30 - 0.16 * place if of > 1 else 0.25
@@ -238,10 +215,6 @@ def _label_lorenz(axes: "Axes", share: NDArray[np.float64], label: str, place: i
 
 def _diagonal() -> float:
     return float(np.degrees(np.arctan2(_SIZE[1] - 0.55, _SIZE[0] - 0.65)))
-
-
-def _towards_the_middle(peak: int, length: int) -> str:
-    return "left" if peak < 0.12 * length else "right" if peak > 0.88 * length else "center"
 
 
 _LABEL_GAP = 0.08  # of the axis, between the names of two lines

@@ -132,10 +132,15 @@ def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | No
     root = ElementTree.fromstring(text.getvalue())
     for group, lines in (titles or {}).items():
         _add_titles(root, group, lines)
-    for tag in ("metadata", "defs/style"):
-        _remove(root, tag)
+    for parent in list(root.iter()):
+        for tag in ("metadata", "style"):
+            for child in parent.findall(f"{_SVG}{tag}"):
+                parent.remove(child)
     for element in root.iter():
-        _adapt(element, name)
+        if _HREF in element.attrib:
+            element.set("href", element.attrib.pop(_HREF))
+        for key, value in element.attrib.items():
+            element.set(key, _adapted(key, value, name))
     for size in ("width", "height"):
         root.attrib.pop(size)
     root.set("focusable", "false")
@@ -159,20 +164,6 @@ def _add_titles(root: ElementTree.Element, group: str, lines: Sequence[str]) -> 
     for mark, line in zip(shown, lines, strict=True):
         mark.set("data-point", "")
         ElementTree.SubElement(mark, f"{_SVG}title").text = line
-
-
-def _remove(root: ElementTree.Element, path: str) -> None:
-    *above, tag = path.split("/")
-    for parent in [root] if not above else root.findall("/".join(f"{_SVG}{name}" for name in above)):
-        for child in parent.findall(f"{_SVG}{tag}"):
-            parent.remove(child)
-
-
-def _adapt(element: ElementTree.Element, name: str) -> None:
-    if _HREF in element.attrib:
-        element.set("href", element.attrib.pop(_HREF))
-    for key, value in element.attrib.items():
-        element.set(key, _adapted(key, value, name))
 
 
 def _adapted(key: str, value: str, name: str) -> str:

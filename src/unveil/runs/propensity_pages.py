@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from unveil.propensity import time_of_day
 from unveil.propensity.positions import CHANCE, Position, bootstrap, examination, p_equal, position_counts
 from unveil.propensity.time_of_day_fit import ExposureFit, FittedExposure
 from unveil.report.charts import curves, reliability_figure
-from unveil.report.page import Code, Figure, Page, write_page
+from unveil.report.page import Code, Page, write_page
 from unveil.report.prose import Prose
 from unveil.settings import plain
 
@@ -72,7 +72,7 @@ def fit_page(about: Mapping[str, Any]) -> Page:
     return fit_prose(about).page(
         {
             "calibration": reliability_figure(drawn, ("predicted θ", "share that was shown"), "shown", "calibration"),
-            "learning": Figure("", learning, by_epoch),
+            "learning": replace(learning, alt=by_epoch),
             "command": Code(about["command"]),
         }
     )

@@ -98,7 +98,7 @@ class Candidates(NamedTuple):
 
 def candidates(estimators: Sequence[str], propensities: Sequence[str], clips: Sequence[str]) -> Candidates:
     """Naive and every combination that fits; beside them each estimator with the true θ, and the ideal loss."""
-    names = [name for name in dict.fromkeys(estimators) if name not in (BASE, BOUND)]
+    names = dict.fromkeys(estimator(name).name for name in estimators if name not in (BASE, BOUND))
     usable = [arm for name in names for arm in _arms(name, propensities, clips)]
     ceilings = [f"{name}@{TRUE_THETA}" for name in names if estimator(name).needs in KINDS]
     return Candidates((BASE, *dict.fromkeys(usable)), (*ceilings, BOUND))

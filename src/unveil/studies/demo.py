@@ -10,18 +10,17 @@ import numpy as np
 from unveil.data.writers import write as write_log
 from unveil.estimators.base import weights_of
 from unveil.evaluation.result import column, parts, per_user
-from unveil.propensity.weights import WeightDiagnostics
-from unveil.report import charts, plots
+from unveil.report.charts import intervals
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Column, Figure, Table, count, number
-from unveil.runs.card import WEIGHT_COLUMNS, weight_cells
+from unveil.report.page import Figure, Table
+from unveil.report.plots import distributions
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
 from unveil.studies.arms import changes_of
 from unveil.studies.demo_log import WorldLog, at_severities, log_facts, log_figures
 from unveil.studies.engine import Answer, Cell, Context, Study, Work
 from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results
-from unveil.studies.tables import dot
+from unveil.studies.tables import dot, learning_figure, weight_warnings, weights_table
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.recipe import Recipe
 
@@ -116,32 +115,28 @@ class Demo(Study):
             "training_events": len(trial.split.train),
             "unlearnable": trial.unlearnable,
             "median_weights": {arm: float(np.median(weights)) for arm, weights in self._event_weights(answer).items()},
-            "warnings": {arm: WeightDiagnostics(**each).warnings() for arm, each in weights_by_arm(answer).items()},
+            "warnings": weight_warnings(by_arm(answer)),
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Table]:
         """The weights; the others are in the template."""
-        weights = {named(arm): weight_cells(WeightDiagnostics(**each)) for arm, each in weights_by_arm(answer).items()}
-        return {
-            "weights": Table("", [Column("loss"), *WEIGHT_COLUMNS], [[n, *row] for n, row in weights.items()], False)
-        }
+        return {"weights": weights_table({"": by_arm(answer)})}
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """Means with intervals, weights, training curves and the log."""
         results = answer.results
         sampled = Measure(TRUE, results.protocol("uniform"), "NDCG", 10)
         both = [HEADLINE, HELD_OUT]
-        arms = {arm: answer.where(estimator=arm) for arm in results.trained}
-        weights = {named(arm): weight_N for arm, weight_N in self._event_weights(answer).items()}
-        colours = [COLOURS[arm] for arm in self._event_weights(answer)]
-        drawing = plots.distributions(weights, "weight 1/θ, logarithmic", "weights", colours=colours)
+        weights = self._event_weights(answer)
+        own = {named(arm): weight_N for arm, weight_N in weights.items()}
+        drawing = distributions(own, "weight 1/θ, logarithmic", "weights", [COLOURS[arm] for arm in weights])
         return {
             "true": means_figure(results, HEADLINE, both),
             "held_out": means_figure(results, HELD_OUT, both),
             "sampled": means_figure(results, sampled, [sampled]),
             "relevance": means_figure(results, RELEVANCE, [RELEVANCE], "mean relevance γ of the top 10"),
             "weights_figure": Figure("", drawing, ""),
-            "learning": learning_figure(arms),
+            "learning": learning_figure(by_arm(answer), "the demo", "learning"),
             **log_figures(world_log(self, 0)),
         }
 
@@ -166,23 +161,15 @@ def trial_context(study: Demo, replicate: int) -> TrialContext:
     return TrialContext.of(own.world, own.log, study.recipe(replicate), negatives=study.negatives)
 
 
+def by_arm(answer: Answer) -> dict[str, list[Mapping[str, Any]]]:
+    """The records of the trained arms, the first replicate first."""
+    return {arm: answer.where(estimator=arm) for arm in answer.results.trained}
+
+
 def weights_by_arm(answer: Answer) -> dict[str, Any]:
     """The diagnostics of the weights in the first replicate."""
-    every = {arm: answer.records[f"r0-{arm}"]["weights"] for arm in answer.results.trained}
+    every = {arm: records[0]["weights"] for arm, records in by_arm(answer).items()}
     return {arm: weights for arm, weights in every.items() if weights is not None}
-
-
-def learning_figure(arms: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
-    """Validation along the epochs, averaged over replicates."""
-    runs = {arm: [dict(record["training"]["validation"]) for record in records] for arm, records in arms.items()}
-    epochs = list(next(iter(runs.values()))[0])
-    value = {named(arm): np.array([np.mean([run[e] for run in every]) for e in epochs]) for arm, every in runs.items()}
-    drawing = charts.curves(
-        np.array(epochs), value, [COLOURS.get(arm) for arm in arms], "validation NDCG@10", "learning"
-    )
-    rows = [[count(e), *(number(curve[i], 3) for curve in value.values())] for i, e in enumerate(epochs)]
-    columns = [Column("epoch", True), *(Column(name, True) for name in value)]
-    return Figure("", drawing, "", data=Table("Validation NDCG@10 by epoch", columns, rows, sortable=False))
 
 
 def means_figure(results: Results, measure: Measure, axis: Sequence[Measure], label: str = "") -> Figure:
@@ -193,5 +180,5 @@ def means_figure(results: Results, measure: Measure, axis: Sequence[Measure], la
     every = [results.estimate(arm, m) for arm in arms for m in axis]
     highest = max(each.mean if each.high is None else each.high for each in every)
     slug = f"{measure.evaluation.split()[0]}-{measure.protocol}-{measure.metric.lower()}"
-    drawing = charts.intervals(dots, label or measure.name, highest, slug)
+    drawing = intervals(dots, label or measure.name, highest, slug)
     return Figure("", drawing, f"Best first: {', '.join(f'{dot.label} {dot.mean:.3f}' for dot in dots)}.")

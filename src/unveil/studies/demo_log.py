@@ -13,8 +13,8 @@ from unveil.data.describe import Description, describe, rows
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.evaluation.ground_truth import favourites_of
-from unveil.report import plots
-from unveil.report.page import Column, Figure, Table, columns, count, number
+from unveil.report import charts, plots
+from unveil.report.page import Column, Figure, Table, columns, count
 from unveil.simulation.world import World
 
 Floats = NDArray[np.float64]
@@ -44,12 +44,12 @@ class WorldLog:
     relevant_theta_N: NDArray[np.float32]  # θ of the most relevant item of each event
 
     @classmethod
-    def of(cls, world: World, log: Interactions) -> "WorldLog":
-        """Find the most relevant item of every event."""
+    def draw(cls, world: World, seed: int) -> "WorldLog":
+        """One log of a world, and the most relevant item of each of its events."""
+        log = world.log(np.random.default_rng(seed))
         assert log.step is not None
         best_N = favourites_of(world, log.user, log.step)
-        gamma_best_N = world.relevance_of(log.user, best_N, log.step)
-        gamma_chosen_N = world.relevance_of(log.user, log.item, log.step)
+        gamma_best_N, gamma_N = (world.relevance_of(log.user, item_N, log.step) for item_N in (best_N, log.item))
         return cls(
             world=world,
             log=log,
@@ -57,14 +57,9 @@ class WorldLog:
             relevant_V=np.bincount(best_N, minlength=world.n_items),
             chosen_V=np.bincount(log.item, minlength=world.n_items),
             hits=float((best_N == log.item).mean()),
-            lost=float((gamma_best_N - gamma_chosen_N).mean()),
+            lost=float((gamma_best_N - gamma_N).mean()),
             relevant_theta_N=world.exposure_of(log.user, best_N, log.step),
         )
-
-    @classmethod
-    def draw(cls, world: World, seed: int) -> "WorldLog":
-        """One log of a world."""
-        return cls.of(world, world.log(np.random.default_rng(seed)))
 
     @property
     def theta_N(self) -> Floats:
@@ -144,13 +139,14 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
         for name, theta, gamma, n in zip(names, theta_V, gamma_V, own.chosen_V, strict=True)
     ]
     axes = "mean exposure θ, logarithmic", "mean relevance γ"
+    steps_T, colours = np.arange(own.world.n_steps), range(len(own.seasons))
     return {
         "popularity": _plot(plots.popularity(own.chosen_V, names), _most_chosen(own.chosen_V, names)),
         "lengths": _plot(plots.lengths(own.length_U), _histogram(own.length_U)),
         "lorenz": _plot(plots.lorenz(counts)),
         "exposures": _plot(plots.distributions(exposures, "exposure θ, logarithmic")),
         "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
-        "seasons": _plot(plots.over_steps(own.seasons, "mean exposure θ", "seasons"), _by_step(own.seasons)),
+        "seasons": charts.curves(steps_T, own.seasons, colours, "mean exposure θ", "seasons", "time step"),
     }
 
 
@@ -170,12 +166,6 @@ def _histogram(length_U: Ints) -> Table:
     body = [[count(a), count(b - 1), count(n)] for a, b, n in zip(edges[:-1], edges[1:], users, strict=True)]
     heads = [Column(title, True) for title in ("from", "to", "users")]
     return Table("Users by the length of their history", heads, body, sortable=False)
-
-
-def _by_step(curves: Mapping[str, Floats]) -> Table:
-    steps = enumerate(zip(*curves.values(), strict=True))
-    body = [[count(step), *(number(value, 3) for value in values)] for step, values in steps]
-    return Table("Mean exposure by step", [Column(title, True) for title in ("step", *curves)], body, sortable=False)
 
 
 def _top_items(own: WorldLog) -> list[tuple[str, int, int, float, float]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unveil.audit.timing import ALPHA, LEAST, Family, positions
 from unveil.files import write_json, write_whole
 from unveil.report.page import Block, Cell, Figure, Table, columns, count, number, write_page
-from unveil.report.plots import canvas
+from unveil.report.plots import canvas, plain_numbers
 from unveil.report.prose import Prose
 from unveil.report.svg import COLOURS, INK, MUTED, themed
 from unveil.studies.fig1 import Fig1, Group
@@ -82,8 +82,6 @@ def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: f
 
 def funnel(found: Fig1) -> Figure:
     """Mean place against number of events, and the band in which 95% of items in random order would lie."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     timing, shown = found.timing, np.flatnonzero(found.order.tested_V)
     count_V, mean_V, differs = timing.count_V, timing.mean_V, found.order.holm_V[shown] < ALPHA
     spread = np.sqrt(np.median(timing.variance_V[shown] * count_V[shown]))
@@ -92,13 +90,12 @@ def funnel(found: Fig1) -> Figure:
     titles: dict[str, list[str]] = {}
     with canvas("events of the item, logarithmic", "mean place in histories") as on:
         on.axes.set_xscale("log")
-        on.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        on.axes.xaxis.set_minor_formatter(NullFormatter())
         on.axes.fill_between(x, 0.5 - half, 0.5 + half, color=MUTED, alpha=0.18, linewidth=0)
         for name, items, colour in (("alike", shown[~differs], MUTED), ("differs", shown[differs], COLOURS[1])):
             marks = on.axes.scatter(count_V[items], mean_V[items], s=7, color=colour, alpha=0.7, linewidths=0)
             marks.set_gid(name)
             titles[name] = [f"{found.titles[v]}: {count_V[v]:,} events, mean place {mean_V[v]:.3f}" for v in items]
+        plain_numbers(on.axes, y=False)
         drawing = themed(on.figure, "funnel", {name: each for name, each in titles.items() if each})
     about = f"{len(shown):,} items, {int(differs.sum()):,} differ from random order"
     return Figure("", drawing, f"Mean place against number of events: {about}.")

@@ -1,6 +1,7 @@
 """Tables and plots that studies share: arms by measures, tests, the paper's figures, weights, training and logs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -224,12 +225,9 @@ def learning_figure(arms: Mapping[str, Records], where: str, slug: str) -> Figur
         named(arm): np.array([np.mean([run[e] for run in every]) if e in shared[arm] else np.nan for e in epochs])
         for arm, every in runs.items()
     }
-    return Figure(
-        f"Training curves at {where}",
-        curves(np.array(epochs), value, [COLOURS.get(arm) for arm in arms], "validation NDCG@10", slug),
-        f"Validation NDCG@10 along the epochs: {', '.join(value)}.",
-        "On the validation cases, mean over cells. The weights of each training’s best epoch are evaluated.",
-    )
+    figure = curves(np.array(epochs), value, [COLOURS.get(arm) for arm in arms], "validation NDCG@10", slug)
+    caption = "On the validation cases, mean over cells. The weights of each training’s best epoch are evaluated."
+    return replace(figure, title=f"Training curves at {where}", caption=caption)
 
 
 def epochs_table(arms: Mapping[str, Records]) -> Table:
