@@ -17,15 +17,20 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors
-from unveil.simulation.fit import Fit, Fitted, fit_world, implicit_worlds, observed, relevance
+from unveil.simulation.fit import Fit, fit_world, implicit_worlds, observed, relevance
 from unveil.simulation.world import World
 
 QUICK = {"width": 4, "sweeps": 40, "burn_in": 20}
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Fitted:
+def fitted() -> World:
     return fit_world(rated(users=150, seed=1), Fit(steps=20, relevance=QUICK, exposure=QUICK))
+
+
+def scores(world: World, part: str) -> dict[str, float]:
+    """On the tuples for test."""
+    return {name: world.origin[part][name]["test"] for name in ("mean", "bias_only", "recipe", "world")}
 
 
 def test_tuples_are_the_last_events_of_each_user_aligned_at_the_end() -> None:
@@ -50,42 +55,41 @@ def test_a_log_s_own_steps_are_kept() -> None:
     assert sorted(set(tuples.step_N.tolist())) == list(range(1, 30, 2))  # of the steps 9 to 38, the even ones
 
 
-def test_the_default_recipe_beats_the_mean_and_the_biases(fitted: Fitted) -> None:
-    relevance, exposure = fitted.report.relevance, fitted.report.exposure
-    assert relevance.recipe.test < 0.5 * min(relevance.bias_only.test, relevance.mean.test)
-    assert exposure.recipe.test > exposure.bias_only.test + 0.05 > exposure.mean.test
-    assert relevance.recipe.test < relevance.world.test
-    assert exposure.recipe.test > exposure.world.test
-    assert fitted.report.exposure.mean.test == 0.5
+def test_the_default_recipe_beats_the_mean_and_the_biases(fitted: World) -> None:
+    relevance, exposure = scores(fitted, "relevance"), scores(fitted, "exposure")
+    assert relevance["recipe"] < 0.5 * min(relevance["bias_only"], relevance["mean"])
+    assert exposure["recipe"] > exposure["bias_only"] + 0.05 > exposure["mean"]
+    assert relevance["recipe"] < relevance["world"]
+    assert exposure["recipe"] > exposure["world"]
+    assert exposure["mean"] == 0.5
 
 
-def test_a_draw_keeps_what_is_personal(fitted: Fitted) -> None:
-    figures = fitted.world.describe()
+def test_a_draw_keeps_what_is_personal(fitted: World) -> None:
+    figures = fitted.describe()
     assert figures.favourites > 10
     assert figures.commonest_favourite < 0.5
 
 
-def test_a_world_says_how_it_was_fitted_and_keeps_it(fitted: Fitted, tmp_path: Path) -> None:
-    fitted.world.save(tmp_path / "world")
+def test_a_world_says_how_it_was_fitted_and_keeps_it(fitted: World, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "world")
     loaded = World.load(tmp_path / "world")
     assert repr(loaded) == "World(fitted: 150 users, 40 items, 20 steps, severity 1)"
-    assert loaded.origin == json.loads(json.dumps(fitted.world.origin))
+    assert loaded.origin == json.loads(json.dumps(fitted.origin))
     assert loaded.origin["settings"]["relevance"]["width"] == 4
-    assert loaded.origin["relevance"]["world"]["test"] == fitted.report.relevance.world.test
+    assert loaded.origin["relevance"]["world"]["test"] == scores(fitted, "relevance")["world"]
 
 
-def test_a_log_can_be_drawn_and_fits_its_world(fitted: Fitted) -> None:
-    log = fitted.world.log(np.random.default_rng(0))
+def test_a_log_can_be_drawn_and_fits_its_world(fitted: World) -> None:
+    log = fitted.log(np.random.default_rng(0))
     assert len(log) > 0.7 * 150 * 20
-    assert fitted.world.aligned_with(log.compact()).n_steps == 20
+    assert fitted.aligned_with(log.compact()).n_steps == 20
 
 
 def test_all_users_are_there_at_all_steps_unless_told_otherwise() -> None:
     log = rated()
     small = {"width": 2, "sweeps": 2, "burn_in": 1}
     whole, real = (
-        fit_world(log, Fit(steps=20, relevance=small, exposure=small, real_lengths=real)).world
-        for real in (False, True)
+        fit_world(log, Fit(steps=20, relevance=small, exposure=small, real_lengths=real)) for real in (False, True)
     )
     assert not whole.start_U.any()
     assert real.start_U.tolist() == (20 - Sequences.of(log).length_U).tolist()
@@ -94,7 +98,7 @@ def test_all_users_are_there_at_all_steps_unless_told_otherwise() -> None:
 def test_centring_moves_relevance_and_no_favourite() -> None:
     small = {"width": 2, "sweeps": 2, "burn_in": 1}
     plain, centred = (
-        fit_world(rated(), Fit(steps=20, relevance=small, exposure=small, centre=centre)).world for centre in (0.0, 3.5)
+        fit_world(rated(), Fit(steps=20, relevance=small, exposure=small, centre=centre)) for centre in (0.0, 3.5)
     )
     users, steps = np.arange(60), np.full(60, 19)
     logit = plain.relevance_logits.logits(users, steps)
@@ -111,7 +115,7 @@ def test_a_world_is_the_seed_s_and_progress_ends_at_the_end() -> None:
             rated(),
             Fit(steps=20, relevance=small, exposure=small, seed=seed),
             lambda done, total: told.append((done, total)),
-        ).world
+        )
         for seed in (0, 0, 1)
     ]
     one, same, other = (world.relevance_logits.Q_VK for world in worlds)
@@ -124,7 +128,7 @@ def test_a_world_is_the_seed_s_and_progress_ends_at_the_end() -> None:
 def test_the_short_way_is_the_long_way() -> None:
     log = rated(users=20, items=15, longest=8)
     short = World.fit(log, steps=8, recipe="regularised", seed=3)
-    long = fit_world(log, Fit(steps=8, recipe="regularised", seed=3)).world
+    long = fit_world(log, Fit(steps=8, recipe="regularised", seed=3))
     np.testing.assert_array_equal(short.relevance_logits.P_UK, long.relevance_logits.P_UK)
 
 
@@ -180,7 +184,7 @@ def test_a_fit_that_diverged_is_refused() -> None:
 
 def test_a_single_step_is_a_world_too() -> None:
     small = {"width": 2, "sweeps": 3, "burn_in": 1}
-    world = fit_world(rated(), Fit(steps=1, relevance=small, exposure=small)).world
+    world = fit_world(rated(), Fit(steps=1, relevance=small, exposure=small))
     assert world.n_steps == 1
     assert world.describe().favourites_of_a_user == 1
 
@@ -196,11 +200,11 @@ def test_real_ratings_are_fitted_better_than_by_biases(shared_data: Path) -> Non
     assert observed(log, 100).shape == (943, 1349, 100)
     short, shorter = {"width": 5, "sweeps": 40, "burn_in": 15}, {"width": 5, "sweeps": 16, "burn_in": 8}
     fitted = fit_world(log, Fit(relevance=short, exposure=shorter))
-    relevance, exposure = fitted.report.relevance, fitted.report.exposure
-    assert relevance.recipe.test < relevance.bias_only.test < 0.75 * relevance.mean.test
-    assert exposure.recipe.test > exposure.bias_only.test + 0.05
-    assert relevance.world.test < relevance.mean.test
-    assert fitted.world.describe().favourites > 20
+    relevance, exposure = scores(fitted, "relevance"), scores(fitted, "exposure")
+    assert relevance["recipe"] < relevance["bias_only"] < 0.75 * relevance["mean"]
+    assert exposure["recipe"] > exposure["bias_only"] + 0.05
+    assert relevance["world"] < relevance["mean"]
+    assert fitted.describe().favourites > 20
 
 
 FIT = Fit(steps=10, exposure={"width": 2, "sweeps": 4, "burn_in": 2}, real_lengths=True)

@@ -26,7 +26,7 @@ log = Interactions(
     rating=rng.integers(1, 6, len(item)).astype(np.float32),
 )
 short = {"sweeps": 2, "burn_in": 1}
-world = fit_world(log, Fit(steps=steps, relevance=short, exposure=short)).world
+world = fit_world(log, Fit(steps=steps, relevance=short, exposure=short))
 figures = world.describe()
 drawn = world.log(np.random.default_rng(0))
 print(json.dumps({"slots": figures.slots, "events": len(drawn), "peak_mib": peak_mib()}))

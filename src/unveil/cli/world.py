@@ -64,10 +64,10 @@ def fit(
     log = options.source().load()
     with bar("fitting relevance and exposure") as progress:
         fitted = fit_world(log, wanted, progress)
-    fitted.world.save(output, overwrite=overwrite)
-    print_world(fitted.world)
+    fitted.save(output, overwrite=overwrite)
+    print_world(fitted)
     typer.echo(f"the world is in {output}; next: unveil world draw {output} -o log.csv")
-    write_where_possible(lambda: write_world_page(fitted.world, output / "index.html", ["unveil", *sys.argv[1:]]))
+    write_where_possible(lambda: write_world_page(fitted, output / "index.html", ["unveil", *sys.argv[1:]]))
 
 
 def _recipe_options(assignments: list[str]) -> dict[str, Any]:

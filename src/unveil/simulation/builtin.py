@@ -53,12 +53,8 @@ class WorldSpec:
         for each in fields(self):
             value, least, most = getattr(self, each.name), each.metadata["least"], each.metadata["most"]
             if not least <= value <= most or not np.isfinite(value):
-                raise UnveilError(
-                    "a parameter of the built-in world is out of range",
-                    where=each.name,
-                    found=value,
-                    expected=f"{least:g} to {most:g}",
-                )
+                problem, expected = "a parameter of the built-in world is out of range", f"{least:g} to {most:g}"
+                raise UnveilError(problem, where=each.name, found=value, expected=expected)
 
     def sentences(self) -> list[tuple[str, float, str]]:
         """Name, value and meaning of every parameter."""

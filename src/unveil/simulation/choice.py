@@ -38,7 +38,7 @@ register = CHOICES.register
 
 
 def users_do(name: str) -> str:
-    """What such users do, in words: "take the best of what they see"; its name where a model does not say."""
+    """What such users do, in words: "choose the best of what they see"; its name where a model does not say."""
     return str(getattr(CHOICES[name], "about", f"choose by {name}"))
 
 
@@ -71,7 +71,7 @@ class RationalExposed(Rational):
     """The best of what is exposed: the paper's experiment."""
 
     name: ClassVar[str] = "rational_exposed"
-    about: ClassVar[str] = "take the best of what they see"
+    about: ClassVar[str] = "choose the best of what they see"
     among_exposed: ClassVar[bool] = True
 
 
@@ -81,7 +81,7 @@ class RationalAll(Rational):
     """The best of all, exposed or not: the paper's theory, where the choice ignores exposure."""
 
     name: ClassVar[str] = "rational_all"
-    about: ClassVar[str] = "take the best of all there is, as if they saw everything"
+    about: ClassVar[str] = "choose the best of all there is, as if they saw everything"
     among_exposed: ClassVar[bool] = False
 
 
@@ -116,7 +116,7 @@ class CategoricalExposed(Categorical):
     """By chance among what is exposed."""
 
     name: ClassVar[str] = "categorical_exposed"
-    about: ClassVar[str] = "take by chance among what they see, likelier what they like"
+    about: ClassVar[str] = "choose by chance among what they see, likelier what they like"
     among_exposed: ClassVar[bool] = True
 
 
@@ -126,5 +126,5 @@ class CategoricalAll(Categorical):
     """By chance among all items, exposed or not."""
 
     name: ClassVar[str] = "categorical_all"
-    about: ClassVar[str] = "take by chance among all there is, likelier what they like"
+    about: ClassVar[str] = "choose by chance among all there is, likelier what they like"
     among_exposed: ClassVar[bool] = False

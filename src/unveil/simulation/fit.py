@@ -15,44 +15,14 @@ from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, check_ranges, refuse_unless
 from unveil.models.tensor_factorization.gibbs import Gibbs, sample
 from unveil.models.tensor_factorization.recipes import RECIPES, Advance, Learnt, Recipe
-from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, Where, split
+from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, split
 from unveil.propensity.factors import Factors
 from unveil.settings import changed, flattened, read_toml, toml_value
+from unveil.simulation.generate import Progress
 from unveil.simulation.world import World
-
-
-@dataclass(frozen=True)
-class Score:
-    """A metric on tuples that were not learnt from."""
-
-    valid: float
-    test: float
-
-
-@dataclass(frozen=True)
-class TaskReport:
-    """Of one task: the metric, and who reached what."""
-
-    metric: str
-    tuples: int  # learnt from
-    mean: Score  # the same value for every tuple
-    bias_only: Score  # user, item and step each add their own
-    recipe: Score  # the recipe's prediction
-    world: Score  # the factors that the world is made of
-
-
-@dataclass(frozen=True)
-class FitReport:
-    """What a world was fitted to, how, and how well."""
-
-    recipe: str
-    settings: dict[str, Any]
-    relevance: TaskReport
-    exposure: TaskReport
-
 
 _WITHOUT = (
     "Use a log with ratings, or name their column with --rating-col (`unveil world fit` takes it, `unveil reproduce "
@@ -62,27 +32,18 @@ _WITHOUT = (
 
 def observed(log: Interactions, steps: int) -> Tuples:
     """Each user's last `steps` events with their ratings, aligned at the end: step T − 1 is the most recent."""
+    expected = "a rating for every event"
     if log.rating is None:
-        raise UnveilError(
-            "the log has no ratings, and without them relevance cannot be told from exposure",
-            expected="a rating for every event",
-            hint=_WITHOUT,
-        )
+        problem = "the log has no ratings, and without them relevance cannot be told from exposure"
+        raise UnveilError(problem, expected=expected, hint=_WITHOUT)
     events, event_N = _last(log, steps)
     rating_N = log.rating[event_N].astype(np.float64)
     if missing := int((~np.isfinite(rating_N)).sum()):
-        raise UnveilError(
-            f"{missing:,} of {len(rating_N):,} events have no rating, or one that is not a number",
-            expected="a rating for every event",
-            hint="Leave out the events without one.",
-        )
+        problem = f"{missing:,} of {len(rating_N):,} events have no rating, or one that is not a number"
+        raise UnveilError(problem, expected=expected, hint="Leave out the events without one.")
     if rating_N.min() == rating_N.max():
-        raise UnveilError(
-            "all ratings are the same, and say nothing about relevance",
-            found=float(rating_N[0]),
-            expected="ratings that differ",
-            hint=_WITHOUT,
-        )
+        problem, found = "all ratings are the same, and say nothing about relevance", float(rating_N[0])
+        raise UnveilError(problem, found=found, expected="ratings that differ", hint=_WITHOUT)
     return replace(events, value_N=rating_N)
 
 
@@ -92,12 +53,9 @@ def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
     if not len(histories):
         raise UnveilError("there is no interaction in the log", hint="Check the file, or loosen the filters.")
     if not 0 < steps <= histories.n_steps:
-        raise UnveilError(
-            "no history is as long as the steps asked for",
-            found=steps,
-            expected=f"1 to {histories.n_steps} steps, the longest history",
-            hint=f"Pass --steps {histories.n_steps} or fewer.",
-        )
+        most = histories.n_steps
+        expected, hint = f"1 to {most} steps, the longest history", f"Pass --steps {most} or fewer."
+        raise UnveilError("no history is as long as the steps", found=steps, expected=expected, hint=hint)
     first = histories.n_steps - steps
     late_N = histories.step_N >= first
     found = Tuples(
@@ -110,64 +68,33 @@ def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
     return found, np.asarray(histories.event_N[late_N], np.int64)
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How the negatives of exposure are drawn."""
-
-    each: int = 3
-    where: Where = "slots"
-    redraw: bool = True
-
-
-def tuning_tasks(tuples: Tuples, sampling: Sampling, rng: np.random.Generator) -> tuple[Task, Task]:
-    """The same two tasks of tuples that have no test part any more: a ninth, a tenth of all, is for validation."""
-    for_split, for_negatives = rng.spawn(2)
-    shuffled = for_split.permutation(len(tuples))
-    train, valid = (tuples.where(np.sort(rows)) for rows in np.split(shuffled, [-(len(tuples) // 9)]))
-    return _both(tuples, Parts(train, valid, tuples.where(shuffled[:0])), sampling, for_negatives)
-
-
-def _both(known: Tuples, parts: Parts, sampling: Sampling, rng: np.random.Generator) -> tuple[Task, Task]:
-    """No negative is a known tuple."""
-    negatives = Negatives(known, sampling.each, sampling.where)
-    return Task.of_ratings(parts), Task.of_exposure(parts, negatives, rng, redraw=sampling.redraw)
-
-
-Values = NDArray[np.float64]
-
 #: The bias-only model: the posterior mean of b_s + c_i + a_t, with spreads that are learnt.
 BIASES = Gibbs(width=0, sweeps=24, burn_in=8)
 
 
-def learnt_and_scored(
+def learn_and_score(
     recipe: Recipe, task: Task, rng: np.random.Generator, advance: Advance
-) -> tuple[Factors, TaskReport]:
-    """Learn a task, and the same tuples without factors."""
+) -> tuple[Factors, dict[str, Any]]:
+    """Learn a task, and the same tuples without factors; what each reaches on tuples that were not learnt from."""
     for_recipe, for_biases = rng.spawn(2)
     learnt = recipe.learn(task, for_recipe, advance)
     if not all(np.isfinite(table).all() for table in vars(learnt.factors).values()):
         hint = "Lower the recipe's lr."
         raise UnveilError(f"the fit of {task.name} diverged: its factors are not all numbers", hint=hint)
-    train = task.epoch(for_biases)
-    asked = (task.parts.valid, task.parts.test)
-    biases = sample(BIASES, train, task.likelihood, asked, for_biases, advance)
+    train, parts = task.epoch(for_biases), (task.parts.valid, task.parts.test)
+    biases = sample(BIASES, train, task.likelihood, parts, for_biases, advance)
     by_world = Learnt.by(learnt.factors, task)
-    report = TaskReport(
-        metric=task.metric,
-        tuples=len(train),
-        mean=_score(task, *(np.full(len(part), train.value_N.mean()) for part in asked)),
-        bias_only=_score(task, *biases.mean),
-        recipe=_score(task, learnt.valid_N, learnt.test_N),
-        world=_score(task, by_world.valid_N, by_world.test_N),
-    )
-    return learnt.factors, report
-
-
-def _score(task: Task, valid_N: Values, test_N: Values) -> Score:
-    return Score(task.score(valid_N, task.parts.valid), task.score(test_N, task.parts.test))
-
-
-Progress = Callable[[int, int], None]
+    predictions: dict[str, Sequence[NDArray[np.float64]]] = {
+        "mean": [np.full(len(part), train.value_N.mean()) for part in parts],  # the same value for every tuple
+        "bias_only": biases.mean,  # user, item and step each add their own
+        "recipe": (learnt.valid_N, learnt.test_N),
+        "world": (by_world.valid_N, by_world.test_N),  # by the factors that the world is made of
+    }
+    scores = {
+        name: {"valid": task.score(valid_N, parts[0]), "test": task.score(test_N, parts[1])}
+        for name, (valid_N, test_N) in predictions.items()
+    }
+    return learnt.factors, {"metric": task.metric, "tuples": len(train), **scores}
 
 
 @dataclass(frozen=True)
@@ -186,8 +113,7 @@ class Fit:
     severity: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise UnveilError("out of range", where="seed", found=self.seed, expected="not negative")
+        check_ranges(self, "", seed="0 or more")
         if not (np.isfinite(self.severity) and self.severity > 0):
             raise UnveilError("the severity is out of range", found=self.severity, expected="a number above 0")
         if not np.isfinite(self.centre):
@@ -197,15 +123,22 @@ class Fit:
         """The recipe as it is for relevance, and as it is for exposure."""
         return RECIPES.build(self.recipe, self.relevance), RECIPES.build(self.recipe, self.exposure)
 
-    @property
-    def sampling(self) -> Sampling:
-        """How the negatives of exposure are drawn."""
-        return Sampling(self.negatives, RECIPES[self.recipe].where, self.redraw)
-
     def tasks(self, tuples: Tuples) -> tuple[Task, Task]:
         """What is to be learnt: ratings, and exposure."""
         for_split, for_negatives = self._seeds()[0].spawn(2)
-        return _both(tuples, split(tuples, for_split), self.sampling, for_negatives)
+        return self._both(tuples, split(tuples, for_split), for_negatives)
+
+    def tuning_tasks(self, tuples: Tuples, rng: np.random.Generator) -> tuple[Task, Task]:
+        """The same two tasks of tuples that have no test part any more: a ninth, a tenth of all, is for validation."""
+        for_split, for_negatives = rng.spawn(2)
+        shuffled = for_split.permutation(len(tuples))
+        train, valid = (tuples.where(np.sort(rows)) for rows in np.split(shuffled, [-(len(tuples) // 9)]))
+        return self._both(tuples, Parts(train, valid, tuples.where(shuffled[:0])), for_negatives)
+
+    def _both(self, known: Tuples, parts: Parts, rng: np.random.Generator) -> tuple[Task, Task]:
+        """No negative is a known tuple."""
+        negatives = Negatives(known, self.negatives, RECIPES[self.recipe].where)
+        return Task.of_ratings(parts), Task.of_exposure(parts, negatives, rng, redraw=self.redraw)
 
     def untested(self, tuples: Tuples) -> Tuples:
         """The tuples that the fit will not be reported on: those that it may be tuned by."""
@@ -221,35 +154,26 @@ class Fit:
         return [np.random.default_rng(seed) for seed in np.random.SeedSequence(self.seed).spawn(3)]
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """A world and how well it was fitted."""
-
-    world: World
-    report: FitReport
-
-
-def fit_world(log: Interactions, fit: Fit | None = None, progress: Progress | None = None) -> Fitted:
-    """Learn relevance and exposure from a log with ratings."""
+def fit_world(log: Interactions, fit: Fit | None = None, progress: Progress | None = None) -> World:
+    """Learn relevance and exposure from a log with ratings; the world's `origin` says how, and how well."""
     fit = fit or Fit()
     recipes, tuples = fit.recipes(), observed(log, fit.steps)
     plans = list(zip(recipes, fit.tasks(tuples), fit.learning(), strict=True))
     advance = counted(sum(recipe.work(task) + BIASES.sweeps * task.size for recipe, task, _ in plans), progress)
-    (relevance, rated), (exposure, exposed) = (learnt_and_scored(*plan, advance) for plan in plans)
+    (relevance, rated), (exposure, exposed) = (learn_and_score(*plan, advance) for plan in plans)
     if fit.centre:
         relevance = relevance.plus(Factors.constant(*relevance.shape, -fit.centre))
     options = {"relevance": vars(recipes[0]), "exposure": vars(recipes[1])}
-    report = FitReport(fit.recipe, asdict(fit) | options, rated, exposed)
-    world = World(
+    about = {"kind": "fitted", "log": log.fingerprint()[:16], "recipe": fit.recipe, "settings": asdict(fit) | options}
+    return World(
         relevance_logits=relevance,
         exposure_logits=exposure,
         users=log.users,
         items=log.items,
         start_U=first_steps(tuples, fit.real_lengths),
         severity=fit.severity,
-        origin={"kind": "fitted", "log": log.fingerprint()[:16], **asdict(report)},
+        origin={**about, "relevance": rated, "exposure": exposed},
     )
-    return Fitted(world, report)
 
 
 def counted(total: int, progress: Progress | None) -> Callable[[int], None]:
@@ -329,13 +253,13 @@ def implicit_worlds(
     1, none is. That what is personal is taste, and what changes along the steps is exposure, is assumed with it.
     """
     for share in liked:
-        refuse_no_share(share)
+        check_share(share)
     (tuples, _), recipe = _last(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
     (_, task), (rng, _) = fit.tasks(tuples), fit.learning()
     advance = counted(recipe.work(task) + BIASES.sweeps * task.size, progress)
-    psi, report = learnt_and_scored(recipe, task, rng, advance)
+    psi, report = learn_and_score(recipe, task, rng, advance)
     start_U = first_steps(tuples, fit.real_lengths)
-    fitted = {"recipe": fit.recipe, "metric": report.metric, "test": report.recipe.test}
+    fitted = {"recipe": fit.recipe, "metric": report["metric"], "test": report["recipe"]["test"]}
     about = {"kind": "implicit", "log": log.fingerprint()[:16], "taken": fitted}
     return [
         World(
@@ -359,8 +283,6 @@ def relevance(psi: Factors, liked: float) -> Factors:
     return personal.biased(item_V=liked * ((Q_VK - Q_K) @ (P_K * W_K)))
 
 
-def refuse_no_share(share: float, where: str = "liked") -> None:
+def check_share(share: float, where: str = "liked") -> None:
     """Before any work is done: a declared share is one."""
-    if not 0 <= share <= 1:
-        expected = "a share between 0 and 1 of popularity that is liking"
-        raise UnveilError("out of range", where=where, found=share, expected=expected)
+    refuse_unless(0 <= share <= 1, where, share, "a share between 0 and 1 of popularity that is liking")

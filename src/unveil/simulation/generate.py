@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, sigmoid
-from unveil.simulation.choice import ChoiceModel, choice_model
+from unveil.simulation.choice import ChoiceModel
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
@@ -91,9 +90,6 @@ Progress = Callable[[int, int], None]  # slots done, slots in all
 
 #: Numbers in one block: few enough to stay in the processor's cache.
 _BLOCK_NUMBERS = 1 << 18
-_FIRST_DAY = np.datetime64("2024-01-01", "us").astype(np.int64)
-_SECOND = 1_000_000
-_DAY = 86_400 * _SECOND
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,48 +150,6 @@ def draw(
             skipped.append(np.stack([user_B[b_N], item_N.astype(np.int32), step_B[b_N]]))
     events = Events(*np.concatenate(kept, axis=1))
     return replace(events, skipped=Events(*np.concatenate(skipped, axis=1))) if skipped else events
-
-
-def draw_log(
-    world: "World",
-    rng: np.random.Generator,
-    choice: str = "rational_exposed",
-    *,
-    relevance_draw: bool = True,
-    ratings: Ratings | None = None,
-    impressions: Impressions | None = None,
-    progress: Progress | None = None,
-) -> Interactions:
-    """A log with raw ids, times, and each event's own step and true propensity θ; with `ratings`, how it was rated.
-
-    With `impressions`, rows of impressions without a click follow: `clicked` says which is which, and they have no
-    rating.
-
-    One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the world's,
-    so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have a stream of
-    random numbers of their own: all else is drawn as it would be without them.
-    """
-    for_events, for_times = rng.spawn(2)
-    chosen = choice_model(choice)
-    drawn = draw(world, for_events, chosen, relevance_draw=relevance_draw, impressions=impressions, progress=progress)
-    events = drawn.all()
-    clicked_N = np.arange(len(events.user_N)) < len(drawn.user_N)
-    rating_N = None
-    if ratings is not None:
-        rating_N = np.full(len(clicked_N), np.nan, np.float32)
-        rating_N[clicked_N] = ratings.of(world, drawn, rng.spawn(1)[0])
-    second_U = for_times.integers(8 * 3600, 23 * 3600, world.n_users)
-    return Interactions(
-        user=events.user_N,
-        item=events.item_N,
-        users=world.users,
-        items=world.items,
-        time=_FIRST_DAY + events.step_N * np.int64(_DAY) + second_U[events.user_N] * _SECOND,
-        rating=rating_N,
-        clicked=None if impressions is None else clicked_N,
-        propensity=world.exposure_of(events.user_N, events.item_N, events.step_N).astype(np.float64),
-        step=events.step_N,
-    )
 
 
 def _blocks(

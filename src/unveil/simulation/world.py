@@ -20,11 +20,21 @@ from unveil.data.vocabulary import UNKNOWN, Vocabulary
 from unveil.errors import UnveilError
 from unveil.files import atomic_folder
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
-from unveil.simulation.generate import Impressions, Progress, Ratings, draw_log
+from unveil.simulation.choice import choice_model
+from unveil.simulation.generate import Impressions, Progress, Ratings, draw
 
 if TYPE_CHECKING:
     from unveil.simulation.builtin import WorldSpec
     from unveil.simulation.describe import WorldDescription
+
+#: Times of drawn logs, in microseconds.
+_FIRST_DAY, _SECOND = np.datetime64("2024-01-01", "us").astype(np.int64), 1_000_000
+_DAY = 86_400 * _SECOND
+#: The files of a world.
+_FORMAT = "unveil world 1"
+_ABOUT, _IDS, _FACTORS = "world.json", "ids.json", "factors.safetensors"
+_PARTS = ("P_UK", "Q_VK", "W_TK")
+_HINT = "Name a folder that unveil wrote as a world, or draw the world again."
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +87,7 @@ class World:
         """The world behind a log with ratings, as far as it can be learnt; `origin` says how well it was."""
         from unveil.simulation.fit import Fit, fit_world
 
-        return fit_world(log, Fit(steps=steps, recipe=recipe, seed=seed), progress).world
+        return fit_world(log, Fit(steps=steps, recipe=recipe, seed=seed), progress)
 
     def __repr__(self) -> str:
         source = self.origin.get("kind", "unknown origin")
@@ -155,19 +165,36 @@ class World:
         impressions: float | None = None,
         progress: Progress | None = None,
     ) -> Interactions:
-        """Draw a log: what users chose of what they were shown, each event with its own step and propensity.
+        """Draw a log: what users chose of what they were shown, each event with its own step and true propensity θ.
 
         With `ratings_noise` every event is rated, with an error of that standard deviation; as `stars`, from 1 to 5.
-        With `impressions`, that share of impressions without a click is recorded too, as rows with `clicked` False.
+        With `impressions`, that share of impressions without a click is recorded too, as rows with `clicked` False
+        and no rating.
+
+        One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the
+        world's, so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have
+        a stream of random numbers of their own: all else is drawn as it would be without them.
         """
-        return draw_log(
-            self,
-            rng,
-            choice,
-            relevance_draw=relevance_draw,
-            ratings=None if ratings_noise is None else Ratings(ratings_noise, stars),
-            impressions=None if impressions is None else Impressions(impressions),
-            progress=progress,
+        for_events, for_times = rng.spawn(2)
+        recorded = None if impressions is None else Impressions(impressions)
+        model, rating_N = choice_model(choice), None
+        drawn = draw(self, for_events, model, relevance_draw=relevance_draw, impressions=recorded, progress=progress)
+        events = drawn.all()
+        clicked_N = np.arange(len(events.user_N)) < len(drawn.user_N)
+        if ratings_noise is not None:
+            rating_N = np.full(len(clicked_N), np.nan, np.float32)
+            rating_N[clicked_N] = Ratings(ratings_noise, stars).of(self, drawn, rng.spawn(1)[0])
+        second_U = for_times.integers(8 * 3600, 23 * 3600, self.n_users)
+        return Interactions(
+            user=events.user_N,
+            item=events.item_N,
+            users=self.users,
+            items=self.items,
+            time=_FIRST_DAY + events.step_N * np.int64(_DAY) + second_U[events.user_N] * _SECOND,
+            rating=rating_N,
+            clicked=None if impressions is None else clicked_N,
+            propensity=self.exposure_of(events.user_N, events.item_N, events.step_N).astype(np.float64),
+            step=events.step_N,
         )
 
     def with_severity(self, severity: float) -> Self:
@@ -175,18 +202,47 @@ class World:
         return replace(self, severity=severity)
 
     def with_foresight(self, strength: float) -> "World":
-        """The same world with exposure that follows relevance, by so many logits a standard deviation; 0: as it is.
+        """The same world with the exposure logit + strength · z + c, z the standardised relevance logit; 0: as it is.
 
-        The mean of θ stays what it is at the world's own severity: set that first.
+        z has mean 0 and variance 1 over all slots and items. Spread alone would raise or lower the mean of
+        θ = σ(logit)^p; the constant c takes that back, at the world's own severity p (set that first), over evenly
+        spread slots. Below 0, what is relevant is shown less.
         """
-        return foreseen(self, strength)
+        if not np.isfinite(strength):
+            raise UnveilError("the foresight is out of range", found=strength, expected="a number")
+        if strength == 0:
+            return self
+        mean, deviation = logit_moments(self)
+        if deviation < 1e-6 * max(1.0, abs(mean)):
+            raise UnveilError("exposure cannot follow relevance: all items are equally relevant in this world")
+        moved = self.exposure_logits.plus(self.relevance_logits, strength / deviation)
+        moved = moved.plus(Factors.constant(*moved.shape, _same_mean(self, moved)))
+        origin = {**self.origin, "foresight": self.origin.get("foresight", 0.0) + strength}
+        return replace(self, exposure_logits=moved, origin=origin)
 
     def aligned_with(self, log: Interactions) -> "World":
         """The part of the world that a log shows: its users and items, in the log's own dense indices.
 
-        With `log.compact()` these are the users and items that occur in the log: the observed catalogue.
+        With `log.compact()` these are the users and items that occur in the log: the observed catalogue. A log of
+        another world is an error.
         """
-        return aligned(self, log)
+        user_U, item_V = self.users.index(log.users.ids), self.items.index(log.items.ids)
+        for name, index, ids in (("user", user_U, log.users.ids), ("item", item_V, log.items.ids)):
+            if (index == UNKNOWN).any():
+                raise _does_not_fit(f"its {name} {ids[int(index.argmin())]!r} is not in the world")
+        if log.step is None:
+            raise _does_not_fit("it does not say at which step of the world its events were")
+        if len(log) and int(log.step.max()) >= self.n_steps:
+            raise _does_not_fit(f"it has a step {int(log.step.max())}, and the world's last is {self.n_steps - 1}")
+        _check_exposure(self, log, user_U, item_V)
+        return replace(
+            self,
+            relevance_logits=self.relevance_logits.of_only(user_U, item_V),
+            exposure_logits=self.exposure_logits.of_only(user_U, item_V),
+            users=log.users,
+            items=log.items,
+            start_U=self.start_U[user_U],
+        )
 
     def describe(self) -> "WorldDescription":
         """The world in figures: how personal relevance is, how unequal exposure."""
@@ -195,38 +251,58 @@ class World:
         return describe(self)
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the world as a folder: factors in safetensors, the rest in JSON."""
-        save(self, folder, overwrite=overwrite)
+        """Write the world as a folder, whole or not at all: factors in safetensors, the rest in JSON."""
+        ids = {"users": self.users.ids.to_list(), "items": self.items.ids.to_list()}
+        logits = {"relevance": self.relevance_logits, "exposure": self.exposure_logits}
+        tables = {f"{name}.{part}": getattr(table, part) for name, table in logits.items() for part in _PARTS}
+        parts = {_IDS: json.dumps(ids).encode(), _FACTORS: as_bytes({**tables, "start_U": self.start_U})}
+        about = {
+            "format": _FORMAT,
+            "severity": self.severity,
+            "origin": self.origin,
+            "parts": {name: sha256(part).hexdigest() for name, part in parts.items()},
+        }
+        with atomic_folder(folder, overwrite=overwrite) as draft:
+            (draft / _ABOUT).write_text(json.dumps(about, indent=2) + "\n")
+            for name, part in parts.items():
+                (draft / name).write_bytes(part)
 
     @classmethod
     def load(cls, folder: Path | str) -> "World":
-        """Read a world folder."""
-        return load(Path(folder))
+        """Read a world folder; anything else is an error with the reason."""
+        folder = Path(folder)
+        if not (folder / _ABOUT).is_file():
+            raise UnveilError("not a world", where=folder, expected=f"a folder with a {_ABOUT}", hint=_HINT)
+        about = _json(folder / _ABOUT)
+        if about.get("format") != _FORMAT:
+            problem, expected = "not a world this version can read", f"the format {_FORMAT!r}"
+            raise UnveilError(problem, where=folder / _ABOUT, found=about.get("format"), expected=expected)
+        ids, tables = _json(folder / _IDS), _read_tables(folder / _FACTORS)
+        for name in (_IDS, _FACTORS):
+            parts, digest = about.get("parts"), sha256((folder / name).read_bytes()).hexdigest()
+            if not isinstance(parts, dict) or parts.get(name) != digest:
+                raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
+        try:
+            if not isinstance(about["origin"].get("foresight", 0.0), int | float):
+                raise ValueError("its foresight is not a number")
+            return cls(
+                relevance_logits=Factors.of(*(tables[f"relevance.{part}"] for part in _PARTS)),
+                exposure_logits=Factors.of(*(tables[f"exposure.{part}"] for part in _PARTS)),
+                users=Vocabulary(ids["users"]),
+                items=Vocabulary(ids["items"]),
+                start_U=tables["start_U"],
+                severity=float(about["severity"]),
+                origin=dict(about["origin"]),
+            )
+        except UnveilError as error:
+            where, wanted = folder / _ABOUT, error.expected
+            raise UnveilError(error.problem, where=where, found=error.found, expected=wanted, hint=_HINT) from error
+        except (AttributeError, KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+            raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
 
 
 #: Events whose propensities are looked at: enough to tell worlds of the same size apart.
 _SOME = 1000
-
-
-def aligned(world: "World", log: Interactions) -> "World":
-    """The world of the log's users and items only, in the log's own dense indices; another world's log is refused."""
-    user_U, item_V = world.users.index(log.users.ids), world.items.index(log.items.ids)
-    for name, index, ids in (("user", user_U, log.users.ids), ("item", item_V, log.items.ids)):
-        if (index == UNKNOWN).any():
-            raise _does_not_fit(f"its {name} {ids[int(index.argmin())]!r} is not in the world")
-    if log.step is None:
-        raise _does_not_fit("it does not say at which step of the world its events were")
-    if len(log) and int(log.step.max()) >= world.n_steps:
-        raise _does_not_fit(f"it has a step {int(log.step.max())}, and the world's last is {world.n_steps - 1}")
-    _check_exposure(world, log, user_U, item_V)
-    return replace(
-        world,
-        relevance_logits=world.relevance_logits.of_only(user_U, item_V),
-        exposure_logits=world.exposure_logits.of_only(user_U, item_V),
-        users=log.users,
-        items=log.items,
-        start_U=world.start_U[user_U],
-    )
 
 
 def _check_exposure(world: "World", log: Interactions, user_U: Indices, item_V: Indices) -> None:
@@ -262,26 +338,6 @@ def _does_not_fit(why: str) -> UnveilError:
 _SAMPLE, _HALVINGS = 512, 30
 
 
-def foreseen(world: "World", strength: float) -> "World":
-    """Exposure logit + strength · z + c, where z is the standardised relevance logit and c keeps the mean exposure.
-
-    z has mean 0 and variance 1 over all slots and items, so that `strength` counts logits per standard deviation of
-    the relevance logit. Spread alone would raise or lower the mean of θ = σ(logit)^p; the constant c takes that back,
-    at the world's own severity p, over evenly spread slots. Below 0, what is relevant is shown less.
-    """
-    if not np.isfinite(strength):
-        raise UnveilError("the foresight is out of range", found=strength, expected="a number")
-    if strength == 0:
-        return world
-    mean, deviation = logit_moments(world)
-    if deviation < 1e-6 * max(1.0, abs(mean)):
-        raise UnveilError("exposure cannot follow relevance: all items are equally relevant in this world")
-    moved = world.exposure_logits.plus(world.relevance_logits, strength / deviation)
-    moved = moved.plus(Factors.constant(*moved.shape, _same_mean(world, moved)))
-    origin = {**world.origin, "foresight": world.origin.get("foresight", 0.0) + strength}
-    return replace(world, exposure_logits=moved, origin=origin)
-
-
 def logit_moments(world: "World") -> tuple[float, float]:
     """Mean and standard deviation of the relevance logit over all slots and items, from the factors alone.
 
@@ -306,79 +362,20 @@ def _same_mean(world: "World", moved: Factors) -> float:
     user_S, step_S = world.slots()
     spread = np.linspace(0, len(user_S) - 1, min(_SAMPLE, len(user_S))).astype(np.int64)
     user_B, step_B = user_S[spread], step_S[spread]
-    wanted = _mean(world.exposure(user_B, step_B))
-    logit_BV = moved.logits(user_B, step_B)
+    logit_BV, before = moved.logits(user_B, step_B), world.exposure(user_B, step_B).mean(dtype=np.float64)
+
+    def excess(constant: float) -> float:
+        return float(world.exposure_from(logit_BV + np.float32(constant)).mean(dtype=np.float64) - before)
+
     low = high = 0.0
-    while _mean(world.exposure_from(logit_BV + np.float32(low))) > wanted:
+    while excess(low) > 0:
         low = 2 * low - 1
-    while _mean(world.exposure_from(logit_BV + np.float32(high))) < wanted:
+    while excess(high) < 0:
         high = 2 * high + 1
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        below = _mean(world.exposure_from(logit_BV + np.float32(middle))) < wanted
-        low, high = (middle, high) if below else (low, middle)
+        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
     return (low + high) / 2
-
-
-def _mean(theta_BV: Floats) -> float:
-    return float(theta_BV.mean(dtype=np.float64))
-
-
-_FORMAT = "unveil world 1"
-_ABOUT, _IDS, _FACTORS = "world.json", "ids.json", "factors.safetensors"
-_PARTS = ("P_UK", "Q_VK", "W_TK")
-_HINT = "Name a folder that unveil wrote as a world, or draw the world again."
-
-
-def save(world: World, folder: Path, *, overwrite: bool = False) -> None:
-    """Write the world whole or not at all."""
-    ids = {"users": world.users.ids.to_list(), "items": world.items.ids.to_list()}
-    logits = {"relevance": world.relevance_logits, "exposure": world.exposure_logits}
-    tables = {f"{name}.{part}": getattr(table, part) for name, table in logits.items() for part in _PARTS}
-    parts = {_IDS: json.dumps(ids).encode(), _FACTORS: as_bytes({**tables, "start_U": world.start_U})}
-    about = {
-        "format": _FORMAT,
-        "severity": world.severity,
-        "origin": world.origin,
-        "parts": {name: sha256(part).hexdigest() for name, part in parts.items()},
-    }
-    with atomic_folder(folder, overwrite=overwrite) as draft:
-        (draft / _ABOUT).write_text(json.dumps(about, indent=2) + "\n")
-        for name, part in parts.items():
-            (draft / name).write_bytes(part)
-
-
-def load(folder: Path) -> World:
-    """Read a world folder; anything else is refused with the reason."""
-    if not (folder / _ABOUT).is_file():
-        raise UnveilError("not a world", where=folder, expected=f"a folder with a {_ABOUT}", hint=_HINT)
-    about = _json(folder / _ABOUT)
-    if about.get("format") != _FORMAT:
-        expected = f"the format {_FORMAT!r}"
-        found = about.get("format")
-        raise UnveilError("not a world this version can read", where=folder / _ABOUT, found=found, expected=expected)
-    ids, tables = _json(folder / _IDS), _read_tables(folder / _FACTORS)
-    for name in (_IDS, _FACTORS):
-        parts, digest = about.get("parts"), sha256((folder / name).read_bytes()).hexdigest()
-        if not isinstance(parts, dict) or parts.get(name) != digest:
-            raise UnveilError("not as it was written: changed or damaged", where=folder / name, hint=_HINT)
-    try:
-        if not isinstance(about["origin"].get("foresight", 0.0), int | float):
-            raise ValueError("its foresight is not a number")
-        return World(
-            relevance_logits=Factors.of(*(tables[f"relevance.{part}"] for part in _PARTS)),
-            exposure_logits=Factors.of(*(tables[f"exposure.{part}"] for part in _PARTS)),
-            users=Vocabulary(ids["users"]),
-            items=Vocabulary(ids["items"]),
-            start_U=tables["start_U"],
-            severity=float(about["severity"]),
-            origin=dict(about["origin"]),
-        )
-    except UnveilError as error:
-        where = folder / _ABOUT
-        raise UnveilError(error.problem, where=where, found=error.found, expected=error.expected, hint=_HINT) from error
-    except (AttributeError, KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
-        raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
 
 
 def _read_tables(path: Path) -> dict[str, NDArray[Any]]:

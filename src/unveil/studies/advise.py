@@ -25,7 +25,7 @@ from unveil.propensity.base import PROPENSITIES
 from unveil.report.page import Figure
 from unveil.runs.progress import spell
 from unveil.simulation.choice import CHOICES
-from unveil.simulation.fit import Fit, fit_world, implicit_worlds, refuse_no_share
+from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
 from unveil.studies.advise_report import Advice
@@ -130,7 +130,7 @@ class Advise(Study):
         for scenario in self.scenarios:
             refuse_unless(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
         for share in self.liked:
-            refuse_no_share(share, "--implicit")
+            check_share(share, "--implicit")
         check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
         check_distinct(self.liked, "--implicit")
         if self.liked and self.world is not None:
@@ -310,7 +310,7 @@ class Advise(Study):
         elif self.liked:
             made = implicit_worlds(user_log(self).interacted(), fit, self.liked, advance)
         else:
-            made = [fit_world(user_log(self).interacted(), fit, advance).world]
+            made = [fit_world(user_log(self).interacted(), fit, advance)]
         for group, world in enumerate(made):
             world.save(world_folder(context.folder, draw * self.groups + group), overwrite=True)
         about = [{"origin": world.origin, "description": asdict(world.describe())} for world in made]

@@ -172,7 +172,7 @@ class LoopStudy(Study):
         """All rounds of one model in one replicate, from the last one that is there."""
         recipe, path = self.models[cell.at["estimator"]], state_path(context.folder, cell)
         loop, progress = self.loop(*read_base(context.folder)), _Share(context.on_progress, self.rounds + 1)
-        learner = RULES[cell.at["estimator"]]() if recipe is None else Network(recipe, loop.world, progress)
+        learner = RULES[cell.at["estimator"]] if recipe is None else Network(recipe, loop.world, progress)
         sweep_drafts(path)
         state = reached = load(path, loop, learner) if path.exists() else None
         progress.at = 0 if reached is None else reached.round + 1

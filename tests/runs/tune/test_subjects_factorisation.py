@@ -234,7 +234,7 @@ def test_other_recipes_can_do_without_a_test_part(recipe: str, log: Path, tmp_pa
 def test_a_world_fitted_with_the_winner_is_tested_on_what_was_put_away() -> None:
     """The same seed: so the test part of the fit is the one that tuning could not see."""
     fitted = fit_world(LOG, FIT)
-    assert fitted.report.relevance.recipe.test > 0
+    assert fitted.origin["relevance"]["recipe"]["test"] > 0
     kept = FIT.untested(observed(LOG, 10))
     tested = FIT.tasks(observed(LOG, 10))[0].parts.test
     assert not set(kept.key_N.tolist()) & set(tested.key_N.tolist())

@@ -17,7 +17,7 @@ from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Random
 from unveil.simulation.feedback.figures import recommended
-from unveil.simulation.feedback.learners import AtRandom, Learner, Learnt, MostPopular, Weights
+from unveil.simulation.feedback.learners import AT_RANDOM, MOST_POPULAR, Learner, Learnt, Weights
 from unveil.simulation.feedback.responses import response_model
 from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, load, save
 
@@ -65,7 +65,7 @@ def test_what_is_taken_is_trained_on_in_the_very_next_round() -> None:
 
 def test_nobody_is_offered_or_takes_an_item_twice() -> None:
     loop = loop_of(rounds=8)
-    for state in loop.go(AtRandom()):
+    for state in loop.go(AT_RANDOM):
         sequences = grown(loop.base, state.chosen_RU)
         for user in range(loop.base.n_users):
             history = sequences.history(user).tolist()
@@ -75,7 +75,7 @@ def test_nobody_is_offered_or_takes_an_item_twice() -> None:
 
 def test_users_who_have_seen_everything_take_nothing() -> None:
     loop = Loop(sequences_of([[0, 1, 2], [0, 1], [0]], 4), response_model({"name": "uniform"}), rounds=4, k=2)
-    state = last(loop.go(MostPopular()))
+    state = last(loop.go(MOST_POPULAR))
     assert (state.chosen_RU != NOBODY).sum(0).tolist() == [1, 2, 3]
     assert [record["taken"] for record in state.records[1:]] == pytest.approx([1, 2 / 3, 1 / 3, 0])
     assert state.records[-1]["short"] == 1
@@ -91,22 +91,22 @@ def test_luck_belongs_to_user_round_and_replicate_and_not_to_the_model() -> None
 
 
 def test_two_models_with_the_same_lists_are_given_the_same_responses() -> None:
-    a, b = (last(loop_of(seed=3).go(AtRandom())) for _ in range(2))
+    a, b = (last(loop_of(seed=3).go(AT_RANDOM)) for _ in range(2))
     assert np.array_equal(a.chosen_RU, b.chosen_RU)
-    other = last(loop_of(seed=4).go(AtRandom()))
+    other = last(loop_of(seed=4).go(AT_RANDOM))
     assert not np.array_equal(a.lists.top_UK, other.lists.top_UK)
-    again = last(loop_of(seed=3).go(AtRandom(), replicate=1))
+    again = last(loop_of(seed=3).go(AT_RANDOM, replicate=1))
     assert not np.array_equal(a.chosen_RU, again.chosen_RU)
 
 
 def test_a_list_drawn_at_random_is_drawn_anew_in_every_round_and_replicate() -> None:
     loop = Loop(sequences_of([[0]] * 3, ITEMS), response_model({"name": "uniform"}), rounds=1, k=5)
     nothing = np.full((1, 3), NOBODY, np.int32)
-    first, other = (next(loop.go(AtRandom(), replicate)) for replicate in (0, 1))
+    first, other = (next(loop.go(AT_RANDOM, replicate)) for replicate in (0, 1))
     assert not np.array_equal(first.lists.top_UK, other.lists.top_UK)
     seeds = [loop.training_seed(0, round) for round in (0, 1)]
     lists = [
-        recommended(AtRandom().learn(loop.base, seed, None).scorer, grown(loop.base, nothing), 8, 5) for seed in seeds
+        recommended(AT_RANDOM.learn(loop.base, seed, None).scorer, grown(loop.base, nothing), 8, 5) for seed in seeds
     ]
     assert not np.array_equal(lists[0].top_UK, lists[1].top_UK)  # of users who took nothing
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_is_refused_before_anything_is_trained() -> None:
         loop_of(k=31)
 
 
-@pytest.mark.parametrize("learner", [AtRandom(), MostPopular()])
+@pytest.mark.parametrize("learner", [AT_RANDOM, MOST_POPULAR])
 @pytest.mark.parametrize("how", ["scratch", "every:3"])
 @pytest.mark.parametrize("stop", [0, 2, 4])
 def test_a_loop_that_was_saved_goes_on_to_what_it_would_have_been(

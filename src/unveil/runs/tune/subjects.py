@@ -33,7 +33,7 @@ from unveil.runs.run_folder import identity, read_json
 from unveil.runs.train import Tell, origin_of, tell_data, tell_training, world_of
 from unveil.runs.tune.study import Replicate, Space
 from unveil.settings import changed
-from unveil.simulation.fit import Fit, counted, observed, shared, tuning_tasks
+from unveil.simulation.fit import Fit, counted, observed, shared
 from unveil.simulation.fit import as_toml as fit_as_toml
 from unveil.simulation.world import World
 from unveil.training.checkpoint import Best, Epoch
@@ -340,7 +340,7 @@ class FactorisationContext:
 
     def tasks(self, fit: Fit, number: int) -> tuple[Task, Task]:
         """Relevance and exposure, on the tuples as replicate `number` splits them."""
-        return tuning_tasks(self.tuples, fit.sampling, np.random.default_rng([fit.seed, 1, number]))
+        return fit.tuning_tasks(self.tuples, np.random.default_rng([fit.seed, 1, number]))
 
 
 Subject = Training | Factorisation

@@ -15,7 +15,7 @@ from scipy import sparse
 from unveil.data.sequences import Sequences
 from unveil.data.slots import histories
 from unveil.data.vocabulary import Index
-from unveil.evaluation.metrics import NOBODY, CatalogueMetric, ListMetric, metric
+from unveil.evaluation.metrics import ARP, EFD, NOBODY, Coverage, Gini, ListMetric
 from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.simulation.world import World
@@ -46,8 +46,12 @@ def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Li
     """
     top_UK = np.full((sequences.n_users, k), NOBODY, np.int32)
     score_UK = np.zeros((sequences.n_users, k), np.float32)
+    # Users with histories of similar length together: rows are as wide as the longest of a batch.
+    order_U = np.argsort(np.minimum(sequences.length_U, length), kind="stable")
+    size = max(1, min(ROWS, CELLS // sequences.n_items))
     with at_rest(scorer):
-        for user_B in _batches(sequences, length):
+        for start in range(0, len(order_U), size):
+            user_B = order_U[start : start + size]
             seen_B = sequences.length_U[user_B]
             scores_BV = checked_scores(scorer, histories(sequences, user_B, seen_B, length), sequences.n_items).cpu()
             row_N, item_N = (torch.from_numpy(part) for part in seen_cells(sequences, user_B, seen_B))
@@ -55,13 +59,6 @@ def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Li
             top_UK[user_B] = top_BK.numpy()
             score_UK[user_B] = scores_BV.gather(1, top_BK.clamp_min(0)).masked_fill(top_BK == NOBODY, 0.0).numpy()
     return Lists(top_UK, score_UK)
-
-
-def _batches(sequences: Sequences, length: int) -> Iterator[NDArray[np.int64]]:
-    """Users with histories of similar length together: rows are as wide as the longest of a batch."""
-    order_U = np.argsort(np.minimum(sequences.length_U, length), kind="stable")
-    size = max(1, min(ROWS, CELLS // sequences.n_items))
-    return (order_U[start : start + size] for start in range(0, len(order_U), size))
 
 
 #: Relevances held at once: 32 MiB.
@@ -73,24 +70,17 @@ def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.f
 
     At the step after the last of `sequences`; NaN in empty places, 1 where i is the only item left.
     """
-    size = max(1, STANDING_CELLS // sequences.n_items)
-    parts = [
-        _standing(world, np.arange(start, min(start + size, len(item_UK))), item_UK, sequences)
-        for start in range(0, len(item_UK), size)
-    ]
-    return np.concatenate(parts)
-
-
-def _standing(world: World, user_B: NDArray[np.int64], item_UK: Index, sequences: Sequences) -> NDArray[np.float64]:
-    gamma_BV = world.relevance_logits.logits(user_B, np.full(len(user_B), sequences.n_steps))
-    item_BK = item_UK[user_B]
-    own_BK = np.take_along_axis(gamma_BV, np.maximum(item_BK, 0), axis=1)
-    row_N, met_N = seen_cells(sequences, user_B, sequences.length_U[user_B])
-    gamma_BV[row_N, met_N] = np.inf
-    left_B = np.isfinite(gamma_BV).sum(1)
-    below_BK = np.stack([(gamma_BV < own_B[:, None]).sum(1) for own_B in own_BK.T], axis=1)
-    share_BK = np.where(left_B[:, None] > 1, below_BK / np.maximum(left_B - 1, 1)[:, None], 1.0)
-    return np.where(item_BK == NOBODY, np.nan, share_BK)
+    share_UK, size = np.empty(item_UK.shape), max(1, STANDING_CELLS // sequences.n_items)
+    for start in range(0, len(item_UK), size):
+        item_BK = item_UK[start : start + size]
+        user_B = np.arange(start, start + len(item_BK))
+        gamma_BV = world.relevance_logits.logits(user_B, np.full(len(user_B), sequences.n_steps))
+        own_BK = np.take_along_axis(gamma_BV, np.maximum(item_BK, 0), axis=1)
+        gamma_BV[seen_cells(sequences, user_B, sequences.length_U[user_B])] = np.inf
+        left_B1 = np.isfinite(gamma_BV).sum(1, keepdims=True)
+        below_BK = np.stack([(gamma_BV < own_B[:, None]).sum(1) for own_B in own_BK.T], axis=1)
+        share_UK[user_B] = np.where(left_B1 > 1, below_BK / np.maximum(left_B1 - 1, 1), 1.0)
+    return np.where(item_UK == NOBODY, np.nan, share_UK)
 
 
 #: Users whose lists are looked at for individual diversity: all, or this many spread evenly over the vocabulary.
@@ -127,16 +117,16 @@ def of_lists(lists: Lists, sequences: Sequences, first: FirstLog) -> Record:
     top_UK, count_V = lists.top_UK, counts(sequences)
     times_V = np.bincount(top_UK[lists.filled_UK], minlength=sequences.n_items)
     return {
-        "efd": _by_user("EFD", top_UK, count_V),
-        "efd_first": _by_user("EFD", top_UK, first.count_V),
-        "arp": _by_user("ARP", top_UK, count_V),
-        "gini": _of_all("Gini", top_UK, sequences.n_items),
-        "coverage": _of_all("Coverage", top_UK, sequences.n_items),
+        "efd": _by_user(EFD(), top_UK, count_V),
+        "efd_first": _by_user(EFD(), top_UK, first.count_V),
+        "arp": _by_user(ARP(), top_UK, count_V),
+        "gini": Gini()(top_UK, sequences.n_items),
+        "coverage": Coverage()(top_UK, sequences.n_items),
         "individual": individual(top_UK, first),
         "collective": effective_number(times_V),
         "overlap": overlap(times_V, *top_UK.shape),
         "short": float((~lists.filled_UK[:, -1]).mean()),
-        "log_gini": _of_all("Gini", sequences.item_N, sequences.n_items),
+        "log_gini": Gini()(sequences.item_N, sequences.n_items),
         "events": float(len(sequences)),
     }
 
@@ -146,7 +136,7 @@ def of_chosen(chosen_U: Index, count_V: NDArray[Any]) -> Record:
     some_U1 = chosen_U[chosen_U != NOBODY][:, None]
     return {
         "taken": len(some_U1) / len(chosen_U),
-        "taken_efd": _by_user("EFD", some_U1, count_V) if len(some_U1) else None,
+        "taken_efd": _by_user(EFD(), some_U1, count_V) if len(some_U1) else None,
     }
 
 
@@ -185,15 +175,7 @@ def overlap(times_V: NDArray[Any], users: int, places: int) -> float:
     return float((times_V * (times_V - 1.0)).sum() / (max(pairs, 1) * places))
 
 
-def _by_user(name: str, top_UK: Index, count_V: NDArray[Any]) -> float:
+def _by_user(metric: ListMetric, top_UK: Index, count_V: NDArray[Any]) -> float:
     """The mean over the users who have a list; 0 where nobody has one."""
-    found = metric(name)
-    assert isinstance(found, ListMetric)
     listed_UK = top_UK[(top_UK != NOBODY).any(1)]
-    return float(found(listed_UK, count_V).mean()) if len(listed_UK) else 0.0
-
-
-def _of_all(name: str, items: Index, n_items: int) -> float:
-    found = metric(name)
-    assert isinstance(found, CatalogueMetric)
-    return found(items, n_items)
+    return float(metric(listed_UK, count_V).mean()) if len(listed_UK) else 0.0

@@ -1,6 +1,6 @@
 """Who recommends in a loop: a network trained with an estimator, or a rule that learns next to nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -107,34 +107,23 @@ class Network:
 
 
 @dataclass(frozen=True)
-class MostPopular:
-    """What most users chose: the loop at its narrowest."""
+class Rule:
+    """Learns next to nothing: the histories and the seed of the round give the scorer."""
 
-    length: int = 2
-
-    def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        """Count."""
-        return Learnt(Popularity.fit(sequences))
-
-    def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """Count again."""
-        return Learnt(Popularity.fit(sequences))
-
-
-@dataclass(frozen=True)
-class AtRandom:
-    """Any unseen item: the loop at its widest. What is drawn depends on the round's seed and on the last events."""
-
-    length: int = 100
+    scorer: Callable[[Sequences, int], Scorer]
+    length: int
 
     def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        """Nothing but the seed."""
-        return Learnt(Random(sequences.n_items, seed))
+        """Look at the histories or at the seed."""
+        return Learnt(self.scorer(sequences, seed))
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """The same seed."""
-        return Learnt(Random(sequences.n_items, int(weights[_SEED])))
+        """The same once more."""
+        return Learnt(self.scorer(sequences, int(weights[_SEED]) if _SEED in weights else 0))
 
 
+#: What most users chose, the loop at its narrowest; and any unseen item, the loop at its widest.
+MOST_POPULAR = Rule(lambda sequences, _: Popularity.fit(sequences), length=2)
+AT_RANDOM = Rule(lambda sequences, seed: Random(sequences.n_items, seed), length=100)
 #: Rules by the name under which they stand beside estimators.
-RULES: Mapping[str, type[MostPopular] | type[AtRandom]] = {"popularity": MostPopular, "random": AtRandom}
+RULES: Mapping[str, Rule] = {"popularity": MOST_POPULAR, "random": AT_RANDOM}

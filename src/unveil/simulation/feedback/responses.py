@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.vocabulary import Index
-from unveil.errors import UnveilError
+from unveil.errors import Positive, UnveilError, UpToOne, check_ranges, refuse_unless
 from unveil.evaluation.metrics import NOBODY
 from unveil.registry import Registry
 from unveil.simulation.choice import choice_model
@@ -90,13 +90,21 @@ def shares(weight_UK: NDArray[Any], filled_UK: NDArray[np.bool_]) -> Probabiliti
     return np.asarray(np.divide(weight_UK, total_U1, out=np.zeros_like(weight_UK), where=total_U1 > 0))
 
 
+class BuiltIn:
+    """What the response models of this package share; one of your own need not."""
+
+    needs: ClassVar[Need] = "nothing"
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "response")
+
+
 @register
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(BuiltIn):
     """p_k = 1 / (places filled): the feedback loop of the paper (section 5.2, RQ5)."""
 
     name: ClassVar[str] = "uniform"
-    needs: ClassVar[Need] = "nothing"
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
         return shares(np.ones(offer.lists.top_UK.shape), offer.lists.filled_UK)
@@ -104,11 +112,10 @@ class Uniform:
 
 @register
 @dataclass(frozen=True)
-class Logarithmic:
+class Logarithmic(BuiltIn):
     """p_k ∝ 1 / log2(1 + k), k = 1 at the top: attention that fades as the discount of NDCG does."""
 
     name: ClassVar[str] = "position"
-    needs: ClassVar[Need] = "nothing"
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
         place_K = np.arange(1, offer.lists.top_UK.shape[1] + 1)
@@ -117,18 +124,12 @@ class Logarithmic:
 
 @register
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(BuiltIn):
     """p_k ∝ patience^(k − 1): at each place the user goes on to the next with probability `patience`."""
 
-    patience: float = 0.7
+    patience: UpToOne = 0.7
 
     name: ClassVar[str] = "geometric"
-    needs: ClassVar[Need] = "nothing"
-
-    def __post_init__(self) -> None:
-        if not 0 < self.patience <= 1:
-            expected = "above 0, at most 1"
-            raise UnveilError("out of range", where="response.patience", found=self.patience, expected=expected)
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
         place_K = np.arange(offer.lists.top_UK.shape[1])
@@ -137,17 +138,15 @@ class Geometric:
 
 @register
 @dataclass(frozen=True)
-class Popular:
+class Popular(BuiltIn):
     """p_k ∝ (count + 1)^strength, counted in the log so far: 0 is uniform, 1 follows the crowd, more exaggerates it."""
 
     strength: float = 1.0
 
     name: ClassVar[str] = "popular"
-    needs: ClassVar[Need] = "nothing"
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.strength):
-            raise UnveilError("out of range", where="response.strength", found=self.strength, expected="a number")
+        refuse_unless(bool(np.isfinite(self.strength)), "response.strength", self.strength, "a number")
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
         log_UK = self.strength * np.log1p(offer.count_V)[offer.lists.top_UK]
@@ -156,14 +155,10 @@ class Popular:
 
 
 @dataclass(frozen=True)
-class MultinomialLogit:
+class MultinomialLogit(BuiltIn):
     """p_k = exp(u_k / temperature) / Σ_j exp(u_j / temperature)."""
 
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0 < self.temperature < float("inf"):
-            raise UnveilError("out of range", where="response.temperature", found=self.temperature, expected="above 0")
+    temperature: Positive = 1.0
 
     def among(self, utility_UK: NDArray[np.float64], filled_UK: NDArray[np.bool_]) -> Probabilities:
         """The shares of the filled places."""
@@ -178,7 +173,6 @@ class ByScore(MultinomialLogit):
     """Utilities are the model's own scores: the user who agrees with the recommender, whichever it is."""
 
     name: ClassVar[str] = "logit"
-    needs: ClassVar[Need] = "nothing"
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
         return self.among(offer.lists.score_UK.astype(np.float64), offer.lists.filled_UK)
@@ -204,7 +198,7 @@ class ByRelevance(MultinomialLogit):
 
 @register
 @dataclass(frozen=True)
-class Relevant:
+class Relevant(BuiltIn):
     """p_k = P(k is chosen from the list) · γ_k, as the worlds' logs are drawn: Y = C · O · R with the list exposed.
 
     `choice` is a choice model of the worlds: with rational_exposed the user looks at the most relevant item of the

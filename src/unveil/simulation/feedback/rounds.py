@@ -69,15 +69,13 @@ def held(world: World, steps: int) -> World:
     A world says nothing about what comes after it. Of the ways to go on, standing still adds no taste of its own.
     """
     missing = max(0, steps - world.n_steps)
+
+    def longer(factors: Factors) -> Factors:
+        return replace(factors, W_TK=np.concatenate([factors.W_TK, np.repeat(factors.W_TK[-1:], missing, axis=0)]))
+
     return replace(
-        world,
-        relevance_logits=_longer(world.relevance_logits, missing),
-        exposure_logits=_longer(world.exposure_logits, missing),
+        world, relevance_logits=longer(world.relevance_logits), exposure_logits=longer(world.exposure_logits)
     )
-
-
-def _longer(factors: Factors, steps: int) -> Factors:
-    return replace(factors, W_TK=np.concatenate([factors.W_TK, np.repeat(factors.W_TK[-1:], steps, axis=0)]))
 
 
 @dataclass(frozen=True)
@@ -158,12 +156,8 @@ class Loop:
     def go(self, learner: Learner, replicate: int = 0, state: State | None = None) -> Iterator[State]:
         """The state after each round, from round 0 or from where another call stopped."""
         while state is None or state.round < self.rounds:
-            state = self._started(learner, replicate) if state is None else self._next(learner, replicate, state)
+            state = self._next(learner, replicate, state)
             yield state
-
-    def offer(self, lists: Lists, sequences: Sequences) -> Offer:
-        """The lists as users see them, at the step after the last."""
-        return Offer(lists, counts(sequences), self._relevance(lists.top_UK, sequences.n_steps))
 
     def luck(self, replicate: int, round: int) -> NDArray[np.float64]:
         """One number a user: the same for every model."""
@@ -173,46 +167,30 @@ class Loop:
         """Initial weights, batches and masks: the same for every model, others in every round and replicate."""
         return int(np.random.SeedSequence([self.seed, replicate, round, _TRAINING]).generate_state(1)[0])
 
-    def _started(self, learner: Learner, replicate: int) -> State:
-        learnt = learner.learn(self.base, self.training_seed(replicate, 0), None)
-        nothing_RU = np.zeros((0, self.base.n_users), np.int32)
-        return self._recommended(learner, learnt, nothing_RU, self.base, (), {})
-
-    def _next(self, learner: Learner, replicate: int, state: State) -> State:
-        round = state.round + 1
-        before = grown(self.base, state.chosen_RU)
-        offer = self.offer(state.lists, before)
-        chosen_U = chosen(offer, self.response, self.luck(replicate, round))
-        chosen_RU = np.concatenate([state.chosen_RU, chosen_U[None]])
-        sequences = grown(self.base, chosen_RU)
-        consumed = of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
-        learnt = self._retrained(learner, replicate, round, sequences, state.learnt)
-        return self._recommended(learner, learnt, chosen_RU, sequences, state.records, consumed)
-
-    def _retrained(self, learner: Learner, replicate: int, round: int, sequences: Sequences, last: Learnt) -> Learnt:
-        how = self.retraining
-        if not how.due(round):
-            return Learnt(last.scorer)
-        return learner.learn(
-            sequences,
-            self.training_seed(replicate, round),
-            last if how.warm else None,
-            how.epochs if how.warm else None,
-        )
-
-    def _recommended(
-        self,
-        learner: Learner,
-        learnt: Learnt,
-        chosen_RU: Index,
-        sequences: Sequences,
-        records: tuple[Record, ...],
-        consumed: Record,
-    ) -> State:
+    def _next(self, learner: Learner, replicate: int, last: State | None) -> State:
+        """Respond to the last lists, if there are any; train; recommend."""
+        chosen_RU, consumed = np.zeros((0, self.base.n_users), np.int32), Record()
+        if last is not None:
+            chosen_RU, consumed = self._respond(replicate, last)
+        sequences, round = self.base if last is None else grown(self.base, chosen_RU), len(chosen_RU)
+        if last is not None and not self.retraining.due(round):
+            learnt = Learnt(last.learnt.scorer)
+        else:
+            warm = last.learnt if last is not None and self.retraining.warm else None
+            seed, epochs = self.training_seed(replicate, round), None if warm is None else self.retraining.epochs
+            learnt = learner.learn(sequences, seed, warm, epochs)
         lists = recommended(learnt.scorer, sequences, learner.length, self.k)
         shown = of_lists(lists, sequences, self.first) | self._truth(lists.top_UK, sequences)
-        record = shown | consumed | dict(learnt.figures)
-        return State(chosen_RU, lists, learnt, (*records, record))
+        records = () if last is None else last.records
+        return State(chosen_RU, lists, learnt, (*records, shown | consumed | dict(learnt.figures)))
+
+    def _respond(self, replicate: int, last: State) -> tuple[Index, Record]:
+        """What users chose in all rounds with one more, and the figures of that; at the step after the last."""
+        before = grown(self.base, last.chosen_RU)
+        offer = Offer(last.lists, counts(before), self._relevance(last.lists.top_UK, before.n_steps))
+        chosen_U = chosen(offer, self.response, self.luck(replicate, last.round + 1))
+        figures = of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
+        return np.concatenate([last.chosen_RU, chosen_U[None]]), figures
 
     def _truth(self, item_UK: Index, before: Sequences, of: str = "") -> Record:
         """How relevant these items are, and how they stand among all that was not met before; None without a world."""
