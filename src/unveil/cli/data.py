@@ -73,25 +73,18 @@ def fetch(
             typer.echo(f"  {'':<32} {entry.page}")
         return
     entry = dataset(name)
-    if not force and (path := fetching.fetched(entry, to)):
-        _print_place(entry, path, to, "is here already")
-        return
-    source = fetching.source_of(entry, url, checksum, certificate=not skip_certificate)
-    _agree(entry, source, accept_terms)
-    with _watching(name) as watcher:
-        how: dict[str, Any] = {"home": to, "force": force, "watcher": watcher, "retries": Retries(timeout, retries)}
-        path = fetching.fetch(entry, source, terms_accepted=True, **how)
-    _print_place(entry, path, to, "is here")
-
-
-def _print_place(entry: "Dataset", path: Path, to: Path | None, state: str) -> None:
-    from unveil.data.fetch import data_home
-
-    typer.echo(f"{entry.name} {state}: {path}")
-    if to is not None and to.expanduser().absolute() != data_home():
-        typer.echo(f"Set UNVEIL_DATA={to} and every command knows it by the name {entry.name}.")
+    path, state = None if force else fetching.fetched(entry, to), "is here already"
+    if path is None:
+        source = fetching.source_of(entry, url, checksum, certificate=not skip_certificate)
+        _agree(entry, source, accept_terms)
+        with _watching(name) as watcher:
+            how: dict[str, Any] = {"home": to, "force": force, "watcher": watcher, "retries": Retries(timeout, retries)}
+            path, state = fetching.fetch(entry, source, terms_accepted=True, **how), "is here"
+    typer.echo(f"{name} {state}: {path}")
+    if to is not None and to.expanduser().absolute() != fetching.data_home():
+        typer.echo(f"Set UNVEIL_DATA={to} and every command knows it by the name {name}.")
     for other in entry.logs[1:]:
-        typer.echo(f"More of it: {entry.name}/{Path(other).name}")
+        typer.echo(f"More of it: {name}/{Path(other).name}")
 
 
 def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:

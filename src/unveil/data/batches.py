@@ -161,15 +161,10 @@ class AllSlots(Slots):
         return self._rows.slots(slice(None))
 
     def __getattr__(self, name: str) -> Tensor:
-        """The columns user_M, item_M and step_M."""
+        """The columns user_M, item_M, step_M and event_M."""
         if name.startswith("_"):
             raise AttributeError(name)
         return cast(Tensor, getattr(self._whole, name))
-
-    @property
-    def event_M(self) -> Tensor | None:
-        """Which row of the log."""
-        return self._whole.event_M
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,13 +97,15 @@ class Sequences:
 
     @property
     def storage(self) -> "Sequences":
-        """Whose columns the events are stored in."""
-        return self
+        """Whose columns the events are stored in: its own, or of a `Cut` those that it is a part of."""
+        stored: Sequences = self.__dict__.get("_storage", self)
+        return stored
 
     @property
     def first_U(self) -> Offsets:
         """Where each user's events begin in the columns of `storage`."""
-        return self.offset_U1[:-1]
+        begin_U: Offsets = self.__dict__.get("_first_U", self.offset_U1[:-1])
+        return begin_U
 
     def history(self, user: int) -> Index:
         """The items of one user, oldest first."""
@@ -153,22 +155,9 @@ class Cut(Sequences):
     Its own columns are put together, in memory, only where somebody asks for them.
     """
 
-    _storage: Sequences
-    _first_U: Offsets
-
     def __init__(self, storage: Sequences, first_U: Offsets, offset_U1: Offsets) -> None:
         shared = {"clock": storage.clock, "n_items": storage.n_items, "n_steps": storage.n_steps}
         self.__dict__.update(shared, _storage=storage, _first_U=first_U, offset_U1=offset_U1)
-
-    @property
-    def storage(self) -> Sequences:
-        """The histories that this is a part of."""
-        return self._storage
-
-    @property
-    def first_U(self) -> Offsets:
-        """Where each user's part begins in them."""
-        return self._first_U
 
     def __getattr__(self, name: str) -> Index:
         """The columns item_N, step_N and event_N of the part, kept once they were put together."""
