@@ -12,7 +12,7 @@ import pytest
 from tests.pages import faults
 from tests.studies.small import CHANGES, answer_of, record, said, tiny, tiny_world
 from unveil.errors import UnveilError
-from unveil.report.page import Figure
+from unveil.report.page import Figure, Table
 from unveil.runs.workers import Inline
 from unveil.studies.assumptions import Assumptions, Line, Point
 from unveil.studies.beyond import Beyond
@@ -30,7 +30,7 @@ def study_of(*estimators: str, **fields: Any) -> Assumptions:
 def test_axes_vary_one_thing_from_the_base() -> None:
     study = study_of(severities=(4.0, 2.0), choices=("rational_all",), propensities=("noisy:1",))
     assert [axis.name for axis in study.axes] == ["propensity", "choice", "severity"], "the base alone is no axis"
-    assert [level.label for level in study.axes[2].levels] == ["1", "2", "4"], "a scale is in order, the base on it"
+    assert [level.name for level in study.axes[2].levels] == ["1", "2", "4"], "a scale is in order, the base on it"
     for axis in study.axes:
         for level in axis.levels:
             assert replace(level.point, **{axis.name: getattr(BASE, axis.name)}) == BASE
@@ -103,11 +103,11 @@ def test_who_holds_who_fades_and_who_breaks(made_up: Answer) -> None:
     assert line(made_up, "corrected").verdict == "holds"
     assert line(made_up, "itps").verdict == "breaks"
     assert line(made_up, "corrected-tempered").verdict == "fades"
-    gaps = [each.gap.mean for each in line(made_up, "corrected").standings if each.gap]
-    assert gaps[1] < gaps[0]
+    first, second = (gap.mean for gap in line(made_up, "corrected").gaps.values())
+    assert second < first
     low = line(made_up, "corrected").lowest
     assert low is not None
-    assert low[1].label == "2"
+    assert low.name == "2"
     assert isinstance(Report(made_up).parts["shares_figure"], Figure)
 
 
@@ -115,7 +115,7 @@ def test_where_there_may_be_no_gap_there_are_no_shares() -> None:
     """The ideal loss hits one case more than naive in one replicate of two: not surely any."""
     study = study_of("naive", "corrected", "ideal", severities=(1.0, 2.0))
     found = answered(study, {"naive": 5, "corrected": 5, "ideal": lambda at: 5 + at["replicate"]})
-    standing = line(found, "corrected").standings[0]
+    standing, _ = line(found, "corrected").standings.values()
     assert standing.gap is None
     assert standing.text == "+0.000, no gap °"
     assert "shares_figure" not in Report(found).parts
@@ -132,8 +132,9 @@ def test_what_was_not_tried_does_not_hold() -> None:
     counts = {each.label: each.value for each in found.study.key_figures(found)}
     assert counts["points where IPS beats naive"] == "1 of 1"
     assert counts["points where ITPS beats naive"] == "3 of 3", "the base point is on both axes, and counts once"
-    verdicts = next(row for row in Report(found).parts["verdicts"].rows if row[0] == "IPS")
-    assert verdicts[2] == "–", "nothing is known along severity"
+    sections = {section.title: section.blocks for section in Report(found).page().sections}
+    (verdicts,) = (block for block in sections["One assumption at a time"] if isinstance(block, Table))
+    assert next(row for row in verdicts.rows if row[0] == "IPS")[2] == "–", "nothing is known along severity"
     worse = answered(found.study, {"naive": 2, "ips": 7, "itps": 5, "ideal": 8})
     assert "The best worst case is that of ITPS" in said(worse), "of IPS the more severe level is not known"
 

@@ -16,7 +16,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers import convert_first
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
-from unveil.errors import UnveilError, check_ranges, unknown
+from unveil.errors import UnveilError, check_ranges
 from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.protocols import usual_negatives
 from unveil.propensity.weights import diagnose, inverse
@@ -25,7 +25,7 @@ from unveil.report.page import Figures, KeyFigure
 from unveil.studies import arms, tables
 from unveil.studies.arms import POPULARITY, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.paper import Published, paper, paper_rows, recognised, size_of, tuned
+from unveil.studies.paper import Published, paper_rows, recognised, size_of, tuned
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
 from unveil.studies.rq4_report import (
     CONTROL,
@@ -39,7 +39,7 @@ from unveil.studies.rq4_report import (
 from unveil.studies.tables import Records, ess_share
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available
-from unveil.training.recipe import PRESETS, Recipe, network_in
+from unveil.training.recipe import Recipe, network_in
 from unveil.training.trainer import CHECKPOINT, Keep, Trainer
 
 #: One thread a training: then no figure depends on how many are made side by side.
@@ -78,10 +78,6 @@ class RQ4(Study):
     @model_validator(mode="after")
     def _check(self) -> Self:
         check_ranges(self, "", negatives="at least 1", seed="0 or more", replicates="at least 1")
-        if self.tuned_for not in paper()["real"]["data"]:
-            raise unknown("data set with the authors' settings", self.tuned_for, paper()["real"]["data"])
-        if self.preset not in PRESETS:
-            raise unknown("preset", self.preset, PRESETS)
         if not self.strengths or self.strengths[0] != 0:
             raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
         if BASE not in self.estimators:
