@@ -195,14 +195,6 @@ def check_distinct(numbers: Iterable[float], where: str) -> None:
             raise UnveilError("too near to be told apart", where=where, found=found, expected=expected)
 
 
-def check_gain(arms: Sequence[str]) -> None:
-    """A gain is over naive; that of the ideal loss, which knows the truth, is nobody's."""
-    found = set(arms)
-    if BASE not in found or found <= {BASE, BOUND}:
-        expected = "naive and at least one that is not ideal"
-        raise UnveilError("a gain is over naive", where="--estimators", found=", ".join(arms), expected=expected)
-
-
 def seconds_of(recipe: Recipe, size: tuple[int, int, int]) -> float:
     """Of users, items and events: the network over the tokens of every epoch, and the softmax over all items."""
     users, items, events = size

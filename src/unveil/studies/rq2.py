@@ -1,18 +1,17 @@
 """RQ2: how robust is each estimator to increasing exposure bias?"""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from unveil.report.names import against, named
-from unveil.report.page import Cell, Figures, Table
-from unveil.report.prose import number, signed
+from unveil.report.page import Figures
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import BASE, BOUND, TRUE, Measure, Results
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import along_figure, arms_table, ess_share, table
+from unveil.studies.tables import along_figure, arms_table, ess_share
 
 #: Of the bands, as in the caption of the paper's figure; tables have 95%.
 LEVEL = 0.90
@@ -60,6 +59,8 @@ class RQ2(SemiSynthetic):
         sizes = {arm: self._sample_sizes(answer, arm) for arm in results.trained}
         return {
             **super().facts(answer),
+            "slope": partial(slope, results),
+            "along": [m for name in (results.protocol("uniform"), "full") for m in self.measures(results, name)[:2]],
             "known": known,  # steepest first
             "falling": [arm for arm, found in known.items() if round(found, 3) < 0],
             "sample_sizes": {arm: own[last] for arm, own in sizes.items() if last in own},
@@ -68,14 +69,10 @@ class RQ2(SemiSynthetic):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Means along p with slopes, and every severity by itself."""
-        results, each = answer.results, list[Table]()
-        protocols = [results.protocol("uniform"), "full"]
-        along = [_along(results, m) for protocol in protocols for m in self.measures(results, protocol)[:2]]
-        for p in self.severities:
-            caption = f"True relevance, severity {p:g}"
-            each.append(arms_table(results.at(severity=p), self.measures(results), caption=caption))
-        return {**super().tables(answer), "along": along, "every": each}
+        """Every severity by itself."""
+        measures, at = self.measures(answer.results), {p: answer.results.at(severity=p) for p in self.severities}
+        every = [arms_table(here, measures, caption=f"True relevance, severity {p:g}") for p, here in at.items()]
+        return {**super().tables(answer), "every": every}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """Bands along p, as in the paper and among all items."""
@@ -95,14 +92,3 @@ def slope(results: Results, arm: str, measure: Measure) -> float | None:
     means = [results.at(severity=p).mean(arm, measure) for p in severities]
     centred = np.array(severities) - np.mean(severities)
     return float(centred @ (np.array(means) - means[0]) / (centred @ centred))
-
-
-def _along(results: Results, measure: Measure) -> Table:
-    """Arms down, severities across, and the slope."""
-    at, rows = {f"p = {p:g}": results.at(severity=p) for p in results.along("severity")}, []
-    for arm in results.arms:
-        means, found = [here.mean(arm, measure) for here in at.values()], slope(results, arm, measure)
-        last: Cell | str = "–" if found is None else Cell(signed(found, 4), found)
-        rows.append([named(arm), *(Cell(number(mean, 4), mean) for mean in means), last])
-    title = f"{measure.name} on true relevance, ranked against {against(measure.protocol)}"
-    return table(["estimator", *at, "slope"], rows, title, foot="slope: change for each unit of p")
