@@ -19,7 +19,7 @@ from unveil.studies.arms import TRUE_THETA, check_gap, with_propensity
 from unveil.studies.engine import Answer, Cell, Context, Study
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, paired_json, verdict
 from unveil.studies.semisynthetic import SemiSynthetic, cell_key, csv_rows
-from unveil.studies.tables import share_spot, worlds_table
+from unveil.studies.tables import share_spot
 
 #: An axis: its title, the assumption that it breaks, and whether its levels are points of a scale.
 AXES = {
@@ -260,7 +260,7 @@ class Assumptions(SemiSynthetic):
         worst = {name: min(own) for name, own in gaps.items() if own}
         at = {level: answer.results.at(**asdict(level.point)) for axis in self.axes for level in axis.levels}
         return {
-            **super().facts(answer),
+            "measure": measure,
             "lines": {axis: [line for line in lines if line.axis == axis] for axis in self.axes},
             "names": names,
             "hold": [name for name, own in tried.items() if {line.verdict for line in own} == {"holds"}],
@@ -270,10 +270,6 @@ class Assumptions(SemiSynthetic):
             "base_users": users_do(self.base.choice),
             "ends": {end: {level: here.mean(end, measure) for level, here in at.items()} for end in (BASE, BOUND)},
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """The worlds; the others are in the template."""
-        return {"worlds": worlds_table(self.world_records(answer))}
 
     def figures(self, answer: Answer) -> Mapping[str, Block]:
         """Estimators down, assumptions across; nothing where there is no gap anywhere."""

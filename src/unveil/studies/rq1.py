@@ -8,7 +8,7 @@ from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import TRUE, Ranking
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import arms_table, dots_figure, paper_table, rankings_table
+from unveil.studies.tables import arms_table, dots_figure
 
 
 class RQ1(SemiSynthetic):
@@ -34,14 +34,12 @@ class RQ1(SemiSynthetic):
         return {**super().findings(answer), "verdict": self.published.verdict(self.first(answer)), "tests": tests}
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Both rankings, the paper's figures, and tests."""
+        """Both rankings."""
         here, published = self.first(answer), self.published
         return {
             **super().tables(answer),
             "sampled": arms_table(here, published.under(here.protocol("uniform")), published),
             "full": arms_table(here, published.under("full")),
-            "paper": paper_table(published.compare(here)),
-            "tests": rankings_table(self.rankings(answer)),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:

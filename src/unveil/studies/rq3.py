@@ -14,7 +14,7 @@ from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import ALPHA, BOUND, STANDARD, TRUE, Measure, Results
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import arms_table, paper_table, rankings_table
+from unveil.studies.tables import arms_table
 
 _EVALUATIONS = (TRUE, STANDARD)
 
@@ -62,7 +62,7 @@ class RQ3(SemiSynthetic):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Both evaluations under both rankings, the paper's figures, tests."""
+        """Both evaluations under both rankings."""
         here, sampled = self.first(answer), answer.results.protocol("uniform")
         true, standard = self.published.values()
         return {
@@ -71,8 +71,6 @@ class RQ3(SemiSynthetic):
             "standard": arms_table(here, standard.under(sampled), standard),
             "true_full": arms_table(here, true.under("full")),
             "standard_full": arms_table(here, standard.under("full")),
-            "paper": paper_table(standard.compare(here)),
-            "tests": rankings_table(here.rankings(standard.under(sampled))),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:

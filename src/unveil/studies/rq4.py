@@ -251,25 +251,20 @@ class RQ4(Study):
                 for arm, records in trained.items()
                 if (own := ess_share(records)) is not None and (written := ess_share(records, "as_written")) is not None
             ],
+            "trained": trained,
+            "weighting": tables.weight_means(trained),
             "warnings": tables.weight_warnings(trained),
             "proxies": proxies(self.recipes),
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Three rankings, the paper's figures, weights, training, recommendations."""
-        results, published, trained = answer.results, self.published(answer), self._trained(answer)
+        """Three rankings, and the settings of the arms; the others are in the template."""
+        results, published = answer.results, self.published(answer)
         by_protocol = {
             name: tables.arms_table(results, published.under(name), published if name == self.popular else None)
             for name in self.protocols
         }
-        return {
-            **by_protocol,
-            "paper": tables.paper_table(published.compare(results)),
-            "weights": tables.weights_table({"": trained}, as_written=True),
-            "epochs": tables.epochs_table(trained),
-            "recommendations": tables.lists_table(results),
-            "settings": tables.settings_table(self.recipes),
-        }
+        return {**by_protocol, "settings": tables.settings_table(self.recipes)}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """The paper's four metrics, validation along λ, training curves."""

@@ -18,7 +18,7 @@ from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
 from unveil.report.names import named
-from unveil.report.page import Figures, KeyFigure, Note
+from unveil.report.page import Figures, KeyFigure
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
 from unveil.studies import arms, tables
@@ -240,37 +240,35 @@ class SemiSynthetic(Study):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline as a measure, and the results at the first severity."""
-        return {"measure": self.headline(answer.results), "here": self.first(answer)}
-
-    def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Training, weights, worlds and logs."""
-        trained = self._trained(answer)
-        warnings: dict[str, Note] = {}  # of each arm at the severity where that is seen first
+        """The headline as a measure, the results at the first severity, trainings, weights and logs by severity."""
+        trained, warnings = self._trained(answer), dict[str, tuple[float, str]]()
         for p, records in trained.items():
             for arm, text in tables.weight_warnings(records).items():
-                warnings.setdefault(arm, Note(f"{named(arm)} at severity {p}: {text}", warning=True))
-        drawn = {f"p = {p:g}": answer.where(severity=p) for p in self.severities}
+                warnings.setdefault(arm, (p, text))  # at the severity where it is seen first
+        log = ("users", "items", "events", "favourite_taken", "unlearnable")
         return {
-            "epochs": tables.epochs_table(trained[f"{self.severities[0]:g}"]),
-            "weights": tables.weights_table(trained, "severity p"),
-            "warnings": list(warnings.values()),
-            "recommendations": tables.lists_table(self.first(answer)),
-            "worlds": tables.worlds_table(self.world_records(answer)),
-            "logs": tables.logs_table(drawn, paper=answer.source.name != "builtin"),
-            "settings": tables.settings_table(self.recipes),
+            "measure": self.headline(answer.results),
+            "here": self.first(answer),
+            "trained": trained,
+            "warnings": warnings,
+            "weighting": {p: tables.weight_means(records) for p, records in trained.items()},
+            "logs": {p: tables.means_of(answer.where(severity=p), "log", *log) for p in self.severities},
         }
+
+    def tables(self, answer: Answer) -> Mapping[str, Any]:
+        """The settings of the arms; the others are in the template."""
+        return {"settings": tables.settings_table(self.recipes)}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """Training curves at each severity."""
         each = self._trained(answer).items()
-        curves = [tables.learning_figure(records, f"severity {p}", f"learning-{p}") for p, records in each]
+        curves = [tables.learning_figure(records, f"severity {p:g}", f"learning-{p:g}") for p, records in each]
         return {"learning": Figures(curves)}
 
-    def _trained(self, answer: Answer) -> dict[str, dict[str, Records]]:
+    def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
         """The records of the trained arms, by severity."""
         trained = answer.results.trained
-        return {f"{p:g}": {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
+        return {p: {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
 
     def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
         """The headline of all trained arms, or of many the two ends of the gap and the best between them."""

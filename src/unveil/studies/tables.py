@@ -7,23 +7,20 @@ from typing import Any
 import numpy as np
 
 from unveil.estimators.base import ESTIMATORS
-from unveil.evaluation.statistics import Paired
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Dot, Spot, curves, intervals
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Cell, Column, Figure, Table, count, percent, plain
-from unveil.report.page import number as number_cell
+from unveil.report.page import Cell, Column, Figure, Table, plain
 from unveil.report.plots import Line, Scale, lines
-from unveil.report.prose import estimate, interval, number, p_value, share, signed
+from unveil.report.prose import estimate, interval, number, share, signed
 from unveil.report.prose import percent as percentage
 from unveil.studies.arms import Variant
-from unveil.studies.paper import Comparison, Published
-from unveil.studies.results import Estimate, Measure, Ranking, Results
+from unveil.studies.paper import Published
+from unveil.studies.results import Estimate, Measure, Results
 from unveil.training.recipe import Recipe
 
 Records = Sequence[Mapping[str, Any]]
 Row = Sequence[Cell | str]
-_PAPER_LOG: Row = ["the paper’s sample", count(943), count(229), count(94_104), number_cell(99.79, 1), "–", "–"]
 
 
 def table(
@@ -44,16 +41,6 @@ def table(
 def estimate_cell(found: Estimate, mark: str = "", digits: int = 3) -> Cell:
     """0.607* [0.601, 0.613]."""
     return Cell(f"{number(found.mean, digits)}{mark} {interval(found, digits)}".rstrip(), found.mean)
-
-
-def share_cell(found: Estimate | None, mark: str = "") -> Cell | str:
-    """25% [20%, 30%], or a dash where there is no gap."""
-    return "–" if found is None else Cell(f"{share(found)}{mark}", found.mean)
-
-
-def test_cell(found: Paired) -> Cell:
-    """+0.012 [+0.003, +0.021]."""
-    return Cell(f"{signed(found.difference)} [{signed(found.low)}, {signed(found.high)}]", found.difference)
 
 
 def share_spot(gap: Estimate | None, title: str) -> Spot:
@@ -84,45 +71,6 @@ def arms_table(
 def _paper_cell(deviation: float, figure: float) -> Cell:
     """0.6065 (+1.2%)."""
     return Cell(f"{figure:.4f} ({signed(100 * deviation, 1)}%)", figure)
-
-
-def rankings_table(rankings: Sequence[Ranking]) -> Table:
-    """Each arm against the next best."""
-    rows = [
-        (f"{named(step.arm)} over {named(step.below or '')}", each.measure.protocol, each.measure.name, step.test)
-        for each in rankings
-        for step in each.steps
-        if step.test is not None
-    ]
-    heads = ["pair", "ranked against", "metric", "difference | 95% interval", "p | paired t, Holm over the table"]
-    return table(heads, ([*words, test_cell(test), Cell(p_value(test.p), test.p)] for *words, test in rows), text=3)
-
-
-def paper_table(every: Sequence[Comparison]) -> Table:
-    """Ours and the paper's, figure by figure."""
-    words = {True: "yes", False: "no", None: "–"}
-    heads = [
-        "estimator",
-        "metric",
-        "ours | mean, 95% interval",
-        "paper",
-        "deviation",
-        "within 5%",
-        "paper in our interval",
-    ]
-    rows: Iterable[Row] = (
-        [
-            named(each.arm),
-            each.measure.name,
-            estimate_cell(each.ours),
-            Cell(f"{each.paper:.4f}", each.paper),
-            Cell(f"{signed(100 * each.deviation, 1)}%", each.deviation),
-            words[each.near],
-            words[each.covered],
-        ]
-        for each in every
-    )
-    return table(heads, rows, text=2)
 
 
 def dot(arm: str, found: Estimate, digits: int = 3, paper: float | None = None) -> Dot:
@@ -166,11 +114,6 @@ def along_figure(results: Results, condition: str, measure: Measure, *, level: f
     )
 
 
-def mean_of(records: Records, part: str, name: str) -> float:
-    """A number of the records, averaged over cells."""
-    return float(np.mean([record[part][name] for record in records if record[part] is not None]))
-
-
 def ess_share(records: Records, part: str | None = None) -> float | None:
     """The effective sample size of the weights as a share of the training events, averaged over cells.
 
@@ -186,27 +129,17 @@ def diagnostics(weights: Mapping[str, Any]) -> WeightDiagnostics:
     return WeightDiagnostics(**{name: value for name, value in weights.items() if not isinstance(value, Mapping)})
 
 
-def weights_table(at: Mapping[str, Mapping[str, Records]], place: str = "", *, as_written: bool = False) -> Table:
-    """What weighting does to the sample, means over cells; if asked, also with the weights as the paper writes them."""
-    rows: list[Row] = []
-    for label, arms in at.items():
-        for arm, records in arms.items():
-            if (own := ess_share(records)) is not None:
-                largest, spread, clipped = (
-                    mean_of(records, "weights", name) for name in ("largest_share", "spread", "clipped")
-                )
-                written = [percent(ess_share(records, "as_written") or 0.0)] if as_written else []
-                shown = [percent(own), percent(largest, 3), count(spread), percent(clipped), *written]
-                rows.append([named(arm), *([label] if place else []), *shown])
-    heads = [
-        "estimator",
-        *([place] if place else []),
-        "effective sample | (Σw)² / Σw², of the events",
-        "largest share | max w / Σw",
-    ]
-    heads += ["spread | max w / min w", "clipped | of the events"]
-    heads += ["effective sample with 1/θ̂ | as the paper writes it"] if as_written else []
-    return table(heads, rows, text=2 if place else 1)
+def weight_means(arms: Mapping[str, Records]) -> dict[str, dict[str, float]]:
+    """What weighting does to the sample, means over cells, for the arms that are weighted."""
+    shares = {arm: share for arm, records in arms.items() if (share := ess_share(records)) is not None}
+    names = ("largest_share", "spread", "clipped")
+    return {arm: {"ess_share": share, **means_of(arms[arm], "weights", *names)} for arm, share in shares.items()}
+
+
+def means_of(records: Records, part: str, *names: str) -> dict[str, float]:
+    """Numbers of the records, averaged over cells."""
+    found = [record[part] for record in records if record[part] is not None]
+    return {name: float(np.mean([each[name] for each in found])) for name in names}
 
 
 def weight_warnings(trained: Mapping[str, Records]) -> dict[str, str]:
@@ -228,59 +161,6 @@ def learning_figure(arms: Mapping[str, Records], where: str, slug: str) -> Figur
     figure = curves(np.array(epochs), value, [COLOURS.get(arm) for arm in arms], "validation NDCG@10", slug)
     caption = "On the validation cases, mean over cells. The weights of each training’s best epoch are evaluated."
     return replace(figure, title=f"Training curves at {where}", caption=caption)
-
-
-def epochs_table(arms: Mapping[str, Records]) -> Table:
-    """How long each trained, and which epoch was best."""
-    rows: list[Row] = []
-    for arm, records in arms.items():
-        best = [r["training"]["best"]["epoch"] for r in records if r["training"]["best"] is not None]
-        which: Cell | str = Cell(f"{min(best)} to {max(best)}", float(np.mean(best))) if best else "–"
-        rows.append([named(arm), count(records[0]["training"]["epochs"]), which])
-    return table(["estimator", "epochs", "best epoch | over cells"], rows, "Epochs", sortable=False)
-
-
-def logs_table(drawn: Mapping[str, Records], *, paper: bool) -> Table:
-    """What was drawn: means over worlds and replicates."""
-    rows: list[Row] = []
-    for label, records in drawn.items():
-        users, items, events = (mean_of(records, "log", name) for name in ("users", "items", "events"))
-        shares = [percent(mean_of(records, "log", name)) for name in ("favourite_taken", "unlearnable")]
-        rows.append([label, count(users), count(items), count(events), number_cell(events / users, 1), *shares])
-    chosen, unseen = "most relevant chosen | of events", "most relevant unseen | of test cases: not in training"
-    heads = ["log", "users", "items | that occur", "events", "mean length", chosen, unseen]
-    return table(heads, [*rows, _PAPER_LOG] if paper else rows, sortable=False)
-
-
-def worlds_table(worlds: Records) -> Table:
-    """How personal relevance is, and how unequal exposure, before severity."""
-    heads = [
-        "world",
-        "users",
-        "items",
-        "steps",
-        "favourites | distinct, at the last step",
-        "commonest | share of users",
-    ]
-    rows: list[Row] = []
-    for world in worlds:
-        about = world["description"]
-        sizes = [count(about[name]) for name in ("users", "items", "steps", "favourites")]
-        means = (about["relevance"]["mean"], about["relevance"]["over_items"], about["exposure"]["mean"])
-        shown = [percent(about["commonest_favourite"]), *(number_cell(mean, 3) for mean in means)]
-        rows.append([str(world["world"]), *sizes, *shown])
-    heads += ["mean γ", "γ over items | deviation", "mean θ | at the world’s own severity"]
-    return table(heads, rows, "The worlds", sortable=False)
-
-
-def lists_table(results: Results) -> Table:
-    """What is recommended, by the ground truth and by the training counts."""
-    measures = [measure for measure in results.measures if measure not in results.ranked]
-    names = [f"{'true ' if measure.protocol == 'truth' else ''}{measure.name}" for measure in measures]
-    rows: Iterable[Row] = (
-        [named(arm), *(estimate_cell(results.estimate(arm, m)) for m in measures)] for arm in results.arms
-    )
-    return table(["estimator", *names], rows)
 
 
 def settings_table(recipes: Mapping[str, Recipe]) -> Table:
