@@ -12,7 +12,7 @@ from unveil.estimators.base import weights_of
 from unveil.evaluation.result import column, parts, per_user
 from unveil.report.charts import intervals
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Figure, Table
+from unveil.report.page import Figure
 from unveil.report.plots import distributions
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -20,7 +20,7 @@ from unveil.studies.arms import changes_of
 from unveil.studies.demo_log import WorldLog, at_severities, log_facts, log_figures
 from unveil.studies.engine import Answer, Cell, Context, Study, Work
 from unveil.studies.results import BASE, BASELINES, BOUND, STANDARD, TRUE, Measure, Results
-from unveil.studies.tables import dot, learning_figure, weight_warnings, weights_table
+from unveil.studies.tables import dot, learning_figure, weight_means, weight_warnings
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.recipe import Recipe
 
@@ -114,13 +114,10 @@ class Demo(Study):
             "recipe": self.recipe(0),
             "training_events": len(trial.split.train),
             "unlearnable": trial.unlearnable,
+            "weighting": weight_means(by_arm(answer)),
             "median_weights": {arm: float(np.median(weights)) for arm, weights in self._event_weights(answer).items()},
             "warnings": weight_warnings(by_arm(answer)),
         }
-
-    def tables(self, answer: Answer) -> Mapping[str, Table]:
-        """The weights; the others are in the template."""
-        return {"weights": weights_table({"": by_arm(answer)})}
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """Means with intervals, weights, training curves and the log."""

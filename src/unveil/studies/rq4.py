@@ -246,11 +246,7 @@ class RQ4(Study):
             "pairs": every,
             "doubted": doubted(results, every, self.headline),
             "chosen": {name: [c["strength"][name] for c in self._controls(answer)] for name in self.protocols},
-            "samples": [
-                (arm, own, written)
-                for arm, records in trained.items()
-                if (own := ess_share(records)) is not None and (written := ess_share(records, "as_written")) is not None
-            ],
+            "written": {arm: ess_share(records, "as_written") for arm, records in trained.items()},
             "trained": trained,
             "weighting": tables.weight_means(trained),
             "warnings": tables.weight_warnings(trained),
