@@ -31,15 +31,7 @@ FIT = Fit(steps=10, recipe="paper", relevance=SHORT, exposure=SHORT, seed=4)
 CONTENT = 'recipe = ["paper"]\n"{part}.width" = [2, 3]\n"{part}.batch" = [32, 64]\n'
 
 
-def nothing(_: str) -> None: ...
-
-
-class Nobody:
-    """Is told, and does nothing."""
-
-    def advance(self, share: float) -> None: ...
-
-    def validated(self, epoch: int, value: float) -> None: ...
+def nothing(*_: object) -> None: ...
 
 
 @pytest.fixture
@@ -102,7 +94,7 @@ def test_no_test_tuple_can_be_reached_and_none_changes_anything(log: Path) -> No
     for tuples in held:
         assert not hidden & set(tuples.key_N[tuples.value_N > 0].tolist())
     for number in range(3):
-        task = bench.tasks(bench.fit, number)[1]
+        task = bench.tasks(bench.subject.fit, number)[1]
         assert len(task.parts.test) == 0
         assert not hidden & set(task.parts.valid.key_N[task.parts.valid.value_N == 1].tolist())
         assert task.negatives is not None
@@ -179,21 +171,21 @@ def test_what_is_done_is_not_done_again(log: Path, tmp_path: Path) -> None:
 
 def test_what_came_of_other_settings_is_not_taken(log: Path, tmp_path: Path) -> None:
     bench = subject(log).context([], tell=nothing)
-    narrow, wide = (bench.replicate({"relevance.width": width}, 0, tmp_path, Nobody()) for width in (2, 4))
+    narrow, wide = (bench.replicate({"relevance.width": width}, 0, tmp_path, nothing) for width in (2, 4))
     assert narrow.value != wide.value
-    again = bench.replicate({"relevance.width": 4}, 0, tmp_path, Nobody())
+    again = bench.replicate({"relevance.width": 4}, 0, tmp_path, nothing)
     assert (again.value, again.seconds) == (wide.value, wide.seconds)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"of": {}}', "null"])
 def test_a_damaged_file_is_fitted_again(content: str, log: Path, tmp_path: Path) -> None:
     bench = subject(log).context([], tell=nothing)
-    before = bench.replicate({}, 0, tmp_path, Nobody())
+    before = bench.replicate({}, 0, tmp_path, nothing)
     (tmp_path / KEPT).write_text(content)
-    assert bench.replicate({}, 0, tmp_path, Nobody()).value == before.value
+    assert bench.replicate({}, 0, tmp_path, nothing).value == before.value
     known = json.loads((tmp_path / KEPT).read_text())
     (tmp_path / KEPT).write_text(json.dumps(known | {"value": None}))
-    assert bench.replicate({}, 0, tmp_path, Nobody()).value == before.value
+    assert bench.replicate({}, 0, tmp_path, nothing).value == before.value
 
 
 @pytest.mark.parametrize("part", ["relevance", "exposure"])
@@ -201,7 +193,7 @@ def test_factors_that_are_no_numbers_are_no_result(part: Part, log: Path, tmp_pa
     """An AUC is a number even where no prediction is."""
     bench = subject(log, part).context([], tell=nothing)
     with pytest.raises(UnveilError, match="grew without bound"):
-        bench.replicate({f"{part}.lr": 1e30}, 0, tmp_path, Nobody())
+        bench.replicate({f"{part}.lr": 1e30}, 0, tmp_path, nothing)
     assert not (tmp_path / KEPT).exists()
 
 
@@ -228,7 +220,7 @@ def test_other_recipes_can_do_without_a_test_part(recipe: str, log: Path, tmp_pa
     options = {"posterior": {"sweeps": 3, "burn_in": 1}, "regularised": {"epochs": 2}}[recipe]
     for part in ("relevance", "exposure"):
         bench = subject(log, part, Fit(10, recipe, options, options)).context([], tell=nothing)
-        assert np.isfinite(bench.replicate({f"{part}.width": 2}, 0, tmp_path / part, Nobody()).value)
+        assert np.isfinite(bench.replicate({f"{part}.width": 2}, 0, tmp_path / part, nothing).value)
 
 
 def test_a_world_fitted_with_the_winner_is_tested_on_what_was_put_away() -> None:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.pruners import BasePruner, MedianPruner, NopPruner
+from optuna.pruners import MedianPruner, NopPruner
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
 
@@ -86,14 +86,10 @@ def tune(
     with opened(url, folder) as storage:
         begin(folder, study)
         queue = _queue(study, storage, configurations, context, location.timing)
-        progress = _Progress(queue, study, watch or Silent())
+        arguments = subject, plan, replace(location, folder=folder.resolve()), command
+        jobs = [TuneJob(f"worker {n}", arguments) for n in range(workers)]
         try:
-            with progress.shown():
-                if engine is None:
-                    Worker(queue, context, plan, location, progress).work()
-                else:
-                    arguments = subject, plan, replace(location, folder=folder.resolve()), command
-                    _oversee(engine, [TuneJob(f"worker {n}", arguments) for n in range(workers)], progress)
+            _Session(queue, study, context, location, watch or Silent()).run(engine, jobs)
         except KeyboardInterrupt:  # what is over is written, for whoever has no more time
             study = replace(study, trials=[each for each in queue.trials() if each.over])
             if study.count("complete"):
@@ -112,12 +108,11 @@ def is_valid(subject: Subject, settings: Settings) -> bool:
 def _queue(
     study: Study, storage: BaseStorage, configurations: list[Settings], context: TrialContext, timing: Timing
 ) -> TrialQueue:
-    subject, plan, size = study.subject, study.plan, len(configurations)
+    subject, plan, size = study.subject, study.plan, study.size
     valid = partial(is_valid, subject) if plan.sampler == "tpe" else None
-    pruner: BasePruner = NopPruner()
-    if plan.prune:
-        pruner = MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=int(_WARM_UP * (subject.epochs or 0)))
     sampler = ConfigurationSampler(configurations, plan.space.dimensions, subject.seed, valid)
+    warm_up = int(_WARM_UP * (subject.epochs or 0))
+    pruner = MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=warm_up) if plan.prune else NopPruner()
     #: What decides the figures of a study; the number of trials does not: a study may grow.
     identity = {"log": context.fingerprint, "world": context.origin, **subject.identity(), "space": plan.space.plain()}
     identity |= {name: getattr(plan, name) for name in ("replicates", "sampler", "prune")}
@@ -136,23 +131,62 @@ class TakenOverError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Worker:
-    """What a process needs to work on a study."""
+class _Session:
+    """A process at a study: shows its trials as jobs, whoever does them, and does some itself."""
 
     queue: TrialQueue
+    study: Study  # its trials are in the queue
     context: TrialContext
-    plan: Plan
     location: Location
-    progress: "_Progress"
+    watch: Watcher
+    left: set[int] = field(default_factory=set)  # trials that are not over
 
-    def work(self) -> None:
-        """Until every trial is done, by us or by others, who may die and leave theirs to us."""
-        while not self.queue.is_finished():
+    def run(self, engine: Engine | None, jobs: Sequence["TuneJob"]) -> None:
+        """Until every trial is over, by us, by the jobs of an engine or by others."""
+        self.left.update(set(range(self.queue.size)) - {each.index for each in self.queue.trials() if each.over})
+        self.watch.start([TuneJob(f"trial {index}") for index in sorted(self.left)], self.queue.size, "trials")
+        try:
+            if engine is None:
+                self._work()
+            else:
+                self._oversee(engine, jobs)
+        finally:
+            self.watch.stop()
+
+    def _work(self) -> None:
+        """Others may die and leave theirs to us."""
+        while self.left:
             if begun := self.queue.begin():
                 self._do(*begun)
             else:
                 time.sleep(self.location.timing.look)
-            self.progress.look()
+            self._look()
+
+    def _oversee(self, engine: Engine, jobs: Sequence["TuneJob"]) -> None:
+        """A worker that is lost leaves its trials to the rest."""
+        events, lost = engine.run(jobs), list[Failed]()
+        try:
+            for event in events:
+                lost += [event] if isinstance(event, Failed) else []
+                self._look()
+        finally:
+            getattr(events, "close", lambda: None)()
+        if self.left:
+            why = lost[0].why.rstrip(".") if lost else "nobody is left to do the rest"
+            over = f"{self.queue.size - len(self.left)} of {self.queue.size} trials are over"
+            hint = "What is done is kept: the same command goes on."
+            raise UnveilError(f"{over}, and every worker is gone: {why}", hint=hint)
+
+    def _look(self) -> None:
+        """Show what is newly over."""
+        now = replace(self.study, trials=self.queue.trials())
+        for each in now.trials:
+            if each.over and each.index in self.left:
+                self.left.remove(each.index)
+                best = now.ranked()[0]
+                said = [] if best.value is None else [f"best {best.value:.4f} (trial {best.index})"]
+                notes = [settings_text(each.settings), str(each), *said]
+                self.watch.event(Done(f"trial {each.index}", {}, each.seconds, notes))
 
     def _do(self, index: int, attempt: optuna.Trial) -> None:
         """One trial. Whatever stops us gives it back at once, for others to go on with."""
@@ -161,7 +195,7 @@ class Worker:
             with explained(place):
                 place.mkdir(parents=True, exist_ok=True)
             with heartbeat(attempt, self.location.timing) as lost, self._alone_in(place, lost):
-                self._train(_Reporter(self, index, attempt, lost), place)
+                self._train(index, attempt, place, lost)
         except TakenOverError:
             return
         except BaseException:
@@ -169,13 +203,38 @@ class Worker:
                 self.queue.end(attempt, TrialState.FAIL)
             raise
 
-    def _train(self, reporter: "_Reporter", place: Path) -> None:
+    @contextmanager
+    def _alone_in(self, place: Path, lost: threading.Event) -> Iterator[None]:
+        """Whoever was given up may be in the folder of a trial until it hears of that, or ends."""
+        with ExitStack() as stack:
+            while True:
+                with suppress(UnveilError):
+                    stack.enter_context(alone_in(place))
+                    break
+                if lost.wait(self.location.timing.look):
+                    raise TakenOverError
+            yield
+
+    def _train(self, index: int, attempt: optuna.Trial, place: Path, lost: threading.Event) -> None:
         """All replicates and their mean. Settings that cannot be trained are a result too, a full disk is not."""
-        attempt, done = reporter.attempt, list[Replicate]()
+        plan, done = self.study.plan, list[Replicate]()
+
+        def report(share: float, validated: tuple[int, float] | None = None) -> None:
+            """Show how far the replicate is, and stop what no longer counts or falls behind in its first."""
+            self.watch.event(Advanced(f"trial {index}", (len(done) + share) / plan.replicates))
+            if lost.is_set():
+                raise TakenOverError
+            if validated is not None and plan.prune and not done:
+                epoch, value = validated
+                attempts = self.queue.study.get_trials(deepcopy=False)
+                if epoch not in attempts[attempt.number].intermediate_values:  # a restart may go back some epochs
+                    attempt.report(value, epoch)
+                if attempt.should_prune():
+                    raise optuna.TrialPruned
+
         try:
-            for number in range(self.plan.replicates):
-                reporter.replicate = number
-                done.append(self.context.replicate(attempt.params, number, place / f"r{number}", reporter))
+            for number in range(plan.replicates):
+                done.append(self.context.replicate(attempt.params, number, place / f"r{number}", report))
                 attempt.set_user_attr(REPLICATES, [asdict(each) for each in done])
             mean = sum(each.value for each in done) / len(done)
             counted = self.queue.end(attempt, TrialState.COMPLETE, mean)
@@ -190,74 +249,6 @@ class Worker:
         if counted:  # checkpoints are large, and no longer needed; the file of epochs stays
             for path in place.glob(f"r*/{CHECKPOINT}"):
                 path.unlink(missing_ok=True)
-
-    @contextmanager
-    def _alone_in(self, place: Path, lost: threading.Event) -> Iterator[None]:
-        """Whoever was given up may be in the folder of a trial until it hears of that, or ends."""
-        with ExitStack() as stack:
-            while True:
-                with suppress(UnveilError):
-                    stack.enter_context(alone_in(place))
-                    break
-                if lost.wait(self.location.timing.look):
-                    raise TakenOverError
-            yield
-
-
-@dataclass
-class _Reporter:
-    """Shows how far a replicate is, reports its metric to the pruner, and stops what no longer counts."""
-
-    worker: Worker
-    index: int
-    attempt: optuna.Trial
-    lost: threading.Event
-    replicate: int = 0
-
-    def advance(self, share: float) -> None:
-        done = (self.replicate + share) / self.worker.plan.replicates
-        self.worker.progress.watch.event(Advanced(f"trial {self.index}", done))
-        if self.lost.is_set():
-            raise TakenOverError
-
-    def validated(self, epoch: int, value: float) -> None:
-        if self.replicate or not self.worker.plan.prune:
-            return
-        attempts = self.worker.queue.study.get_trials(deepcopy=False)
-        if epoch not in attempts[self.attempt.number].intermediate_values:  # a restart may go back some epochs
-            self.attempt.report(value, epoch)
-        if self.attempt.should_prune():
-            raise optuna.TrialPruned
-
-
-@dataclass
-class _Progress:
-    """Trials as jobs of the progress display, whoever does them."""
-
-    queue: TrialQueue
-    study: Study
-    watch: Watcher
-    left: set[int] = field(default_factory=set)
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        self.left = set(range(self.queue.size)) - {each.index for each in self.queue.trials() if each.over}
-        self.watch.start([TuneJob(f"trial {index}") for index in sorted(self.left)], self.queue.size, "trials")
-        try:
-            yield
-        finally:
-            self.watch.stop()
-
-    def look(self) -> None:
-        """Report what is newly over."""
-        now = replace(self.study, trials=self.queue.trials())
-        for each in now.trials:
-            if each.over and each.index in self.left:
-                self.left.remove(each.index)
-                best = now.ranked()[0]
-                said = [] if best.value is None else [f"best {best.value:.4f} (trial {best.index})"]
-                notes = [settings_text(each.settings), str(each), *said]
-                self.watch.event(Done(f"trial {each.index}", {}, each.seconds, notes))
 
 
 @dataclass(frozen=True)
@@ -285,19 +276,3 @@ class _Forwarding(Silent):
     def event(self, event: Event) -> None:
         if isinstance(event, Advanced):
             self.on_progress(event.share)
-
-
-def _oversee(engine: Engine, jobs: list[TuneJob], progress: _Progress) -> None:
-    """All trials, done by others. A worker that is lost leaves its trials to the rest."""
-    events, lost = engine.run(jobs), list[Failed]()
-    try:
-        for event in events:
-            lost += [event] if isinstance(event, Failed) else []
-            progress.look()
-    finally:
-        getattr(events, "close", lambda: None)()
-    if progress.left:
-        why = lost[0].why.rstrip(".") if lost else "nobody is left to do the rest"
-        over = f"{progress.queue.size - len(progress.left)} of {progress.queue.size} trials are over"
-        hint = "What is done is kept: the same command goes on."
-        raise UnveilError(f"{over}, and every worker is gone: {why}", hint=hint)

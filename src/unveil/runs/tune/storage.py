@@ -245,10 +245,6 @@ class TrialQueue:
             if (counts := owner(attempts)) is not None
         ]
 
-    def is_finished(self) -> bool:
-        """Whether every trial is over."""
-        return sum(each.over for each in self.trials()) == self.size
-
     def begin(self) -> tuple[int, optuna.Trial] | None:
         """A trial that nobody has, and our attempt at it; None: there is none, at least for now."""
         self._renew()
@@ -313,7 +309,7 @@ class TrialQueue:
 
 
 @dataclass
-class ConfigurationSampler(optuna.samplers.BaseSampler):
+class ConfigurationSampler(optuna.samplers.RandomSampler):
     """Trial i has the i-th configuration, whoever asks; unless TPE, where `valid` is given, has a better guess.
 
     Guesses of TPE depend on what was finished when they were made. Chance is seeded by trial, so that one process alone
@@ -343,9 +339,3 @@ class ConfigurationSampler(optuna.samplers.BaseSampler):
             guesses = (tpe.sample_relative(study, trial, search_space) for _ in range(_TRIES))
             chosen = next((guess for guess in guesses if guess and self.valid(guess)), chosen)
         return {name: chosen[name] for name in search_space}
-
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        """Never called: every setting belongs to the space."""
-        raise AssertionError(param_name)

@@ -7,11 +7,11 @@ A subject reads the log and gives a context, which tries settings and can reach 
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -48,16 +48,9 @@ PARTS: tuple[Part, ...] = ("relevance", "exposure")
 KEPT = "fit.json"
 #: Settings that decide which columns of the log a training needs.
 _DECIDE = frozenset({"estimator.name", "propensity.name"})
-
-
-class Reporter(Protocol):
-    """Is informed while a replicate is trained. Either call raises where the rest is not needed any more."""
-
-    def advance(self, share: float) -> None:
-        """So much of the replicate is done."""
-
-    def validated(self, epoch: int, value: float) -> None:
-        """The validation metric after an epoch."""
+#: Called while a replicate is trained with the share that is done and, after a validation, the epoch and its metric.
+#: It raises where the rest is not needed any more.
+Report = Callable[[float, tuple[int, float] | None], None]
 
 
 @dataclass(frozen=True)
@@ -156,12 +149,10 @@ class TrainingContext:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
         recipe = self.recipe.changed(settings)
         seeds = {"training.seed": self.recipe.training.seed + replicate}
-        parts: list[tuple[str, Registry[Any], Mapping[str, Any]]] = [
-            ("estimator", ESTIMATORS, recipe.estimator),
-            ("propensity", PROPENSITIES, recipe.propensity),
-        ]
-        for part, known, chosen in parts if replicate else ():  # replicates differ in a seed of their own too
-            if chosen["name"] != AUTO and "seed" in known.options(str(chosen["name"])):
+        registries: dict[str, Registry[Any]] = {"estimator": ESTIMATORS, "propensity": PROPENSITIES}
+        for part, known in registries.items() if replicate else ():  # replicates differ in a seed of their own too
+            chosen = getattr(recipe, part)
+            if chosen["name"] != AUTO and "seed" in known.options(chosen["name"]):
                 seeds[f"{part}.seed"] = int(chosen.get("seed", 0)) + replicate
         return recipe.changed(seeds)
 
@@ -174,11 +165,11 @@ class TrainingContext:
         evaluator = replace(self.validation.evaluator, length=recipe.model.length)
         return self.ready(recipe).fit(replace(self.validation, evaluator=evaluator), keep=keep, watch=watch)
 
-    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, reporter: Reporter) -> Replicate:
+    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, report: Report) -> Replicate:
         """Train, or go on training; the checkpoint is in `place`."""
         recipe = self.recipe_of(settings, number)
         keep = Keep(place, resume=True, identity={"log": self.fingerprint})
-        fitted, monitor = self.fit(recipe, keep, _Reporting(reporter, recipe)), recipe.training.monitor
+        fitted, monitor = self.fit(recipe, keep, _Reporting(report, recipe)), recipe.training.monitor
         assert fitted.best is not None
         curve = [(epoch.epoch, epoch.validation[monitor]) for epoch in fitted.epochs if epoch.validation is not None]
         return Replicate(fitted.best.value, fitted.best.epoch, sum(epoch.seconds for epoch in fitted.epochs), curve)
@@ -188,16 +179,15 @@ class TrainingContext:
 class _Reporting(Silent):
     """Watches one training, and reports its epochs."""
 
-    reporter: Reporter
+    report: Report
     recipe: Recipe
 
     def start(self, plan: Plan) -> None:
-        self.reporter.advance(plan.done / plan.epochs)
+        self.report(plan.done / plan.epochs, None)
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        self.reporter.advance(epoch.epoch / self.recipe.training.epochs)
-        if epoch.validation is not None:
-            self.reporter.validated(epoch.epoch, epoch.validation[self.recipe.training.monitor])
+        training, values = self.recipe.training, epoch.validation
+        self.report(epoch.epoch / training.epochs, None if values is None else (epoch.epoch, values[training.monitor]))
 
 
 def training_rows(log: Interactions, train: Sequences) -> Interactions:
@@ -240,7 +230,7 @@ def part_of(space: Space) -> Part | None:
 class Factorisation:
     """A part of how a world is fitted to a log."""
 
-    source: LogSource
+    source: LogSource | None  # None: it was read
     fit: Fit
     part: Part
     kind: ClassVar[str] = "factorisation"
@@ -269,32 +259,25 @@ class Factorisation:
 
     def changed(self, settings: Mapping[str, Any]) -> Self:
         """With other options of the recipe; the recipe checks them."""
-        return replace(self, fit=_changed(self.fit, settings))
+        fit = changed(self.fit, settings)
+        fit.recipes()
+        return replace(self, fit=fit)
 
     def identity(self) -> dict[str, Any]:
         """What decides how this part is learnt and evaluated."""
-        return _identity(self.fit, self.part)
+        return {"part": self.part, "settings": shared(self.fit) | {self.part: dict(getattr(self.fit, self.part))}}
 
     def context(self, tried: Collection[str], tell: Tell) -> "FactorisationContext":
         """Read the log."""
+        assert self.source is not None
         log = self.source.load()
         tell(f"log        {log}")
         untested = self.fit.untested(observed(log, self.fit.steps))
-        return FactorisationContext(self.fit, self.part, untested, log.fingerprint())
+        return FactorisationContext(replace(self, source=None), untested, log.fingerprint())
 
     def toml(self, head: str) -> str:
         """A config of `unveil world fit`, for this part."""
         return fit_as_toml(self.fit, [self.part], head)
-
-
-def _changed(fit: Fit, settings: Mapping[str, Any]) -> Fit:
-    fit = changed(fit, settings)
-    fit.recipes()
-    return fit
-
-
-def _identity(fit: Fit, part: Part) -> dict[str, Any]:
-    return {"part": part, "settings": shared(fit) | {part: dict(getattr(fit, part))}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,30 +287,29 @@ class FactorisationContext:
     It does not know the log: the tuples it is given are all it can reach.
     """
 
-    fit: Fit
-    part: Part
+    subject: Factorisation
     tuples: Tuples  # without those for test
     fingerprint: str
     origin: ClassVar[str | None] = None  # of no world
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
         """The number of tuples to learn from and to validate on, negatives not counted."""
-        fit = _changed(self.fit, settings)
+        fit = self.subject.changed(settings).fit
         train, valid, _ = self.tasks(fit, 0)[PARTS.index("relevance")].parts
         sizes = f"{len(train):,} tuples to learn from, {len(valid):,} to validate on"
-        tell(f"{self.part:10} recipe {fit.recipe}; {sizes}")
+        tell(f"{self.subject.part:10} recipe {fit.recipe}; {sizes}")
 
-    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, reporter: Reporter) -> Replicate:
+    def replicate(self, settings: Mapping[str, Any], number: int, place: Path, report: Report) -> Replicate:
         """Fit, unless it was done before: a file that is damaged, or of something else, says nothing."""
-        fit = _changed(self.fit, settings)
-        about = {"log": self.fingerprint, **_identity(fit, self.part), "replicate": number}
+        subject = self.subject.changed(settings)
+        about = {"log": self.fingerprint, **subject.identity(), "replicate": number}
         with suppress(UnveilError, KeyError, TypeError, ValueError):
             known = read_json(place / KEPT)
             if known["of"] == about:
                 return Replicate(float(known["value"]), None, float(known["seconds"]))
-        at, begun = PARTS.index(self.part), time.monotonic()
+        fit, at, begun = subject.fit, PARTS.index(subject.part), time.monotonic()
         task, recipe = self.tasks(fit, number)[at], fit.recipes()[at]
-        advance = counted(recipe.work(task), lambda done, total: reporter.advance(done / total))
+        advance = counted(recipe.work(task), lambda done, total: report(done / total, None))
         learnt = recipe.learn(task, np.random.default_rng([fit.seed, 2, number]), advance)
         value = task.score(learnt.valid_N, task.parts.valid)
         if not (np.isfinite(value) and np.isfinite(learnt.valid_N).all()):  # an AUC ranks even what is no number
