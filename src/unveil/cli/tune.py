@@ -40,10 +40,9 @@ def tune(
     it, all others how a model is trained. Run the same command again, in any number of processes and on any number of
     machines, to join the study or to continue it: each trial is done once.
     """
-    from unveil.processes import sigterm_interrupts
+    from unveil.cli.terminal import until_stopped
     from unveil.runs.progress import job_watcher
-    from unveil.runs.tune.search import Location
-    from unveil.runs.tune.search import tune as run
+    from unveil.runs.tune import search
     from unveil.runs.tune.study import Plan, Space
     from unveil.runs.tune.subjects import Training, part_of
     from unveil.runs.workers import engine as engine_of
@@ -53,24 +52,18 @@ def tune(
         subject: Factorisation | Training = _factorisation(part, wanted, training, options, truth=truth)
     else:
         subject = Training(_experiment(training, options), truth)
-    plan, chosen = Plan(wanted, trials, replicates, sampler, prune), engine_of(engine, jobs, address)
-    alone = jobs is None and engine == "processes"
-    try:
-        with sigterm_interrupts():
-            study = run(
-                subject,
-                plan,
-                Location(output, storage),
-                watch=job_watcher(),
-                tell=typer.echo,
-                command=_command(storage),
-                engine=None if alone else chosen,
-                workers=1 if alone else jobs or chosen.workers(),
-            )
-    except KeyboardInterrupt:
-        kept = f" Finished trials are reported in {output}." if (output / "best.toml").exists() else ""
-        typer.echo(f"unveil: tuning was stopped.{kept} Go on with the same command.", err=True)
-        raise typer.Exit(130) from None
+    chosen = engine_of(engine, jobs, address)
+    with until_stopped(output):
+        study = search.tune(
+            subject,
+            Plan(wanted, trials, replicates, sampler, prune),
+            search.Location(output, storage),
+            watch=job_watcher(),
+            tell=typer.echo,
+            command=_command(storage),
+            engine=None if jobs is None and engine == "processes" else chosen,
+            workers=jobs or chosen.workers(),
+        )
     _print(study, output)
 
 
@@ -80,10 +73,9 @@ def _experiment(training: TrainingOptions, options: LogOptions) -> "Experiment":
 
     if not options.log.endswith(".toml"):
         return training.experiment(options)
-    if training.config is not None:
-        found = f"{options.log} and {training.config}"
-        raise UnveilError("two configs were given", found=found, expected="one of them")
-    path = Path(options.log)
+    path, other = Path(options.log), training.config
+    if other is not None:
+        raise UnveilError("two configs were given", found=f"{path} and {other}", expected="one of them")
     log = Experiment.of(path).data.log
     if not log:
         hint = "Name it there, or give LOG and --config."
@@ -107,8 +99,8 @@ def _factorisation(
     changes = dict(map(parsed, training.assignments or ()))
     changes |= {} if training.seed is None else {"seed": training.seed}
     fit = fit_of([training.config] if training.config else [], changes)
-    is_config = options.log.endswith(".toml")
-    source = _experiment(TrainingOptions(), options).data if is_config else options.source()
+    named_in_config = options.log.endswith(".toml")
+    source = _experiment(TrainingOptions(), options).data if named_in_config else options.source()
     return Factorisation.of(source, fit, part, space)
 
 

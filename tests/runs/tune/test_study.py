@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from unveil.errors import UnveilError
-from unveil.runs.tune.study import Settings, Space, draw, grid, random_search
+from unveil.runs.tune.study import Plan, Settings, Space, draw, grid, random_search
 from unveil.training.recipe import Recipe
 
 
@@ -159,4 +159,4 @@ def test_a_grid_has_no_ranges_and_is_done_whole() -> None:
 @pytest.mark.parametrize("space", [SMALL, MIXED])
 def test_a_space_without_a_model(space: Space) -> None:
     with pytest.raises(UnveilError, match="no model can have any"):
-        random_search(space, 3, 0, lambda _: False)
+        Plan(space, 3).configurations(0, lambda _: False)

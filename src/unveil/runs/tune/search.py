@@ -90,11 +90,12 @@ def tune(
         jobs = [TuneJob(f"worker {n}", arguments) for n in range(workers)]
         try:
             _Session(queue, study, context, location, watch or Silent()).run(engine, jobs)
-        except KeyboardInterrupt:  # what is over is written, for whoever has no more time
+        except KeyboardInterrupt as stop:  # what is over is written, for whoever has no more time
             study = replace(study, trials=[each for each in queue.trials() if each.over])
-            if study.count("complete"):
-                write(folder, study, command)
-            raise
+            if not study.count("complete"):
+                raise
+            write(folder, study, command)
+            raise KeyboardInterrupt("tuning was stopped; finished trials are reported") from stop
         study = replace(study, trials=queue.trials())
     write(folder, study, command)
     return study
@@ -124,10 +125,6 @@ def _queue(
     if size > known:
         joined.set_user_attr(SIZE, size)
     return TrialQueue(joined, plan.space.dimensions, size, Liveness(timing))
-
-
-class TakenOverError(Exception):
-    """Others gave this trial up and began it anew: what we do no longer counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +193,8 @@ class _Session:
                 place.mkdir(parents=True, exist_ok=True)
             with heartbeat(attempt, self.location.timing) as lost, self._alone_in(place, lost):
                 self._train(index, attempt, place, lost)
-        except TakenOverError:
-            return
+        except UpdateFinishedTrialError:
+            return  # others gave this trial up and began it anew: what we do no longer counts
         except BaseException:
             with suppress(Exception):  # where the storage is what failed, others will see that we are gone
                 self.queue.end(attempt, TrialState.FAIL)
@@ -212,7 +209,7 @@ class _Session:
                     stack.enter_context(alone_in(place))
                     break
                 if lost.wait(self.location.timing.look):
-                    raise TakenOverError
+                    raise UpdateFinishedTrialError
             yield
 
     def _train(self, index: int, attempt: optuna.Trial, place: Path, lost: threading.Event) -> None:
@@ -223,7 +220,7 @@ class _Session:
             """Show how far the replicate is, and stop what no longer counts or falls behind in its first."""
             self.watch.event(Advanced(f"trial {index}", (len(done) + share) / plan.replicates))
             if lost.is_set():
-                raise TakenOverError
+                raise UpdateFinishedTrialError
             if validated is not None and plan.prune and not done:
                 epoch, value = validated
                 attempts = self.queue.study.get_trials(deepcopy=False)
@@ -241,7 +238,7 @@ class _Session:
         except optuna.TrialPruned:
             counted = self.queue.end(attempt, TrialState.PRUNED)
         except UpdateFinishedTrialError:
-            raise TakenOverError from None
+            raise
         except (UnveilError, ArithmeticError, MemoryError, RuntimeError) as error:
             if isinstance(error.__cause__, OSError):
                 raise

@@ -114,14 +114,15 @@ def _database(url: str) -> RDBStorage:
         raise UnveilError("not a database URL", where="--storage", found=url, expected=expected) from None
     waits = {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SERVER_SECONDS}
     driven = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
-    for attempt in count(1):
+    attempts = count(1)
+    while True:
         try:
             return RDBStorage(driven, engine_kwargs={"connect_args": waits, "pool_pre_ping": True})
         except SQLAlchemyError as error:  # others may make the tables at the same time
-            if attempt == _ATTEMPTS or not re.search(r"already exists|duplicate key|UNIQUE constraint", str(error)):
+            known = re.search(r"already exists|duplicate key|UNIQUE constraint", str(error))
+            if next(attempts) == _ATTEMPTS or not known:
                 raise
             time.sleep(0.5)
-    raise AssertionError
 
 
 def join(

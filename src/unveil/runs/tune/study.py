@@ -4,10 +4,8 @@ Which configuration trial i has depends on its number and the seed alone: no mat
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -33,7 +31,7 @@ _BARRED = {
     "training.seed": "Replicates set it, the same in every trial; see --replicates and --seed.",
     "training.monitor": "It is what trials are compared by.",
 } | {f"training.{name}": "It changes nothing that is learnt." for name in WHEREABOUTS}
-_RANGE = {"low", "high", "log"}
+_RANGE = ("low", "high", "log")
 #: Trials if --trials is not given; the paper's number.
 _USUAL = 30
 #: Finite spaces up to this size are drawn from without repetition.
@@ -52,13 +50,14 @@ class Space:
     @classmethod
     def read(cls, source: str) -> Self:
         """A TOML file, or one that ships with the package, by its name."""
-        if source.endswith(".toml") or "/" in source:
-            tree = read_toml(Path(source), "space", "a TOML file, or the name of a ready space")
-            return cls(Path(source).stem, _dimensions(tree, source))
-        shipped = {path.name.removesuffix(".toml"): path for path in (files("unveil.runs.tune") / "spaces").iterdir()}
-        if source not in shipped:
-            raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
-        return cls(source, _dimensions(tomllib.loads(shipped[source].read_text(encoding="utf-8")), source))
+        path = Path(source)
+        if not source.endswith(".toml") and "/" not in source:
+            shipped = {each.stem: each for each in (Path(__file__).parent / "spaces").glob("*.toml")}
+            if source not in shipped:
+                raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
+            path = shipped[source]
+        tree = read_toml(path, "space", "a TOML file, or the name of a ready space")
+        return cls(path.stem, _dimensions(tree, source))
 
     @property
     def size(self) -> int | None:
@@ -77,7 +76,12 @@ class Space:
 
     def plain(self) -> dict[str, Any]:
         """As in the TOML file."""
-        return {name: _plain(each) for name, each in self.dimensions.items()}
+        return {
+            name: list(each.choices)
+            if isinstance(each, CategoricalDistribution)
+            else {"low": each.low, "high": each.high, "log": each.log}
+            for name, each in self.dimensions.items()
+        }
 
     def check(self, apply: Callable[[Settings], object], tries: int = 50) -> None:
         """Every value must be possible, alone or in some combination; `apply` raises where one is not."""
@@ -102,12 +106,6 @@ def values_of(dimension: Dimension) -> tuple[Any, ...]:
     if isinstance(dimension, CategoricalDistribution):
         return tuple(dimension.choices)
     return dimension.low, dimension.high
-
-
-def _plain(dimension: Dimension) -> list[Any] | dict[str, Any]:
-    if isinstance(dimension, CategoricalDistribution):
-        return list(dimension.choices)
-    return {"low": dimension.low, "high": dimension.high, "log": dimension.log}
 
 
 def draw(dimension: Dimension, rng: np.random.Generator) -> Any:
@@ -137,8 +135,12 @@ class Plan:
     def configurations(self, seed: int, valid: Valid) -> list[Settings]:
         """The settings of every trial; those of `tpe` hold until it has seen enough to guess better."""
         if self.sampler == "grid":
-            return grid(self.space, self.trials, valid)
-        return random_search(self.space, self.trials or _USUAL, seed, valid)
+            found = grid(self.space, self.trials, valid)
+        else:
+            found = random_search(self.space, self.trials or _USUAL, seed, valid)
+        if not found:
+            raise UnveilError("no model can have any of these combinations", where=f"space {self.space.name}")
+        return found
 
 
 def random_search(space: Space, count: int, seed: int, valid: Valid) -> list[Settings]:
@@ -151,7 +153,7 @@ def random_search(space: Space, count: int, seed: int, valid: Valid) -> list[Set
     if space.size is not None and space.size <= _LISTED:
         cells = list(space.combinations())
         drawn = filter(valid, (cells[place] for place in rng.permutation(len(cells))))
-    return _some(islice(drawn, count), space)
+    return list(islice(drawn, count))
 
 
 def grid(space: Space, count: int | None, valid: Valid) -> list[Settings]:
@@ -160,7 +162,7 @@ def grid(space: Space, count: int | None, valid: Valid) -> list[Settings]:
         ranges = [name for name, each in space.plain().items() if not isinstance(each, list)]
         hint, where = "List the values to try, or use --sampler random or tpe.", f"space {space.name}"
         raise UnveilError("a grid needs lists of values", where=where, found=", ".join(ranges), hint=hint)
-    cells = _some(filter(valid, space.combinations()), space)
+    cells = list(filter(valid, space.combinations()))
     if count is not None and count < len(cells):
         hint = f"Leave --trials out to try all; --sampler random tries {count} of them."
         raise UnveilError("the grid has more combinations than trials", found=f"{len(cells):,} combinations", hint=hint)
@@ -176,14 +178,8 @@ def _endless(space: Space, rng: np.random.Generator, valid: Valid) -> Iterator[S
             yield drawn
 
 
-def _some(found: Iterable[Settings], space: Space) -> list[Settings]:
-    if not (configurations := list(found)):
-        raise UnveilError("no model can have any of these combinations", where=f"space {space.name}")
-    return configurations
-
-
 def _dimensions(tree: Mapping[str, Any], where: str) -> dict[str, Dimension]:
-    found = dict(_each(tree, where))
+    found = {name: _dimension(value, f"{where}, {name}") for name, value in _leaves(tree)}
     if not found:
         raise UnveilError("the space is empty", where=where, expected='settings, e.g. "model.width" = [16, 32]')
     for name in sorted(found.keys() & _BARRED.keys()):
@@ -191,38 +187,31 @@ def _dimensions(tree: Mapping[str, Any], where: str) -> dict[str, Dimension]:
     return found
 
 
-def _each(tree: Mapping[str, Any], where: str, prefix: str = "") -> Iterator[tuple[str, Dimension]]:
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, list):
-            yield name, _list(value, f"{where}, {name}")
-        elif isinstance(value, Mapping) and value.keys() & _RANGE:
-            yield name, _range(value, f"{where}, {name}")
-        elif isinstance(value, Mapping) and value:
-            yield from _each(value, where, f"{name}.")
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names and what is to be tried of each: a range is no group of settings."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping) and value and value.keys().isdisjoint(_RANGE):
+            yield from _leaves(value, f"{prefix}{name}.")
         else:
-            expected = "a list of values, or {low = …, high = …, log = false}"
-            raise UnveilError("nothing to choose from", where=f"{where}, {name}", found=value, expected=expected)
+            yield f"{prefix}{name}", value
 
 
-def _list(values: list[Any], where: str) -> Dimension:
-    plain = all(isinstance(value, bool | int | float | str) for value in values)
-    if not values or not plain or len(set(values)) < len(values):
-        problem = "the list is empty" if not values else "a value is there twice" if plain else "not a plain value"
-        raise UnveilError(problem, where=where, found=values, expected="different numbers or texts, true or false")
-    return CategoricalDistribution(values)
-
-
-def _range(given: Mapping[str, Any], where: str) -> Dimension:
-    ends: tuple[Any, Any] = given.get("low"), given.get("high")
-    (low, high), log = ends, given.get("log", False)
-    numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
-    right = numbers and isinstance(log, bool) and not set(given) - _RANGE
-    if not right or not -math.inf < low < high < math.inf or (log and low <= 0):
-        expected = "low and high with low < high, and log = true only above 0"
-        raise UnveilError("not a range", where=where, found=dict(given), expected=expected)
-    whole = isinstance(low, int) and isinstance(high, int)
-    return IntDistribution(low, high, log=log) if whole else FloatDistribution(low, high, log=log)
+def _dimension(value: Any, where: str) -> Dimension:
+    problem, expected = "nothing to choose from", "a list of values, or {low = …, high = …, log = false}"
+    if isinstance(value, list):
+        plain = all(isinstance(each, bool | int | float | str) for each in value)
+        if value and plain and len(set(value)) == len(value):
+            return CategoricalDistribution(value)
+        problem = "the list is empty" if not value else "a value is there twice" if plain else "not a plain value"
+        expected = "different numbers or texts, true or false"
+    elif isinstance(value, Mapping) and value:
+        given: dict[str, Any] = {"low": None, "high": None, "log": False, **value}
+        low, high, log = (given[name] for name in _RANGE)
+        kinds, right = {type(low), type(high)}, isinstance(log, bool) and len(given) == len(_RANGE)
+        if right and kinds <= {int, float} and -math.inf < low < high < math.inf and (low > 0 or not log):
+            return IntDistribution(low, high, log) if kinds == {int} else FloatDistribution(low, high, log)
+        problem, expected = "not a range", "low and high with low < high, and log = true only above 0"
+    raise UnveilError(problem, where=where, found=value, expected=expected)
 
 
 def short(name: str) -> str:

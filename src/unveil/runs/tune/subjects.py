@@ -207,13 +207,10 @@ def part_of(space: Space) -> Part | None:
     where, sections = f"space {space.name}", {name: name.partition(".")[0] for name in space.dimensions}
     if not set(sections.values()) & {*PARTS, "recipe"}:
         return None
-    for name, section in sections.items():
-        if section not in PARTS and name != "recipe":
-            expected = "recipe = [NAME], and settings of relevance or of exposure"
-            hint = "What else a world is fitted with is the same for all trials: --set steps=50."
-            raise UnveilError(
-                "not a setting of a factorisation", where=f"{where}, {name}", expected=expected, hint=hint
-            )
+    if other := next((name for name in sections if sections[name] not in PARTS and name != "recipe"), None):
+        place, expected = f"{where}, {other}", "recipe = [NAME], and settings of relevance or of exposure"
+        hint = "What else a world is fitted with is the same for all trials: --set steps=50."
+        raise UnveilError("not a setting of a factorisation", where=place, expected=expected, hint=hint)
     recipes = space.plain().get("recipe", [""])
     if not isinstance(recipes, list) or len(recipes) > 1:
         hint = "Recipes have other settings and draw other negatives: give each a study."
