@@ -123,7 +123,7 @@ def _print(study: "Study", output: Path) -> None:
         [f"trial {each.index}", str(each)[:60], *(value_text(each.settings.get(name, "–")) for name in names)]
         for each in study.ranked()[:10]
     ]
-    print_table(["", f"validation {study.subject.metric}", *map(short, names)], rows)
+    print_table(["", f"validation {study.subject.objective.metric}", *map(short, names)], rows)
     counts = {state: study.count(state) for state in ("complete", "pruned", "failed")}
     states = ", ".join(f"{quantity(count, 'trial')} {state}" for state, count in counts.items() if count)
     typer.echo(f"mean over {quantity(study.plan.replicates, 'replicate')} ± their standard deviation; {states}")

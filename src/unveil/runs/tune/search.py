@@ -72,11 +72,11 @@ def tune(
     if url is not None and not url.startswith("sqlite"):  # a log may take minutes to read; a server should answer first
         with opened(url, folder):
             pass
-    if plan.prune and subject.epochs is None:
+    if plan.prune and subject.objective.epochs is None:
         raise UnveilError("what is evaluated at its end only cannot be pruned", where="--prune", hint="Leave it out.")
     context = subject.context(plan.space.dimensions.keys(), tell)
     plan.space.check(subject.changed)
-    configurations = plan.configurations(subject.seed, partial(is_valid, subject))
+    configurations = plan.configurations(subject.objective.seed, partial(is_valid, subject))
     context.announce(configurations[0], tell)  # built, to find errors before anything is trained
     if plan.trials is not None and len(configurations) < plan.trials:
         tell(f"trials     {len(configurations)} instead of {plan.trials}: the space has no more combinations")
@@ -111,13 +111,13 @@ def _queue(
 ) -> TrialQueue:
     subject, plan, size = study.subject, study.plan, study.size
     valid = partial(is_valid, subject) if plan.sampler == "tpe" else None
-    sampler = ConfigurationSampler(configurations, plan.space.dimensions, subject.seed, valid)
-    warm_up = int(_WARM_UP * (subject.epochs or 0))
+    sampler = ConfigurationSampler(configurations, plan.space.dimensions, subject.objective.seed, valid)
+    warm_up = int(_WARM_UP * (subject.objective.epochs or 0))
     pruner = MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=warm_up) if plan.prune else NopPruner()
     #: What decides the figures of a study; the number of trials does not: a study may grow.
     identity = {"log": context.fingerprint, "world": context.origin, **subject.identity(), "space": plan.space.plain()}
     identity |= {name: getattr(plan, name) for name in ("replicates", "sampler", "prune")}
-    joined = join(study.name, storage, sampler, pruner, identity, lower=subject.lower)
+    joined = join(study.name, storage, sampler, pruner, identity, lower=subject.objective.lower)
     known = int(joined.user_attrs.get(SIZE, 0))
     if size < known:  # what was done is not thrown away
         hint = f"Join with --trials {known} or more, or name another folder."

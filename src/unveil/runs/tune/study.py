@@ -305,5 +305,5 @@ class Study:
 
     def ranked(self) -> list[Trial]:
         """The best first; those without a value last, in order."""
-        sign = 1 if self.subject.lower else -1
+        sign = 1 if self.subject.objective.lower else -1
         return sorted(self.trials, key=lambda each: (each.value is None, sign * (each.value or 0.0), each.index))

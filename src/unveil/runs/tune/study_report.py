@@ -82,11 +82,11 @@ def _about(study: Study) -> dict[str, Any]:
         "study": study.name,
         "storage": study.storage,
         "log": study.fingerprint,
-        "metric": f"validation {study.subject.metric}",
+        "metric": f"validation {study.subject.objective.metric}",
         "space": {"name": plan.space.name, "settings": plan.space.plain()},
         **{name: getattr(plan, name) for name in ("sampler", "replicates", "prune")},
         "judging": Prose(["tune.md.j2"], {"subject": study.subject}).line("validation"),
-        "seed": study.subject.seed,
+        "seed": study.subject.objective.seed,
         "versions": versions(),
     }
 
@@ -110,8 +110,10 @@ def page(study: Study, command: str) -> Page:
     """The whole report."""
     found, parts = importances(study.trials, study.plan.space), dict[str, Figure]()
     prose = _prose(study, command, importances=found, parts=parts)
-    if study.subject.epochs is not None:
-        parts["curve"] = Figure("", _curve(study.best, study.subject.metric), "", data=prose.table("replicates"))
+    if study.subject.objective.epochs is not None:
+        parts["curve"] = Figure(
+            "", _curve(study.best, study.subject.objective.metric), "", data=prose.table("replicates")
+        )
     if any(each.share is not None for each in found):
         shares = {each.name: each.share or 0.0 for each in found}
         drawing = bars(shares, [short(name) for name in shares], "share of the variation between trials", "importance")
@@ -123,7 +125,13 @@ def page(study: Study, command: str) -> Page:
 
 def _prose(study: Study, command: str, **more: Any) -> Prose:
     subject, space = study.subject, {name: _tried(values) for name, values in study.plan.space.plain().items()}
-    figures = {"study": study, "plan": study.plan, "best": study.best, "subject": subject, "metric": subject.metric}
+    figures = {
+        "study": study,
+        "plan": study.plan,
+        "best": study.best,
+        "subject": subject,
+        "metric": subject.objective.metric,
+    }
     figures |= {"best_settings": settings_text(study.best.settings), "space": space, "use": subject.command.format}
     return Prose(["tune.md.j2"], {**figures, "text": value_text, "short": short, "command": command, **more})
 
@@ -201,7 +209,7 @@ def _parallel(study: Study) -> Drawing:
     complete = [each for each in study.ranked() if each.value is not None]
     space, values = study.plan.space.dimensions, [each.value or 0.0 for each in complete]
     axes = {name: space[name] for name in space if len({str(each.settings[name]) for each in complete}) > 1}
-    axes[study.subject.metric] = FloatDistribution(min(values), max(values))
+    axes[study.subject.objective.metric] = FloatDistribution(min(values), max(values))
     ticks = {
         short(name): {value_text(value): _height(dimension, value) for value in values_of(dimension)}
         for name, dimension in axes.items()

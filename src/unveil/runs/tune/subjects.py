@@ -54,29 +54,29 @@ Report = Callable[[float, tuple[int, float] | None], None]
 
 
 @dataclass(frozen=True)
+class Objective:
+    """What trials are compared by, and the seed of the search: replicate r has this + r, or draws from both."""
+
+    metric: str
+    seed: int
+    epochs: int | None = None  # at most, each validated; None: evaluated at the end only
+    lower: bool = False  # of errors, less is better
+
+
+@dataclass(frozen=True)
 class Training:
     """An experiment; with `truth` it is validated on what users would have liked best: a world must be known."""
 
     experiment: Experiment
     truth: bool = False
     kind: ClassVar[str] = "training"
-    lower: ClassVar[bool] = False
     command: ClassVar[str] = "unveil train LOG --config {config} -o RUN"
 
     @property
-    def metric(self) -> str:
-        """What the epochs of a training are compared by, too."""
-        return self.experiment.training.monitor
-
-    @property
-    def seed(self) -> int:
-        """Of the search; replicate r is trained with this + r."""
-        return self.experiment.training.seed
-
-    @property
-    def epochs(self) -> int | None:
-        """At most; a replicate is validated on its way."""
-        return self.experiment.training.epochs
+    def objective(self) -> Objective:
+        """The metric by which the epochs of a training are compared, too."""
+        training = self.experiment.training
+        return Objective(training.monitor, training.seed, training.epochs)
 
     def changed(self, settings: Mapping[str, Any]) -> Self:
         """The recipe is checked before all else: it knows which settings go together."""
@@ -231,7 +231,6 @@ class Factorisation:
     fit: Fit
     part: Part
     kind: ClassVar[str] = "factorisation"
-    epochs: ClassVar[int | None] = None  # evaluated at the end only
     command: ClassVar[str] = "unveil world fit LOG --config {config} -o WORLD"
 
     @classmethod
@@ -240,19 +239,10 @@ class Factorisation:
         return cls(source, replace(fit, recipe=str(space.plain().get("recipe", [fit.recipe])[0])), part)
 
     @property
-    def lower(self) -> bool:
-        """Of errors, less is better."""
-        return self.part == "relevance"
-
-    @property
-    def metric(self) -> str:
+    def objective(self) -> Objective:
         """MSE of ratings, or AUC of interactions among negatives."""
-        return "MSE" if self.lower else "AUC"
-
-    @property
-    def seed(self) -> int:
-        """The fit's."""
-        return self.fit.seed
+        is_error = self.part == "relevance"
+        return Objective("MSE" if is_error else "AUC", self.fit.seed, lower=is_error)
 
     def changed(self, settings: Mapping[str, Any]) -> Self:
         """With other options of the recipe; the recipe checks them."""
