@@ -4,53 +4,28 @@ Exact over every log of a tiny world (one cell), by drawn logs of a larger one (
 to what minimises each loss (a cell for each severity).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
 from unveil.errors import UnveilError
-from unveil.report.page import Cell as TableCell
-from unveil.report.page import Column, Figure, KeyFigure, Table, number, percent
-from unveil.report.plots import Line, Scale, canvas, colour_of, lines
-from unveil.report.svg import INK, MUTED, Drawing, themed
+from unveil.report.charts import Dot, intervals
+from unveil.report.names import COLOURS
+from unveil.report.page import Figure
+from unveil.report.plots import Line, Scale, lines
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
+from unveil.studies import theory_claims
 from unveil.studies.engine import Answer, Cell, Context, Study
-from unveil.studies.theory_claims import (
-    ALL,
-    CHANCE_EXPOSED,
-    EXPOSED,
-    SEVERITIES,
-    TOLERANCE,
-    Finding,
-    Minimiser,
-    by_choice,
-    choosers,
-    enumerated,
-    example,
-    findings,
-    minimisers,
-)
-from unveil.studies.theory_loss import (
-    CORRECTED,
-    IDEAL,
-    IPS,
-    ITPS,
-    LEVEL,
-    NAIVE,
-    Compared,
-    Estimated,
-    MonteCarlo,
-    Scores,
-)
+from unveil.studies.theory_claims import EXPOSED, SEVERITIES, TOLERANCE, Finding, Minimiser
+from unveil.studies.theory_loss import LEVEL, Compared, Estimated, MonteCarlo, Scores
 from unveil.studies.theory_world import DenseWorld, Tiny
 
 #: Beyond this hardly anything is ever shown, and 1/θ leaves single precision.
 MOST_SEVERE = 10.0
-_COLOURS = {NAIVE.label: 0, IPS.label: 1, ITPS.label: 2, IDEAL.label: 3, CORRECTED.label: 4}
 _CHOICES = {
     "rational_all": "the best of all",
     "rational_exposed": "the best of the exposed",
@@ -109,17 +84,17 @@ class Theory(Study):
 
     def run_minima(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """What minimises each loss at one severity."""
-        found = minimisers(self._world(cell.at["severity"]), self.logs, self.seed)
+        found = theory_claims.minimisers(self._world(cell.at["severity"]), self.logs, self.seed)
         return {"minimisers": [asdict(row) for row in found]}
 
     def run_exact(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """All that is computed without drawing a log."""
-        worlds = enumerated(Tiny(self.severity, self.seed))
+        worlds = theory_claims.enumerated(Tiny(self.severity, self.seed))
         return {
-            "claims": [asdict(each) for each in findings(worlds)],
-            "choosers": list(choosers(worlds["moving"])),
-            "distances": by_choice(self._world(self.severity)),
-            "example": example(worlds["moving"].dense),
+            "claims": [asdict(each) for each in theory_claims.findings(worlds)],
+            "choosers": list(theory_claims.choosers(worlds["moving"])),
+            "distances": theory_claims.by_choice(self._world(self.severity)),
+            "example": theory_claims.example(worlds["moving"].dense),
         }
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
@@ -151,93 +126,33 @@ class Theory(Study):
         found = Found(answer)
         at = {severity: found.at(severity) for severity in SEVERITIES}
         mild, severe = at[SEVERITIES[0]], at[SEVERITIES[-1]]
-        one_log = [(each[ITPS.label], each[NAIVE.label]) for each in at.values()]
+        one_log = [(each["ITPS"], each["naive"]) for each in at.values()]
         return {
             "relative": relative,
             "choice_name": choice_name,
             "slots": found.slots,
-            "chance_bias": found.itps_bias(CHANCE_EXPOSED),
+            "itps_bias": found.itps_bias,
             "mild": mild,
             "severe": severe,
-            "corrected_is_itps": abs(mild[CORRECTED.label].slot_distance - mild[ITPS.label].slot_distance) <= TOLERANCE,
+            "corrected_is_itps": abs(mild["corrected"].slot_distance - mild["ITPS"].slot_distance) <= TOLERANCE,
             "one_log": [(itps, naive, _position(itps, naive)) for itps, naive in one_log],
             "weights_cost": all(i.user_first - i.log_first > n.user_first - n.log_first for i, n in one_log),
-        }
-
-    def tables(self, answer: Answer) -> Mapping[str, Table]:
-        """Claims, choices, drawn logs by choice, an example, distances and minima."""
-        found = Found(answer)
-        slot = found.example
-        by_item = {"γ": slot["gamma"], "θ": slot["theta"], "chosen": slot["taken"], **slot["learnt"]}
-        return {
-            "claims": _table(
-                {
-                    "claim": f"{each.topic}: {each.claim}, {each.setting}",
-                    "bias": _bias(each.bias),
-                    "formula": _bias(each.formula),
-                    "verdict": each.verdict,
-                }
-                for each in found.claims
-            ),
-            "choosers": _table(
-                {
-                    "the user chooses": choice_name(row["choice"]),
-                    "R": row["relevance"],
-                    **{loss: _bias(bias) for loss, bias in row["bias"].items()},
-                    "depends on exposure": _YES[row["depends_on_exposure"]],
-                    "formula off": "–" if (off := row["formula_error"]) is None else TableCell(f"{off:.0e}", off),
-                }
-                for row in found.choosers
-            ),
-            **{f"drawn-{choice}": _drawn(found, choice) for choice in CHOICES},
-            "example": _table(
-                {"item": item, **{title: number(values[nth], 3) for title, values in by_item.items()}}
-                for nth, item in enumerate(slot["items"])
-            ),
-            "distances": _table(
-                {"the user chooses": choice_name(choice), **{loss: number(value, 3) for loss, value in row.items()}}
-                for choice, row in found.distances.items()
-            ),
-            "minima": _table(
-                {
-                    "p": number(row.severity, 0),
-                    "loss": row.estimator,
-                    ("bias", "of the loss"): _bias(row.bias),
-                    ("distance", "slot"): number(row.slot_distance),
-                    ("first", "slot"): percent(row.slot_first, 0),
-                    ("distance", "user"): number(row.user_distance),
-                    ("first", "user"): percent(row.user_first, 0),
-                    ("first", "one log"): TableCell(
-                        f"{row.log_first:.0%} [{row.low:.0%}, {row.high:.0%}]", row.log_first
-                    ),
-                }
-                for row in found.minimisers
-            ),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """The biases, and how often the favourite is found."""
         found = Found(answer)
-        shown = [row for row in found.estimated if row.estimator in (NAIVE.label, IPS.label, ITPS.label)]
-        values = ", ".join(f"{row.estimator} {relative(row.mean)} ({choice_name(row.choice)})" for row in shown)
+        dots = [
+            Dot(label := f"{row.estimator}, {choice_name(row.choice)}", row.mean, row.low, row.high,
+                COLOURS[row.estimator.lower()], f"{label}: {relative(row.mean)}", row.formula)
+            for row in found.estimated if row.estimator in ("naive", "IPS", "ITPS")
+        ]  # fmt: skip
+        drawing = intervals(dots, "bias, relative to the ideal loss", None, "biases")
         return {
-            "biases": Figure("", _dots(shown), f"Relative bias by choice model: {values}."),
+            "biases": Figure("", drawing, f"Relative bias by choice model: {'; '.join(dot.title for dot in dots)}."),
             "first-limit": _first(found, "user_first"),
             "first-one-log": _first(found, "log_first"),
         }
-
-    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
-        """How many claims hold, and the bias of ITPS for two kinds of user."""
-        found = Found(answer)
-        holds = sum(each.holds for each in found.claims)
-        biases = {choice: found.itps_bias(choice) for choice in (ALL, EXPOSED)}
-        return [
-            KeyFigure(f"{holds} of {len(found.claims)}", "claims hold, computed exactly"),
-            *(
-                KeyFigure(relative(bias), f"bias of ITPS if the user chooses {choice_name(choice)}")
-                for choice, bias in biases.items()
-            ),
-        ]
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """Every number with what it is a number of."""
@@ -266,7 +181,7 @@ class Found:
 
     def itps_bias(self, choice: str) -> float:
         """On the larger world: by formula, or else over drawn logs."""
-        found = next(row for row in self.estimated if (row.choice, row.estimator) == (choice, ITPS.label))
+        found = next(row for row in self.estimated if (row.choice, row.estimator) == (choice, "ITPS"))
         return found.mean if found.formula is None else found.formula
 
     def rows(self) -> Iterable[dict[str, Any]]:
@@ -291,8 +206,10 @@ def choice_name(choice: str) -> str:
     return _CHOICES.get(choice, choice)
 
 
-def relative(bias: float) -> str:
-    """+37%, −4.2%; within rounding 0."""
+def relative(bias: float | None) -> str:
+    """+37%, −4.2%; within rounding 0; – where there is none."""
+    if bias is None:
+        return "–"
     if abs(bias) <= TOLERANCE:
         return "0"
     digits = 0 if abs(bias) >= 0.1 else 1 if abs(bias) >= 0.01 else 3
@@ -306,68 +223,13 @@ def _position(one: Minimiser, other: Minimiser) -> str:
     return "below" if one.high < other.low else "not distinguishable from"
 
 
-_YES = {None: "–", True: "yes", False: "no"}
-
-
-def _bias(value: float | None) -> TableCell | str:
-    return "–" if value is None else TableCell(relative(value), value)
-
-
-def _table(rows: Iterable[Mapping[Any, TableCell | str]]) -> Table:
-    """Rows by the titles of their columns, or by title and unit. A column is numeric where a cell has a value."""
-    rows = list(rows)
-    cells = [list(row.values()) for row in rows]
-    numeric = [any(isinstance(cell, TableCell) for cell in column) for column in zip(*cells, strict=True)]
-    titles = [(title, "") if isinstance(title, str) else title for title in rows[0]]
-    columns = [Column(title, each, unit) for (title, unit), each in zip(titles, numeric, strict=True)]
-    return Table("", columns, cells, sortable=False)
-
-
-def _drawn(found: Found, choice: str) -> Table:
-    return _table(
-        {
-            "loss": row.estimator,
-            "formula": _bias(row.formula),
-            "bias": _bias(row.mean),
-            "interval": TableCell(f"[{row.low:+.1%}, {row.high:+.1%}]".replace("-", "−"), row.low),
-            ("one log", "spread"): TableCell(f"±{row.spread:.1%}", row.spread),
-            "found": row.found,
-            "agrees": _YES[row.agrees],
-        }
-        for row in found.estimated
-        if row.choice == choice
-    )
-
-
-def _dots(rows: Sequence[Estimated]) -> Drawing:
-    """Means over drawn logs with their intervals; circles are the closed form."""
-    with canvas("bias, relative to the ideal loss", "", (6.4, 0.75 + 0.26 * len(rows))) as on:
-        on.axes.grid(visible=False, axis="y")
-        on.axes.axvline(0, color=INK, linewidth=0.9)
-        for place, row in enumerate(rows):
-            colour = colour_of(_COLOURS[row.estimator])
-            on.axes.plot([row.low, row.high], [place, place], color=colour, linewidth=2.2)
-            on.axes.scatter([row.mean], [place], s=26, color=colour, linewidths=0, zorder=3).set_gid(f"dot{place}")
-            if row.formula is not None:
-                on.axes.scatter([row.formula], [place], s=70, facecolors="none", edgecolors=MUTED, linewidths=0.9)
-        labels = [f"{row.estimator}, {choice_name(row.choice)}" for row in rows]
-        on.axes.set_yticks(range(len(rows)), labels, color=INK)
-        on.axes.set_ylim(len(rows) - 0.4, -0.6)
-        on.axes.xaxis.set_major_formatter(lambda value, _: f"{value:+.0%}".replace("-", "−"))
-        titles = {
-            f"dot{place}": [f"{label}: {relative(row.mean)}"]
-            for place, (label, row) in enumerate(zip(labels, rows, strict=True))
-        }
-        return themed(on.figure, "biases", titles)
-
-
 def _first(found: Found, quantity: str) -> Figure:
     """How often the favourite has the highest probability, a line for each loss."""
     drawn, values = {}, [(row, float(getattr(row, quantity))) for row in found.minimisers]
     for label in dict.fromkeys(row.estimator for row in found.minimisers):
         along = {row.severity: value for row, value in values if row.estimator == label}
         titles = [f"{label}, severity {severity:g}: {value:.1%}" for severity, value in along.items()]
-        drawn[label] = Line(list(along), list(along.values()), titles, _COLOURS[label])
+        drawn[label] = Line(list(along), list(along.values()), titles, COLOURS[label.lower()])
     scale = Scale(percent=(False, True), top=1.0, ticks={severity: f"{severity:g}" for severity in SEVERITIES})
     drawing = lines(drawn, ("severity p", "favourite ranked first"), quantity.replace("_", "-"), scale)
     shares = ", ".join(f"{row.estimator} {value:.0%} at {row.severity:g}" for row, value in values)

@@ -8,10 +8,12 @@ import pytest
 
 from unveil.report.page import Cell, Table
 from unveil.runs.workers import Inline
+from unveil.simulation.choice import CHOICES
 from unveil.studies.engine import run
 from unveil.studies.theory import Theory, choice_name, relative
 from unveil.studies.theory_claims import enumerated, findings
 from unveil.studies.theory_world import Tiny
+from unveil.studies.writer import Report
 
 PAGE = Path(__file__).parents[3] / "docs" / "theory.md"
 NAMES = sorted(set(re.findall(r"`(unveil(?:\.\w+)+)`", PAGE.read_text(encoding="utf-8"))))
@@ -52,16 +54,14 @@ def test_the_claims_on_the_page_are_those_that_are_found() -> None:
 
 @pytest.mark.slow
 def test_the_tables_on_the_page_are_those_that_are_printed(tmp_path: Path) -> None:
-    page, answer = PAGE.read_text(encoding="utf-8"), run(Theory(), tmp_path, Inline())
-    tables = Theory().tables(answer)
-    for row in _rows(tables["minima"]):
+    page = PAGE.read_text(encoding="utf-8")
+    _, _, *drawn, _, distances, minima = map(_rows, Report(run(Theory(), tmp_path, Inline())).tables)
+    for row in minima:
         assert f"| {' | '.join(row)} |" in page
-    for row in _rows(tables["distances"]):
+    for row in distances:
         assert f"| {' | '.join(row[:5])} |" in page
-    for name, table in tables.items():
-        if name.startswith("drawn-"):
-            biases = [row[1] for row in _rows(table)[:4]]
-            assert f"| {' | '.join([choice_name(name.removeprefix('drawn-')), *biases])} |" in page
+    for choice, rows in zip(sorted(CHOICES), drawn, strict=True):
+        assert f"| {' | '.join([choice_name(choice), *(row[1] for row in rows[:4])])} |" in page
 
 
 def _rows(table: Table) -> list[list[str]]:
