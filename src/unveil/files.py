@@ -109,6 +109,8 @@ def is_gone(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, PermissionError) as error:  # another user's process is there
         return isinstance(error, ProcessLookupError)
+    with suppress(OSError):  # dead, and its parent has not heard of it yet
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] in "ZX"
     return False
 
 

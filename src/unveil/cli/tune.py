@@ -41,6 +41,7 @@ def tune(
     machines, to join the study or to continue it: each trial is done once.
     """
     from unveil.cli.terminal import until_stopped
+    from unveil.data.readers.database import shown
     from unveil.runs.progress import job_watcher
     from unveil.runs.tune import search
     from unveil.runs.tune.study import Plan, Space
@@ -53,6 +54,7 @@ def tune(
     else:
         subject = Training(_experiment(training, options), truth)
     chosen = engine_of(engine, jobs, address)
+    words = [shown(word) if word == storage or "://" in word else word for word in sys.argv[1:]]  # without passwords
     with until_stopped(output):
         study = search.tune(
             subject,
@@ -60,7 +62,7 @@ def tune(
             search.Location(output, storage),
             watch=job_watcher(),
             tell=typer.echo,
-            command=_command(storage),
+            command=shlex.join(["unveil", *words]),
             engine=None if jobs is None and engine == "processes" else chosen,
             workers=jobs or chosen.workers(),
         )
@@ -102,14 +104,6 @@ def _factorisation(
     named_in_config = options.log.endswith(".toml")
     source = _experiment(TrainingOptions(), options).data if named_in_config else options.source()
     return Factorisation.of(source, fit, part, space)
-
-
-def _command(storage: str | None) -> str:
-    """What was typed, passwords left out."""
-    from unveil.data.readers.database import shown
-
-    words = [shown(word) if word == storage or "://" in word else word for word in sys.argv[1:]]
-    return shlex.join(["unveil", *words])
 
 
 def _print(study: "Study", output: Path) -> None:

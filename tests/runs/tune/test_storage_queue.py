@@ -1,5 +1,6 @@
 """Trials are finished once each, with the settings of their number, whoever works, dies or comes late."""
 
+import os
 import subprocess
 import sys
 import time
@@ -210,6 +211,8 @@ def test_a_process_of_this_machine_that_is_gone_is_dead_at_once() -> None:
         other = {"machine": machine(), "process": process.pid}
         assert not Liveness().is_dead(running(**{WORKER: other}))
         process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and its number still taken
+        assert Liveness().is_dead(running(**{WORKER: other}))
     assert Liveness().is_dead(running(**{WORKER: other}))
     assert not Liveness().is_dead(running(**{WORKER: {**other, "machine": "another"}}))
 

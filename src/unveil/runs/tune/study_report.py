@@ -111,9 +111,7 @@ def page(study: Study, command: str) -> Page:
     found, parts = importances(study.trials, study.plan.space), dict[str, Figure]()
     prose = _prose(study, command, importances=found, parts=parts)
     if study.subject.objective.epochs is not None:
-        parts["curve"] = Figure(
-            "", _curve(study.best, study.subject.objective.metric), "", data=prose.table("replicates")
-        )
+        parts["curve"] = Figure("", _curve(study), "", data=prose.table("replicates"))
     if any(each.share is not None for each in found):
         shares = {each.name: each.share or 0.0 for each in found}
         drawing = bars(shares, [short(name) for name in shares], "share of the variation between trials", "importance")
@@ -124,16 +122,11 @@ def page(study: Study, command: str) -> Page:
 
 
 def _prose(study: Study, command: str, **more: Any) -> Prose:
-    subject, space = study.subject, {name: _tried(values) for name, values in study.plan.space.plain().items()}
-    figures = {
-        "study": study,
-        "plan": study.plan,
-        "best": study.best,
-        "subject": subject,
-        "metric": subject.objective.metric,
-    }
-    figures |= {"best_settings": settings_text(study.best.settings), "space": space, "use": subject.command.format}
-    return Prose(["tune.md.j2"], {**figures, "text": value_text, "short": short, "command": command, **more})
+    figures = {"study": study, "plan": study.plan, "best": study.best, "subject": study.subject, "command": command}
+    figures |= {"metric": study.subject.objective.metric, "use": study.subject.command.format}
+    figures |= {"text": value_text, "short": short, "best_settings": settings_text(study.best.settings)}
+    space = {name: _tried(values) for name, values in study.plan.space.plain().items()}
+    return Prose(["tune.md.j2"], {**figures, "space": space, **more})
 
 
 def _tried(values: Any) -> str:
@@ -193,15 +186,15 @@ def _labels(dimension: Dimension, values: Sequence[Any]) -> list[tuple[float, st
     return [(float(part), f"{ends[part][0]:.3g} to {ends[part][1]:.3g}") for part in part_N]
 
 
-def _curve(best: Trial, metric: str) -> Drawing:
-    """Mean and range over the replicates at the epochs that all of them have."""
-    curves = [dict(each.curve) for each in best.replicates]
+def _curve(study: Study) -> Drawing:
+    """Of the best trial, mean and range over the replicates at the epochs that all of them have."""
+    curves = [dict(each.curve) for each in study.best.replicates]
     epochs = sorted(set.intersection(*map(set, curves)))
     values = [[each[epoch] for each in curves] for epoch in epochs]
     mean, low, high = [float(np.mean(each)) for each in values], list(map(min, values)), list(map(max, values))
     titles = [f"epoch {epoch}: {value:.4f}" for epoch, value in zip(epochs, mean, strict=True)]
     drawn = {"mean": Line(epochs, mean, titles, 0, low, high)}
-    return lines(drawn, ("epoch", f"validation {metric}"), "best-curve", Scale(whole=True))
+    return lines(drawn, ("epoch", f"validation {study.subject.objective.metric}"), "best-curve", Scale(whole=True))
 
 
 def _parallel(study: Study) -> Drawing:
