@@ -304,7 +304,7 @@ def test_a_required_propensity_that_cannot_be_had_is_an_error_before_any_work(
     log: Path, tmp_path: Path, propensities: tuple[str, ...], says: str
 ) -> None:
     with pytest.raises(UnveilError, match=says):
-        run(study(log, propensities=propensities, required=True), tmp_path / "none", Inline())
+        run(study(log, propensities=propensities, required=propensities), tmp_path / "none", Inline())
     assert not (tmp_path / "none").exists()
 
 
@@ -325,7 +325,7 @@ def test_recorded_impressions_can_be_required(shown: Path) -> None:
 
 
 def test_a_required_propensity_that_cannot_be_fitted_is_an_error_before_the_first_training(log: Path) -> None:
-    chosen = study(log, propensities=("popularity", "timing"), required=True)
+    chosen = study(log, propensities=("popularity", "timing"), required=("popularity", "timing"))
     able = {"popularity-static": "", "popularity-temporal": "", "timing": ""}
     refused = able | {"popularity-static": "no", "timing": "too few events"}
     assert "itps@timing+clip=5%" in chosen.candidates({"real": able, "drawn": able}).usable
@@ -333,7 +333,7 @@ def test_a_required_propensity_that_cannot_be_fitted_is_an_error_before_the_firs
         chosen.candidates({"real": refused, "drawn": able})
     with pytest.raises(UnveilError, match="--propensities timing: cannot be had from logs that are drawn from a world"):
         chosen.candidates({"real": able, "drawn": refused})
-    left = chosen.model_copy(update={"required": False}).candidates({"real": refused, "drawn": able}).usable
+    left = chosen.model_copy(update={"required": ()}).candidates({"real": refused, "drawn": able}).usable
     assert not any("timing" in arm for arm in left), "what was not named is left out"
 
 
@@ -349,7 +349,7 @@ def test_a_required_propensity_that_cannot_be_fitted_is_an_error_before_the_firs
         ({"world": "somewhere", "worlds": 2}, "one world"),
         ({"world": "builtin", "liked": (0.5,)}, "has a liking of its own"),
         (
-            {"estimators": ("corrected",), "propensities": ("logged",), "required": True},
+            {"estimators": ("corrected",), "propensities": ("logged",), "required": ("logged",)},
             "--propensities logged: no estimator that is tried can use this propensity",
         ),
     ],
@@ -402,11 +402,11 @@ def test_a_drawn_log_with_too_few_items_is_an_error_before_anything_is_fitted_to
 
 def test_a_study_of_an_effort_looks_at_the_log(log: Path, shown: Path) -> None:
     quick = advise_study(LogSource(log=str(log)), users=40, replicates=None)
-    assert (quick.replicates, quick.worlds, len(quick.scenarios), quick.required) == (3, 1, 4, False)
+    assert (quick.replicates, quick.worlds, len(quick.scenarios), quick.required) == (3, 1, 4, ())
     assert quick.steps == int(np.bincount(read(log).user).max())
     assert quick.left == 0
     own = advise_study(LogSource(log=str(shown)), world="builtin", effort="thorough", propensities=("popularity",))
-    assert (own.steps, own.worlds, own.required) == (100, 6, True)
+    assert (own.steps, own.worlds, own.required) == (100, 6, ("popularity",))
     assert own.left > 0
     for wrong in ({"effort": "slow"}, {"propensities": ("popular",)}):
         with pytest.raises(UnveilError, match="unknown"):

@@ -165,16 +165,13 @@ def findings(true: dict[str, float], standard: dict[str, float], relevance: dict
         for user in range(20)
     )
     found = Results.of(frame)
-    arms = [arm for arm in found.trained if arm != "ideal"]
     figures = {
         "results": found,
         "HEADLINE": HEADLINE,
         "RELEVANCE": RELEVANCE,
         "tests": found.against(HEADLINE),
         "gaps": {arm: found.gap_closed(arm, HEADLINE) for arm in found.trained},
-        "orders": {m.evaluation: found.order(m) for m in (HEADLINE, HELD_OUT)},
-        "best": {m.evaluation: max(arms, key=lambda arm: found.mean(arm, m)) for m in (HEADLINE, HELD_OUT)},
-        "relevance_order": found.order(RELEVANCE),
+        "HELD_OUT": HELD_OUT,
     }
     return Prose(["demo.md.j2"], figures).paragraphs("findings")
 

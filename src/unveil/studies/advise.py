@@ -28,19 +28,8 @@ from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
+from unveil.studies import arms
 from unveil.studies.advise_report import Advice
-from unveil.studies.arms import (
-    TRUE_THETA,
-    Variant,
-    changes_of,
-    check_changes,
-    check_distinct,
-    estimator_seed,
-    families,
-    family,
-    propensity_settings,
-    seconds_of,
-)
 from unveil.studies.candidates import (
     FEWEST_IMPRESSIONS,
     KINDS,
@@ -100,7 +89,7 @@ class Advise(Study):
     estimators: tuple[str, ...] = EFFORTS["quick"]["estimators"]
     clips: tuple[str, ...] = EFFORTS["quick"]["clips"]
     propensities: tuple[str, ...] = ()  # none named: all that the log allows
-    required: bool = Field(default=False, exclude=True)  # whether a propensity that cannot be had is an error
+    required: tuple[str, ...] = Field(default=(), exclude=True)  # propensities that must be had
 
     def __hash__(self) -> int:
         """By the fields that can be hashed."""
@@ -113,13 +102,14 @@ class Advise(Study):
         for what, names, known in (
             ("way to fit a world", [self.fit], list(RECIPES)),
             ("choice model", [scenario.choice for scenario in self.scenarios], list(CHOICES)),
-            ("propensity", self.propensities, families()),
+            ("propensity", self.propensities, arms.families()),
         ):
-            for name in set(names) - set(known):
-                raise unknown(what, name, known)
+            for name in names:
+                if name not in known:
+                    raise unknown(what, name, known)
         self._check_worlds()
         self._check_estimators()
-        usable = [name for name in self.propensities if name in map(family, from_a_log())]
+        usable = [name for name in self.propensities if name in map(arms.family, from_a_log())]
         for arm in candidates(self.estimators, usable, self.clips).arms:
             self.recipe(arm, 0)
         return self
@@ -131,8 +121,8 @@ class Advise(Study):
             refuse_unless(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
         for share in self.liked:
             check_share(share, "--implicit")
-        check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
-        check_distinct(self.liked, "--implicit")
+        arms.check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
+        arms.check_distinct(self.liked, "--implicit")
         if self.liked and self.world is not None:
             problem, hint = "a world that is given has a liking of its own", "Leave out --implicit, or --world."
             raise UnveilError(problem, where="--implicit", found=self.liked[0], hint=hint)
@@ -147,17 +137,12 @@ class Advise(Study):
             estimator(name)
         if set(self.estimators) <= {BASE, BOUND}:
             raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
-        for name in self.required_propensities:
+        for name in self.required:
             if not any("@" in arm for arm in candidates(self.estimators, (name,), ("",)).usable):
                 problem, hint = "no estimator that is tried can use this propensity", "Name others with --estimators."
                 found = ", ".join(self.estimators)
                 raise UnveilError(problem, where=f"--propensities {name}", found=found, hint=hint)
-        check_changes((BASE, BOUND, *self.estimators), self.changes)
-
-    @property
-    def required_propensities(self) -> tuple[str, ...]:
-        """The propensities without which nothing is tried."""
-        return self.propensities if self.required else ()
+        arms.check_changes((BASE, BOUND, *self.estimators), self.changes)
 
     @property
     def groups(self) -> int:
@@ -179,12 +164,12 @@ class Advise(Study):
 
     def recipe(self, arm: str, seed: int, rate: float | None = None) -> Recipe:
         """How an arm is trained; `rate`: the share of impressions that its log records, by default the real log's."""
-        variant = Variant.of(arm)
+        variant = arms.Variant.of(arm)
         needs = estimator(variant.estimator).needs
-        own = estimator_seed(variant.estimator, seed) | changes_of(variant.estimator, self.changes)
+        own = arms.estimator_seed(variant.estimator, seed) | arms.changes_of(variant.estimator, self.changes)
         changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
         if needs in KINDS:
-            changes |= propensity_settings(variant.propensity or TRUE_THETA, needs, seed)
+            changes |= arms.propensity_settings(variant.propensity or arms.TRUE_THETA, needs, seed)
             if "rate" in PROPENSITIES.options(changes["propensity.name"]):
                 changes["propensity.rate"] = self.impressions if rate is None else rate
         recipe = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
@@ -196,7 +181,7 @@ class Advise(Study):
         if self.world not in (None, BUILTIN):
             World.load(Path(self.world))
         self.check_impressions(shown)
-        check_columns(self.required_propensities, shown, recorded=self.left > 0)
+        check_columns(self.required, shown, recorded=self.left > 0)
         events = shown.interacted()
         if self.world is None and not self.liked and events.rating is None:
             raise UnveilError(
@@ -238,9 +223,9 @@ class Advise(Study):
             check_items(len(self._first_log(work.folder).items), "a log that was drawn from the world")
             work.say("Fitting every propensity to your log and to a drawn one, to find out which can be estimated.")
         yield "looks at propensities", [probed]
-        arms, size = self.candidates(work.records[probed.key]).arms, tuple(work.records[probed.key]["size"])
-        seconds = {arm: _BESIDE + seconds_of(self.recipe(arm, 0), size) for arm in arms}
-        axes = product(range(self.worlds), range(self.replicates), self.scenarios, arms)
+        tried, size = self.candidates(work.records[probed.key]).arms, tuple(work.records[probed.key]["size"])
+        seconds = {arm: _BESIDE + arms.seconds_of(self.recipe(arm, 0), size) for arm in tried}
+        axes = product(range(self.worlds), range(self.replicates), self.scenarios, tried)
         cells = [
             Cell(
                 self.cell_key(Draw(world, scenario, replicate), arm),
@@ -249,7 +234,7 @@ class Advise(Study):
             )
             for world, replicate, scenario, arm in axes  # whole replicates first; log by log: a process draws few
         ]
-        left, logs = work.left(cells), quantity(len(cells) // len(arms), "drawn log")
+        left, logs = work.left(cells), quantity(len(cells) // len(tried), "drawn log")
         time, workers = sum(cell.cost for cell in left) / work.workers, quantity(work.workers, "process", "processes")
         about = f"about {spell(time)} on {workers}, by a rough estimate" if left else "nothing to do"
         work.say(f"{len(cells)} trainings on {logs}, {len(left)} left: {about}.")
@@ -263,7 +248,7 @@ class Advise(Study):
     @property
     def wanted(self) -> list[str]:
         """The propensities of the registry that are looked at."""
-        return [name for name in from_a_log() if not self.propensities or family(name) in self.propensities]
+        return [name for name in from_a_log() if not self.propensities or arms.family(name) in self.propensities]
 
     @property
     def probe_key(self) -> str:
@@ -274,8 +259,8 @@ class Advise(Study):
     def candidates(self, probed: Mapping[str, Any]) -> Candidates:
         """The arms that the real log allows, and a drawn one, which always has ratings."""
         real, drawn = probed["real"], probed["drawn"]
-        check_available(self.required_propensities, real, drawn)
-        able = dict.fromkeys(family(name) for name in real if not (real[name] or drawn[name]))
+        check_available(self.required, real, drawn)
+        able = dict.fromkeys(arms.family(name) for name in real if not (real[name] or drawn[name]))
         order = self.propensities or tuple(able)
         unrated = self.refused_estimators()
         named = [name for name in self.estimators if name not in unrated]
@@ -372,7 +357,7 @@ def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Ad
     world = given.get("world")
     if world not in (None, BUILTIN):
         given["worlds"] = chosen.get("worlds", 1)
-    study = Advise(log=log, scenarios=tried, required="propensities" in chosen, **given)
+    study = Advise(log=log, scenarios=tried, required=chosen.get("propensities", ()), **given)
     shown = user_log(study)
     longest = int(np.bincount(shown.interacted().user).max(initial=1))
     steps = given.get("steps", min(_MOST_STEPS, longest) if world is None else _MOST_STEPS)
@@ -419,6 +404,6 @@ def advice_of(answer: Answer) -> Advice:
     study, log = answer.study, user_log(answer.study).interacted()
     probed = answer.records[study.probe_key]
     reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}  # the real log's first
-    refused = {family(name): why for name, why in reasons.items() if why} | study.refused_estimators()
+    refused = {arms.family(name): why for name, why in reasons.items() if why} | study.refused_estimators()
     repeats = describe(log).repeats / len(log)
     return Advice(answer, study.candidates(probed), refused, LogShape.of(log), repeats)

@@ -96,7 +96,6 @@ class Demo(Study):
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """The log, and what the sentences are chosen by."""
         results, trial, own = answer.results, trial_context(self, 0), world_log(self, 0)
-        arms = [arm for arm in results.trained if arm != BOUND]
         return {
             **log_facts(own),
             "severities": at_severities(own.world, self.seed),
@@ -107,11 +106,7 @@ class Demo(Study):
             "RELEVANCE": RELEVANCE,
             "tests": results.against(HEADLINE),
             "gaps": {arm: results.gap_closed(arm, HEADLINE) for arm in results.trained},
-            "orders": {m.evaluation: results.order(m) for m in (HEADLINE, HELD_OUT)},
-            "best": {m.evaluation: max(arms, key=lambda arm: results.mean(arm, m)) for m in (HEADLINE, HELD_OUT)},
-            "relevance_order": results.order(RELEVANCE),
             "sampled": results.protocol("uniform"),
-            "recipe": self.recipe(0),
             "training_events": len(trial.split.train),
             "unlearnable": trial.unlearnable,
             "weighting": weight_means(by_arm(answer)),
