@@ -149,11 +149,8 @@ def _truths(table: Table, role: str) -> pl.Series:
 _READERS: dict[str, Callable[[Table, str], pl.Series]] = {
     "rating": _ratings,
     "propensity": _propensities,
-    "position": _counts,
-    "step": _counts,
-    "clicked": _truths,
-    "exposed": _truths,
-    "randomised": _truths,
+    **dict.fromkeys(("position", "step"), _counts),
+    **dict.fromkeys(("clicked", "exposed", "randomised"), _truths),
 }
 
 
@@ -180,7 +177,7 @@ def times(table: Table, unit: str | None) -> pl.Series:
 def _of_text(table: Table, text: pl.Series, unit: str | None) -> pl.Series:
     """Numbers or ISO 8601, whichever more of the column is; the first value that is not, is named."""
     number = number_of(text)
-    if unit in (None, "iso") and (unit == "iso" or number.null_count() or are_dates(number)):
+    if unit == "iso" or (unit is None and (number.null_count() or are_dates(number))):
         moment = of_iso(text)
         if unit == "iso" or moment.null_count() <= number.null_count():
             table.check("time", moment.is_null(), "not a time", _expected(unit))
