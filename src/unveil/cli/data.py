@@ -12,7 +12,7 @@ from unveil.cli.options import AsJson, LogFile, LogOptions, Overwrite, option, t
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
-    from unveil.data.fetch.catalogue import Dataset
+    from unveil.data.fetch import Dataset
     from unveil.data.fetch.download import Source, Watcher
 
 app = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no_args_is_help=True)
@@ -62,17 +62,16 @@ def fetch(
     Source, size and terms of use are shown first. The checksum has to match, whatever the certificate.
     """
     from unveil.data import fetch as fetching
-    from unveil.data.fetch.catalogue import CATALOGUE, dataset
     from unveil.data.fetch.download import Retries
 
     if everything or name is None:
         typer.echo(f"In {to or fetching.data_home()}:")
-        for entry in CATALOGUE.values():
+        for entry in fetching.CATALOGUE.values():
             state = "here" if fetching.fetched(entry, to) else "-"
             typer.echo(f"  {entry.name:<14} {_size(entry.size):>10}  {state:<5} {entry.title}")
             typer.echo(f"  {'':<32} {entry.page}")
         return
-    entry = dataset(name)
+    entry = fetching.dataset(name)
     path, state = None if force else fetching.fetched(entry, to), "is here already"
     if path is None:
         source = fetching.source_of(entry, url, checksum, certificate=not skip_certificate)

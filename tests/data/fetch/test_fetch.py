@@ -8,8 +8,7 @@ import pytest
 
 from tests.data.fetch.archives import tar_of, zip_of
 from tests.data.fetch.server import Served, Server
-from unveil.data.fetch import fetch, fetched, located, source_of
-from unveil.data.fetch.catalogue import CATALOGUE, Dataset, dataset
+from unveil.data.fetch import CATALOGUE, Dataset, dataset, fetch, fetched, located, source_of
 from unveil.data.fetch.download import Retries, well_formed
 from unveil.data.readers.base import FORMATS
 from unveil.errors import UnveilError

@@ -101,12 +101,12 @@ def _table(source: str | Path, options: ReadOptions) -> Table:
 
 def _located(source: str | Path) -> Path:
     """A path, a folder with a known file in it, or the name of a data set; what is on the disk comes before a name."""
-    from unveil.data.fetch import located as fetched
-
     path = Path(source)
     try:
         path = _inside(path) if path.is_dir() else path
         if not path.exists():
+            from unveil.data.fetch import located as fetched
+
             return (fetched(source) if isinstance(source, str) else None) or _absent(path)
         if not path.is_file():
             raise UnveilError("not a file", where=path, hint="Name a file on the disk.")
