@@ -19,7 +19,7 @@ from unveil.audit import audit
 from unveil.data.writers import write
 from unveil.evaluation.result import compare
 from unveil.runs.config import Experiment
-from unveil.runs.dial import measured
+from unveil.runs.report import measure_dial
 from unveil.runs.train import run
 from unveil.serving.export import export_embeddings, export_onnx
 from unveil.simulation.builtin import WorldSpec
@@ -126,7 +126,7 @@ for novelty in (0.0, 0.5):
     lists = recommender.recommend_for([history], recommender.choice(5, novelty=novelty)).frame
     print(f"after {', '.join(history)} with novelty {novelty:g}: {', '.join(lists['item_id'])}")
 
-points = measured(folder / "runs" / "corrected")
+points = measure_dial(folder / "runs" / "corrected")
 figure = Figure(figsize=(8, 3), layout="constrained")
 axes = figure.subplots()
 axes.plot([point["coverage"] for point in points], [point["recall"] for point in points], marker="o")

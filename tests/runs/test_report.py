@@ -14,11 +14,11 @@ from tests.run_folders import ITEMS, USERS, Finished, experiment_on, write_log
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.statistics import paired
-from unveil.runs.dial import at_novelty
-from unveil.runs.report import Report, ReportOptions, report, shared_C
-from unveil.runs.report_page import write_report, write_run_page
+from unveil.runs.report import Report, ReportOptions, measure_dial, report, shared_C
+from unveil.runs.report_page import at_novelty, write_report, write_run_page
 from unveil.runs.run_folder import read_runs
 from unveil.runs.train import run
+from unveil.serving.model_files import read_dial, write_dial
 
 COMMAND = ["unveil", "report", "naive", "run", "-o", "mysql://me:hush@host/db"]
 
@@ -112,9 +112,29 @@ def test_slices_hold_every_case_and_agree_with_the_whole(found: Report) -> None:
 
 def test_the_dial_at_0_is_the_run_itself_and_is_read_where_it_was_measured(found: Report, pair: list[Path]) -> None:
     for run_ in found.runs:
-        start = found.measured[run_.name].dial[0]
+        start = found.dials[run_.name][0]
         assert start["ndcg"] == pytest.approx(run_.evaluation.value("full", "NDCG", 10))
         assert start["surprise"] == pytest.approx(run_.evaluation.value("lists", "EFD", 10))
+
+
+def test_at_zero_it_is_the_evaluation_of_the_run_and_turned_up_lists_are_less_popular(
+    finished: Finished, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(finished.folder, tmp_path / "run"))
+    points = measure_dial(folder, (0.0, 1.0))
+    summary = Evaluation.read(folder).summary.filter(pl.col("protocol").is_in(["full", "lists"]))
+    figures = {(row["metric"], row["k"]): row["mean"] for row in summary.iter_rows(named=True)}
+    first, last = points
+    assert first["recall"] == pytest.approx(figures["Recall", 10])
+    assert first["ndcg"] == pytest.approx(figures["NDCG", 10])
+    assert first["coverage"] == pytest.approx(figures["Coverage", 10])
+    assert first["recall_low"] <= first["recall"] <= first["recall_high"]
+    assert last["popularity"] < first["popularity"]
+    write_dial(folder, points)
+    assert read_dial(folder) == points
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text() + " ")  # as another model's would be
+    assert read_dial(folder) == []
 
 
 def test_between_two_points_of_a_dial() -> None:

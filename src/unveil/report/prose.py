@@ -297,6 +297,6 @@ def _table(part: str) -> Table:
 
 
 def _cell(text: str, numeric: bool) -> Cell | str:
-    """A number is sorted by what it begins with."""
-    found = re.match(r"[+−-]?[\d,]*\.?\d+(e[+-]\d+)?", text) if numeric else None
-    return text if found is None else Cell(text, float(found[0].replace(",", "").replace("−", "-")))
+    """A number is sorted by what it begins with; `below 0.001` as 0.001."""
+    found = re.match(r"(?:below )?([+−-]?[\d,]*\.?\d+(?:e[+-]\d+)?)", text) if numeric else None
+    return text if found is None else Cell(text, float(found[1].replace(",", "").replace("−", "-")))

@@ -9,8 +9,6 @@ from unveil.audit.costs import costs
 from unveil.data.readers.database import shown
 from unveil.data.splits import Split
 from unveil.evaluation.result import RULES, label
-from unveil.propensity.weights import WeightDiagnostics
-from unveil.report.page import Cell, Column, count, percent
 from unveil.report.prose import Prose
 from unveil.runs.run_folder import Run
 from unveil.settings import plain
@@ -36,28 +34,6 @@ def audited(split: Split, window: int) -> dict[str, Any]:
         "leakage": None if later is None else asdict(later),
         "ess_share": None if spent is None else {name: spent.of(name).ess_share for name in ("ips", "itps")},
     }
-
-
-WEIGHT_COLUMNS = (
-    Column("interactions", True),
-    Column("effective", True, "(Σw)² / Σw²"),
-    Column("share", True, "effective / all"),
-    Column("largest weight", True, "max w / Σw"),
-    Column("ratio", True, "max w / min w"),
-    Column("clipped", True, "of the interactions"),
-)
-
-
-def weight_cells(found: WeightDiagnostics) -> list[Cell]:
-    """A cell for each of the columns."""
-    return [
-        count(found.slots),
-        count(found.effective_sample_size),
-        percent(found.ess_share),
-        percent(found.largest_share, 2),
-        count(found.spread),
-        percent(found.clipped),
-    ]
 
 
 #: Columns of a log about exposure.

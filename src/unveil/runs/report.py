@@ -1,25 +1,27 @@
 """A report of finished runs: results by group, examples, calibration, novelty. Shapes: C cases, V items, K places."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 
 from unveil.data.titles import named_items
 from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.evaluation.calibration import Calibration, calibration
+from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.protocols import seen_cells
+from unveil.evaluation.protocols import Candidates, seen_cells
 from unveil.evaluation.result import Comparison, Evaluation, compare, per_user
 from unveil.evaluation.statistics import bootstrap
-from unveil.runs import dial
-from unveil.runs.run_folder import Run, differing
+from unveil.models.baselines import LessPopular
+from unveil.runs.run_folder import NEGATIVES, Run, differing, read_split
 from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
 
@@ -29,6 +31,41 @@ LISTS = "lists"
 #: What is compared, group by group.
 COLUMN = "full:NDCG@10"
 _THIRDS = ("least", "middle", "most")
+#: Events of a history that are shown, and cases that users are picked from.
+_SHOWN, _LOOKED_AT = 8, 20_000
+
+#: The novelty setting: places of a list, values of λ, and the figures at each of them.
+TOP = 10
+POINTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+FIGURES = {
+    "recall": ("Recall", "mean"),
+    "recall_low": ("Recall", "low"),
+    "recall_high": ("Recall", "high"),
+    "ndcg": ("NDCG", "mean"),
+    "coverage": ("Coverage", "mean"),
+    "popularity": ("ARP", "mean"),
+    "surprise": ("EFD", "mean"),  # bits
+}
+Point = dict[str, float]
+
+
+def measure_dial(run: Path, points: Sequence[float] = POINTS) -> list[Point]:
+    """Novelty against accuracy: scores less λ times the log of popularity, on the test cases of a run.
+
+    Popularity is counted in the training part: the test events are not to know of themselves.
+    """
+    recommender = Recommender.load(run)
+    split = read_split(run, recommender.sequences)
+    candidates = replace(Candidates.load(run / NEGATIVES, split.test, split.whole), negatives={})
+    count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
+    evaluator = Evaluator(split.test, split.whole, candidates, count_V, recommender.length)
+    top, found = min(TOP, len(recommender.items)), []
+    for novelty in points:
+        scorer = LessPopular(recommender.model.scores, torch.from_numpy(count_V), novelty)
+        summary = evaluator.evaluate(scorer, (top,), top=top, resamples=200).summary
+        rows = {row["metric"]: row for row in summary.iter_rows(named=True)}
+        found.append({"novelty": novelty, **{name: rows[metric][end] for name, (metric, end) in FIGURES.items()}})
+    return found
 
 
 @dataclass(frozen=True)
@@ -42,21 +79,20 @@ class Slice:
 
 
 def slices(runs: Sequence[Run], count_V: NDArray[np.int64]) -> list[Slice]:
-    """Thirds of the cases by the training count of the target, and by the length of the history."""
+    """Thirds of the cases by the training count of the target, and by the length of the history.
+
+    Cases of one value stay together, so that thirds may be unequal; those that would be empty are left out.
+    """
     frame = runs[0].evaluation.frame
-    told = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
-    return [each for of, value in told.items() for each in _thirds(runs, of, np.asarray(value)) if len(each.estimates)]
-
-
-def _thirds(runs: Sequence[Run], of: str, value_C: NDArray[np.int64]) -> list[Slice]:
-    """Cases of one value stay together, so that thirds may be unequal; slices that would be empty are left out."""
-    edges = np.quantile(value_C, [1 / 3, 2 / 3], method="inverted_cdf")
-    third_C = np.searchsorted(edges, value_C, side="left")
+    ways = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
     found = []
-    for place, name in enumerate(_THIRDS):
-        in_C = third_C == place
-        if in_C.any():
-            span = f"{name}: {value_C[in_C].min():,} to {value_C[in_C].max():,}"
+    for of, value in ways.items():
+        value_C = np.asarray(value)
+        edges = np.quantile(value_C, [1 / 3, 2 / 3], method="inverted_cdf")
+        third_C = np.searchsorted(edges, value_C, side="left")
+        for place in np.unique(third_C):
+            in_C = third_C == place
+            span = f"{_THIRDS[place]}: {value_C[in_C].min():,} to {value_C[in_C].max():,}"
             found.append(Slice(of, span, int(in_C.sum()), tuple(_estimate(run, in_C) for run in runs)))
     return found
 
@@ -65,12 +101,6 @@ def _estimate(run: Run, in_C: NDArray[np.bool_]) -> tuple[float, float, float]:
     value_U1 = per_user(run.evaluation.frame.filter(pl.Series(in_C))).select(COLUMN).to_numpy()
     low, high = bootstrap(value_U1, np.random.default_rng(0), resamples=500)
     return float(value_U1.mean()), float(low[0]), float(high[0])
-
-
-#: Events of a history that are shown.
-_SHOWN = 8
-#: Cases that users are picked from.
-_LOOKED_AT = 20_000
 
 
 @dataclass(frozen=True)
@@ -89,57 +119,44 @@ class Example:
 
 def examples(runs: Sequence[Run], recommender: Recommender, users: Sequence[str] = ()) -> list[Example]:
     """The users that were named; else three, by how much the lists of the runs differ, or how well the one run does."""
-    frame = runs[0].evaluation.frame
-    if users:
-        picked = {_case_of(user, recommender, frame["user"].to_numpy()): "requested" for user in users}
-    else:
-        picked = _picked(runs, recommender)
+    user_C = runs[0].evaluation.frame["user"].to_numpy()
+    picked = {_case_of(user, recommender, user_C): "requested" for user in users} or _picked(runs, recommender)
     return [_example(runs, recommender, case, why) for case, why in picked.items()]
 
 
 def shared_C(runs: Sequence[Run]) -> NDArray[np.float64]:
     """How much of two runs' lists is the same: |A ∩ B| / K for each case, mean over pairs of runs."""
-    lists = [_lists(run) for run in runs]
-    pairs = [_overlap(one_CK, other_CK) for one_CK, other_CK in combinations(lists, 2)]
+    pairs = [
+        # Place by place, so that nothing larger than the lists is held.
+        sum((other_CK == item_C[:, None]).any(axis=1) & (item_C != NOBODY) for item_C in one_CK.T) / one_CK.shape[1]
+        for one_CK, other_CK in combinations(map(_top_CK, runs), 2)
+    ]
     return np.asarray(np.mean(pairs, axis=0))
 
 
-def _overlap(one_CK: NDArray[np.int32], other_CK: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Place by place, so that nothing larger than the lists is held."""
-    found_C = np.zeros(len(one_CK))
-    for item_C in one_CK.T:
-        found_C += (other_CK == item_C[:, None]).any(axis=1) & (item_C != NOBODY)
-    share_C: NDArray[np.float64] = found_C / one_CK.shape[1]
-    return share_C
+def _top_CK(run: Run) -> NDArray[np.int32]:
+    return np.asarray(run.evaluation.frame["top"].to_numpy(), np.int32)
 
 
 def _picked(runs: Sequence[Run], recommender: Recommender) -> dict[int, str]:
-    """Three cases whose target may be listed, where there are any; of a large log, out of some that are drawn."""
+    """The cases of the lowest, the median and the highest value; of a large log, out of some that are drawn.
+
+    Their targets may be listed, where there are such cases.
+    """
     if len(runs) > 1:
         value_C = shared_C(runs)
         why = ("the lists differ most", "the lists differ as in the median case", "the lists differ least")
     else:
         value_C = -runs[0].evaluation.frame["full:rank"].to_numpy().astype(float)
         why = ("the target is ranked worst", "the target is ranked as in the median case", "the target is ranked best")
-    drawn = np.random.default_rng(0).permutation(len(value_C))[:_LOOKED_AT]
-    listed = drawn[~_barred(runs[0], recommender, drawn)]
-    return dict(zip(_spread(value_C, listed if len(listed) else drawn), why, strict=True))
-
-
-def _barred(run: Run, recommender: Recommender, cases: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these cases ask for an item that can stand in no list, since it was met before."""
-    barred = np.zeros(len(cases), np.bool_)
-    if run.experiment.evaluation.exclude_seen:
-        user, item, seen = (run.evaluation.frame[name].to_numpy()[cases] for name in ("user", "item", "seen"))
+    among = np.random.default_rng(0).permutation(len(value_C))[:_LOOKED_AT]
+    if runs[0].experiment.evaluation.exclude_seen:  # an item that was met before can stand in no list
+        user, item, seen = (runs[0].evaluation.frame[name].to_numpy()[among] for name in ("user", "item", "seen"))
         row_N, seen_N = seen_cells(recommender.sequences, user, seen)
-        barred[row_N[seen_N == item[row_N]]] = True
-    return barred
-
-
-def _spread(value_C: NDArray[np.float64], among: NDArray[np.int64]) -> list[int]:
-    """The cases of the lowest, the median and the highest value; of equal ones the first."""
+        listed = np.delete(among, row_N[seen_N == item[row_N]])
+        among = listed if len(listed) else among
     order = among[np.argsort(value_C[among], kind="stable")]
-    return [int(order[place]) for place in (0, len(order) // 2, -1)]
+    return dict(zip(order[[0, len(order) // 2, -1]].tolist(), why, strict=True))
 
 
 def _case_of(user: str, recommender: Recommender, user_C: NDArray[np.int32]) -> int:
@@ -164,32 +181,8 @@ def _example(runs: Sequence[Run], recommender: Recommender, case: int, why: str)
         int(row["item"]),
         runs[0].experiment.evaluation.exclude_seen and row["item"] in history,
         tuple(int(run.evaluation.frame["full:rank"][case]) for run in runs),
-        tuple(tuple(item for item in _lists(run)[case].tolist() if item != NOBODY) for run in runs),
+        tuple(tuple(item for item in _top_CK(run)[case].tolist() if item != NOBODY) for run in runs),
     )
-
-
-def _lists(run: Run) -> NDArray[np.int32]:
-    """top_CK."""
-    return np.asarray(run.evaluation.frame["top"].to_numpy(), np.int32)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Of one run, on its test cases; no dial where it was not requested."""
-
-    calibration: Calibration
-    dial: Sequence[dial.Point]
-
-
-def measured(run: Run, *, with_dial: bool) -> Measured:
-    """Evaluate the model once more. A dial that was measured before is read from the run's folder."""
-    recommender, split = run.model()
-    exclude_seen = run.experiment.evaluation.exclude_seen
-    found = calibration(recommender.model, split.test, split.whole, recommender.length, exclude_seen=exclude_seen)
-    points = read_dial(run.folder) if with_dial else []
-    if with_dial and not (points and all(set(point) >= dial.FIGURES for point in points)):
-        points = dial.measured(run.folder)
-    return Measured(found, points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +219,8 @@ class Report(ComparedRuns):
     """Runs that were evaluated on the same cases."""
 
     runs: Sequence[Run]
-    measured: Mapping[str, Measured]
+    calibrations: Mapping[str, Calibration]
+    dials: Mapping[str, Sequence[Point]]  # without points where the novelty setting was not measured
     slices: Sequence[Slice]
     differing: Mapping[str, Sequence[Any]]
     examples: Sequence[Example]
@@ -253,9 +247,10 @@ def report(runs: Sequence[Run], options: ReportOptions | None = None, progress: 
     recommender, split = runs[0].model()
     titles = named_items(recommender.items, options.titles, options.title_ids)
     shown = examples(runs, recommender, options.users)
-    found = {}
+    calibrations, dials = {}, {}
     for done, run in enumerate(runs, 1):
-        found[run.name] = measured(run, with_dial=options.dial)
+        calibrations[run.name] = _calibration(run)
+        dials[run.name] = _dial(run.folder) if options.dial else []
         if progress is not None:
             progress(done, len(runs))
     several = len(runs) > 1
@@ -264,7 +259,8 @@ def report(runs: Sequence[Run], options: ReportOptions | None = None, progress: 
         evaluations,
         compare(evaluations, alpha=options.alpha) if several else None,
         runs,
-        found,
+        calibrations,
+        dials,
         slices(runs, split.train.count_V),
         differing(runs),
         shown,
@@ -273,3 +269,15 @@ def report(runs: Sequence[Run], options: ReportOptions | None = None, progress: 
         recommender.items.ids.to_list(),
         split.train.count_V,
     )
+
+
+def _calibration(run: Run) -> Calibration:
+    recommender, split = run.model()
+    exclude_seen = run.experiment.evaluation.exclude_seen
+    return calibration(recommender.model, split.test, split.whole, recommender.length, exclude_seen=exclude_seen)
+
+
+def _dial(folder: Path) -> list[Point]:
+    """As it was measured before, where all figures are there."""
+    points = read_dial(folder)
+    return points if points and all(point.keys() >= {"novelty", *FIGURES} for point in points) else measure_dial(folder)
