@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -187,27 +188,21 @@ class RealOptions(RunOptions):
 @takes_options
 def rq1(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     """How well does each estimator capture the true relevance? A stopped run continues with the same command."""
-    from unveil.studies.rq1 import RQ1
-
-    _run(RQ1, options, severity)
+    _run("rq1", "RQ1", options, severity)
 
 
 @app.command("rq2")
 @takes_options
 def rq2(*, options: StudyOptions, severity: Severities = None) -> None:
     """How robust is each estimator to increasing exposure bias?"""
-    from unveil.studies.rq2 import RQ2
-
-    _run(RQ2, options, *(severity or ALONG))
+    _run("rq2", "RQ2", options, *(severity or ALONG))
 
 
 @app.command("rq3")
 @takes_options
 def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     """How much does it matter to evaluate on true relevance? The trainings are those of rq1: --from copies them."""
-    from unveil.studies.rq3 import RQ3
-
-    _run(RQ3, options, severity)
+    _run("rq3", "RQ3", options, severity)
 
 
 @app.command("rq4")
@@ -233,27 +228,21 @@ def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
 
     Trainings that rq2 has made with the same settings are copied with --from.
     """
-    from unveil.studies.beyond import Beyond
-
-    _run(Beyond, options, *(severity or ALONG))
+    _run("beyond", "Beyond", options, *(severity or ALONG))
 
 
 @app.command("recipe")
 @takes_options
 def recipe(*, options: RecipeOptions, severity: Severities = None) -> None:
     """Does what the paper's recipe for real data (popularity^−exponent, popular negatives) reports as a gain hold?"""
-    from unveil.studies.recipe import Recipe
-
-    _run(Recipe, options, *(severity or ALONG))
+    _run("recipe", "Recipe", options, *(severity or ALONG))
 
 
 @app.command("assumptions")
 @takes_options
 def assumptions(*, options: AssumptionOptions) -> None:
     """Which estimator survives when exposure follows relevance, propensities are wrong, choice is by chance?"""
-    from unveil.studies.assumptions import Assumptions
-
-    _run(Assumptions, options)
+    _run("assumptions", "Assumptions", options)
 
 
 @app.command("fig1")
@@ -290,7 +279,8 @@ def fig1(
 app.command("rq5")(rq5)
 
 
-def _run(kind: "type[Study]", options: StudyOptions, *severities: float) -> None:
-    """Run a study, each severity once and in order."""
+def _run(module: str, name: str, options: StudyOptions, *severities: float) -> None:
+    """Run a study, which is imported only now, each severity once and in order."""
+    kind: type[Study] = getattr(import_module(f"unveil.studies.{module}"), name)
     along = {"severities": tuple(sorted(set(severities)))} if severities else {}
     run_study(kind(**options.settings(), **along), options.output, options.workers(), copy_from=options.copy_from)

@@ -93,7 +93,7 @@ class Advise(Study):
 
     def __hash__(self) -> int:
         """By the fields that can be hashed."""
-        return hash(self.digest)
+        return hash(self.model_dump_json())
 
     @model_validator(mode="after")
     def check(self) -> Self:

@@ -70,9 +70,7 @@ def with_propensity(arm: str, propensity: str) -> str | None:
     try:
         propensity_settings(propensity, needs, 0)
     except UnveilError:
-        propensity_settings(
-            propensity, "static" if needs == "temporal" else "temporal", 0
-        )  # raises where nobody has it
+        propensity_settings(propensity, "static" if needs == "temporal" else "temporal", 0)  # raises if nobody has it
         return None
     name, plus, options = arm.partition("+")
     return f"{name}@{propensity}{plus}{options}"
@@ -152,11 +150,7 @@ def changes_of(arm: str, changes: Iterable[str]) -> dict[str, Any]:
 
 
 def with_changes(about: str, changes: Sequence[str]) -> str:
-    """What is said of a preset, and right after it what of it was changed.
-
-    >>> with_changes("trained until converged", ["training.epochs=2", "itps:model.width=8"])
-    'trained until converged; changed: training.epochs=2, itps:model.width=8'
-    """
+    """What is said of a preset, and right after it what of it was changed: "…; changed: training.epochs=2"."""
     return f"{about}; changed: {', '.join(changes)}" if changes else about
 
 

@@ -34,8 +34,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
-from json import dumps
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -192,29 +190,16 @@ class Study(BaseModel):
         """One line before the work begins; empty for none."""
         return ""
 
-    @property
-    def digest(self) -> str:
-        """A hash of the fields."""
-        return sha256(dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()[:12]
-
 
 @dataclass(frozen=True)
 class StudyJob:
     """A cell as a job: it is sent to other processes."""
 
+    key: str
+    cost: float
     study: Study
     cell: Cell
     folder: Path
-
-    @property
-    def key(self) -> str:
-        """The cell's."""
-        return self.cell.key
-
-    @property
-    def cost(self) -> float:
-        """The cell's."""
-        return self.cell.cost
 
     def run(self, on_progress: OnProgress) -> Mapping[str, Any]:
         """Do the cell."""
@@ -282,6 +267,6 @@ def run(
         for what, stage in study.stages(work):
             cells, made = list(stage), len({cell.key for cell in work.left(stage)})
             each = sorted({cell.key: cell for cell in cells}.values(), key=study.priority)
-            jobs = [StudyJob(study, cell, folder) for cell in each]
+            jobs = [StudyJob(cell.key, cell.cost, study, cell, folder) for cell in each]
             work.records.update(run_cells(jobs, store, engine, watch or Silent(), what=what))
     return Answer(study, source, cells, work.records, time.monotonic() - begun, made, folder)

@@ -16,7 +16,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers import convert_first
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
-from unveil.errors import UnveilError, check_ranges
+from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.protocols import usual_negatives
 from unveil.propensity.weights import diagnose, inverse
@@ -66,18 +66,18 @@ class RQ4(Study):
     log: str
     min_item: int | None = None
     min_user: int | None = None
-    replicates: int = 5
+    replicates: AtLeastOne = 5
     estimators: tuple[str, ...] = ("naive", "ips", "itps")
     tuned_for: str = "ml-1m"  # whose settings and exponents
     preset: str = "paper"
-    negatives: int = 100  # drawn by popularity, and as many uniformly
+    negatives: AtLeastOne = 100  # drawn by popularity, and as many uniformly
     strengths: tuple[float, ...] = STRENGTHS
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        check_ranges(self, "", negatives="at least 1", seed="0 or more", replicates="at least 1")
+        check_ranges(self, "", seed="0 or more")
         if not self.strengths or self.strengths[0] != 0:
             raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
         if BASE not in self.estimators:

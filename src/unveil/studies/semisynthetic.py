@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import model_validator
 
-from unveil.errors import UnveilError, check_ranges, refuse_unless, unknown
+from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges, refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
@@ -43,6 +43,8 @@ RECORDED = (RecordedStatic.name, RecordedTemporal.name)
 _TRUE_SCALE = (TRUE_THETA, NOISY, "recorded")
 #: Streams of random numbers of one replicate, kept apart.
 _LOG, _TRAINING = 0, 1
+#: Users, items and events of a log that is drawn from a world of ml-100k.
+_USUAL_SIZE = (943, 1349, 92_414)
 #: Arms with a key figure each.
 _MOST_SHOWN = 6
 
@@ -59,29 +61,28 @@ class SemiSynthetic(Study):
 
     data: str = "ml-100k"  # 'builtin', the folder of a world, or a log with ratings that worlds are fitted to
     preset: str = "paper"
-    steps: int = 100  # T: of each user the last so many ratings
+    steps: AtLeastOne = 100  # T: of each user the last so many ratings
     fit: str = "posterior"  # how worlds are fitted to the log
     choice: str = "rational_exposed"
     catalogue: str = "observed"  # or whole
     propensity: str = "true"  # given to the estimators: true, noisy:SD, estimated or one of the registry
-    clip: float | None = None  # θ is clipped from below at this; None: as the preset says
-    negatives: int = 100
+    clip: Share | None = None  # θ is clipped from below at this; None: as the preset says
+    negatives: AtLeastOne = 100
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
     foresight: float = 0.0  # how far exposure follows relevance
     epoch_by: str = "truth"  # or taken
     stars: bool = False  # whether ratings of drawn logs are rounded to 1 … 5
-    impressions: float = 0.1  # the share of impressions without a click that drawn logs record, for arms that use it
+    impressions: UpToOne = 0.1  # the share of impressions without a click that drawn logs record, for arms that use it
     severities: tuple[float, ...] = (1.0,)
-    worlds: int = 1
-    replicates: int = 5
+    worlds: AtLeastOne = 1
+    replicates: AtLeastOne = 5
     estimators: tuple[str, ...] = ("naive", "ips", "itps", "ideal")
 
     @model_validator(mode="after")
     def check(self) -> Self:
         """Whatever can be found wrong before any work is done is found here."""
-        check_ranges(self, "", **dict.fromkeys(("steps", "negatives", "worlds", "replicates"), "at least 1"))
-        check_ranges(self, "", seed="0 or more", clip="between 0 and 1", impressions="above 0, at most 1")
+        check_ranges(self, "", seed="0 or more")
         refuse_unless(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
         for what, name, known in (
             ("catalogue", self.catalogue, CATALOGUES),
@@ -166,13 +167,10 @@ class SemiSynthetic(Study):
                 yield Cell(cell_key(arm, severity, world, replicate), place, self.cost(arm))
 
     def cost(self, arm: str) -> float:
-        """About the seconds on the log of ml-100k: for each batch, and for each token and unit of width in a block."""
+        """About the seconds on the log of ml-100k."""
         if arm in BASELINES:
             return 4.0
-        recipe = self.recipe(arm, 0)
-        rows, tokens, model = 943, 943 * 98, recipe.model
-        epoch = model.blocks * (0.0025 * rows / recipe.task.batch_size + 1.5e-7 * tokens * model.width)
-        return 6.0 + recipe.training.epochs * epoch
+        return 6.0 + arms.seconds_of(self.recipe(arm, 0), _USUAL_SIZE)
 
     def priority(self, cell: Cell) -> Any:
         """Whole replicates first, at all severities; within one the longest first, so that none ends alone."""

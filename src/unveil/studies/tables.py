@@ -1,6 +1,6 @@
 """Tables and plots that studies share: arms by measures, tests, the paper's figures, weights, training and logs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from unveil.estimators.base import ESTIMATORS
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Dot, Spot, curves, intervals
 from unveil.report.names import COLOURS, named
-from unveil.report.page import Cell, Column, Figure, Table, plain
+from unveil.report.page import Cell, Figure, Table, columns, plain
 from unveil.report.plots import Line, Scale, lines
 from unveil.report.prose import estimate, interval, number, share, signed
 from unveil.report.prose import percent as percentage
@@ -23,26 +23,6 @@ Records = Sequence[Mapping[str, Any]]
 Row = Sequence[Cell | str]
 
 
-def table(
-    heads: Iterable[str],
-    rows: Iterable[Row],
-    caption: str = "",
-    *,
-    text: int = 1,
-    foot: str = "",
-    sortable: bool = True,
-) -> Table:
-    """Rows under titles such as "λ | by replicate"; the first `text` columns hold words, the others numbers."""
-    titles = [head.partition(" | ") for head in heads]
-    columns = [Column(title, place >= text, about) for place, (title, _, about) in enumerate(titles)]
-    return Table(caption, columns, list(rows), sortable, foot)
-
-
-def estimate_cell(found: Estimate, mark: str = "", digits: int = 3) -> Cell:
-    """0.607* [0.601, 0.613]."""
-    return Cell(f"{number(found.mean, digits)}{mark} {interval(found, digits)}".rstrip(), found.mean)
-
-
 def share_spot(gap: Estimate | None, title: str) -> Spot:
     """A share of the gap as a point of a panel; an empty one where there is no gap."""
     return Spot(None, None, None, "") if gap is None else Spot(gap.mean, gap.low, gap.high, f"{title}: {share(gap)}")
@@ -52,25 +32,20 @@ def arms_table(
     results: Results, measures: Sequence[Measure], published: Published | None = None, caption: str = ""
 ) -> Table:
     """Arms down, measures across: mean with interval, * where significantly above the next best; the paper's below."""
-    rankings = results.rankings(measures)
-    rows: list[Row] = []
+    rankings, rows = results.rankings(measures), list[Row]()
     for arm in results.arms:
-        marks = ["*" if ranking.significant(arm) else "" for ranking in rankings]
-        found = [results.estimate(arm, measure) for measure in measures]
-        rows.append([named(arm), *(estimate_cell(*each, 4) for each in zip(found, marks, strict=True))])
-        theirs = [None if published is None else published.figure(arm, measure) for measure in measures]
-        if any(figure is not None for figure in theirs):
-            pairs = zip(found, theirs, strict=True)
-            rows.append(["  paper", *("–" if p is None else _paper_cell(f.mean / p - 1, p) for f, p in pairs)])
+        found, theirs, own = [], [], [results.estimate(arm, measure) for measure in measures]
+        for ranking, mean in zip(rankings, own, strict=True):
+            mark = "*" if ranking.significant(arm) else ""
+            found.append(Cell(f"{number(mean.mean, 4)}{mark} {interval(mean, 4)}".rstrip(), mean.mean))
+            paper = published and published.figure(arm, ranking.measure)
+            away = paper and f"({signed(100 * (mean.mean / paper - 1), 1)}%)"
+            theirs.append(Cell(f"{paper:.4f} {away}", paper) if paper else "–")
+        rows += [[named(arm), *found], *([["  paper", *theirs]] if set(theirs) != {"–"} else [])]
     foot = f"Mean [95% interval over {results.units}] · * better than the next best, p < 0.05 after Holm’s correction"
-    paper = " · paper: its figure, and how far ours is from it" if len(rows) > len(results.arms) else ""
-    heads = ["estimator", *(measure.name for measure in measures)]
-    return table(heads, rows, caption, sortable=not paper, foot=f"{foot}{paper}")
-
-
-def _paper_cell(deviation: float, figure: float) -> Cell:
-    """0.6065 (+1.2%)."""
-    return Cell(f"{figure:.4f} ({signed(100 * deviation, 1)}%)", figure)
+    paper_foot = " · paper: its figure, and how far ours is from it" if len(rows) > len(results.arms) else ""
+    heads = columns("estimator", *(measure.name for measure in measures))
+    return Table(caption, heads, rows, not paper_foot, f"{foot}{paper_foot}")
 
 
 def dot(arm: str, found: Estimate, digits: int = 3, paper: float | None = None) -> Dot:
@@ -165,26 +140,14 @@ def learning_figure(arms: Mapping[str, Records], where: str, slug: str) -> Figur
 
 def settings_table(recipes: Mapping[str, Recipe]) -> Table:
     """How each arm is trained."""
-    heads = [
-        "estimator",
-        "width",
-        "blocks",
-        "heads",
-        "tokens",
-        "batch",
-        "dropout",
-        "mask ρ",
-        "epochs",
-        "exponent",
-        "clip of θ",
-    ]
+    sizes = ("width", "blocks", "heads", "tokens", "batch", "dropout", "mask ρ", "epochs")
     rows: list[Row] = []
     for arm, recipe in recipes.items():
         network, task, known = recipe.model, recipe.task, ESTIMATORS.options(Variant.of(arm).estimator)
-        sizes = (network.width, getattr(network, "blocks", 0), getattr(network, "heads", 0), network.length)
+        shape = (network.width, getattr(network, "blocks", 0), getattr(network, "heads", 0), network.length)
         rest = (task.batch_size, network.dropout, task.mask_probability, recipe.training.epochs)
         defaults = {"exponent": 1.0, "clip": 0.0}
         options = [recipe.estimator.get(name, default) if name in known else "–" for name, default in defaults.items()]
         shown = [each if isinstance(each, str) else plain(float(each)) for each in options]  # a clip may be 5%
-        rows.append([named(arm), *(plain(value) for value in (*sizes, *rest)), *shown])
-    return table(heads, rows, sortable=False)
+        rows.append([named(arm), *(plain(value) for value in (*shape, *rest)), *shown])
+    return Table("", columns("estimator", *sizes, "exponent", "clip of θ"), rows, sortable=False)
