@@ -129,7 +129,7 @@ def test_what_was_not_tried_does_not_hold() -> None:
     text = said(found)
     assert text.startswith("Significantly above naive at every level of every axis: ITPS.")
     assert "IPS (not tried at timing)" in text
-    counts = {each.label: each.value for each in found.study.key_figures(found)}
+    counts = {each.label: each.value for each in Report(found).page().key_figures}
     assert counts["points where IPS beats naive"] == "1 of 1"
     assert counts["points where ITPS beats naive"] == "3 of 3", "the base point is on both axes, and counts once"
     sections = {section.title: section.blocks for section in Report(found).page().sections}

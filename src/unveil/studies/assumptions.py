@@ -12,7 +12,7 @@ from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
 from unveil.report.charts import Along, panels
 from unveil.report.names import named
-from unveil.report.page import Block, Figure, KeyFigure
+from unveil.report.page import Block, Figure
 from unveil.report.prose import share, signed
 from unveil.simulation.choice import users_do
 from unveil.studies.arms import TRUE_THETA, check_gap, with_propensity
@@ -263,6 +263,7 @@ class Assumptions(SemiSynthetic):
             "measure": measure,
             "lines": {axis: [line for line in lines if line.axis == axis] for axis in self.axes},
             "names": names,
+            "above_naive": {name: self._above(lines, name) for name in names},
             "hold": [name for name, own in tried.items() if {line.verdict for line in own} == {"holds"}],
             "broken": list(dict.fromkeys(line.estimator for line in lines if line.verdict == "breaks")),
             "best_worst": max(worst.items(), key=lambda found: found[1], default=None),
@@ -270,6 +271,11 @@ class Assumptions(SemiSynthetic):
             "base_users": users_do(self.base.choice),
             "ends": {end: {level: here.mean(end, measure) for level, here in at.items()} for end in (BASE, BOUND)},
         }
+
+    def _above(self, lines: Sequence[Line], name: str) -> list[bool]:
+        """Whether an estimator is significantly above naive at each point; the base point counts once."""
+        own = [line.standings.items() for line in lines if line.estimator == name]
+        return list({level.point: each.verdict == "above" for standings in own for level, each in standings}.values())
 
     def figures(self, answer: Answer) -> Mapping[str, Block]:
         """Estimators down, assumptions across; nothing where there is no gap anywhere."""
@@ -288,17 +294,6 @@ class Assumptions(SemiSynthetic):
         alt = f"A row for each of {', '.join(map(named, names))}; a column for each assumption that is broken."
         drawing = panels([named(name) for name in names], columns, spots, "assumptions")
         return {"shares_figure": Figure("", drawing, f"{alt} The numbers are in the tables below.")}
-
-    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
-        """At how many points each estimator is significantly above naive; the base point counts once."""
-        above: dict[str, dict[Point, bool]] = {}
-        for line in self.lines(answer):
-            own = {level.point: each.verdict == "above" for level, each in line.standings.items()}
-            above.setdefault(line.estimator, {}).update(own)
-        return [
-            KeyFigure(f"{sum(own.values())} of {len(own)}", f"points where {named(name)} beats naive")
-            for name, own in above.items()
-        ]
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """The rows of the other studies, on true relevance at ten places, with where they are."""

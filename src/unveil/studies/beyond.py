@@ -58,9 +58,7 @@ class Share:
             "estimator": self.arm,
             "estimated": is_estimated(self.arm),
             "severity": self.severity,
-            "protocol": self.measure.protocol,
-            "metric": self.measure.metric,
-            "k": self.measure.k,
+            **{name: getattr(self.measure, name) for name in ("protocol", "metric", "k")},
             "gap_closed": self.gap and asdict(self.gap),
             "against_naive": paired_json(self.test),
             "below_naive": self.below,
@@ -110,7 +108,11 @@ class Beyond(SemiSynthetic):
             "below_by_chance": _places(each for each in below if not each.significant),
             "estimated": any(map(is_estimated, results.candidates)),
             "paper": [
-                (m.name, published.gap_closed("itps", m._replace(protocol=published.protocol)), _itps(found))
+                (
+                    m.name,
+                    published.gap_closed("itps", m._replace(protocol=published.protocol)),
+                    next((each.gap for each in found if (each.arm, each.severity) == ("itps", 1)), None),
+                )
                 for m, found in list(every.items())[:2]
             ],
             "best": best,
@@ -142,7 +144,8 @@ class Beyond(SemiSynthetic):
             for column, found in enumerate(every.values())
             for row, arm in enumerate(arms)
         }
-        aims = {row: AIM_ESTIMATED if is_estimated(arm) else AIM for row, arm in enumerate(arms) if has_aim(arm)}
+        aims = {row: AIM for row, arm in enumerate(arms) if source_of(arm) == STUDY}
+        aims |= {row: AIM_ESTIMATED for row, arm in enumerate(arms) if is_estimated(arm)}
         drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "gap-closed", aims)
         alt = f"Share of the gap from naive to ideal that each estimator closes along p: {', '.join(map(named, arms))}."
         return {"shares": Figure("", drawing, f"{alt} The numbers are in the tables below.")}
@@ -200,11 +203,6 @@ def is_estimated(arm: str) -> bool:
     return PROPENSITIES[given["propensity.name"]].source not in ("truth", "logged")
 
 
-def has_aim(arm: str) -> bool:
-    """Whether an aim was set for such an arm."""
-    return source_of(arm) == STUDY or is_estimated(arm)
-
-
 def _aim(found: Sequence[Share], aim: float) -> dict[str, Any]:
     """Who reaches the aim at every severity, and how the arm with the best worst case does."""
     arms = list(dict.fromkeys(each.arm for each in found))
@@ -226,7 +224,3 @@ def _places(found: Any) -> dict[str, dict[Measure, list[float]]]:
     for each in found:
         places.setdefault(each.arm, {}).setdefault(each.measure, []).append(each.severity)
     return places
-
-
-def _itps(found: Sequence[Share]) -> Estimate | None:
-    return next((each.gap for each in found if each.arm == "itps" and each.severity == 1), None)

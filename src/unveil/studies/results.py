@@ -250,12 +250,12 @@ class Results:
 
     def rankings(self, measures: Sequence[Measure]) -> list[Ranking]:
         """Each arm against the next best under each measure; Holm's correction is over all neighbours in all."""
-        orders = [self.order(measure) for measure in measures]
-        pairs = [(measure, *pair) for measure, order in zip(measures, orders, strict=True) for pair in pairwise(order)]
-        tests = corrected([self.difference(arm, below, measure) for measure, arm, below in pairs])
+        orders = {measure: self.order(measure) for measure in measures}
+        pairs = [(measure, *pair) for measure, order in orders.items() for pair in pairwise(order)]
+        tests = corrected(self.difference(arm, below, measure) for measure, arm, below in pairs)
         found = {(m, arm): Step(arm, below, test) for (m, arm, below), test in zip(pairs, tests, strict=True)}
-        each = [[found.get((m, a), Step(a, None, None)) for a in own] for m, own in zip(measures, orders, strict=True)]
-        return [Ranking(m, self._with_ties(m, own)) for m, own in zip(measures, each, strict=True)]
+        steps = {m: [found.get((m, arm), Step(arm, None, None)) for arm in order] for m, order in orders.items()}
+        return [Ranking(measure, self._with_ties(measure, own)) for measure, own in steps.items()]
 
     def _with_ties(self, measure: Measure, every: Sequence[Step]) -> list[Step]:
         """An arm that is the same as the next in every unit has the step of that one."""

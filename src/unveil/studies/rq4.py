@@ -20,8 +20,7 @@ from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.protocols import usual_negatives
 from unveil.propensity.weights import diagnose, inverse
-from unveil.report.names import named
-from unveil.report.page import Figures, KeyFigure
+from unveil.report.page import Figures
 from unveil.studies import arms, tables
 from unveil.studies.arms import POPULARITY, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
@@ -204,11 +203,6 @@ class RQ4(Study):
         yield from rank_rows(record, by_user=by_user)
         if CONTROL in record:
             yield from ({**row, "estimator": CONTROL} for row in rank_rows(record[CONTROL], by_user=by_user))
-
-    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
-        """The paper's NDCG@10 of all trained arms."""
-        results, label = answer.results, f"NDCG@10 against {self.negatives} popular items"
-        return [KeyFigure(f"{results.mean(a, self.headline):.3f}", f"{named(a)}: {label}") for a in results.trained]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """The paper's figures beside ours, what flips between rankings, the control and the weights."""

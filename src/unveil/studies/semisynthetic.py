@@ -17,8 +17,7 @@ from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges,
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
-from unveil.report.names import named
-from unveil.report.page import Figures, KeyFigure
+from unveil.report.page import Figures
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
 from unveil.studies import arms, tables
@@ -26,7 +25,7 @@ from unveil.studies.arms import NOISY, TRUE_THETA, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper_rows
 from unveil.studies.presets import Preset, preset
-from unveil.studies.results import BASE, BASELINES, BOUND, TRUE, Measure, Results
+from unveil.studies.results import BASELINES, TRUE, Measure, Results
 from unveil.studies.tables import Records
 from unveil.studies.trial import TrialContext, rank_rows, record
 from unveil.studies.worlds import copy_worlds, is_world, make_world, ratings_noise, world_folder, world_source
@@ -45,8 +44,6 @@ _TRUE_SCALE = (TRUE_THETA, NOISY, "recorded")
 _LOG, _TRAINING = 0, 1
 #: Users, items and events of a log that is drawn from a world of ml-100k.
 _USUAL_SIZE = (943, 1349, 92_414)
-#: Arms with a key figure each.
-_MOST_SHOWN = 6
 
 
 class SemiSynthetic(Study):
@@ -267,17 +264,6 @@ class SemiSynthetic(Study):
         """The records of the trained arms, by severity."""
         trained = answer.results.trained
         return {p: {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
-
-    def key_figures(self, answer: Answer) -> Sequence[KeyFigure]:
-        """The headline of all trained arms, or of many the two ends of the gap and the best between them."""
-        results, measure = self.first(answer), self.headline(answer.results)
-        shown = results.trained
-        if len(shown) > _MOST_SHOWN:
-            order = results.order(measure)
-            best = next(arm for arm in order if arm not in (BASE, BOUND))
-            shown = [arm for arm in (BASE, best, BOUND) if arm in order]
-        label = f"{measure.name} on true relevance, severity {self.severities[0]:g}"
-        return [KeyFigure(f"{results.mean(arm, measure):.3f}", f"{named(arm)}: {label}") for arm in shown]
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """The means of all measures with the paper's figure and the share of the gap closed."""
