@@ -26,10 +26,10 @@ def test_the_bytes_are_those_of_the_library(
 ) -> None:
     with scratch() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(mapped, "BLOCK", block)
-        told = write_arrays(folder / "a", {name: Streamed.of(array) for name, array in given.items()}, about)
+        digest = write_arrays(folder / "a", {name: Streamed.of(array) for name, array in given.items()}, about)
         written = (folder / "a").read_bytes()
     assert written == save(given, about)
-    assert told == sha256(written).hexdigest()
+    assert digest == sha256(written).hexdigest()
 
 
 def test_it_is_never_held_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,7 +193,7 @@ def test_batches_move() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"length": 0}, "length: out of range: found 0"),
         ({"batch_size": 0}, "batch_size"),
@@ -202,9 +202,9 @@ def test_batches_move() -> None:
         ({"last_share": -0.1}, "last_share"),
     ],
 )
-def test_settings_out_of_range_are_named(changed: dict[str, float], told: str) -> None:
+def test_settings_out_of_range_are_named(changed: dict[str, float], message: str) -> None:
     settings = {"length": 3, "batch_size": 2, "mask_probability": 0.2, "last_share": 0.0} | changed
-    with pytest.raises(UnveilError, match=told):
+    with pytest.raises(UnveilError, match=message):
         ClozeTask(
             sequences_of([[0]], V),
             int(settings["length"]),

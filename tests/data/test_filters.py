@@ -36,8 +36,8 @@ def test_vocabularies_shrink() -> None:
 
 
 def test_what_is_rated_too_low_was_shown_all_the_same() -> None:
-    nan, taken = float("nan"), [True, True, True, False, True, False]
-    log = log_of(CHAIN, rating=[1.0, 5.0, 3.0, nan, 2.0, nan], clicked=taken)
+    nan, clicked = float("nan"), [True, True, True, False, True, False]
+    log = log_of(CHAIN, rating=[1.0, 5.0, 3.0, nan, 2.0, nan], clicked=clicked)
     left = Filters(min_rating=3)(log)
     assert pairs(left) == pairs(log)
     assert left.clicked is not None
@@ -64,7 +64,7 @@ def test_only_what_was_taken_counts() -> None:
         clicked=[True, False, True, True, True],
     )
     left = Filters(min_item=2)(shown)
-    assert len(left) == 5  # x was taken twice and y twice: the skip of x stays beside them
+    assert len(left) == 5  # x was clicked twice and y twice: the skip of x stays beside them
     assert len(Filters(min_user=3)(shown)) == 0
     assert len(Filters(repeats="first")(shown).skipped()) == 1
 

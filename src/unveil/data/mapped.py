@@ -26,7 +26,7 @@ HELD = 1 << 26
 def column_file(path: Path, kind: DTypeLike, size: int) -> Iterator[Callable[[NDArray[Any]], None]]:
     """Give a function that appends a block; the blocks must come to `size` values in all.
 
-    Written, not mapped: a full disk is then an error that can be told, where a mapped page would end the process.
+    Written, not mapped: a full disk is then an error that can be reported, where a mapped page would end the process.
     """
     dtype, written = np.dtype(kind), 0
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (size,)}

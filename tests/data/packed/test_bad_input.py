@@ -44,17 +44,17 @@ def whole(log: Path, tmp_path: Path) -> Path:
     return tmp_path / "whole"
 
 
-def refused(log: Path, told: str, *, where: str = "2.parquet") -> None:
+def check_message(log: Path, message: str, *, where: str = "2.parquet") -> None:
     """Packing fails with one message that names the file, and leaves nothing behind."""
     before = sorted(os.listdir(log.parent))
-    with pytest.raises(UnveilError, match=told) as caught:
+    with pytest.raises(UnveilError, match=message) as caught:
         pack([log], log.parent / "packed")
     assert where in str(caught.value)
     assert sorted(os.listdir(log.parent)) == before
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "message"),
     [
         (FRAME.drop("timestamp"), r"the time differs: found 'none', expected timestamp \(whole numbers\), as in"),
         (FRAME.with_columns(rating=1.0), r"the rating differs: found 'rating \(numbers\)', expected none, as in"),
@@ -70,21 +70,21 @@ def refused(log: Path, told: str, *, where: str = "2.parquet") -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_files_that_do_not_belong_together(log: Path, other: pl.DataFrame, told: str | None) -> None:
+def test_files_that_do_not_belong_together(log: Path, other: pl.DataFrame, message: str | None) -> None:
     other.write_parquet(log / "2.parquet")
-    if told is None:
+    if message is None:
         assert len(pack([log], log.parent / "packed")) == len(FRAME) + len(other)
     else:
-        refused(log, told, where="parquet")
+        check_message(log, message, where="parquet")
 
 
 def test_files_that_are_no_parquet(log: Path) -> None:
     (log / "2.parquet").write_bytes(b"")
-    refused(log, "the file is empty")
+    check_message(log, "the file is empty")
     (log / "2.parquet").write_bytes((log / "1.parquet").read_bytes()[:-20])
-    refused(log, "not a whole Parquet file")
+    check_message(log, "not a whole Parquet file")
     (log / "2.parquet").write_text("user_id,item_id\na,1\n")
-    refused(log, "not a whole Parquet file")
+    check_message(log, "not a whole Parquet file")
 
 
 def test_a_file_whose_pages_are_damaged(log: Path) -> None:
@@ -92,17 +92,17 @@ def test_a_file_whose_pages_are_damaged(log: Path) -> None:
     content = bytearray((log / "2.parquet").read_bytes())
     content[4:60] = bytes(56)
     (log / "2.parquet").write_bytes(content)
-    refused(log, "not a whole Parquet file")
+    check_message(log, "not a whole Parquet file")
 
 
 def test_nothing_there(tmp_path: Path, log: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for source, told in (
+    for source, message in (
         (tmp_path / "empty", "a folder without Parquet files"),
         (tmp_path / "none.parquet", "no such file, and no file fits it as a pattern"),
         (tmp_path / "log" / "9*.parquet", "no file fits it as a pattern"),
     ):
-        with pytest.raises(UnveilError, match=told):
+        with pytest.raises(UnveilError, match=message):
             pack([source], tmp_path / "packed")
     (tmp_path / "other.parquet").symlink_to(log / "1.parquet")
     for again in (log / "1.parquet", tmp_path / "empty" / ".." / "log" / "1.parquet", tmp_path / "other.parquet"):

@@ -146,13 +146,13 @@ def assert_same_batches(one: ClozeTask | NextItemTask, other: ClozeTask | NextIt
 def test_progress_only_rises_and_ends_with_all(tmp_path: Path) -> None:
     frame = pl.DataFrame({"user": ["a", "b"] * 9, "item": [1, 2, 3] * 6, "rating": [1.0, 4.0, 5.0] * 6})
     write_parts(frame, tmp_path / "parts", [5, 11])
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     pack(
         [tmp_path / "parts"],
         tmp_path / "packed",
         filters=Filters(min_rating=2, repeats="last"),
-        tell=lambda done, whole: told.append((done, whole)),
+        tell=lambda done, whole: reports.append((done, whole)),
     )
-    assert told == sorted(told)
-    assert len({done for done, _ in told}) > 8
-    assert told[-1] == (1000, 1000)
+    assert reports == sorted(reports)
+    assert len({done for done, _ in reports}) > 8
+    assert reports[-1] == (1000, 1000)
