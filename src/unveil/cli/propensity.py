@@ -34,7 +34,7 @@ def score(
 ) -> None:
     """Score every propensity that can be estimated from a log against the true ones of the world behind it."""
     from unveil.files import refuse_occupied
-    from unveil.runs.propensity_scores import score_all, scores_prose, write_scores
+    from unveil.runs.propensity_reports import score_all, scores_prose, write_scores
     from unveil.simulation.world import World
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log, world])
@@ -56,7 +56,7 @@ def positions(
     json: AsJson = False,
 ) -> None:
     """Estimate how often each position is examined, from items that were shown at several positions."""
-    from unveil.runs.propensity_pages import examine_positions, positions_prose
+    from unveil.runs.propensity_reports import examine_positions, positions_prose
 
     found = examine_positions(options.source().load(), deepest=deepest, draws=draws, seed=seed)
     if json:
@@ -85,7 +85,7 @@ def fit(
     from unveil.cli.terminal import bar
     from unveil.files import refuse_occupied
     from unveil.propensity import time_of_day_fit
-    from unveil.runs.propensity_pages import fit_prose, write_fit
+    from unveil.runs.propensity_reports import fit_prose, write_fit
     from unveil.settings import changed, parsed
 
     refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
@@ -109,7 +109,7 @@ def describe(
     if json:
         typer.echo(dumps(about(folder), indent=1, ensure_ascii=False))
         return
-    from unveil.runs.propensity_pages import fit_prose
+    from unveil.runs.propensity_reports import fit_prose
 
     _print(fit_prose(about(folder)))
 

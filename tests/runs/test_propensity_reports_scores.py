@@ -18,7 +18,7 @@ from unveil.errors import UnveilError
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownTemporal
 from unveil.report.prose import percent as share
-from unveil.runs.propensity_scores import (
+from unveil.runs.propensity_reports import (
     Truth,
     correlation,
     relevance_of_first,

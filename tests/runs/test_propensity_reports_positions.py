@@ -13,7 +13,7 @@ from unveil.cli.main import app
 from unveil.data.interactions import Interactions
 from unveil.data.writers import write
 from unveil.errors import UnveilError
-from unveil.runs.propensity_pages import examine_positions, positions_prose
+from unveil.runs.propensity_reports import examine_positions, positions_prose
 
 E_K = np.array([1, 0.5, 0.3])
 
