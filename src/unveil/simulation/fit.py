@@ -125,7 +125,7 @@ class Fit:
 
     def tasks(self, tuples: Tuples) -> tuple[Task, Task]:
         """What is to be learnt: ratings, and exposure."""
-        for_split, for_negatives = self._seeds()[0].spawn(2)
+        for_split, for_negatives = self.streams()[0].spawn(2)
         return self._both(tuples, split(tuples, for_split), for_negatives)
 
     def tuning_tasks(self, tuples: Tuples, rng: np.random.Generator) -> tuple[Task, Task]:
@@ -142,15 +142,11 @@ class Fit:
 
     def untested(self, tuples: Tuples) -> Tuples:
         """The tuples that the fit will not be reported on: those that it may be tuned by."""
-        train, valid, _ = split(tuples, self._seeds()[0].spawn(2)[0])
+        train, valid, _ = split(tuples, self.streams()[0].spawn(2)[0])
         return train.and_also(valid)
 
-    def learning(self) -> tuple[np.random.Generator, np.random.Generator]:
-        """Chance in learning relevance, and exposure."""
-        _, relevance, exposure = self._seeds()
-        return relevance, exposure
-
-    def _seeds(self) -> list[np.random.Generator]:
+    def streams(self) -> list[np.random.Generator]:
+        """Chance in the tasks, in learning relevance, and in learning exposure."""
         return [np.random.default_rng(seed) for seed in np.random.SeedSequence(self.seed).spawn(3)]
 
 
@@ -158,7 +154,7 @@ def fit_world(log: Interactions, fit: Fit | None = None, progress: Progress | No
     """Learn relevance and exposure from a log with ratings; the world's `origin` says how, and how well."""
     fit = fit or Fit()
     recipes, tuples = fit.recipes(), observed(log, fit.steps)
-    plans = list(zip(recipes, fit.tasks(tuples), fit.learning(), strict=True))
+    plans = list(zip(recipes, fit.tasks(tuples), fit.streams()[1:], strict=True))
     advance = counted(sum(recipe.work(task) + BIASES.sweeps * task.size for recipe, task, _ in plans), progress)
     (relevance, rated), (exposure, exposed) = (learn_and_score(*plan, advance) for plan in plans)
     if fit.centre:
@@ -255,7 +251,7 @@ def implicit_worlds(
     for share in liked:
         check_share(share)
     (tuples, _), recipe = _last(log, fit.steps), RECIPES.build(fit.recipe, fit.exposure)
-    (_, task), (rng, _) = fit.tasks(tuples), fit.learning()
+    (_, task), (_, rng, _) = fit.tasks(tuples), fit.streams()
     advance = counted(recipe.work(task) + BIASES.sweeps * task.size, progress)
     psi, report = learn_and_score(recipe, task, rng, advance)
     start_U = first_steps(tuples, fit.real_lengths)

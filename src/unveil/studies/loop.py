@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save as as_bytes
 
 from unveil.data.filters import LogSource
@@ -35,7 +35,7 @@ from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.loop_report import FIGURES, measure_of
 from unveil.studies.paper import paper, recognised, tuned
 from unveil.studies.results import ALPHA
-from unveil.training.checkpoint import Best, Epoch, sweep_drafts
+from unveil.training.checkpoint import Best, Checkpoint, Epoch, sweep_drafts
 from unveil.training.progress import Plan
 from unveil.training.progress import Silent as NoTraining
 from unveil.training.recipe import Recipe, network_in
@@ -98,8 +98,8 @@ class LoopStudy(Study):
     @property
     def response_options(self) -> dict[str, Any]:
         """The name of the response model, then its options."""
-        options = {name.removeprefix(_RESPONSE): value for name, value in map(parsed, self.changes) if _of_users(name)}
-        return {"name": self.response, **options}
+        given = (parsed(change.removeprefix(_RESPONSE)) for change in self.changes if change.startswith(_RESPONSE))
+        return {"name": self.response, **dict(given)}
 
     @property
     def models(self) -> dict[str, Recipe | None]:
@@ -109,8 +109,7 @@ class LoopStudy(Study):
     def recipe(self, model: str) -> Recipe:
         """How the network of an estimator is trained."""
         changes = {} if self.tuned_for is None else tuned(self.tuned_for, model, self.preset)
-        said = changes_of(model, self.changes)
-        changes |= {name: value for name, value in said.items() if not _of_users(name)}
+        changes |= changes_of(model, [each for each in self.changes if not each.startswith(_RESPONSE)])
         return Recipe.preset(self.preset, network_in(changes)).changed({**ALWAYS, "estimator.name": model, **changes})
 
     def loop(self, base: Sequences, world: World | None) -> Loop:
@@ -165,8 +164,8 @@ class LoopStudy(Study):
         write_whole(work.folder / "loop.csv", table(cells, work.records).write_csv())
         for cell in cells if self.keep_logs else ():
             state = state_path(work.folder, cell)
-            after = grown_log(data.log, chosen_items(state, self.rounds))
-            write_log(after, work.folder / "logs" / f"{state.stem}.parquet")
+            chosen_RU = Checkpoint.load(state).tensors["loop/taken"].numpy()[: self.rounds]
+            write_log(grown_log(data.log, chosen_RU), work.folder / "logs" / f"{state.stem}.parquet")
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """All rounds of one model in one replicate, from the last one that is there."""
@@ -220,21 +219,13 @@ class LoopStudy(Study):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Table]:
-        """The figures in the first round and in the last; the models."""
+        """The figures in the first round and in the last."""
         outcome = loop_report.Outcome(answer.results, self.k)
-        return {
-            "ends": loop_report.ends_table(outcome),
-            "last": loop_report.ends_table(outcome, last_only=True),
-            "models": loop_report.models_table(self.models),
-        }
+        return {"ends": loop_report.ends_table(outcome), "last": loop_report.ends_table(outcome, last_only=True)}
 
     def figures(self, answer: Answer) -> Mapping[str, Block]:
         """Every figure along the rounds, by group."""
         return loop_report.figures(loop_report.Outcome(answer.results, self.k), self.template)
-
-
-def _of_users(setting: str) -> bool:
-    return setting.startswith(_RESPONSE)
 
 
 def _cost(recipe: Recipe | None) -> float:
@@ -281,17 +272,6 @@ def read_base(folder: Path) -> tuple[Sequences, World | None]:
 def state_path(folder: Path, cell: Cell) -> Path:
     """The file that is written after every round of a model in a replicate, however many rounds there will be."""
     return folder / STATES / f"{cell.at['estimator']}-r{cell.at['replicate']}.safetensors"
-
-
-def chosen_items(state: Path, rounds: int) -> Any:
-    """chosen_RU of a loop that is done, from the file of its state."""
-    try:
-        with safe_open(state, framework="numpy") as file:
-            return file.get_tensor("loop/taken")[:rounds]
-    except FileNotFoundError:
-        raise UnveilError("the state of the loop is gone", where=state) from None
-    except SafetensorError as error:
-        raise UnveilError(f"the state of the loop is damaged: {error}", where=state) from None
 
 
 class _Share(NoTraining):

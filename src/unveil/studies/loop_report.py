@@ -10,9 +10,7 @@ from unveil.report.names import COLOURS, listed, named
 from unveil.report.page import Block, Cell, Column, Figure, Figures, Table
 from unveil.report.plots import Line, Scale, lines
 from unveil.report.prose import Prose
-from unveil.settings import plain
 from unveil.studies.results import Estimate, Measure, Results, corrected
-from unveil.training.recipe import AUTO, Recipe
 from unveil.wording import quantity
 
 #: The figure that conclusions are drawn from.
@@ -208,21 +206,3 @@ def _text(found: Estimate, digits: int) -> str:
     """A mean with its interval where it has one."""
     interval = "" if found.low is None else f" [{found.low:,.{digits}f}, {found.high:,.{digits}f}]"
     return f"{found.mean:,.{digits}f}{interval}".replace("-", "−")
-
-
-def models_table(models: Mapping[str, Recipe | None]) -> Table:
-    """How each model is trained."""
-    heads = ("network", "width", "blocks", "tokens", "dropout", "batch", "masked", "epochs", "estimator")
-    columns = [Column("model"), *(Column(head, head not in ("network", "estimator")) for head in heads)]
-    return Table("", columns, [[named(name), *_settings(each)] for name, each in models.items()], sortable=False)
-
-
-def _settings(recipe: Recipe | None) -> list[str]:
-    if recipe is None:
-        return ["a rule", *["–"] * 7, "nothing is trained"]
-    model, task = recipe.model, recipe.task
-    options = {**recipe.estimator, **({} if recipe.propensity["name"] == AUTO else dict(recipe.propensity))}
-    changed = ", ".join(f"{name} {value}" for name, value in options.items() if name != "name")
-    sizes = (model.width, model.blocks, model.length, model.dropout, task.batch_size, task.mask_probability)
-    numbers = [f"{number:g}" for number in (*sizes, recipe.training.epochs)]
-    return [str(plain(model)["name"]), *numbers, changed or "as it is"]

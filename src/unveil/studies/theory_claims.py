@@ -126,7 +126,7 @@ def claims(clip_matters: bool) -> list[Claim]:
         Claim(P3, "ITPS is", "unbiased", "for users who choose an exposed item by chance", ITPS, choice=CHANCE_EXPOSED),
         Claim(P3, "ITPS is", "unbiased", "if R = 1, against the ideal without γ", ITPS, relevance="certain"),
         Claim(ASSUMED, "ITPS is", "unbiased", "if θ follows γ, but O and R are independent", ITPS, "related"),
-        Claim(ASSUMED, "ITPS is", "biased", "if one random number decides O and R", ITPS, relevance="same luck"),
+        Claim(ASSUMED, "ITPS is", "biased", "if one random number decides O and R", ITPS, relevance="shared draw"),
         Claim(ASSUMED, "ITPS is", "biased", "by θ/θ̂, if θ̂ is off by 1 logit", noisy),
         Claim(TRAINED, "ITPS is", clip[0], f"with θ clipped at {CLIP:g}, {clip[1]} of the favourites", clipped(CLIP)),
         Claim(TRAINED, "ITPS is", "biased", "if it and the ideal are divided by the sums of their weights", NORMALISED),

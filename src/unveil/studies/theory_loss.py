@@ -3,7 +3,7 @@
 Shapes: S slots of the world, M events, G all logs, R drawn logs, A estimators, V items, D width.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -307,7 +307,12 @@ class MonteCarlo:
     def run(self, choice: str, choices: int = 1, on_progress: OnProgress = lambda share: None) -> list[Estimated]:
         """A row for each loss, all from the same draws. Intervals hold together for so many choice models."""
         level = 1 - (1 - LEVEL) / (choices * len(VARIANTS))
-        risk_RA = self.risks(choice, [variant.build(self.dense.world) for variant in VARIANTS], on_progress)
+        built = [variant.build(self.dense.world) for variant in VARIANTS]
+        risk_RA = np.empty((self.draws, len(built)))
+        for nth in range(self.draws):
+            slots = draw_slots(self.dense.world, choice, self.seed, nth)
+            risk_RA[nth] = [risk(estimator, slots, self.dense, self.scores) for estimator in built]
+            on_progress((nth + 1) / self.draws)
         p_SV, loss_SV = closed_form(self.dense, choice), self.scores.loss()
         ideal_SV, rows = ideal_weight(self.dense, choice_model(choice)), []
         for variant, risk_R in zip(VARIANTS, risk_RA.T, strict=True):
@@ -319,14 +324,3 @@ class MonteCarlo:
             formula = bias_by_formula(variant, self.dense, p_SV, ideal_SV, loss_SV)
             rows.append(Estimated(choice, variant.label, formula, *bounds, float(bias_R.std(ddof=1)), len(bias_R)))
         return rows
-
-    def risks(
-        self, choice: str, estimators: Sequence[Estimator], on_progress: OnProgress = lambda share: None
-    ) -> NDArray[np.float64]:
-        """risk_RA: every estimator's risk of every log."""
-        risk_RA = np.empty((self.draws, len(estimators)))
-        for nth in range(self.draws):
-            slots = draw_slots(self.dense.world, choice, self.seed, nth)
-            risk_RA[nth] = [risk(estimator, slots, self.dense, self.scores) for estimator in estimators]
-            on_progress((nth + 1) / self.draws)
-        return risk_RA

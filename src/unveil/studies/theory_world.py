@@ -38,18 +38,8 @@ class Tiny:
 
     def moving(self, season: float = WorldSpec.season) -> World:
         """θ changes with the step."""
-        spec = WorldSpec(
-            users=2,
-            items=3,
-            steps=2,
-            tastes=2,
-            drift=0.0,
-            season=season,
-            stay=1.0,
-            activity=0.0,
-            severity=self.severity,
-        )
-        return World.builtin(spec, self.seed)
+        rest: dict[str, Any] = {"drift": 0.0, "stay": 1.0, "activity": 0.0, "season": season, "severity": self.severity}
+        return World.builtin(WorldSpec(users=2, items=3, steps=2, tastes=2, **rest), self.seed)
 
     def still(self) -> World:
         """θ_sit = θ_si."""
@@ -116,7 +106,7 @@ def draw_slots(world: World, choice: str, seed: int, nth: int) -> Slots:
 
 
 #: R ~ Ber(γ) independent of O (the paper's); always 1; or both from one random number, and so dependent.
-Relevance = Literal["drawn", "certain", "same luck"]
+Relevance = Literal["drawn", "certain", "shared draw", "same luck"]
 _NONE = -1  # the last place of a row
 
 
@@ -140,7 +130,7 @@ def event_probability(dense: DenseWorld, choice: ChoiceModel, relevance: Relevan
 def relevance_probability(dense: DenseWorld, shown_SV: NDArray[np.bool_], relevance: Relevance) -> Table:
     """P(R_i = 1 | O)."""
     theta_SV, gamma_SV = dense.theta_SV, dense.gamma_SV
-    if relevance != "same luck":
+    if relevance not in ("shared draw", "same luck"):  # one thing by its name and its older one
         return np.ones_like(gamma_SV) if relevance == "certain" else gamma_SV
     # One uniform number u for both, O = [u < θ] and R = [u < γ]: the conditional probability that u < γ.
     if_shown_SV = np.minimum(theta_SV, gamma_SV) / theta_SV

@@ -49,10 +49,10 @@ def test_without_a_draw_of_relevance_every_choice_of_an_exposed_item_counts() ->
 
 def test_one_luck_for_exposure_and_relevance_by_hand() -> None:
     # u < 0.5 shows the first item, and then u < 0.9 too: it always pleases. The second is shown by a luck of its own.
-    p_SV1 = event_probability(LAID, choice_model("rational_all"), "same luck")
+    p_SV1 = event_probability(LAID, choice_model("rational_all"), "shared draw")
     assert p_SV1[0] == pytest.approx([0.5, 0.0, 0.5], rel=1e-6)
     drawn, lucky = (
-        event_probability(LAID, choice_model("rational_exposed"), how)[0, 1] for how in ("drawn", "same luck")
+        event_probability(LAID, choice_model("rational_exposed"), how)[0, 1] for how in ("drawn", "shared draw")
     )
     assert drawn == pytest.approx(0.4 * 0.3, rel=1e-6)
     assert lucky == pytest.approx(0.5 * 0.3, rel=1e-6)  # P(first unseen) · P(u < min(0.8, 0.3))

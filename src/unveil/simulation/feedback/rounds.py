@@ -100,10 +100,6 @@ class Retraining:
         """Whether the model is trained in this round; it always is in round 0."""
         return round % self.every == 0
 
-    def last_due(self, round: int) -> int:
-        """The last round up to this one in which the model was trained."""
-        return round - round % self.every
-
 
 _TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
 
@@ -194,9 +190,11 @@ class Loop:
 
     def _truth(self, item_UK: Index, before: Sequences, of: str = "") -> Record:
         """How relevant these items are, and how they stand among all that was not met before; None without a world."""
-        gamma_UK = self._relevance(item_UK, before.n_steps)
-        standing_UK = None if self.world is None else standing(self.world, item_UK, before)
-        return {f"{of}relevance": _mean(gamma_UK, item_UK), f"{of}standing": _mean(standing_UK, item_UK)}
+        filled_UK, gamma_UK = item_UK != NOBODY, self._relevance(item_UK, before.n_steps)
+        if self.world is None or gamma_UK is None or not filled_UK.any():
+            return {f"{of}relevance": None, f"{of}standing": None}
+        found = {"relevance": gamma_UK, "standing": standing(self.world, item_UK, before)}
+        return {f"{of}{name}": float(value_UK[filled_UK].mean()) for name, value_UK in found.items()}
 
     def _relevance(self, item_UK: Index, step: int) -> NDArray[np.float64] | None:
         """γ of these items of every user at a step; 0 in empty places. None without a world."""
@@ -207,13 +205,6 @@ class Loop:
         step_M = np.full(len(user_M), step)
         gamma_UK[user_M, place_M] = self.world.relevance_of(user_M, item_UK[user_M, place_M], step_M)
         return gamma_UK
-
-
-def _mean(value_UK: NDArray[np.float64] | None, item_UK: Index) -> float | None:
-    """Over the places that hold an item."""
-    if value_UK is None or not (item_UK != NOBODY).any():
-        return None
-    return float(value_UK[item_UK != NOBODY].mean())
 
 
 def save(state: State, path: Path) -> None:
@@ -229,6 +220,6 @@ def load(path: Path, loop: Loop, learner: Learner) -> State:
     checkpoint = Checkpoint.load(path)
     arrays = {name: tensor.numpy() for name, tensor in checkpoint.part("loop").items()}
     records = tuple(checkpoint.state["records"])
-    trained_on = grown(loop.base, arrays["taken"][: loop.retraining.last_due(len(records) - 1)])
-    learnt = learner.recall(checkpoint.part("weights"), trained_on)
+    last = max(round for round in range(len(records)) if loop.retraining.due(round))
+    learnt = learner.recall(checkpoint.part("weights"), grown(loop.base, arrays["taken"][:last]))
     return State(arrays["taken"], Lists(arrays["top"], arrays["score"]), learnt, records)
