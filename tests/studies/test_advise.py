@@ -27,6 +27,7 @@ from unveil.studies.advise_report import CONFIG, HEADLINE, Advice, experiment, w
 from unveil.studies.candidates import (
     Candidates,
     check_columns,
+    check_impressions,
     impressions_per_event,
     learns_from,
     some_users,
@@ -383,9 +384,9 @@ def test_a_share_of_impressions_needs_impressions(tmp_path: Path) -> None:
     clicked = np.ones(len(rated()), np.bool_)
     clicked[:3] = False
     with pytest.raises(UnveilError, match="found '3 such rows'"):
-        study(impressions=0.1).check_impressions(replace(rated(), clicked=clicked))
-    study(impressions=0.1, left=0.4).check_impressions(replace(rated(), clicked=clicked))
-    study().check_impressions(rated())
+        check_impressions(0.1, 0.0, replace(rated(), clicked=clicked))
+    check_impressions(0.1, 0.4, replace(rated(), clicked=clicked))
+    check_impressions(1.0, 0.0, rated())
 
 
 def test_users_with_too_few_items_to_rank_are_an_error_at_once(tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ from unveil.report.charts import Dot, intervals
 from unveil.report.page import Code, Column, Figure, KeyFigure, Page, Point, Table, count, percent, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import portion
-from unveil.report.svg import refuse_unfit_page
+from unveil.report.svg import check_page_path
 
 _EVERY = 5  # points of the Lorenz curve between two marks
 
 
 def check_output(page: Path, *, overwrite: bool) -> None:
     """Before any work is done: an HTML file is to be written, and nothing is to be overwritten."""
-    refuse_unfit_page(page, [beside(page)], what="the audit", overwrite=overwrite)
+    check_page_path(page, [beside(page)], what="the audit", overwrite=overwrite)
 
 
 def beside(page: Path) -> Path:

@@ -66,13 +66,13 @@ def compare(
 def _check_output(output: Path, *, overwrite: bool) -> None:
     """Before any work is done: a page or a table, and a file that is there only with --overwrite."""
     from unveil.files import refuse_existing
-    from unveil.report.svg import refuse_unfit_page
+    from unveil.report.svg import check_page_path
     from unveil.runs.report_page import beside
 
     if output.suffix == ".csv":
         refuse_existing(output, overwrite=overwrite)
     elif output.suffix.lower() in (".html", ".htm"):
-        refuse_unfit_page(output, [beside(output)], what="the comparison", overwrite=overwrite)
+        check_page_path(output, [beside(output)], what="the comparison", overwrite=overwrite)
     else:
         found = output.suffix or "no ending"
         raise UnveilError("unknown kind of file", where=output, found=found, expected=".html or .csv")

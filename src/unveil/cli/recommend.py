@@ -98,13 +98,13 @@ def _measure_novelty(run: Path, output: Path | None, *, overwrite: bool) -> None
     """Print the table; write dial.json into the run, and the page there or to --output."""
     from unveil.cli.results import print_table
     from unveil.cli.terminal import write_where_possible
-    from unveil.report.svg import refuse_unfit_page
+    from unveil.report.svg import check_page_path
     from unveil.runs.report import measure_dial
     from unveil.runs.report_page import DIAL, write_dial_page
     from unveil.serving.model_files import write_dial
 
     if output is not None:
-        refuse_unfit_page(output, what="what the dial gives", overwrite=overwrite)
+        check_page_path(output, what="what the dial gives", overwrite=overwrite)
     points = measure_dial(run)
     print_table(list(points[0]), [[f"{point[name]:.4f}" for name in points[0]] for point in points])
     typer.echo(f"on the test events, full ranking, lists of 10; {write_dial(run, points)} is shown by `unveil serve`")

@@ -5,7 +5,7 @@ Shapes: V items, U users, T steps.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,15 +99,18 @@ def lorenz(counts: Mapping[str, NDArray[Any]]) -> Drawing:
     """Cumulative share of the counts against share of the items, least first; equality is the diagonal."""
     with canvas("share of the items, least first", "share of the whole") as on:
         on.axes.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, dashes=(4, 3))
-        on.axes.text(0.46, 0.49, "all alike", color=MUTED, rotation=_diagonal(), ha="center", va="bottom", fontsize=9.5)
+        slope = float(np.degrees(np.arctan2(_SIZE[1] - 0.55, _SIZE[0] - 0.65)))
+        on.axes.text(0.46, 0.49, "all alike", color=MUTED, rotation=slope, ha="center", va="bottom", fontsize=9.5)
         for place, (label, count_V) in enumerate(counts.items()):
             share = np.concatenate([[0], np.cumsum(np.sort(count_V)) / count_V.sum()])
-            on.axes.plot(np.linspace(0, 1, len(share)), share, color=COLOURS[place], linewidth=1.8)
-            at = np.linspace(0, 1, 21)
-            held = np.interp(at, np.linspace(0, 1, len(share)), share)
+            part, at = np.linspace(0, 1, len(share)), np.linspace(0, 1, 21)
+            on.axes.plot(part, share, color=COLOURS[place], linewidth=1.8)
+            held = np.interp(at, part, share)
             titles = [f"{label}: the least {a:.0%} of the items hold {b:.1%}" for a, b in zip(at, held, strict=True)]
-            on.marks(at.tolist(), held.tolist(), titles, COLOURS[place], alpha=0.0)
-            _label_lorenz(on.axes, share, label, place, len(counts))
+            on.marks(at, held, titles, COLOURS[place], alpha=0.0)
+            height = 0.30 - 0.16 * place  # each name beside its curve, at a height of its own
+            where = float(np.interp(height, share, part)), height
+            write_beside(on.axes, label, where, (-5, 2), COLOURS[place], ha="right", va="bottom", fontsize=9.5)
         on.axes.set(xlim=(0, 1), ylim=(0, 1))
         _percent(on.axes.xaxis, on.axes.yaxis)
         return on.drawing("lorenz")
@@ -153,10 +156,7 @@ def scatter(
 
 
 def distributions(
-    values: Mapping[str, NDArray[Any]],
-    x: str,
-    slug: str = "distributions",
-    colours: Sequence[int] | None = None,
+    values: Mapping[str, NDArray[Any]], x: str, slug: str = "distributions", colours: Sequence[int] = (0, 1)
 ) -> Drawing:
     """Histograms of positive numbers on a logarithmic axis, one outline for each name, as shares of their own whole."""
     together = np.concatenate(list(values.values()))
@@ -164,9 +164,9 @@ def distributions(
     with canvas(x, "share") as on:
         on.axes.set_xscale("log")
         _percent(on.axes.yaxis)
-        for place, (label, value) in enumerate(values.items()):
+        for place, (label, value) in zip(colours, values.items(), strict=True):
             share = np.histogram(value, edges)[0] / len(value)
-            colour, peak = COLOURS[place if colours is None else colours[place]], int(share.argmax())
+            colour, peak = COLOURS[place], int(share.argmax())
             on.axes.stairs(share, edges, color=colour, linewidth=1.6)
             on.axes.stairs(share, edges, color=colour, fill=True, alpha=0.15, linewidth=0)
             spans = zip(edges, edges[1:], share, strict=False)
@@ -204,17 +204,6 @@ def write_beside(
 ) -> None:
     """Write a text so many points away from a place of the plot."""
     axes.annotate(text, at, offset, textcoords="offset points", color=colour, **{"va": "center", **style})
-
-
-def _label_lorenz(axes: "Axes", share: NDArray[np.float64], label: str, place: int, of: int) -> None:
-    """Name the curve beside it, each at a height of its own."""
-    height = 0.30 - 0.16 * place if of > 1 else 0.25
-    at = float(np.interp(height, share, np.linspace(0, 1, len(share))))
-    write_beside(axes, label, (at, height), (-5, 2), COLOURS[place], ha="right", va="bottom", fontsize=9.5)
-
-
-def _diagonal() -> float:
-    return float(np.degrees(np.arctan2(_SIZE[1] - 0.55, _SIZE[0] - 0.65)))
 
 
 _LABEL_GAP = 0.08  # of the axis, between the names of two lines
@@ -301,12 +290,9 @@ def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> ND
 def _known(line: Line) -> Line:
     """The points that have a value."""
     at = [place for place, value in enumerate(line.y) if np.isfinite(value)]
-
-    def kept(side: Sequence[float] | None) -> list[float] | None:
-        return None if side is None else [side[place] for place in at]
-
-    titles = [line.titles[place] for place in at]
-    return Line(kept(line.x) or [], kept(line.y) or [], titles, line.colour, kept(line.low), kept(line.high))
+    sides: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "titles", "low", "high")}
+    kept: dict[str, Any] = {name: [side[n] for n in at] for name, side in sides.items() if side is not None}
+    return replace(line, **kept)
 
 
 def _line(on: Canvas, line: Line) -> None:

@@ -188,7 +188,7 @@ def figures_beside(page: Path) -> Path:
     return page.with_name("figures" if page.stem == "index" else f"{page.stem}-figures")
 
 
-def refuse_unfit_page(page: Path, beside: Iterable[Path] = (), *, what: str, overwrite: bool) -> None:
+def check_page_path(page: Path, beside: Iterable[Path] = (), *, what: str, overwrite: bool) -> None:
     """Before any work is done: an HTML file is to be written, and nothing is buried by it or by what goes beside it."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise UnveilError(f"{what} is an HTML page", where=page, found=page.suffix or "no ending", expected=".html")

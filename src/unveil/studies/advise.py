@@ -31,13 +31,13 @@ from unveil.simulation.world import World
 from unveil.studies import arms
 from unveil.studies.advise_report import Advice
 from unveil.studies.candidates import (
-    FEWEST_IMPRESSIONS,
     KINDS,
     Candidates,
     LogShape,
     candidates,
     check_available,
     check_columns,
+    check_impressions,
     check_items,
     from_a_log,
     impressions_per_event,
@@ -180,7 +180,7 @@ class Advise(Study):
         shown = user_log(self)
         if self.world not in (None, BUILTIN):
             World.load(Path(self.world))
-        self.check_impressions(shown)
+        check_impressions(self.impressions, self.left, shown)
         check_columns(self.required, shown, recorded=self.left > 0)
         events = shown.interacted()
         if self.world is None and not self.liked and events.rating is None:
@@ -192,18 +192,6 @@ class Advise(Study):
         if self.world is None:
             check_items(len(events.items), "what the users that are drawn took")
         return Source(self.log.log, events.fingerprint(), str(events))
-
-    def check_impressions(self, log: Interactions) -> None:
-        """The share of impressions that a log records matters only where there are some to learn from."""
-        if self.impressions < 1 and self.left == 0:
-            rows = 0 if log.clicked is None else int((~log.clicked).sum())
-            raise UnveilError(
-                "the log has too few impressions without a click for this to matter",
-                where="--impressions",
-                found=f"{rows:,} such rows",
-                expected=f"at least {FEWEST_IMPRESSIONS} to learn from",
-                hint="Leave the option out, or name the column of clicks with --clicked-col.",
-            )
 
     def identity(self, source: Source) -> dict[str, Any]:
         """Without the impressions: cells that depend on them name them."""

@@ -27,7 +27,7 @@ KINDS = ("static", "temporal")
 #: A history of fewer events has nothing left to train on after two are held out.
 _FEWEST_EVENTS = 3
 #: Fewer impressions say nothing, and drawn logs that record as many might record none.
-FEWEST_IMPRESSIONS = 30
+_FEWEST_IMPRESSIONS = 30
 #: Lists of so many items are evaluated.
 _LIST = 10
 
@@ -73,7 +73,20 @@ def impressions_per_event(log: Interactions) -> float:
     """Impressions without a click that can be learnt from, for each training event; 0 where they are too few."""
     train = leave_one_out(Sequences.of(log)).train
     left = training_skips(log, train)
-    return left / len(train) if left >= FEWEST_IMPRESSIONS else 0.0
+    return left / len(train) if left >= _FEWEST_IMPRESSIONS else 0.0
+
+
+def check_impressions(share: float, left: float, log: Interactions) -> None:
+    """The share of impressions that a log records matters only where there are some to learn from."""
+    if share < 1 and left == 0:
+        rows = 0 if log.clicked is None else int((~log.clicked).sum())
+        raise UnveilError(
+            "the log has too few impressions without a click for this to matter",
+            where="--impressions",
+            found=f"{rows:,} such rows",
+            expected=f"at least {_FEWEST_IMPRESSIONS} to learn from",
+            hint="Leave the option out, or name the column of clicks with --clicked-col.",
+        )
 
 
 def check_items(items: int, whose: str) -> None:
