@@ -16,8 +16,7 @@ from unveil.estimators.base import cloze_risk, events
 from unveil.estimators.build import build
 from unveil.estimators.doubly_robust import DoublyRobust, Transitions, doubly_robust
 from unveil.estimators.inverse import ITPS, weight_diagnostics
-from unveil.propensity.known import KnownTemporal
-from unveil.propensity.noisy import NoisyTemporal
+from unveil.propensity.known import KnownTemporal, Noisy, NoisyTemporal
 
 Row = NDArray[np.float64]
 TOY = Toy.drawn(random_world(users=30))
@@ -25,7 +24,7 @@ THETA = KnownTemporal(TOY.world)
 V = TOY.world.n_items
 
 
-def robust(trust: float = 0.2, theta: KnownTemporal | NoisyTemporal = THETA) -> DoublyRobust:
+def robust(trust: float = 0.2, theta: KnownTemporal | Noisy = THETA) -> DoublyRobust:
     made = build("doubly-robust", {"trust": trust}, propensity=theta, train=TOY.train)
     assert isinstance(made, DoublyRobust)
     return made
@@ -107,7 +106,7 @@ def mean_over_events(estimator: DoublyRobust, chance_V: Row) -> Row:
     return mean_V
 
 
-def at_first_slot(theta: KnownTemporal | NoisyTemporal) -> Row:
+def at_first_slot(theta: KnownTemporal | Noisy) -> Row:
     return theta.of_all(Slots(torch.tensor([0]), torch.tensor([0]), torch.tensor([3])))[0].double().numpy()
 
 
@@ -133,7 +132,7 @@ def test_no_estimator_has_both_halves_on_a_log_of_events() -> None:
 
 
 @pytest.mark.parametrize("theta", [THETA, NoisyTemporal(TOY.world, sd=1.0)])
-def test_on_a_log_of_events_its_mean_is_the_formula(theta: KnownTemporal | NoisyTemporal) -> None:
+def test_on_a_log_of_events_its_mean_is_the_formula(theta: KnownTemporal | Noisy) -> None:
     rng = np.random.default_rng(0)
     true_V, mu_V, m_V = at_first_slot(THETA), 0.8 * rng.dirichlet(np.ones(V)), rng.dirichlet(np.ones(V))
     estimator = robust(0.5, theta)

@@ -11,6 +11,7 @@ from tests.propensity.test_popularity import BY_HAND, at
 from unveil.errors import UnveilError
 from unveil.propensity.build import build, caveats
 from unveil.propensity.factors import Factors
+from unveil.propensity.joint import RatedStatic, RatedTemporal
 from unveil.propensity.popularity import (
     DampedStatic,
     DampedTemporal,
@@ -19,7 +20,6 @@ from unveil.propensity.popularity import (
     Timing,
     precision,
 )
-from unveil.propensity.ratings import RatedStatic, RatedTemporal
 
 SHOWN_V = np.random.default_rng(7).normal(size=ITEMS)
 

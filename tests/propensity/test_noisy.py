@@ -11,8 +11,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
-from unveil.propensity.known import KnownStatic, KnownTemporal
-from unveil.propensity.noisy import Noisy, NoisyStatic, NoisyTemporal, normals
+from unveil.propensity.known import KnownStatic, KnownTemporal, Noisy, NoisyStatic, NoisyTemporal, normals
 
 TOY = Toy.drawn(random_world(users=30))
 BOTH = [NoisyStatic, NoisyTemporal]

@@ -12,10 +12,18 @@ from tests.propensity.seen import DAY, DAYS, ITEMS, USERS, exposure, impressions
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.propensity import time_of_day
-from unveil.propensity.calibration import IDENTITY, calibrate, quality_of
-from unveil.propensity.impression_pairs import Impressions, NegativeSampler, Pairs
+from unveil.propensity.impression_pairs import Impressions, NegativeSampler, Pairs, quality_of
 from unveil.propensity.time_of_day import UNKNOWN
-from unveil.propensity.time_of_day_fit import ExposureFit, ExposureNet, FittedExposure, Learning, _epoch, fit
+from unveil.propensity.time_of_day_fit import (
+    IDENTITY,
+    ExposureFit,
+    ExposureNet,
+    FittedExposure,
+    Learning,
+    _epoch,
+    calibrate,
+    fit,
+)
 
 HOW = ExposureFit(2, 2, learning=Learning(width=2, epochs=12, batch=256, lr=0.03, penalty=0.1), judged_negatives=20)
 

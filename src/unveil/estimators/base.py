@@ -14,17 +14,8 @@ from torch import Tensor
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, check_ranges
-from unveil.estimators.losses import (
-    Both,
-    ChunkLoss,
-    Wide,
-    by_slope,
-    explained,
-    fused_loss,
-    pairwise,
-    soft_cross_entropy,
-    softmax_loss,
-)
+from unveil.estimators import losses
+from unveil.estimators.losses import Wide
 from unveil.estimators.race import race
 from unveil.estimators.sampling import Sample, sampled_loss
 from unveil.propensity.base import PROPENSITIES, PropensityModel
@@ -163,21 +154,21 @@ def cloze_risk(
     network = (h_MD, table_VD, bias_V, signal.target_M, signal.weight_M)
     loss, extra_MV = _loss(signal)
     sample = signal.sample
-    total = fused_loss(loss, *network, extra_MV) if sample is None else sampled_loss(*network, sample)
+    total = losses.fused_loss(loss, *network, extra_MV) if sample is None else sampled_loss(*network, sample)
     return total / torch.as_tensor(divisor, dtype=h_MD.dtype, device=h_MD.device).clamp_min(smallest)
 
 
-def _loss(signal: Signal) -> tuple[ChunkLoss, Wide | Both | None]:
+def _loss(signal: Signal) -> tuple[losses.ChunkLoss, Wide | losses.Both | None]:
     """The form of the loss, and the numbers for every item that it needs."""
     if signal.rival_MV is not None:
-        return by_slope(pairwise), signal.rival_MV
+        return losses.by_slope(losses.pairwise), signal.rival_MV
     if signal.imputed_MV is not None:
         if signal.offset_MV is None:
-            return by_slope(soft_cross_entropy), signal.imputed_MV
-        return by_slope(explained), Both(signal.imputed_MV, signal.offset_MV)
+            return losses.by_slope(losses.soft_cross_entropy), signal.imputed_MV
+        return losses.by_slope(losses.explained), losses.Both(signal.imputed_MV, signal.offset_MV)
     if signal.theta_MV is not None:
-        return by_slope(race), signal.theta_MV
-    return softmax_loss, signal.offset_MV
+        return losses.by_slope(race), signal.theta_MV
+    return losses.softmax_loss, signal.offset_MV
 
 
 #: Slots looked at together: signals may hold a row of all items for each.

@@ -53,12 +53,13 @@ class Both:
 #: How logits become a loss: (z_RV, target_R1, weight_R1, extra_RV, slope) → (loss, slope_RV). The extra is what a form
 #: needs beside the logits, a number for every item (`explained`: two). The loss is the weighted sum over the rows;
 #: where its slope ∂/∂z is asked for, it comes with it. Both may be written over z.
-Form = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool], tuple[Tensor, Tensor]]
+LossAndSlope = tuple[Tensor, Tensor]
+Form = Callable[[Tensor, Tensor, Tensor, Any, bool], LossAndSlope]
 
 
 def cross_entropy(
     z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, offset_RV: Tensor | None, slope: bool
-) -> tuple[Tensor, Tensor]:
+) -> LossAndSlope:
     """−log softmax(z + offset)[target], of slope softmax − one-hot of the target."""
     if offset_RV is not None:
         z_RV += offset_RV
@@ -69,11 +70,8 @@ def cross_entropy(
     return total, p_RV.mul_(weight_R1).scatter_add_(1, target_R1, -weight_R1) if slope else p_RV
 
 
-def pairwise(
-    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, rival_RV: Tensor | None, slope: bool
-) -> tuple[Tensor, Tensor]:
+def pairwise(z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, rival_RV: Tensor, slope: bool) -> LossAndSlope:
     """Σ_j a_j · softplus(z_j − z_target) over the rivals j, of slope a_j · σ(z_j − z_target), and less their sum."""
-    assert rival_RV is not None
     a_RV = (weight_R1 * rival_RV).scatter_(1, target_R1, 0.0)
     ahead_RV = z_RV - z_RV.gather(1, target_R1)
     total = (a_RV * F.softplus(ahead_RV)).sum()
@@ -84,21 +82,17 @@ def pairwise(
 
 
 def soft_cross_entropy(
-    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, imputed_RV: Tensor | None, slope: bool
-) -> tuple[Tensor, Tensor]:
+    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, imputed_RV: Tensor, slope: bool
+) -> LossAndSlope:
     """−Σ_i a_i log softmax(z)[i] with a_i what is imputed to i and, at the target, its weight; of slope (Σ a) p − a."""
-    assert imputed_RV is not None
     a_RV = imputed_RV.scatter_add(1, target_R1, weight_R1)
     log_p_RV = torch.log_softmax(z_RV, 1)
     total = -(a_RV * log_p_RV).sum()
     return total, log_p_RV.exp_().mul_(a_RV.sum(1, keepdim=True)).sub_(a_RV) if slope else log_p_RV
 
 
-def explained(
-    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, both_2RV: Tensor | None, slope: bool
-) -> tuple[Tensor, Tensor]:
+def explained(z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, both_2RV: Tensor, slope: bool) -> LossAndSlope:
     """−Σ_i a_i log softmax(z)[i] − w log softmax(z + offset)[target]: the offset explains the target, and not a."""
-    assert both_2RV is not None
     imputed_RV, offset_RV = both_2RV
     imputed, steep_RV = soft_cross_entropy(z_RV, target_R1, torch.zeros_like(weight_R1), imputed_RV, slope)
     target, slope_RV = cross_entropy(z_RV, target_R1, weight_R1, offset_RV, slope)
@@ -127,6 +121,11 @@ class Chunk:
     extra_RV: Tensor | None  # two numbers for each item where the form takes two: 2RV
     room: Tensor  # R · V numbers
 
+    @property
+    def beta(self) -> int:
+        """What sums over all rows are multiplied with before these rows are added: the first begin them."""
+        return int(self.rows.start > 0)
+
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
@@ -140,17 +139,13 @@ class Gradients:
     def of(cls, h_MD: Tensor, table_VD: Tensor, bias_V: Tensor) -> Self:
         """Zero, or nothing yet where there are rows to begin with."""
         make = torch.empty_like if len(h_MD) else torch.zeros_like
-        return cls(make(h_MD), make(table_VD), make(bias_V))
+        return cls(make(h_MD), make(table_VD), torch.zeros_like(bias_V))
 
     def add(self, chunk: Chunk, slope_RV: Tensor) -> None:
-        """Carry ∂/∂logits of some rows on to h, table and bias; the first rows begin the sums."""
+        """Carry ∂/∂logits of some rows on to h, table and bias."""
         torch.mm(slope_RV, chunk.table_VD, out=self.h_MD[chunk.rows])
-        if chunk.rows.start == 0:
-            torch.mm(slope_RV.T, chunk.h_RD, out=self.table_VD)
-            torch.sum(slope_RV, 0, out=self.bias_V)
-        else:
-            self.table_VD.addmm_(slope_RV.T, chunk.h_RD)
-            self.bias_V.add_(slope_RV.sum(0))
+        self.table_VD.addmm_(slope_RV.T, chunk.h_RD, beta=chunk.beta)
+        self.bias_V.add_(slope_RV.sum(0))
 
 
 #: The loss of a chunk; where gradients are asked for, they are added to those given.
@@ -256,16 +251,12 @@ def _tiles(chunk: Chunk) -> Iterator[tuple[slice, Tensor]]:
 
 
 def _slopes(chunk: Chunk, into: Gradients, tiles: list[tuple[slice, Tensor]], e_h_RD: Tensor, scale_R: Tensor) -> None:
-    weight_R1, first = chunk.weight_R[:, None], chunk.rows.start == 0
+    weight_R1 = chunk.weight_R[:, None]
     torch.mul(e_h_RD, scale_R[:, None], out=into.h_MD[chunk.rows])
     into.h_MD[chunk.rows] -= weight_R1 * chunk.table_VD[chunk.target_R]
     scaled_RD = chunk.h_RD * scale_R[:, None]
     for items, e_RW in tiles:
-        if first:
-            torch.mm(e_RW.T, scaled_RD, out=into.table_VD[items])
-            torch.mv(e_RW.T, scale_R, out=into.bias_V[items])
-        else:
-            into.table_VD[items].addmm_(e_RW.T, scaled_RD)
-            into.bias_V[items].addmv_(e_RW.T, scale_R)
+        into.table_VD[items].addmm_(e_RW.T, scaled_RD, beta=chunk.beta)
+        into.bias_V[items].addmv_(e_RW.T, scale_R)
     into.table_VD.index_add_(0, chunk.target_R, weight_R1 * chunk.h_RD, alpha=-1)
     into.bias_V.index_add_(0, chunk.target_R, chunk.weight_R, alpha=-1)

@@ -23,16 +23,13 @@ _FAR = 70.0
 _GROUP = 4
 
 
-def race(
-    z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, theta_RV: Tensor | None, slope: bool
-) -> tuple[Tensor, Tensor]:
+def race(z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, theta_RV: Tensor, slope: bool) -> tuple[Tensor, Tensor]:
     """−log P(target) with P(i) = θ_i ∫ x_i e^(−x_i) Π_{j≠i} (1 − θ_j + θ_j e^(−x_j)) dv, where x_j = e^(z_j + v).
 
     Item j is exposed with probability θ_j; the exposed start a clock of rate e^z_j each, and the first to ring, at the
     time e^v, is chosen: that is P ∝ e^z among the exposed, averaged over all that can be exposed. The integrand is
     smooth and falls off at both ends, so that a sum at even places is all but exact.
     """
-    assert theta_RV is not None
     total, size = z_RV.new_zeros(()), max(1, _CELLS // z_RV.shape[1])
     for start in range(0, len(z_RV), size):
         rows = slice(start, start + size)

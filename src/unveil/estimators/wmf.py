@@ -21,7 +21,7 @@ from unveil.estimators.base import BLOCK, Checked, Need, Signal, constant, regis
 from unveil.estimators.losses import ByRows
 from unveil.propensity.factored import shrunk_means
 
-Factors = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 #: Rounds of alternation, after which scores hardly move; and numbers of the equations that are held at once.
 _SWEEPS, _NUMBERS = 8, 1 << 23
@@ -61,7 +61,7 @@ def interacted(train: Sequences) -> Any:
     return count_UV
 
 
-def solve(chosen_AB: Any, b_BK: Factors, unseen: float, penalty: float) -> Factors:
+def solve(chosen_AB: Any, b_BK: Values, unseen: float, penalty: float) -> Values:
     """One side given the other: (c Σ_j b_j b_j' + (1 − c) Σ_{j chosen} b_j b_j' + λ 1) a = Σ_{j chosen} b_j."""
     width = b_BK.shape[1]
     squares_BKK = (b_BK[:, :, None] * b_BK[:, None, :]).reshape(len(b_BK), -1)
@@ -73,8 +73,6 @@ def solve(chosen_AB: Any, b_BK: Factors, unseen: float, penalty: float) -> Facto
         a_AK[start : start + rows] = np.linalg.solve(left_RKK, (part @ b_BK)[:, :, None])[:, :, 0]
     return a_AK
 
-
-Values = NDArray[np.float64]
 
 #: Rounds of alternation; the weight of the mean behind each user and item; and the most that all ratings of one user
 #: and item weigh, as they tell of one taste. One of them weighs 3/4, so that the mean stands for four raters.
@@ -198,7 +196,7 @@ class WMFDistilledRated(WMFDistilled):
             expected_V += count_U[user_M] @ self.preference(user_M)
         return expected_V
 
-    def _ratings(self, train: Sequences) -> NDArray[np.float64]:
+    def _ratings(self, train: Sequences) -> Values:
         rating_N = every_rating(self.log, train, f"the estimator {self.name!r}", "'wmf-distilled', which needs none")
         if rating_N.min() == rating_N.max():
             problem = f"the estimator {self.name!r} needs ratings that differ, and all are alike"

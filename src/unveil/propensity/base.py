@@ -1,6 +1,6 @@
 """What a propensity model is, and the registry of such models. Shapes: M slots, V items."""
 
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -44,6 +44,25 @@ PROPENSITIES: Registry[PropensityModel] = Registry(
     "propensity", package="unveil.propensity", group="unveil.propensities"
 )
 register = PROPENSITIES.register
+
+
+class Family(PropensityModel, Protocol):
+    """A propensity of both kinds."""
+
+    family: ClassVar[str]
+
+
+F = TypeVar("F", bound=Family)
+
+
+def both_kinds(family: type[F]) -> tuple[type[F], type[F]]:
+    """Register a family as `family`-static, the same at all steps, and `family`-temporal, by blocks of steps."""
+    made: list[type[F]] = []
+    for kind in get_args(Kind):
+        named = {"name": f"{family.family}-{kind}", "kind": kind, "__module__": family.__module__}
+        named["__doc__"] = family.__doc__
+        made.append(register(type(f"{family.__name__}{kind.title()}", (family,), named)))
+    return made[0], made[1]
 
 
 def events_only(what: str) -> UnveilError:

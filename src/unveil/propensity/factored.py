@@ -7,7 +7,7 @@ sample, K factors.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences, every_rating
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, check_ranges
-from unveil.propensity.base import Kind, as_theta, indices, register
+from unveil.propensity.base import Kind, as_theta, indices
 from unveil.propensity.factors import Factors, sigmoid
 
 Index = NDArray[np.int64]
@@ -220,16 +220,3 @@ class FittedFactors(Factored):
     seed: int = 0
 
     family: ClassVar[str]
-
-
-F = TypeVar("F", bound=FittedFactors)
-
-
-def both_kinds(family: type[F]) -> tuple[type[F], type[F]]:
-    """Register a family as `family`-static, the same at all steps, and `family`-temporal, by blocks of steps."""
-    made: list[type[F]] = []
-    for kind in get_args(Kind):
-        named = {"name": f"{family.family}-{kind}", "kind": kind, "__module__": family.__module__}
-        named["__doc__"] = family.__doc__
-        made.append(register(type(f"{family.__name__}{kind.title()}", (family,), named)))
-    return made[0], made[1]

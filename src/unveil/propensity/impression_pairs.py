@@ -1,10 +1,11 @@
-"""Impressions with day and hour, the share of them that each item has, and pairs of impressions with negatives.
+"""Impressions with day and hour, pairs of impressions with negatives, and how good probabilities of such pairs are.
 
 Every impression has V pairs, of which one was shown. Of the others a few are drawn, item i with the expected number
 r_i = K q_i; to train or evaluate as if all were there, a drawn pair's odds are corrected by r_i, or its weight is
-1 / r_i. Shapes: N impressions, K negatives of each, M pairs, D days, V items.
+1 / r_i. Shapes: N impressions, K negatives of each, M pairs, D days, V items, B bins.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -123,6 +124,11 @@ class Pairs:
         return len(self.user_M)
 
     @property
+    def sides(self) -> tuple[Index, Index, Index, Index]:
+        """User, item, day and hour."""
+        return self.user_M, self.item_M, self.day_M, self.hour_M
+
+    @property
     def weight_M(self) -> Floats:
         """How many pairs each stands for: 1 if it was shown, 1 / r_i if it was drawn."""
         return np.where(self.shown_M, 1.0, 1 / self.rate_M)
@@ -150,3 +156,78 @@ class NegativeSampler:
         item_M = np.concatenate([shown.item_N, drawn_NK[at_M, place_M]])
         sides = (shown.user_N[row_M], item_M, shown.day_N[row_M], shown.hour_N[row_M])
         return Pairs(*sides, shown_M, self.each * self.q_V[item_M])
+
+
+#: Bins of the calibration error.
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Pairs in bins of equal predicted mass: what was predicted there, and what was shown."""
+
+    predicted: Sequence[float]  # mean θ of each bin
+    observed: Sequence[float]  # share of its pairs that were shown
+    impressions: Sequence[float]  # how many were expected there
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Figures of one model on held-out pairs.
+
+    `log_loss` is in nats for each impression, over all its V pairs; `ece` is the expected calibration error over the
+    bins as a share of the impressions (0: every bin has what was predicted; 0.2: a fifth is in other bins); `mass` is
+    the predicted number of impressions over the true one.
+    """
+
+    auc: float
+    log_loss: float
+    ece: float
+    mass: float
+    calibration: Calibration
+
+
+def quality_of(theta_M: NDArray[Any], pairs: Pairs) -> Quality:
+    """All figures, each pair with its weight."""
+    theta, weight = np.asarray(theta_M, np.float64), pairs.weight_M
+    loss_M = -np.where(pairs.shown_M, np.log(theta), np.log1p(-np.minimum(theta, 1 - 1e-12)))
+    log_loss = float((weight * loss_M).sum() / float(pairs.shown_M.sum()))
+    curve, ece, mass = calibration(theta, pairs.shown_M, weight)
+    return Quality(auc(theta, pairs.shown_M, weight), log_loss, ece, mass, curve)
+
+
+def calibration(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats) -> tuple[Calibration, float, float]:
+    """The bins, the calibration error and the mass; what was shown may be a probability."""
+    predicted_B, seen_B, size_B = binned(theta_M, shown_M, weight_M, BINS)
+    there, shown = size_B > 0, float(shown_M.sum())
+    curve = Calibration(
+        (predicted_B[there] / size_B[there]).tolist(),
+        (seen_B[there] / size_B[there]).tolist(),
+        predicted_B[there].tolist(),
+    )
+    return curve, float(np.abs(predicted_B - seen_B).sum() / shown), float(predicted_B.sum() / shown)
+
+
+def auc(theta_M: Floats, shown_M: NDArray[np.bool_], weight_M: Floats) -> float:
+    """P(a pair that was shown has a higher θ than one that was not), ties counting half, weighted."""
+    _, group_M = np.unique(theta_M, return_inverse=True)
+    positive = np.bincount(group_M, weights=weight_M * shown_M)
+    negative = np.bincount(group_M, weights=weight_M * ~shown_M)
+    below = np.cumsum(negative) - negative / 2
+    return float((positive * below).sum() / (positive.sum() * negative.sum()))
+
+
+def equal_mass(theta_M: Floats, weight_M: Floats, bins: int) -> NDArray[np.int64]:
+    """The bin of each pair: bins hold equal predicted mass, and equal θ share a bin."""
+    order = np.argsort(theta_M, kind="stable")
+    mass = np.cumsum((weight_M * theta_M)[order])
+    place = np.minimum((bins * mass / mass[-1]).astype(np.int64), bins - 1)
+    value, first = np.unique(theta_M[order], return_index=True)
+    return np.asarray(place[first][np.searchsorted(value, theta_M)])
+
+
+def binned(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats, bins: int) -> Iterator[Floats]:
+    """Of each bin: the predicted number of impressions, the true one, and the number of pairs."""
+    bin_M = equal_mass(theta_M, weight_M, bins)
+    for each_M in (weight_M * theta_M, weight_M * shown_M, weight_M):
+        yield np.asarray(np.bincount(bin_M, weights=each_M, minlength=bins), np.float64)

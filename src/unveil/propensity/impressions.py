@@ -21,14 +21,13 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, UpToOne
 from unveil.processes import threads
-from unveil.propensity.base import Source
+from unveil.propensity.base import Source, both_kinds
 from unveil.propensity.factored import (
     Blocks,
     FactorTables,
     FittedFactors,
     Index,
     Values,
-    both_kinds,
     minimise,
     shuffled_batches,
 )

@@ -5,22 +5,37 @@ Shapes: U users, V items, H hours, D days, K factors, M pairs, B pairs of a batc
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+from scipy.special import expit, logit
 from torch import Tensor, nn
 
 from unveil.data.interactions import Interactions
 from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_ranges
 from unveil.processes import threads
-from unveil.propensity.calibration import IDENTITY, Quality, calibrate, quality_of
-from unveil.propensity.impression_pairs import HOURS, Impressions, NegativeSampler, Pairs, recent_share, share
+from unveil.propensity.impression_pairs import (
+    HOURS,
+    Impressions,
+    NegativeSampler,
+    Pairs,
+    Quality,
+    binned,
+    quality_of,
+    recent_share,
+    share,
+)
 from unveil.propensity.time_of_day import ExposureModel
 
+#: Most bins of the calibration curve, and the impressions that each needs.
+_MOST_BINS, _EACH_BIN = 20, 100
+#: The curve of a model without calibration: beyond its ends a curve has slope 1.
+IDENTITY = np.zeros((1, 2), np.float32)
 Tables = tuple[NDArray[np.float64], NDArray[np.float64]]
 Progress = Callable[[int, int], None]
 
@@ -84,9 +99,7 @@ class ExposureNet(nn.Module):
 
     def forward(self, pairs: Pairs) -> Tensor:
         """ψ_B."""
-        user_B, item_B, day_B, hour_B = (
-            torch.from_numpy(side) for side in (pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M)
-        )
+        user_B, item_B, day_B, hour_B = map(torch.from_numpy, pairs.sides)
         recent_B, steady_B = self.recent_DV[day_B, item_B], self.steady_DV[day_B, item_B]
         shared_B = self.line[0] + self.line[1] * recent_B + self.line[2] * steady_B
         return shared_B + (self.P[user_B] * self.Q[item_B] * self.W[hour_B]).sum(1)
@@ -118,7 +131,7 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     model = calibrate(net.model(log, shown.first_day), held_out)
     pairs = uniform.pairs(test, rng)
     theta = _popularities(shown, days["learn"][1], how, pairs)
-    theta["learnt"] = model.theta(pairs.user_M, pairs.item_M, pairs.day_M, pairs.hour_M)
+    theta["learnt"] = model.theta(*pairs.sides)
     return FittedExposure(
         model,
         {name: quality_of(each, pairs) for name, each in theta.items()},
@@ -210,3 +223,18 @@ def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs
         found[f"{name}, static"] = share(count_DV[:until].sum(0))[pairs.item_M]
         found[f"{name}, of late"] = recent_share(count_DV, how.half_life)[pairs.day_M, pairs.item_M]
     return found
+
+
+def calibrate(model: ExposureModel, pairs: Pairs) -> ExposureModel:
+    """The model with the curve through (logit of the mean θ, logit of the observed rate) of bins of equal mass.
+
+    Isotonic regression: a bin with a smaller rate than one below it is pooled with it, so that the curve never falls.
+    """
+    raw = replace(model, curve_B2=IDENTITY)
+    psi_M = raw.psi(*pairs.sides).astype(np.float64)
+    bins = max(1, min(_MOST_BINS, int(pairs.shown_M.sum()) // _EACH_BIN))
+    predicted_B, seen_B, size_B = binned(expit(psi_M), pairs.shown_M, pairs.weight_M, bins)
+    there = size_B > 0
+    rate_B = isotonic_regression((seen_B[there] + 0.5) / (size_B[there] + 1), weights=size_B[there]).x
+    points = logit(predicted_B[there] / size_B[there]), logit(rate_B)
+    return replace(model, curve_B2=np.stack(points, axis=1).astype(np.float32))

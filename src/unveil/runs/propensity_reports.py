@@ -23,8 +23,8 @@ from unveil.files import atomic_folder, versions, write_json
 from unveil.propensity import time_of_day
 from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel
 from unveil.propensity.build import build, check_options
-from unveil.propensity.calibration import calibration
 from unveil.propensity.factors import sigmoid
+from unveil.propensity.impression_pairs import calibration
 from unveil.propensity.positions import CHANCE, Position, bootstrap, examination, p_equal, position_counts
 from unveil.propensity.time_of_day_fit import ExposureFit, FittedExposure
 from unveil.propensity.weights import diagnose, inverse

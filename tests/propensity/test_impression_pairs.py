@@ -8,10 +8,10 @@ from scipy.special import logit
 
 from tests.propensity.seen import ITEMS, impressions
 from unveil.data.vocabulary import Vocabulary
-from unveil.propensity import calibration
-from unveil.propensity.calibration import IDENTITY, auc, calibrate, quality_of
-from unveil.propensity.impression_pairs import Impressions, NegativeSampler, Pairs, recent_share, share
+from unveil.propensity import time_of_day_fit
+from unveil.propensity.impression_pairs import Impressions, NegativeSampler, Pairs, auc, quality_of, recent_share, share
 from unveil.propensity.time_of_day import ExposureModel
+from unveil.propensity.time_of_day_fit import IDENTITY, calibrate
 
 
 def test_recent_shares_look_back_and_fade() -> None:
@@ -97,8 +97,8 @@ def test_one_bin_by_hand() -> None:
     ],
 )
 def test_two_bins_by_hand(monkeypatch: pytest.MonkeyPatch, shown: int, rate: list[float]) -> None:
-    monkeypatch.setattr(calibration, "EACH_BIN", 1)
-    monkeypatch.setattr(calibration, "MOST_BINS", 2)
+    monkeypatch.setattr(time_of_day_fit, "_EACH_BIN", 1)
+    monkeypatch.setattr(time_of_day_fit, "_MOST_BINS", 2)
     pairs = calibration_pairs(*[(0, True, 1.0)] * shown, (0, False, 5.0 - shown), (1, True, 1), (1, False, 2))
     found_B2 = calibrate(promising(0.25, 0.5), pairs).curve_B2
     np.testing.assert_allclose(found_B2, np.stack([logit([0.25, 0.5]), logit(rate)], 1), atol=1e-6)
