@@ -3,8 +3,7 @@
 import ctypes
 import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from mmap import PAGESIZE
 from pathlib import Path
@@ -32,13 +31,6 @@ def _available(kind: str) -> bool:
     if kind == "cuda":
         return torch.cuda.is_available()
     return kind == "cpu" or (kind == "mps" and torch.backends.mps.is_available())
-
-
-@contextmanager
-def private_randomness(device: torch.device) -> Iterator[None]:
-    """Whatever is drawn from torch's generators inside leaves them outside as they were."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        yield
 
 
 def seed_epoch(seed: int, epoch: int, rank: int = 0) -> None:

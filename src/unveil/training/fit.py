@@ -1,7 +1,7 @@
 """From a training part and a recipe to a `Trainer`: the parts put together in one place."""
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
@@ -77,17 +77,9 @@ def validation_of(
         found, expected = recipe.training.monitor, "a metric at a number of places, e.g. NDCG@10"
         raise UnveilError("no such figure", where="training.monitor", found=found, expected=expected)
     kind, _, count = protocol.partition("-")
-    validation = ValidationEvaluator.of(
-        split,
-        length=recipe.model.length,
-        metric_name=metric,
-        k=int(k),
-        protocol=protocol,
-        uniform=int(count) if kind == "uniform" else 0,
-        popular=int(count) if kind == "popular" else 0,
-        exclude_seen=exclude_seen,
-        seed=seed,
-    )
+    how: dict[str, Any] = {"protocol": protocol, "exclude_seen": exclude_seen, "seed": seed}
+    how |= {each: int(count) for each in ("uniform", "popular") if each == kind}
+    validation = ValidationEvaluator.of(split, length=recipe.model.length, metric_name=metric, k=int(k), **how)
     device = str(pick_device(recipe.training.device))
     return replace(validation, evaluator=replace(validation.evaluator, device=device))
 

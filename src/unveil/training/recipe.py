@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from math import inf
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from unveil.errors import refuse_unless, unknown
+from unveil.errors import AtLeastOne, NotNegative, Positive, check_ranges, refuse_unless, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.build import check_options as check_estimator
 from unveil.estimators.inverse import settled
@@ -25,17 +24,17 @@ from unveil.settings import changed, flattened, plain
 class TrainerConfig:
     """Length, optimiser, schedule and patience of a training run."""
 
-    epochs: int = 100
-    lr: float = 1e-3
-    weight_decay: float = 0.0  # of matrices only: biases and norms never decay
+    epochs: AtLeastOne = 100
+    lr: Positive = 1e-3
+    weight_decay: NotNegative = 0.0  # of matrices only: biases and norms never decay
     betas: tuple[float, float] = (0.9, 0.999)
-    warmup: float = 0.0  # epochs in which the learning rate rises from 0
+    warmup: NotNegative = 0.0  # epochs in which the learning rate rises from 0
     schedule: Literal["constant", "linear", "cosine", "step"] = "constant"
     step_epoch: int = 50  # "step": the last epoch at the full rate …
-    step_factor: float = 0.1  # … and what it is multiplied with afterwards
+    step_factor: NotNegative = 0.1  # … and what it is multiplied with afterwards
     clip: float | None = 5.0  # largest norm of a gradient; None: any
-    validate_every: int = 1  # epochs
-    patience: int | None = None  # validations without improvement before stopping; None: never
+    validate_every: AtLeastOne = 1  # epochs
+    patience: AtLeastOne | None = None  # validations without improvement before stopping; None: never
     monitor: str = "NDCG@10"
     seed: int = 0
     # What follows says where and how often, not what: a run may be resumed with other values.
@@ -44,18 +43,11 @@ class TrainerConfig:
     checkpoint_minutes: float = 0.0  # epochs that end sooner after the last checkpoint leave none
 
     def __post_init__(self) -> None:
-        not_negative = "not negative, and a finite number"
+        check_ranges(self, "training")
         for name, valid, expected in (
-            ("epochs", self.epochs >= 1, "at least 1"),
-            ("validate_every", self.validate_every >= 1, "at least 1"),
-            ("lr", 0 < self.lr < inf, "above 0, and a finite number"),
             ("clip", self.clip is None or self.clip > 0, "above 0, or none"),
-            ("patience", self.patience is None or self.patience >= 1, "at least 1, or none"),
             ("threads", self.threads is None or 1 <= self.threads <= _THREADS, f"1 to {_THREADS:,}, or none"),
             ("betas", all(0 <= beta < 1 for beta in self.betas), "two numbers between 0 and 1"),
-            ("weight_decay", 0 <= self.weight_decay < inf, not_negative),
-            ("warmup", 0 <= self.warmup < inf, not_negative),
-            ("step_factor", 0 <= self.step_factor < inf, not_negative),
             ("checkpoint_minutes", self.checkpoint_minutes >= 0, "not negative"),
             ("seed", 0 <= self.seed < _SEEDS, "not negative, and below 2⁶³"),
             ("schedule", self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}"),

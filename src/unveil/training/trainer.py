@@ -35,7 +35,7 @@ from unveil.training.checkpoint import (
     settings,
     sweep_drafts,
 )
-from unveil.training.device import HeapTrim, pick_device, private_randomness, seed_epoch
+from unveil.training.device import HeapTrim, pick_device, seed_epoch
 from unveil.training.optimiser import AdamW, learning_rate
 from unveil.training.process_group import SINGLE, ProcessGroup
 from unveil.training.progress import Plan, Watcher
@@ -178,7 +178,8 @@ class Trainer:
         if isinstance(validate, ValidationEvaluator) and isinstance(self.estimator, Explaining):
             validate = validate.explained_by(self.estimator.offset)
         self.model.to(self.device)
-        with threads(self.config.threads), private_randomness(self.device):
+        private = torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else [])
+        with threads(self.config.threads), private:
             self.begin()
             self.watch.start(Plan(self.config.epochs, len(self.task), self.state.done, self.config.monitor))
             try:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,19 +177,6 @@ def _drawn(tilt_N: Values, rng: np.random.Generator) -> Values:
     return np.asarray(mean(tilt_N) + apart_N / (2 * np.pi**2))
 
 
-class Likelihood(Protocol):
-    """P(y | ψ), in the Gaussian form that the conditionals of the factors need."""
-
-    def centre(self, value_N: Values) -> float:
-        """The one ψ that suits all values best."""
-
-    def gaussian(self, value_N: Values, logit_N: Values, rng: np.random.Generator) -> tuple[Values, Values]:
-        """Values and precisions such that y weighs like a Gaussian observation of ψ."""
-
-    def predicted(self, logit_N: Values) -> Values:
-        """E[y | ψ]."""
-
-
 @dataclass(frozen=True)
 class Normal:
     """y ~ N(ψ, 1/α); the precision α ~ Gamma(1, 1) is drawn anew given the residuals."""
@@ -228,6 +215,9 @@ class Bernoulli:
         return np.asarray(expit(logit_N))
 
 
+#: P(y | ψ): the ψ that suits all values best (`centre`), the Gaussian form that the conditionals of the factors need
+#: (`gaussian`: values and precisions such that y weighs like an observation of ψ), and E[y | ψ] (`predicted`).
+Likelihood = Normal | Bernoulli
 Metric = Literal["MSE", "AUC"]
 
 
