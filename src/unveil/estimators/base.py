@@ -5,7 +5,7 @@ Shapes: M masked slots, D width, V items.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
@@ -96,18 +96,6 @@ def estimator(name: str) -> type[Estimator]:
     return ESTIMATORS[name]
 
 
-@runtime_checkable
-class ByPropensity(Protocol):
-    """An estimator that uses a propensity."""
-
-    name: ClassVar[str]
-    needs: ClassVar[Need]
-
-    @property
-    def propensity(self) -> PropensityModel:
-        """The one it was given."""
-
-
 class Checked:
     """What estimators share: options in the ranges that their types name, a propensity of the kind that is needed."""
 
@@ -117,13 +105,13 @@ class Checked:
 
     def __post_init__(self) -> None:
         check_ranges(self, self.name)
-        if isinstance(self, ByPropensity):
+        if self.needs in ("static", "temporal"):
             check_kind(self)
 
 
-def check_kind(estimator: ByPropensity) -> None:
+def check_kind(estimator: Any) -> None:
     """A static propensity where a temporal one is needed, or the reverse, is an error."""
-    given = estimator.propensity
+    given: PropensityModel = estimator.propensity
     if given.kind != estimator.needs:
         sibling = f"{given.name.removesuffix(f'-{given.kind}')}-{estimator.needs}"
         instead = sibling if sibling in PROPENSITIES else f"popularity-{estimator.needs}"

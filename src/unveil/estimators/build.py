@@ -8,8 +8,8 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Estimator, Learns
-from unveil.estimators.naive import Truth
 from unveil.propensity.base import Kind, PropensityModel
+from unveil.propensity.known import TrueWorld
 
 
 def build(
@@ -17,7 +17,7 @@ def build(
     options: Mapping[str, object],
     *,
     propensity: PropensityModel | None = None,
-    world: Truth | None = None,
+    world: TrueWorld | None = None,
     train: Sequences | None = None,
     log: Interactions | None = None,
 ) -> Estimator:
@@ -59,7 +59,9 @@ _MISSING = {
 }
 
 
-def parts(name: str, propensity: PropensityModel | None, world: Truth | None, log: Interactions | None) -> list[object]:
+def parts(
+    name: str, propensity: PropensityModel | None, world: TrueWorld | None, log: Interactions | None
+) -> list[object]:
     """What an estimator is built from; an error names what is missing."""
     needs = ESTIMATORS[name].needs
     if needs == "nothing":

@@ -1,7 +1,7 @@
 """The baseline: every interaction counts alike; the same over sampled items; and the ideal loss of the ground truth."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from unveil.data.slots import Slots
 from unveil.estimators.base import Checked, Need, Signal, constant, register
 from unveil.estimators.sampling import OverSample, Sample
+from unveil.propensity.known import TrueWorld
 
 
 @register
@@ -51,24 +52,6 @@ class NaiveSampled(OverSample, Checked):
 _BLOCK, _UNKNOWN = 1024, -1
 
 
-class Truth(Protocol):
-    """A world whose relevance γ is known."""
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-
-    @property
-    def n_steps(self) -> int:
-        """Number of steps."""
-
-    def ideal_target(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.int64]:
-        """The item of highest γ at each slot."""
-
-    def relevance_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]:
-        """γ_M of one item a slot."""
-
-
 @register
 @dataclass(frozen=True, eq=False)
 class Ideal(Checked):
@@ -77,7 +60,7 @@ class Ideal(Checked):
     Each slot's target is found once and kept: U × T numbers of each kind.
     """
 
-    world: Truth
+    world: TrueWorld
 
     name: ClassVar[str] = "ideal"
     needs: ClassVar[Need] = "truth"

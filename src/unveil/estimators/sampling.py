@@ -117,13 +117,9 @@ def theta_of_some(propensity: PropensityModel, slots: Slots, item_K: Tensor, n_i
     if n_items <= _FEW * len(item_K) or propensity.source in OF_EVENTS:  # they know the chosen item alone
         return propensity.of_all(slots)[:, item_K]
     rows = max(1, _PAIRS // len(item_K))
-    parts = [_pairs(slots.part(at, at + rows), item_K) for at in range(0, max(len(slots), 1), rows)]
-    return torch.cat([propensity(pairs_P).reshape(-1, len(item_K)) for pairs_P in parts])
-
-
-def _pairs(slots: Slots, item_K: Tensor) -> Slots:
-    """Each slot with each of the items."""
-    M, K = len(slots), len(item_K)
-    user_P, step_P = (index_M.repeat_interleave(K) for index_M in (slots.user_M, slots.step_M))
-    event_P = None if slots.event_M is None else slots.event_M.repeat_interleave(K)
-    return replace(slots, user_M=user_P, item_M=item_K.repeat(M), step_M=step_P, event_M=event_P)
+    parts = []
+    for at in range(0, max(len(slots), 1), rows):
+        part = slots.part(at, at + rows)
+        every = part.at(torch.arange(len(part), device=item_K.device).repeat_interleave(len(item_K)))
+        parts.append(propensity(replace(every, item_M=item_K.repeat(len(part)))).reshape(-1, len(item_K)))
+    return torch.cat(parts)

@@ -9,7 +9,6 @@ Shapes: B cases of a batch, C cases, K places, N events, V items.
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -21,23 +20,14 @@ from unveil.evaluation.evaluator import CaseMetric
 from unveil.evaluation.metrics import TruthMetric, metrics_of
 from unveil.evaluation.result import column
 from unveil.propensity.factors import Indices
+from unveil.propensity.known import TrueWorld
 
 TRUTH = "truth"
 #: Slots whose relevance of all items is held at once.
 _BLOCK = 1024
 
 
-class GroundTruth(Protocol):
-    """What evaluation needs of a world: γ at given users and steps."""
-
-    def relevance(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]:
-        """γ_BV of every item."""
-
-    def ideal_target(self, user_B: Indices, step_B: Indices) -> NDArray[np.int64]:
-        """argmax_i γ_sit."""
-
-
-def true_relevance_metrics(world: GroundTruth, cases: EvalCases, k: int) -> dict[str, CaseMetric]:
+def true_relevance_metrics(world: TrueWorld, cases: EvalCases, k: int) -> dict[str, CaseMetric]:
     """Every metric of true relevance at each case's own user and step, of lists with k places or of all scores, by the
     name of its column."""
 
@@ -51,14 +41,14 @@ def true_relevance_metrics(world: GroundTruth, cases: EvalCases, k: int) -> dict
     }
 
 
-def favourites_of(world: GroundTruth, user_N: Indices, step_N: Indices) -> NDArray[np.int64]:
+def favourites_of(world: TrueWorld, user_N: Indices, step_N: Indices) -> NDArray[np.int64]:
     """argmax_i γ_sit at each of these users and steps, block by block."""
     starts = range(0, len(user_N), _BLOCK)
     best = [world.ideal_target(user_N[at : at + _BLOCK], step_N[at : at + _BLOCK]) for at in starts]
     return np.concatenate([np.zeros(0, np.int64), *best])
 
 
-def true_cases(world: GroundTruth, cases: EvalCases) -> EvalCases:
+def true_cases(world: TrueWorld, cases: EvalCases) -> EvalCases:
     """The same questions with another answer: the item of highest γ at the case's own user and step.
 
     This is the paper's evaluation on true relevance: what a user who sees every item would take next.

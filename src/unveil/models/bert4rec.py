@@ -31,11 +31,6 @@ class TransformerConfig(NetworkConfig):
             found = f"{self.width} and {self.heads}"
             raise UnveilError("width must be a multiple of heads", where="model.width, model.heads", found=found)
 
-    @property
-    def attention_p(self) -> float:
-        """Dropout of the attention weights."""
-        return self.dropout if self.attention_dropout is None else self.attention_dropout
-
 
 class Transformer(Backbone):
     """Items and positions, embedded; and blocks of attention."""
@@ -168,7 +163,8 @@ class Block(nn.Module):
         """softmax(q kᵀ / √E + bias) v, from every column or only from these slots."""
         q_BQD = self.query(x_BLD) if slots is None else slots.spread(self.query(slots.pick(x_BLD)))
         k_BHLE, v_BHLE = (self._split(x) for x in self.key_value(x_BLD).chunk(2, dim=-1))
-        p = self.config.attention_p if self.training else 0.0
+        own = self.config.attention_dropout
+        p = (self.config.dropout if own is None else own) if self.training else 0.0
         a_BQD = attention(self._split(q_BQD), k_BHLE, v_BHLE, bias_B11L, p).transpose(1, 2).flatten(2)
         mixed: Tensor = self.mix(a_BQD if slots is None else slots.gather(a_BQD))
         return mixed

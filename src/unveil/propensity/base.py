@@ -46,22 +46,15 @@ PROPENSITIES: Registry[PropensityModel] = Registry(
 register = PROPENSITIES.register
 
 
-class Family(PropensityModel, Protocol):
-    """A propensity of both kinds."""
-
-    family: ClassVar[str]
+F = TypeVar("F")
 
 
-F = TypeVar("F", bound=Family)
-
-
-def both_kinds(family: type[F]) -> tuple[type[F], type[F]]:
-    """Register a family as `family`-static, the same at all steps, and `family`-temporal, by blocks of steps."""
+def both_kinds(family: str, of: type[F]) -> tuple[type[F], type[F]]:
+    """Register a class as `family`-static, the same at all steps, and `family`-temporal, by the step or its block."""
     made: list[type[F]] = []
     for kind in get_args(Kind):
-        named = {"name": f"{family.family}-{kind}", "kind": kind, "__module__": family.__module__}
-        named["__doc__"] = family.__doc__
-        made.append(register(type(f"{family.__name__}{kind.title()}", (family,), named)))
+        named = {"name": f"{family}-{kind}", "kind": kind, "__module__": of.__module__, "__doc__": of.__doc__}
+        made.append(register(type(f"{of.__name__}{kind.title()}", (of,), named)))
     return made[0], made[1]
 
 

@@ -7,7 +7,7 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError, unknown
 from unveil.propensity.base import PROPENSITIES, PropensityModel, Source
 from unveil.propensity.factored import Factored
-from unveil.propensity.known import Exposure
+from unveil.propensity.known import TrueWorld
 from unveil.propensity.popularity import Popularity
 
 _INSTEAD = (
@@ -46,7 +46,7 @@ def build(
     *,
     window: int | None = None,
     log: Interactions | None = None,
-    world: Exposure | None = None,
+    world: TrueWorld | None = None,
 ) -> PropensityModel:
     """The propensity `name` with its options, fitted. Models that count do so in the model's `window` (its length)."""
     settings = dict(options)
@@ -71,7 +71,7 @@ def check_options(name: str, options: Mapping[str, object]) -> None:
         PROPENSITIES.build(name, options, None)
 
 
-def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposure | None) -> list[object]:
+def parts(chosen: type[PropensityModel], log: Interactions | None, world: TrueWorld | None) -> list[object]:
     """What a model is built from; an error names what is missing."""
     if chosen.source == "nothing":
         return []
@@ -82,7 +82,7 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: Exposu
     return [part]
 
 
-def _part(source: Source, log: Interactions | None, world: Exposure | None) -> object | None:
+def _part(source: Source, log: Interactions | None, world: TrueWorld | None) -> object | None:
     if source == "truth":
         return world
     if log is None or source == "log":

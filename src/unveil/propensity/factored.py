@@ -212,11 +212,9 @@ class Factored(ABC):
 
 @dataclass(kw_only=True)
 class FittedFactors(Factored):
-    """ψ of `width` factors, by gradient descent on so many `batches`; registered as `family`-static and -temporal."""
+    """ψ of `width` factors, by gradient descent on so many `batches`."""
 
     width: AtLeastOne = 8
     penalty: NotNegative = 8.0
     batches: AtLeastOne = 1000
     seed: int = 0
-
-    family: ClassVar[str]

@@ -217,17 +217,15 @@ def auc(theta_M: Floats, shown_M: NDArray[np.bool_], weight_M: Floats) -> float:
     return float((positive * below).sum() / (positive.sum() * negative.sum()))
 
 
-def equal_mass(theta_M: Floats, weight_M: Floats, bins: int) -> NDArray[np.int64]:
-    """The bin of each pair: bins hold equal predicted mass, and equal θ share a bin."""
+def binned(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats, bins: int) -> Iterator[Floats]:
+    """Of each bin: the predicted number of impressions, the true one, and the number of pairs.
+
+    Bins hold equal predicted mass, and equal θ share a bin.
+    """
     order = np.argsort(theta_M, kind="stable")
     mass = np.cumsum((weight_M * theta_M)[order])
     place = np.minimum((bins * mass / mass[-1]).astype(np.int64), bins - 1)
     value, first = np.unique(theta_M[order], return_index=True)
-    return np.asarray(place[first][np.searchsorted(value, theta_M)])
-
-
-def binned(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats, bins: int) -> Iterator[Floats]:
-    """Of each bin: the predicted number of impressions, the true one, and the number of pairs."""
-    bin_M = equal_mass(theta_M, weight_M, bins)
+    bin_M = place[first][np.searchsorted(value, theta_M)]
     for each_M in (weight_M * theta_M, weight_M * shown_M, weight_M):
         yield np.asarray(np.bincount(bin_M, weights=each_M, minlength=bins), np.float64)

@@ -176,7 +176,6 @@ class Recorded(FittedFactors):
     penalty: NotNegative = 1.0
     batches: AtLeastOne = 1500
 
-    family: ClassVar[str] = "recorded"
     source: ClassVar[Source] = "impressions"
 
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
@@ -200,7 +199,7 @@ class Recorded(FittedFactors):
             yield (batch * (len(counts) / len(group_B)) + tables.prior_loss()) / total
 
 
-RecordedStatic, RecordedTemporal = both_kinds(Recorded)
+RecordedStatic, RecordedTemporal = both_kinds("recorded", Recorded)
 
 
 def impression_loss(

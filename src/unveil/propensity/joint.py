@@ -283,7 +283,6 @@ class Joint(FittedFactors):
     priors alone.
     """
 
-    family: ClassVar[str] = "joint"
     source: ClassVar[Source] = "nothing"
     assumes: ClassVar[str] = "that exposure is the same for all users and preferences are constant"
 
@@ -295,7 +294,7 @@ class Joint(FittedFactors):
         return exposure.factors()
 
 
-JointStatic, JointTemporal = both_kinds(Joint)
+JointStatic, JointTemporal = both_kinds("joint", Joint)
 
 
 @dataclass(kw_only=True)
@@ -313,7 +312,6 @@ class JointRated(FittedFactors):
     width: AtLeastOne = 16
     sharpness: Positive = 0.1
 
-    family: ClassVar[str] = "joint-rated"
     source: ClassVar[Source] = "ratings"
     assumes: ClassVar[str] = "that users choose the best item they see, by the preferences that their ratings show"
 
@@ -326,7 +324,7 @@ class JointRated(FittedFactors):
         return exposure.factors()
 
 
-JointRatedStatic, JointRatedTemporal = both_kinds(JointRated)
+JointRatedStatic, JointRatedTemporal = both_kinds("joint-rated", JointRated)
 
 
 @dataclass(kw_only=True)
@@ -344,7 +342,6 @@ class RatedPopularity(FittedFactors):
     sharpness: Positive = 0.1
     batches: AtLeastOne = 600
 
-    family: ClassVar[str] = "rated"
     source: ClassVar[Source] = "ratings"
     assumes: ClassVar[str] = (
         "that users choose the best item they see, and that exposure is popularity to a power that ratings show"
@@ -361,7 +358,7 @@ class RatedPopularity(FittedFactors):
         return line.factors(train.n_users)
 
 
-RatedStatic, RatedTemporal = both_kinds(RatedPopularity)
+RatedStatic, RatedTemporal = both_kinds("rated", RatedPopularity)
 
 
 @dataclass(kw_only=True)
@@ -379,7 +376,6 @@ class Censored(FittedFactors):
 
     log: Interactions = field(kw_only=False)
 
-    family: ClassVar[str] = "censored"
     source: ClassVar[Source] = "ratings"
     assumes: ClassVar[str] = (
         "that users choose the best item they see, and that ratings of chosen items hold for all others too"
@@ -395,4 +391,4 @@ class Censored(FittedFactors):
         return exposure.factors()
 
 
-CensoredStatic, CensoredTemporal = both_kinds(Censored)
+CensoredStatic, CensoredTemporal = both_kinds("censored", Censored)

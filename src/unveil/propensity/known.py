@@ -21,8 +21,8 @@ from unveil.wording import quantity
 _BLOCK = 256
 
 
-class Exposure(Protocol):
-    """A world whose θ is known at given users, items and steps."""
+class TrueWorld(Protocol):
+    """A world whose exposure θ and relevance γ are known at given users, items and steps."""
 
     @property
     def n_users(self) -> int:
@@ -31,6 +31,10 @@ class Exposure(Protocol):
     @property
     def n_items(self) -> int:
         """Number of items."""
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps."""
 
     def exposure(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]:
         """θ_BV of every item."""
@@ -41,13 +45,22 @@ class Exposure(Protocol):
     def static_exposure(self, user_B: NDArray[Any]) -> NDArray[np.float32]:
         """θ_BV averaged over all steps."""
 
+    def relevance(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]:
+        """γ_BV of every item."""
+
+    def relevance_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]:
+        """γ_M of one item a slot."""
+
+    def ideal_target(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.int64]:
+        """argmax_i γ_sit: the item of highest γ at each slot."""
+
 
 @register
 @dataclass
 class KnownTemporal:
     """θ_sit itself. The users, items and steps of the log are those of the world."""
 
-    world: Exposure
+    world: TrueWorld
 
     name: ClassVar[str] = "known-temporal"
     kind: ClassVar[Kind] = "temporal"
@@ -72,7 +85,7 @@ class KnownTemporal:
 class KnownStatic:
     """θ_si = (1/T) Σ_t θ_sit (the paper's section 5.1.3): averaged once for a user, then kept."""
 
-    world: Exposure
+    world: TrueWorld
 
     name: ClassVar[str] = "known-static"
     kind: ClassVar[Kind] = "static"
@@ -197,14 +210,13 @@ class Noisy:
     same at each call, as that of a propensity model that was fitted once would be; and, of a static one, at each step.
     """
 
-    world: Exposure
+    world: TrueWorld
     sd: NotNegative = 0.5
     bias: float = 0.0
     seed: int = 0
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
-    family: ClassVar[str] = "noisy"
     source: ClassVar[Source] = "truth"
     _true: PropensityModel = field(init=False, repr=False)
 
@@ -246,4 +258,4 @@ class Noisy:
         return noisy.float().clamp_min(torch.finfo(torch.float32).tiny)
 
 
-NoisyStatic, NoisyTemporal = both_kinds(Noisy)
+NoisyStatic, NoisyTemporal = both_kinds("noisy", Noisy)

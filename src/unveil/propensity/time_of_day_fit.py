@@ -5,6 +5,7 @@ Shapes: U users, V items, H hours, D days, K factors, M pairs, B pairs of a batc
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Annotated
@@ -151,7 +152,7 @@ def train(
     """Leaves the net with the weights of the epoch that is best on the validation days; gives the loss after each."""
     adam = torch.optim.Adam(net.parameters(), lr=how.lr)
     sampler = NegativeSampler.mixed(how.negatives, np.bincount(learn.item_N, minlength=learn.n_items))
-    best, kept, waited = _loss(net, held_out), _copy(net), 0
+    best, kept, waited = _loss(net, held_out), deepcopy(net.state_dict()), 0
     epochs = [{"epoch": 0, "valid_log_loss": best}]
     for epoch in range(1, how.epochs + 1):
         with threads(1):  # most of a step is not torch's: a second thread gains nothing
@@ -161,7 +162,7 @@ def train(
         progress(epoch, how.epochs)
         waited = 0 if loss < best else waited + 1
         if loss < best:
-            best, kept = loss, _copy(net)
+            best, kept = loss, deepcopy(net.state_dict())
         if waited >= how.patience:
             break
     net.load_state_dict(kept)
@@ -195,10 +196,6 @@ def _loss(net: ExposureNet, pairs: Pairs) -> float:
     shown_M = torch.from_numpy(pairs.shown_M).float()
     each_M = nn.functional.binary_cross_entropy_with_logits(net(pairs), shown_M, reduction="none")
     return float((each_M.double() * torch.from_numpy(pairs.weight_M)).sum() / pairs.shown_M.sum())
-
-
-def _copy(net: ExposureNet) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in net.state_dict().items()}
 
 
 def _days(shown: Impressions, how: ExposureFit) -> dict[str, tuple[int, int]]:

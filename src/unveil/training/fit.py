@@ -1,7 +1,7 @@
 """From a training part and a recipe to a `Trainer`: the parts put together in one place."""
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
@@ -12,22 +12,17 @@ from unveil.estimators.base import estimator
 from unveil.estimators.build import build as build_estimator
 from unveil.estimators.build import parts as parts_of_estimator
 from unveil.estimators.inverse import weight_diagnostics
-from unveil.estimators.naive import Truth
 from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.protocols import FULL
 from unveil.models.base import Backbone, backbone
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build as build_propensity
 from unveil.propensity.build import parts as parts_of_propensity
-from unveil.propensity.known import Exposure
+from unveil.propensity.known import TrueWorld
 from unveil.settings import plain
 from unveil.training.device import pick_device
 from unveil.training.recipe import AUTO, Recipe, named
 from unveil.training.trainer import Trainer
-
-
-class KnownTruth(Exposure, Truth, Protocol):
-    """A world: its exposure and its relevance are known."""
 
 
 def prepare(
@@ -35,7 +30,7 @@ def prepare(
     recipe: Recipe,
     *,
     log: Interactions | None = None,
-    world: KnownTruth | None = None,
+    world: TrueWorld | None = None,
     propensity: PropensityModel | None = None,
 ) -> Trainer:
     """Build the parts of a recipe: nothing that a user got wrong is found later than here.
@@ -85,7 +80,7 @@ def validation_of(
 
 
 def propensity_of(
-    train: Sequences, recipe: Recipe, log: Interactions | None, world: KnownTruth | None
+    train: Sequences, recipe: Recipe, log: Interactions | None, world: TrueWorld | None
 ) -> PropensityModel | None:
     """The one that is named, or what the estimator needs: true where there is a world, else popularity."""
     name = propensity_name(recipe, world)
@@ -95,7 +90,7 @@ def propensity_of(
     return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
 
 
-def check_available(recipe: Recipe, log: Interactions | None, world: KnownTruth | None = None) -> None:
+def check_available(recipe: Recipe, log: Interactions | None, world: TrueWorld | None = None) -> None:
     """Before anything is fitted: a column, or a world, that the recipe needs and that is not there."""
     name = propensity_name(recipe, world)
     if name is None:
@@ -104,7 +99,7 @@ def check_available(recipe: Recipe, log: Interactions | None, world: KnownTruth 
         parts_of_propensity(PROPENSITIES[name], log, world)
 
 
-def propensity_name(recipe: Recipe, world: KnownTruth | None = None) -> str | None:
+def propensity_name(recipe: Recipe, world: TrueWorld | None = None) -> str | None:
     """The propensity that the recipe comes down to; None where its estimator uses none."""
     needs, name = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
     if needs not in ("static", "temporal"):

@@ -16,7 +16,6 @@ from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.sasrec import SASRecConfig
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.build import check_options as check_propensity
-from unveil.registry import Registry
 from unveil.settings import changed, flattened, plain
 
 
@@ -177,19 +176,13 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """A name that nobody knows, or a value that does not fit, is refused here: before a log is read, not after."""
-        parts: list[tuple[str, Registry[Any], list[str]]] = [
-            ("estimator", ESTIMATORS, []),
-            ("propensity", PROPENSITIES, [AUTO]),
-        ]
-        for kind, registry, more in parts:
-            choice = getattr(self, kind)
-            name = str(choice.get("name"))
-            if name not in more:
-                if name not in registry:
-                    raise unknown(kind, name, [*more, *registry])
-                object.__setattr__(self, kind, {**choice, "name": registry.current_name(name)})
+        name = ESTIMATORS.current_name(str(self.estimator.get("name")))
+        object.__setattr__(self, "estimator", {**self.estimator, "name": name})
         check_estimator(*named(settled(self.estimator)))
-        if self.propensity["name"] != AUTO:
+        name = str(self.propensity.get("name"))
+        if name not in (AUTO, *PROPENSITIES):
+            raise unknown("propensity", name, [AUTO, *PROPENSITIES])
+        if name != AUTO:
             check_propensity(*named(self.propensity))
 
     @classmethod
