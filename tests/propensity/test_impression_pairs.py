@@ -9,7 +9,7 @@ from scipy.special import logit
 from tests.propensity.seen import ITEMS, impressions
 from unveil.data.vocabulary import Vocabulary
 from unveil.propensity import time_of_day_fit
-from unveil.propensity.impression_pairs import Impressions, NegativeSampler, Pairs, auc, quality_of, recent_share, share
+from unveil.propensity.impression_pairs import Impressions, Pairs, auc, quality_of, recent_share, share, with_negatives
 from unveil.propensity.time_of_day import ExposureModel
 from unveil.propensity.time_of_day_fit import IDENTITY, calibrate
 
@@ -25,8 +25,8 @@ def test_recent_shares_look_back_and_fade() -> None:
 
 def test_a_drawn_pair_stands_for_as_many_as_its_rate_says() -> None:
     shown = Impressions.of(impressions())
-    draw = NegativeSampler.mixed(8, shown.counts(shown.n_days).sum(0))
-    pairs = draw.pairs(shown, np.random.default_rng(0))
+    q_V = 0.5 / ITEMS + 0.5 * share(shown.counts(shown.n_days).sum(0))
+    pairs = with_negatives(shown, 8, q_V, np.random.default_rng(0))
     drawn = ~pairs.shown_M
     each_V = np.bincount(pairs.item_M[drawn], weights=pairs.weight_M[drawn], minlength=ITEMS)
     others_V = len(shown) - np.bincount(shown.item_N, minlength=ITEMS)

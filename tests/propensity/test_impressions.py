@@ -16,7 +16,7 @@ from unveil.data.splits import leave_one_out
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.build import build
-from unveil.propensity.factored import Blocks, FactorTables
+from unveil.propensity.factors import Blocks, FactorTables
 from unveil.propensity.impressions import ImpressionCounts, impression_loss, log_unrecorded, steps, training_impressions
 
 

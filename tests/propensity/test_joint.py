@@ -14,7 +14,7 @@ from torch import Tensor
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Vocabulary
-from unveil.propensity.factored import Blocks, FactorTables, InteractionCounts
+from unveil.propensity.factors import Blocks, FactorTables, InteractionCounts
 from unveil.propensity.joint import FactorPreferences, PopularityLine, Preferences, RatedPreferences, _loss, choice_loss
 
 LOGIT = st.floats(-4, 1)

@@ -12,7 +12,7 @@ from tests.propensity.seen import DAY, DAYS, ITEMS, USERS, exposure, impressions
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 from unveil.propensity import time_of_day
-from unveil.propensity.impression_pairs import Impressions, NegativeSampler, Pairs, quality_of
+from unveil.propensity.impression_pairs import Impressions, Pairs, quality_of, with_negatives
 from unveil.propensity.time_of_day import UNKNOWN
 from unveil.propensity.time_of_day_fit import (
     IDENTITY,
@@ -54,7 +54,7 @@ def test_it_is_a_probability_of_every_item_and_not_of_drawn_ones(fitted: FittedE
 
 def test_the_truth_itself_is_calibrated_by_the_same_judge() -> None:
     shown = Impressions.of(impressions(each=40))
-    pairs = NegativeSampler(20, np.full(ITEMS, 1 / ITEMS)).pairs(shown, np.random.default_rng(0))
+    pairs = with_negatives(shown, 20, np.full(ITEMS, 1 / ITEMS), np.random.default_rng(0))
     quality = quality_of(exposure()[pairs.user_M, pairs.item_M], pairs)
     assert quality.mass == pytest.approx(1, abs=0.02)
     assert quality.ece < 0.05
@@ -106,9 +106,7 @@ def test_of_all_items_is_of_each(fitted: FittedExposure) -> None:
 
 
 def test_calibration_mends_what_was_bent(fitted: FittedExposure) -> None:
-    pairs = NegativeSampler(20, np.full(ITEMS, 1 / ITEMS)).pairs(
-        Impressions.of(impressions()), np.random.default_rng(3)
-    )
+    pairs = with_negatives(Impressions.of(impressions()), 20, np.full(ITEMS, 1 / ITEMS), np.random.default_rng(3))
     centre, slope, other = fitted.model.line
     bent = replace(fitted.model, line=(centre + 2.0, slope, other))
     straight, mended = (
@@ -190,7 +188,7 @@ def test_the_batches_of_an_epoch_have_the_penalty_once_between_them(penalty: flo
     with torch.no_grad():
         net.W.add_(torch.randn(net.W.shape, generator=torch.Generator().manual_seed(0)))
     still = torch.optim.Adam(net.parameters(), lr=0.0)  # each batch finds the weights as they were
-    _epoch(net, still, NegativeSampler.mixed(3, np.ones(ITEMS)), shown, how, np.random.default_rng(0))
+    _epoch(net, still, np.full(ITEMS, 1 / ITEMS), shown, how, np.random.default_rng(0))
     assert len(shown) == 4 * 135
     for table, rest in ((net.Q, 0.0), (net.W, 1.0)):
         assert table.grad is not None

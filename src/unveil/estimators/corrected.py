@@ -24,7 +24,7 @@ from unveil.estimators.losses import ByRows
 from unveil.estimators.sampling import OverSample, Sample, theta_of_some
 from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
-from unveil.propensity.factored import minimise, shuffled_batches
+from unveil.propensity.factors import minimise, shuffled_batches
 
 
 @dataclass(frozen=True, eq=False)

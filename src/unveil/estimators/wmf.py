@@ -19,7 +19,7 @@ from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, Positive, Share, UnveilError, UpToOne
 from unveil.estimators.base import BLOCK, Checked, Need, Signal, constant, register
 from unveil.estimators.losses import ByRows
-from unveil.propensity.factored import shrunk_means
+from unveil.propensity.factors import shrunk_means
 
 Values = NDArray[np.float64]
 

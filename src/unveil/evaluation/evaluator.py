@@ -171,20 +171,17 @@ class Evaluator:
             scores_BV = scores_BV + self.shift(Slots(*map(self._tensor, columns))).to(scores_BV.device)
         cells = seen_cells(self.sequences, user_B, seen_B) if self.candidates.exclude_seen else no_cells()
         barred = self._tensor(cells[0]), self._tensor(cells[1])
-        found = {f"{name}:rank": self._ranked(name, case_B, scores_BV, barred) for name in protocols}
+        item_B, negatives = self._tensor(self.cases.item_C[case_B]), self.candidates.negatives
+        found = {
+            f"{name}:rank": rank_among_all(scores_BV, item_B, barred)
+            if name == FULL
+            else rank_among(scores_BV, item_B, self._tensor(gathered(negatives[name], case_B)))
+            for name in protocols
+        }
         if top:
             found["top"] = top_items(scores_BV, top, barred)
             found |= {name: value(case_B, scores_BV, found["top"]) for name, value in self.case_metrics.items()}
         return found
-
-    def _ranked(
-        self, protocol: str, case_B: NDArray[np.int64], scores_BV: Tensor, barred: tuple[Tensor, Tensor]
-    ) -> Tensor:
-        item_B = self._tensor(self.cases.item_C[case_B])
-        if protocol == FULL:
-            return rank_among_all(scores_BV, item_B, barred)
-        negative_BN = gathered(self.candidates.negatives[protocol], case_B)
-        return rank_among(scores_BV, item_B, self._tensor(negative_BN))
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.int64)).to(self.device)
@@ -223,11 +220,9 @@ class ValidationEvaluator:
         # Histories end after each user's last validation context, or after training where there is none.
         stop_U = split.train.length_U.copy()
         np.maximum.at(stop_U, split.valid.user_C, split.valid.seen_C)
-        sequences, count_V = split.whole.cut(np.zeros_like(stop_U), stop_U), split.train.count_V
-        candidates = Candidates.draw(
-            split.valid, sequences, count_V, uniform=uniform, popular=popular, exclude_seen=exclude_seen, seed=seed
-        )
-        evaluator = Evaluator(split.valid, sequences, candidates, count_V, length)
+        sequences = split.whole.cut(np.zeros_like(stop_U), stop_U)
+        drawn: dict[str, Any] = {"uniform": uniform, "popular": popular, "exclude_seen": exclude_seen, "seed": seed}
+        evaluator = Evaluator.of(split.valid, sequences, split.train, length=length, **drawn)
         chosen = metric(metric_name)
         if not isinstance(chosen, RankMetric):
             raise UnveilError("not a metric of the target's rank", found=metric_name, expected="NDCG, Recall or MRR")

@@ -6,7 +6,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError, unknown
 from unveil.propensity.base import PROPENSITIES, PropensityModel, Source
-from unveil.propensity.factored import Factored
+from unveil.propensity.factors import Factored
 from unveil.propensity.known import TrueWorld
 from unveil.propensity.popularity import Popularity
 

@@ -134,28 +134,16 @@ class Pairs:
         return np.where(self.shown_M, 1.0, 1 / self.rate_M)
 
 
-@dataclass(frozen=True, eq=False)
-class NegativeSampler:
-    """K negatives for each impression, by the distribution q_V."""
-
-    each: int
-    q_V: Floats
-
-    @classmethod
-    def mixed(cls, each: int, count_V: NDArray[Any]) -> "NegativeSampler":
-        """q = ½ · 1/V + ½ · share of the impressions: half are easy, half are hard."""
-        return cls(each, 0.5 / len(count_V) + 0.5 * share(count_V))
-
-    def pairs(self, shown: Impressions, rng: np.random.Generator) -> Pairs:
-        """The impressions, then their negatives; a negative that is the item shown is left out."""
-        drawn_NK = np.searchsorted(np.cumsum(self.q_V), rng.random((len(shown), self.each)) * self.q_V.sum())
-        drawn_NK = np.minimum(drawn_NK, len(self.q_V) - 1)
-        at_M, place_M = np.nonzero(drawn_NK != shown.item_N[:, None])
-        row_M = np.concatenate([np.arange(len(shown)), at_M])
-        shown_M = np.arange(len(row_M)) < len(shown)
-        item_M = np.concatenate([shown.item_N, drawn_NK[at_M, place_M]])
-        sides = (shown.user_N[row_M], item_M, shown.day_N[row_M], shown.hour_N[row_M])
-        return Pairs(*sides, shown_M, self.each * self.q_V[item_M])
+def with_negatives(shown: Impressions, each: int, q_V: Floats, rng: np.random.Generator) -> Pairs:
+    """The impressions, then `each` negatives of every one by q_V; a negative that is the item shown is left out."""
+    drawn_NK = np.searchsorted(np.cumsum(q_V), rng.random((len(shown), each)) * q_V.sum())
+    drawn_NK = np.minimum(drawn_NK, len(q_V) - 1)
+    at_M, place_M = np.nonzero(drawn_NK != shown.item_N[:, None])
+    row_M = np.concatenate([np.arange(len(shown)), at_M])
+    shown_M = np.arange(len(row_M)) < len(shown)
+    item_M = np.concatenate([shown.item_N, drawn_NK[at_M, place_M]])
+    sides = (shown.user_N[row_M], item_M, shown.day_N[row_M], shown.hour_N[row_M])
+    return Pairs(*sides, shown_M, each * q_V[item_M])
 
 
 #: Bins of the calibration error.

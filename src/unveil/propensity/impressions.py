@@ -22,8 +22,9 @@ from unveil.data.sequences import Sequences
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, UpToOne
 from unveil.processes import threads
 from unveil.propensity.base import Source, both_kinds
-from unveil.propensity.factored import (
+from unveil.propensity.factors import (
     Blocks,
+    Factors,
     FactorTables,
     FittedFactors,
     Index,
@@ -31,7 +32,6 @@ from unveil.propensity.factored import (
     minimise,
     shuffled_batches,
 )
-from unveil.propensity.factors import Factors
 
 Mask = NDArray[np.bool_]
 

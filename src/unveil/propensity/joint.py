@@ -22,9 +22,10 @@ from unveil.data.sequences import Sequences
 from unveil.errors import AtLeastOne, NotNegative, Positive
 from unveil.processes import threads
 from unveil.propensity.base import Source, both_kinds
-from unveil.propensity.factored import (
+from unveil.propensity.factors import (
     INITIAL_LOGIT,
     Blocks,
+    Factors,
     FactorTables,
     FittedFactors,
     Index,
@@ -35,7 +36,6 @@ from unveil.propensity.factored import (
     shrunk_means,
     shuffled_batches,
 )
-from unveil.propensity.factors import Factors
 
 #: Cells of a batch, items of a sample, and the largest learning rate.
 _BATCH, _SAMPLE, _LR = 512, 128, 0.03

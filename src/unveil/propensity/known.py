@@ -178,7 +178,12 @@ def normals(seed: int, user_M: NDArray[Any], step_M: NDArray[Any], item: NDArray
     for index_M in (user_M, step_M):
         key_M = _mixed(key_M + _words(index_M) * _GOLDEN)
     key = key_M if item.ndim == 1 else key_M[:, None]
-    return _normal(_mixed(key + _words(item) * _GOLDEN))
+    word, scale = _mixed(key + _words(item) * _GOLDEN), np.float32(2.0**-32)
+    # Box and Muller: √(−2 ln u) · cos 2πv, with u in (0, 1] from the upper half of the word and v from the lower.
+    u = ((word >> np.uint64(32)).astype(np.float32) + np.float32(0.5)) * scale
+    v = word.astype(np.uint32).astype(np.float32) * scale
+    normal: Normals = np.sqrt(np.float32(-2) * np.log(u)) * np.cos(np.float32(2 * np.pi) * v)
+    return normal
 
 
 def _words(index: NDArray[Any]) -> Words:
@@ -191,15 +196,6 @@ def _mixed(word: Words) -> Words:
     word = (word ^ (word >> np.uint64(30))) * _FIRST
     word = (word ^ (word >> np.uint64(27))) * _SECOND
     return word ^ (word >> np.uint64(31))
-
-
-def _normal(word: Words) -> Normals:
-    """Box and Muller: √(−2 ln u) · cos 2πv, with u in (0, 1] from the upper half of the word and v from the lower."""
-    scale = np.float32(2.0**-32)
-    u = ((word >> np.uint64(32)).astype(np.float32) + np.float32(0.5)) * scale
-    v = word.astype(np.uint32).astype(np.float32) * scale
-    normal: Normals = np.sqrt(np.float32(-2) * np.log(u)) * np.cos(np.float32(2 * np.pi) * v)
-    return normal
 
 
 @dataclass

@@ -18,8 +18,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, check_ranges
 from unveil.propensity.base import Kind, Source, register
-from unveil.propensity.factored import Blocks, Factored, Values
-from unveil.propensity.factors import Factors
+from unveil.propensity.factors import Blocks, Factored, Factors, Values
 
 #: Candidates for κ of `Timing`: from changes of any size to none that could be seen; and its largest θ̂.
 _PRECISIONS, _BELOW_ONE = np.geomspace(0.1, 1e6, 71), 1 - 1e-6

@@ -23,13 +23,13 @@ from unveil.processes import threads
 from unveil.propensity.impression_pairs import (
     HOURS,
     Impressions,
-    NegativeSampler,
     Pairs,
     Quality,
     binned,
     quality_of,
     recent_share,
     share,
+    with_negatives,
 )
 from unveil.propensity.time_of_day import ExposureModel
 
@@ -125,12 +125,12 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     rng = np.random.default_rng(how.seed)
     count_DV = shown.counts(shown.n_days)
     shares = np.log(recent_share(count_DV, how.half_life)), np.log(recent_share(count_DV, how.longer))
-    uniform = NegativeSampler(how.judged_negatives, np.full(shown.n_items, 1 / shown.n_items))
-    held_out = uniform.pairs(valid, rng)
+    uniform_V = np.full(shown.n_items, 1 / shown.n_items)
+    held_out = with_negatives(valid, how.judged_negatives, uniform_V, rng)
     net = ExposureNet(shown.n_users, shown.n_items, shares, how.learning.width, int(rng.integers(2**31)))
     epochs = train(net, learn, held_out, how.learning, rng, progress)
     model = calibrate(net.model(log, shown.first_day), held_out)
-    pairs = uniform.pairs(test, rng)
+    pairs = with_negatives(test, how.judged_negatives, uniform_V, rng)
     theta = _popularities(shown, days["learn"][1], how, pairs)
     theta["learnt"] = model.theta(*pairs.sides)
     return FittedExposure(
@@ -151,12 +151,12 @@ def train(
 ) -> list[dict[str, float]]:
     """Leaves the net with the weights of the epoch that is best on the validation days; gives the loss after each."""
     adam = torch.optim.Adam(net.parameters(), lr=how.lr)
-    sampler = NegativeSampler.mixed(how.negatives, np.bincount(learn.item_N, minlength=learn.n_items))
+    q_V = 0.5 / learn.n_items + 0.5 * share(np.bincount(learn.item_N, minlength=learn.n_items))  # half easy, half hard
     best, kept, waited = _loss(net, held_out), deepcopy(net.state_dict()), 0
     epochs = [{"epoch": 0, "valid_log_loss": best}]
     for epoch in range(1, how.epochs + 1):
         with threads(1):  # most of a step is not torch's: a second thread gains nothing
-            _epoch(net, adam, sampler, learn, how, rng)
+            _epoch(net, adam, q_V, learn, how, rng)
         loss = _loss(net, held_out)
         epochs.append({"epoch": epoch, "valid_log_loss": loss})
         progress(epoch, how.epochs)
@@ -172,14 +172,14 @@ def train(
 def _epoch(
     net: ExposureNet,
     adam: torch.optim.Adam,
-    sampler: NegativeSampler,
+    q_V: NDArray[np.float64],
     learn: Impressions,
     how: Learning,
     rng: np.random.Generator,
 ) -> None:
     order = rng.permutation(len(learn))
     for start in range(0, len(order), how.batch):
-        pairs = sampler.pairs(learn.where(order[start : start + how.batch]), rng)
+        pairs = with_negatives(learn.where(order[start : start + how.batch]), how.negatives, q_V, rng)
         # All pairs that were shown are there, the others at their rate: an item's odds are higher by 1 / r_i than the
         # true ones, among its shown and its drawn pairs alike.
         corrected_B = net(pairs) - torch.from_numpy(np.log(pairs.rate_M).astype(np.float32))

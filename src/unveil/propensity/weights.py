@@ -43,22 +43,22 @@ class WeightDiagnostics:
 
     def warnings(self) -> list[str]:
         """Plain sentences where the weights are degenerate: all but equal, or in too few hands."""
-        told = []
+        found = []
         if self.ess_share > EQUAL:
-            told.append(
+            found.append(
                 f"The weights are all but equal ({quantity(self.slots, 'slot')} worth {self.ess_share:.2%} of their "
-                "number): this run can hardly be told from the naive one. Raise the exponent or lower the clip."
+                "number): this run can hardly be found from the naive one. Raise the exponent or lower the clip."
             )
         if self.ess_share < COLLAPSED:
-            told.append(
+            found.append(
                 f"The weights have collapsed: {self.slots:,} slots are worth only {self.effective_sample_size:,.0f}. "
                 "Clip the propensities, lower the exponent, or smooth them."
             )
         if self.largest_share > DOMINANT and self.largest_share * self.slots > FAIR:
-            told.append(
+            found.append(
                 f"One slot of {self.slots:,} holds {self.largest_share:.0%} of all weight. Clip the propensities."
             )
-        return told
+        return found
 
 
 def diagnose(weight_M: Tensor, ceiling: float = float("inf")) -> WeightDiagnostics:
