@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.run_folders import Finished, write_log
+from unveil.cli import main
 from unveil.cli.main import run
+from unveil.errors import UnveilWarning
 from unveil.files import atomic_file
 
 
@@ -63,3 +65,9 @@ def test_an_argument_that_is_no_text(
 ) -> None:
     assert ended(["recommend", finished.folder, "--history", "\udcff"], monkeypatch) == 2
     assert capsys.readouterr().err == "unveil: not text in UTF-8: found '\\udcff'.\n"
+
+
+def test_a_warning_to_users_is_one_line_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "_PRINTED", set())
+    printed = [main._formatted(each, UnveilWarning, "registry.py", 1) for each in ("old", "old", "another")]
+    assert printed == ["unveil: old\n", "", "unveil: another\n"]

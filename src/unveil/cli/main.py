@@ -79,14 +79,19 @@ def run() -> None:
 
 
 _in_full = warnings.formatwarning
+#: Warnings that were printed. Python's own record of them is cleared whenever a library changes a filter.
+_PRINTED: set[str] = set()
 
 
 def _formatted(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """A warning to users as one message; those of libraries with their place in the code."""
+    """A warning to users as one message, once; those of libraries with their place in the code."""
     if issubclass(category, UnveilWarning):
-        return f"unveil: {message}\n"
+        text = f"unveil: {message}\n"
+        new = text not in _PRINTED
+        _PRINTED.add(text)
+        return text if new else ""
     return _in_full(message, category, filename, lineno, line)
 
 
