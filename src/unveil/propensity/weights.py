@@ -47,7 +47,7 @@ class WeightDiagnostics:
         if self.ess_share > EQUAL:
             found.append(
                 f"The weights are all but equal ({quantity(self.slots, 'slot')} worth {self.ess_share:.2%} of their "
-                "number): this run can hardly be found from the naive one. Raise the exponent or lower the clip."
+                "number): this run can hardly be told from the naive one. Raise the exponent or lower the clip."
             )
         if self.ess_share < COLLAPSED:
             found.append(
