@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from unveil.data.readers.columns import item_column, plain
@@ -19,14 +19,23 @@ _EXPECTED = "movies.dat (id::title), u.item (id|title) or a CSV or TSV file with
 
 
 def named_items(items: Vocabulary, titles: Path | None, title_ids: Path | None = None) -> list[str]:
-    """What to call each item: its title, or its id where there are no titles."""
+    """What to call each item: its title, or its id where it has none; of titles, at least one must fit."""
     if not len(items):
         raise UnveilError("the log has no events", hint="Loosen the filters.")
-    if titles is not None:
-        return titles_of(items, read_titles(titles), None if title_ids is None else read_ids(title_ids))
-    if title_ids is not None:
-        raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
-    return [printable(raw) for raw in items.ids]
+    if titles is None:
+        if title_ids is not None:
+            raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
+        return [printable(raw) for raw in items.ids]
+    title, ids = read_titles(titles), None if title_ids is None else read_ids(title_ids)
+    found = [title.get(raw if ids is None else ids.get(raw, "")) for raw in items.ids]
+    if not any(found):
+        raise UnveilError(
+            "none of the log's items has a title",
+            found=f"items such as {', '.join(items.ids.head(3))}",
+            expected=f"ids such as {', '.join(list(title)[:3])}",
+            hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
+        )
+    return [printable(name or raw) for name, raw in zip(found, items.ids, strict=True)]
 
 
 def read_titles(path: Path) -> dict[str, str]:
@@ -50,19 +59,6 @@ def read_ids(path: Path) -> dict[str, str]:
             expected = "two ids a line: the log's, then the titles'"
             raise UnveilError("not a pair of ids", where=f"{path}, row {row}", found=" ".join(pair), expected=expected)
     return dict(pairs)
-
-
-def titles_of(items: Vocabulary, titles: Mapping[str, str], ids: Mapping[str, str] | None = None) -> list[str]:
-    """A title for each item, its own id where it has none; at least one must have one."""
-    found = [titles.get(raw if ids is None else ids.get(raw, "")) for raw in items.ids]
-    if not any(found):
-        raise UnveilError(
-            "none of the log's items has a title",
-            found=f"items such as {', '.join(items.ids.head(3))}",
-            expected=f"ids such as {', '.join(list(titles)[:3])}",
-            hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
-        )
-    return [printable(title or raw) for title, raw in zip(found, items.ids, strict=True)]
 
 
 def printable(name: str) -> str:

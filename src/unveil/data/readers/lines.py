@@ -16,6 +16,7 @@ from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
 _NO_CHARACTER_OF_TEXT = "\x01"
+_DIGIT = re.compile(r"\d")
 
 
 @FORMATS.register
@@ -27,7 +28,7 @@ class Pairs(Format):
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """Two words on every line, of which the first names no columns and has no delimiters of another format."""
         first, *others = content.head
-        unlike = not _has_digit(first) and bool(others) and all(map(_has_digit, others))
+        unlike = not _DIGIT.search(first) and bool(others) and all(map(_DIGIT.search, others))
         header = unlike or bool(set(first) & set(',;|"')) or is_header(_words(first), options.columns)
         two = all(len(_words(line)) == 2 for line in content.head)
         return Likeness.SHAPE if two and not header else Likeness.NO
@@ -92,10 +93,6 @@ def read_words(content: Content, options: ReadOptions) -> pl.DataFrame:
 
 def _words(line: str) -> list[str]:
     return [word for word in re.split(r"[ \t\r]", line) if word]
-
-
-def _has_digit(line: str) -> bool:
-    return any(map(str.isdigit, line))
 
 
 @FORMATS.register
