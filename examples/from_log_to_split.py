@@ -1,4 +1,4 @@
-"""From a file to train, validation and test. The log comes from the built-in world; put your own there."""
+"""From a file to train, validation and test. The log is from the built-in world; use your own."""
 
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "log.csv"
     write(World.builtin(seed=0).log(np.random.default_rng(0)), path)
 
-    log = Interactions.read(path)  # any supported format, found by content
+    log = Interactions.read(path)  # any supported format, detected by content
     log = Filters(min_item=5, min_user=5)(log)
     figures = describe(log)
     print(f"{figures.users:,} users, {figures.items:,} items, {figures.interactions:,} interactions")

@@ -1,7 +1,7 @@
-"""A tour: a log, its audit, the world behind it, training, comparison, lists and export, with plots.
+"""A tour: a log, its audit, the world behind it, training, comparison, recommendations and export, with plots.
 
-It takes about half a minute of processor time; `--users 60 --epochs 1` is quicker, `-o FOLDER` names another folder.
-Cells begin with `# %%`: editors that know them run the script piece by piece.
+It takes about half a minute of CPU time; `--users 60 --epochs 1` is faster, `-o FOLDER` names another folder.
+Cells begin with `# %%`, so editors can run them one by one.
 """
 
 # %% Settings
@@ -24,11 +24,11 @@ from unveil.runs.train import run
 from unveil.serving.export import export_embeddings, export_onnx
 from unveil.simulation.builtin import WorldSpec
 
-asked = ArgumentParser(description=__doc__)
-asked.add_argument("-o", "--output", type=Path, default=Path("tour"))
-asked.add_argument("--users", type=int, default=600)
-asked.add_argument("--epochs", type=int, default=40)
-options, _ = asked.parse_known_args()
+parser = ArgumentParser(description=__doc__)
+parser.add_argument("-o", "--output", type=Path, default=Path("tour"))
+parser.add_argument("--users", type=int, default=600)
+parser.add_argument("--epochs", type=int, default=40)
+options, _ = parser.parse_known_args()
 folder: Path = options.output
 folder.mkdir(parents=True, exist_ok=True)
 plots: dict[str, str] = {}
@@ -42,11 +42,11 @@ def keep(figure: Figure, name: str, says: str) -> None:
     print(f"{folder / name}.svg  {says}")
 
 
-# %% A log: what users took of what they were shown, in a built-in world whose truth is known
+# %% A log: what users chose among what they were shown, in a built-in world with known ground truth
 world = World.builtin(WorldSpec(users=options.users), seed=0)
 world.save(folder / "world", overwrite=True)
 write(world.log(np.random.default_rng(0)), folder / "log.csv")
-log = Interactions.read(folder / "log.csv")  # any format that is known; your own file here
+log = Interactions.read(folder / "log.csv")  # any known format; use your own file here
 print(describe(log))
 
 # %% Its audit: nothing is trained
@@ -55,10 +55,10 @@ print(found.verdict)
 for advice in found.advice:
     print(f"- {advice.title} ({advice.figure})")
 
-# %% What no real log tells: how much of popularity is being shown, and how much is being liked
+# %% What no real log shows: how much of popularity is exposure, and how much relevance
 world = world.aligned_with(log)
 everybody, last = np.arange(world.n_users), np.full(world.n_users, world.n_steps - 1)
-taken = np.bincount(log.item, minlength=world.n_items)
+popularity = np.bincount(log.item, minlength=world.n_items)
 exposure = world.static_exposure(everybody).mean(0)
 relevance = world.relevance(everybody, last).mean(0)
 
@@ -66,13 +66,13 @@ figure = Figure(figsize=(8, 3.2), layout="constrained")
 for axes, (name, values) in zip(
     figure.subplots(1, 2, sharey=True), {"exposure": exposure, "relevance": relevance}.items(), strict=True
 ):
-    axes.scatter(values, taken, s=10, alpha=0.6)
-    rank = spearmanr(values, taken).statistic
+    axes.scatter(values, popularity, s=10, alpha=0.6)
+    rank = spearmanr(values, popularity).statistic
     axes.set(xlabel=f"mean true {name} of the item", title=f"rank correlation {rank:.2f}", yscale="log")
-figure.axes[0].set_ylabel("times taken")
-keep(figure, "popularity", "Popularity is made of both, and is neither: what was shown, and what is liked.")
+figure.axes[0].set_ylabel("interactions")
+keep(figure, "popularity", "Popularity depends on both exposure and relevance.")
 
-# %% Exposure moves: the three items that are shown most, along the steps
+# %% Exposure changes over the steps: the three most exposed items
 steps = np.arange(world.n_steps)
 theta = np.stack([world.exposure(everybody, np.full(world.n_users, step)).mean(0) for step in steps])
 figure = Figure(figsize=(8, 3), layout="constrained")
@@ -81,7 +81,7 @@ for item in np.argsort(-exposure)[:3]:
     axes.plot(steps, theta[:, item], label=log.items[int(item)])
 axes.set(xlabel="step", ylabel="mean true exposure θ")
 axes.legend(frameon=False)
-keep(figure, "seasons", "One propensity an item is not enough: exposure has its seasons.")
+keep(figure, "seasons", "One propensity per item is not enough: exposure changes with the step.")
 
 # %% Train: on the log as it is, with inverse propensities, with the exposure-corrected softmax, on the ground truth
 estimators = ("naive", "itps", "corrected", "ideal")
@@ -98,7 +98,7 @@ print(comparison.table.filter(protocol="full", metric="NDCG", k=10).select("mode
 
 
 # … and, as this is a simulated world, by true relevance
-def liked(recommender: Recommender) -> NDArray[np.float64]:
+def true_relevance(recommender: Recommender) -> NDArray[np.float64]:
     """The mean true relevance of the ten items recommended to each user."""
     gamma_UV = world.relevance(everybody, last)
     lists = recommender.recommend(log.users.ids.to_list(), k=10).frame
@@ -108,20 +108,20 @@ def liked(recommender: Recommender) -> NDArray[np.float64]:
 
 
 by_log = {name: each.evaluation.value("full", "NDCG", 10) for name, each in runs.items()}
-by_truth = {name: float(liked(each.recommender).mean()) for name, each in runs.items()}
+by_truth = {name: float(true_relevance(each.recommender).mean()) for name, each in runs.items()}
 figure = Figure(figsize=(8, 3), layout="constrained")
-judges = {"NDCG@10 of the item that was taken": by_log, "true relevance of the ten items": by_truth}
-for axes, (title, value) in zip(figure.subplots(1, 2), judges.items(), strict=True):
+metrics = {"NDCG@10 of the test interaction": by_log, "true relevance of the ten items": by_truth}
+for axes, (title, value) in zip(figure.subplots(1, 2), metrics.items(), strict=True):
     bars = axes.barh(estimators, list(value.values()))
     axes.bar_label(bars, fmt="%.3f", padding=3)
     axes.margins(x=0.2)
     axes.invert_yaxis()
     axes.set_title(title, fontsize=10)
-keep(figure, "judges", "Two judges, two orders: by what users took, and by what they would like.")
+keep(figure, "metrics", "Two metrics, two orders: test interactions, and true relevance.")
 
-# %% Recommend: raw ids in, raw ids out, with a novelty dial
+# %% Recommend: raw ids in, raw ids out, with adjustable novelty
 recommender = Recommender.load(folder / "runs" / "corrected")
-history = [log.items[int(item)] for item in np.argsort(-taken)[:3]]
+history = [log.items[int(item)] for item in np.argsort(-popularity)[:3]]
 for novelty in (0.0, 0.5):
     lists = recommender.recommend_for([history], recommender.choice(5, novelty=novelty)).frame
     print(f"after {', '.join(history)} with novelty {novelty:g}: {', '.join(lists['item_id'])}")
@@ -132,8 +132,8 @@ axes = figure.subplots()
 axes.plot([point["coverage"] for point in points], [point["recall"] for point in points], marker="o")
 for point in points:
     axes.annotate(f"{point['novelty']:g}", (point["coverage"], point["recall"]), (4, 4), textcoords="offset points")
-axes.set(xlabel="share of the catalogue that is recommended", ylabel="Recall@10 of what was taken")
-keep(figure, "dial", "What the novelty dial gives and takes, from 0 to 1.")
+axes.set(xlabel="catalogue coverage", ylabel="Recall@10 of the test interactions")
+keep(figure, "dial", "Accuracy against coverage, for novelty from 0 to 1.")
 
 # %% Export: for other programs, and for the server
 export = folder / "export"

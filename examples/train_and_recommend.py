@@ -1,4 +1,4 @@
-"""Train on a log, recommend, save and load. The log comes from the built-in world; put your own there."""
+"""Train on a log, recommend, save and load. The log is from the built-in world; use your own."""
 
 import tempfile
 from pathlib import Path
@@ -13,11 +13,11 @@ with tempfile.TemporaryDirectory() as folder:
     write(World.builtin(seed=0).log(np.random.default_rng(0)), path)
 
     log = Interactions.read(path)
-    overrides = {"training.epochs": 3, "model.width": 16}  # any setting by its name; a real run wants more epochs
+    overrides = {"training.epochs": 3, "model.width": 16}  # any setting by its name; a real run needs more epochs
     recommender = Recommender.fit(log, overrides=overrides)
 
     print(recommender.recommend(["u0001", "u0002"], k=3).frame)
-    after = recommender.recommend_for([["i0001", "i0002", "a stranger"]], k=3)
+    after = recommender.recommend_for([["i0001", "i0002", "unknown item"]], k=3)
     print(after.frame["item_id"].to_list(), "unknown:", after.unknown_items)
 
     recommender.save(Path(folder) / "model")

@@ -1,11 +1,11 @@
-"""Train a model of another library with ITPS weights: they come as a column of the log, a weight for each event.
+"""Train a model of another library with ITPS weights: a column of the log with a weight for each event.
 
-The log comes from the built-in world; put your own there. `unveil export RUN --weights` does the same.
+The log is from the built-in world; use your own. `unveil export RUN --weights` does the same.
 
-RecTools and RePlay are used where they are installed. They are no dependencies of this project: give each an
-environment of its own, with rectools[torch] (it needs NumPy below 2) or replay-rec[torch] (it needs polars below 2).
+RecTools and RePlay are used if they are installed. They are not dependencies of this project: give each its own
+environment, with rectools[torch] (it needs NumPy below 2) or replay-rec[torch] (it needs polars below 2).
 This was run with RecTools 0.19.0, NumPy 1.26 and pandas 2.3, and with RePlay 0.22.0, Lightning 2.6 and polars 1.44;
-both on torch 2.13. Any loss of torch that is a sum over events takes the weights as well; that part needs nothing.
+both on torch 2.13. Any torch loss that is a sum over events can use the weights; that part needs nothing else.
 """
 
 import importlib
@@ -62,14 +62,14 @@ def with_replay(events: pl.DataFrame, rows: Path, length: int = 20) -> None:
     token_BL = torch.tensor([history])
     scores_BV = model.eval()({"item_id": token_BL}, torch.ones_like(token_BL, dtype=torch.bool))["logits"]
     best = items[scores_BV[0].topk(3).indices.tolist()]
-    print(f"a SASRec of RePlay, trained with the weights, puts first for {user}: {', '.join(best)}")
+    print(f"a SASRec of RePlay, trained with the weights, recommends to {user}: {', '.join(best)}")
 
 
 def histories_for_replay(events: pl.DataFrame, items: pl.Series) -> pl.DataFrame:
-    """A row for each user: items as numbers and, beside each, the weight of the event that follows.
+    """A row per user: items as numbers, each with the weight of the following event.
 
-    SasRec predicts at each item the one after it, and CEWeighted takes the weight that stands at the first of the two.
-    The column as it is would weight each event by the one before.
+    SasRec predicts at each item the next one, and CEWeighted uses the weight at the input position.
+    Without the shift each event would have the weight of the one before.
     """
     number = pl.col("item_id").replace_strict(items, range(len(items)), return_dtype=pl.Int64)
     following = pl.col("weight").shift(-1, fill_value=0).over("user_id").cast(pl.Float32)
@@ -87,7 +87,7 @@ def schema_for_replay(n_items: int, width: int) -> Any:
 
 
 def with_torch(events: pl.DataFrame) -> None:
-    """Any loss that is a sum over events takes a weight for each: here, which item follows which."""
+    """Any loss that is a sum over events can weight them: here, item-to-item transitions."""
     pairs = (
         events.sort("timestamp", maintain_order=True)
         .with_columns(before=pl.col("item_id").shift(1).over("user_id"))
@@ -104,7 +104,7 @@ def with_torch(events: pl.DataFrame) -> None:
         optimiser.zero_grad()
         torch.autograd.backward(loss)
         optimiser.step()
-    print(f"which item follows which, learnt from {len(pairs):,} weighted pairs; loss {loss.item():.3f}")
+    print(f"transitions learnt from {len(pairs):,} weighted pairs; loss {loss.item():.3f}")
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -121,8 +121,8 @@ with tempfile.TemporaryDirectory() as folder:
     settings |= {"propensity.name": "known-temporal", "training.epochs": 1, "model.width": 8}
     run(Experiment.of("quick", settings), place, tell=lambda _: None)
 
-    told = export_weights(place, column, {"estimator.clip": 0.05})  # a clip trades bias for variance
-    print(f"weights of {told.estimator} by {told.propensity}: {told.diagnostics}")
+    exported = export_weights(place, column, {"estimator.clip": 0.05})  # a clip trades bias for variance
+    print(f"weights of {exported.estimator} by {exported.propensity}: {exported.diagnostics}")
     events = pl.read_parquet(column).filter(pl.col("part") == "train").drop("part")
     print(events.head(3))
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs import DOCS, ROOT, shown, table_rows
-from website.messages import by_room, in_text, messages
+from website.messages import by_folder, in_text, messages
 
-KNOWN = {re.sub("…+", "…", message.problem) for found in by_room(ROOT / "src").values() for message in found}
+KNOWN = {re.sub("…+", "…", message.problem) for found in by_folder(ROOT / "src").values() for message in found}
 
 
 def _quoted(text: str) -> list[str]:
@@ -41,7 +41,7 @@ def test_calls_of_others_are_no_messages() -> None:
     assert not in_text('ValueError("no")\nUnveilError(text)\nprint("x")')
 
 
-def test_the_page_has_messages_by_room(tmp_path: Path) -> None:
+def test_the_page_has_messages_by_folder(tmp_path: Path) -> None:
     for path, text in {
         "data/columns.py": 'UnveilError("no such column", expected="a|b", hint="Name it with --user-col.")',
         "cli/deep/er.py": 'unknown("preset", name, known)',

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_HEAD = "# Decisions\n\nWhy things are as they are: what was decided, why, and what follows.\n\n"
+_HEAD = "# Decisions\n\nArchitecture decisions, with their reasons and consequences.\n\n"
 
 
 def decisions(folder: Path) -> str:

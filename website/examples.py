@@ -5,7 +5,7 @@ from pathlib import Path
 
 _HEAD = """# Examples
 
-Scripts of `examples/`, each run by the tests; a log of the built-in world stands for yours.
+Scripts of `examples/`, each run by the tests; a log of the built-in world is used as input.
 
 """
 

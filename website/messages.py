@@ -1,4 +1,4 @@
-"""Every message that a user's mistake can bring, read off the source: by room, each with what it tells to do."""
+"""Every error message, read from the source: by folder, each with what to do."""
 
 import ast
 from collections import defaultdict
@@ -7,22 +7,23 @@ from pathlib import Path
 
 _HEAD = """# Every message
 
-What the program says when it refuses something, by the room of the package that says it. `…` stands for what differs
-from case to case. A message names the place first and ends with what to do; [Trouble](troubleshooting.md) groups them
-by what you were doing.
+All error messages, by the folder of the package that raises them. `…` stands for what differs from case to case. A
+message starts with the place and ends with what to do; [Troubleshooting](troubleshooting.md) has common ones by task.
 
 """
 
-_ROOMS = {
+_FOLDERS = {
     "data": "Reading logs",
     "propensity": "Propensities",
     "estimators": "Estimators",
     "models": "Networks",
     "training": "Training",
-    "evaluation": "Judging",
+    "evaluation": "Evaluation",
     "simulation": "Worlds and loops",
     "audit": "Audit",
-    "experiment": "Settings, runs, reports and questions",
+    "runs": "Settings, runs and tuning",
+    "studies": "Studies",
+    "report": "Reports",
     "serving": "Recommending, exporting, serving",
     "cli": "The command line",
 }
@@ -39,13 +40,13 @@ class Message:
 
 def messages(source: Path) -> str:
     """The page."""
-    found = by_room(source)
-    parts = [f"## {title}\n\n{_table(found[room])}" for room, title in _ROOMS.items() if found[room]]
+    found = by_folder(source)
+    parts = [f"## {title}\n\n{_table(found[folder])}" for folder, title in _FOLDERS.items() if found[folder]]
     return _HEAD + "\n\n".join([*parts, f"## Everywhere\n\n{_table(found['unveil'])}"]) + "\n"
 
 
-def by_room(source: Path) -> dict[str, set[Message]]:
-    """All messages, by the folder of the package that holds them; `unveil` for those that stand above all rooms."""
+def by_folder(source: Path) -> dict[str, set[Message]]:
+    """All messages, by folder of the package; `unveil` for modules at the top level."""
     found: dict[str, set[Message]] = defaultdict(set)
     for path in sorted((source / "unveil").rglob("*.py")):
         inside = path.relative_to(source / "unveil").parts

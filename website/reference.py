@@ -7,9 +7,9 @@ from typing import Any
 
 _HEAD = """# Reference
 
-What other programs may rely on. `Interactions`, `Filters`, `Sequences`, `Vocabulary`, `World`, `Recommender`,
-`describe`, `leave_one_out`, `temporal_split` and the errors can be imported from `unveil` itself; all others from where
-they stand. Arrays name their shapes: B batch, L length, D width, M slots, V items, U users, T steps, K list length,
+The public API. `Interactions`, `Filters`, `Sequences`, `Vocabulary`, `World`, `Recommender`,
+`describe`, `leave_one_out`, `temporal_split` and the errors can be imported from `unveil` itself; all others from their
+modules. Arrays name their shapes: B batch, L length, D width, M slots, V items, U users, T steps, K list length,
 C cases, N events.
 
 """
