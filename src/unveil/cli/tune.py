@@ -109,7 +109,7 @@ def _factorisation(
 def _print(study: "Study", output: Path) -> None:
     """The best trials, and where everything is."""
     from unveil.cli.results import print_table
-    from unveil.runs.tune.study import short, value_text
+    from unveil.runs.tune.study import OVER, short, value_text
     from unveil.wording import quantity
 
     names = list(study.plan.space.dimensions)
@@ -118,7 +118,6 @@ def _print(study: "Study", output: Path) -> None:
         for each in study.ranked()[:10]
     ]
     print_table(["", f"validation {study.subject.objective.metric}", *map(short, names)], rows)
-    counts = {state: study.count(state) for state in ("complete", "pruned", "failed")}
-    states = ", ".join(f"{quantity(count, 'trial')} {state}" for state, count in counts.items() if count)
+    states = ", ".join(f"{quantity(study.count(state), 'trial')} {state}" for state in OVER if study.count(state))
     typer.echo(f"mean over {quantity(study.plan.replicates, 'replicate')} ± their standard deviation; {states}")
     typer.echo(f"the study is in {output}; next: {study.subject.command.format(config=output / 'best.toml')}")

@@ -32,6 +32,8 @@ _BARRED = {
     "training.monitor": "It is what trials are compared by.",
 } | {f"training.{name}": "It changes nothing that is learnt." for name in WHEREABOUTS}
 _RANGE = ("low", "high", "log")
+#: How trials end.
+OVER = ("complete", "pruned", "failed")
 #: Trials if --trials is not given; the paper's number.
 _USUAL = 30
 #: Finite spaces up to this size are drawn from without repetition.
@@ -256,7 +258,7 @@ class Trial:
     @property
     def over(self) -> bool:
         """Whether nothing is left to do."""
-        return self.state in ("complete", "pruned", "failed")
+        return self.state in OVER
 
     @property
     def seconds(self) -> float:

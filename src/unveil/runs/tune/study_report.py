@@ -29,13 +29,11 @@ from unveil.report.plots import Line, Scale, lines
 from unveil.report.prose import Prose
 from unveil.report.svg import Drawing
 from unveil.runs.run_folder import read_json
-from unveil.runs.tune.study import Dimension, Space, Study, Trial, settings_text, short, value_text, values_of
+from unveil.runs.tune.study import OVER, Dimension, Space, Study, Trial, settings_text, short, value_text, values_of
 
 STUDY, TABLE, BEST, PAGE = "study.json", "trials.csv", "best.toml", "index.html"
 #: Groups that a range is cut into, with as many trials in each as can be.
 _GROUPS = 4
-#: How trials end.
-OVER = ("complete", "pruned", "failed")
 
 
 def check_folder(folder: Path, storage: str) -> None:
@@ -125,14 +123,7 @@ def _prose(study: Study, command: str, **more: Any) -> Prose:
     figures = {"study": study, "plan": study.plan, "best": study.best, "subject": study.subject, "command": command}
     figures |= {"metric": study.subject.objective.metric, "use": study.subject.command.format}
     figures |= {"text": value_text, "short": short, "best_settings": settings_text(study.best.settings)}
-    space = {name: _tried(values) for name, values in study.plan.space.plain().items()}
-    return Prose(["tune.md.j2"], {**figures, "space": space, **more})
-
-
-def _tried(values: Any) -> str:
-    if isinstance(values, list):
-        return "{" + ", ".join(map(value_text, values)) + "}"
-    return f"[{values['low']:g}, {values['high']:g}]" + (", uniform in the logarithm" if values["log"] else "")
+    return Prose(["tune.md.j2"], {**figures, "space": study.plan.space.plain(), **more})
 
 
 @dataclass(frozen=True)
