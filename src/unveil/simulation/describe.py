@@ -55,7 +55,9 @@ def describe(world: "World") -> WorldDescription:
         user_B, step_B = user_S[rows], step_S[rows]
         gamma.add(user_B, step_B, world.relevance(user_B, step_B))
         theta.add(user_B, step_B, world.exposure(user_B, step_B))
-    favourite_V, followed = favourites(world), _spread(world.n_users, _FOLLOWED)
+    favourite_V = favourites(world)
+    own = [(user, np.arange(world.start_U[user], world.n_steps)) for user in _spread(world.n_users, _FOLLOWED)]
+    distinct = [len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B))) for user, step_B in own]
     return WorldDescription(
         users=world.n_users,
         items=world.n_items,
@@ -64,7 +66,7 @@ def describe(world: "World") -> WorldDescription:
         severity=world.severity,
         favourites=int((favourite_V > 0).sum()),
         commonest_favourite=float(favourite_V.max() / world.n_users),
-        favourites_of_a_user=float(np.mean([_distinct_favourites(world, user) for user in followed])),
+        favourites_of_a_user=float(np.mean(distinct)),
         relevance=gamma.spread(),
         exposure=theta.spread(),
         exposure_gini=gini(theta.total_V),
@@ -79,12 +81,6 @@ def favourites(world: "World") -> NDArray[np.int64]:
         best_B = world.ideal_target(user_B, np.full(len(user_B), world.n_steps - 1))
         count_V += np.bincount(best_B, minlength=world.n_items)
     return count_V
-
-
-def _distinct_favourites(world: "World", user: int) -> int:
-    """How many items one user likes best, at one step or another."""
-    step_B = np.arange(world.start_U[user], world.n_steps)
-    return len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B)))
 
 
 def _spread(many: int, few: int) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ Exact over every log of a tiny world (one cell), by drawn logs of a larger one (
 to what minimises each loss (a cell for each severity).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
@@ -107,31 +107,33 @@ class Theory(Study):
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """All that was computed."""
-        found = Found(answer)
+        exact, records = answer.records["exact"], answer.records
+        claims = [Finding(**{**each, "compared": Compared(**each["compared"])}) for each in exact["claims"]]
+        drawn = [Estimated(**row) for choice in CHOICES for row in records[f"draws-{choice}"]["estimated"]]
         return {
             "rules": {"tolerance": TOLERANCE, "level_of_all_intervals_together": LEVEL},
             "findings": [
                 {**asdict(each), "bias": each.bias, "found": each.found, "holds": each.holds, "verdict": each.verdict}
-                for each in found.claims
+                for each in claims
             ],
-            "choices": found.choosers,
-            "monte_carlo": [{**asdict(row), "agrees": row.agrees, "found": row.found} for row in found.estimated],
-            "minimisers": [asdict(row) for row in found.minimisers],
-            "distances": found.distances,
-            "example": found.example,
+            "choices": exact["choosers"],
+            "monte_carlo": [{**asdict(row), "agrees": row.agrees, "found": row.found} for row in drawn],
+            "minimisers": [row for p in SEVERITIES for row in records[f"minima-p{p:g}"]["minimisers"]],
+            "distances": exact["distances"],
+            "example": exact["example"],
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """What sentences are chosen by, beyond the findings."""
-        found = Found(answer)
-        at = {severity: found.at(severity) for severity in SEVERITIES}
-        mild, severe = at[SEVERITIES[0]], at[SEVERITIES[-1]]
-        one_log = [(each["ITPS"], each["naive"]) for each in at.values()]
+        at: list[dict[str, Minimiser]] = [
+            {row["estimator"]: Minimiser(**row) for row in answer.records[f"minima-p{severity:g}"]["minimisers"]}
+            for severity in SEVERITIES
+        ]
+        mild, severe, one_log = at[0], at[-1], [(each["ITPS"], each["naive"]) for each in at]
         return {
             "relative": relative,
             "choice_name": choice_name,
-            "slots": found.slots,
-            "itps_bias": found.itps_bias,
+            "slots": answer.records[f"draws-{EXPOSED}"]["slots"],  # user-step pairs of the larger world
             "mild": mild,
             "severe": severe,
             "corrected_is_itps": abs(mild["corrected"].slot_distance - mild["ITPS"].slot_distance) <= TOLERANCE,
@@ -141,64 +143,37 @@ class Theory(Study):
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """The biases, and how often the favourite is found."""
-        found = Found(answer)
+        found = self.findings(answer)
+        drawn = [Estimated(**row) for choice in CHOICES for row in answer.records[f"draws-{choice}"]["estimated"]]
         dots = [
             Dot(label := f"{row.estimator}, {choice_name(row.choice)}", row.mean, row.low, row.high,
                 COLOURS[row.estimator.lower()], f"{label}: {relative(row.mean)}", row.formula)
-            for row in found.estimated if row.estimator in ("naive", "IPS", "ITPS")
+            for row in drawn if row.estimator in ("naive", "IPS", "ITPS")
         ]  # fmt: skip
         drawing = intervals(dots, "bias, relative to the ideal loss", None, "biases")
         return {
             "biases": Figure("", drawing, f"Relative bias by choice model: {'; '.join(dot.title for dot in dots)}."),
-            "first-limit": _first(found, "user_first"),
-            "first-one-log": _first(found, "log_first"),
+            "first-limit": _first(found["minimisers"], "user_first"),
+            "first-one-log": _first(found["minimisers"], "log_first"),
         }
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """Every number with what it is a number of."""
-        return [{name: row.get(name) for name in _COLUMNS} for row in Found(answer).rows()]
-
-
-class Found:
-    """The records of the cells as objects."""
-
-    def __init__(self, answer: Answer) -> None:
-        records, exact = answer.records, answer.records["exact"]
-        drawn = [records[f"draws-{choice}"] for choice in CHOICES]
-        self.severity = answer.study.severity
-        self.claims = [Finding(**{**each, "compared": Compared(**each["compared"])}) for each in exact["claims"]]
-        self.choosers: list[dict[str, Any]] = exact["choosers"]
-        self.distances: Mapping[str, Mapping[str, float]] = exact["distances"]
-        self.example: Mapping[str, Any] = exact["example"]
-        self.estimated = [Estimated(**row) for record in drawn for row in record["estimated"]]
-        self.slots = int(drawn[0]["slots"])  # user-step pairs of the larger world
-        minima = [records[f"minima-p{severity:g}"]["minimisers"] for severity in SEVERITIES]
-        self.minimisers = [Minimiser(**row) for rows in minima for row in rows]
-
-    def at(self, severity: float) -> dict[str, Minimiser]:
-        """The minima at one severity, by loss."""
-        return {row.estimator: row for row in self.minimisers if row.severity == severity}
-
-    def itps_bias(self, choice: str) -> float:
-        """On the larger world: by formula, or else over drawn logs."""
-        found = next(row for row in self.estimated if (row.choice, row.estimator) == (choice, "ITPS"))
-        return found.mean if found.formula is None else found.formula
-
-    def rows(self) -> Iterable[dict[str, Any]]:
-        """Every number, for results.csv."""
-        bias = {"severity": self.severity, "quantity": "relative bias"}
-        for each in self.claims:
-            yield {**bias, **asdict(each), "part": f"claim: {each.topic}", "value": each.bias, "verdict": each.verdict}
-        for chooser in self.choosers:
-            for estimator, value in chooser["bias"].items():
-                yield {**bias, **chooser, "part": "choice", "estimator": estimator, "value": value}
-        for row in self.estimated:
-            yield {**bias, **asdict(row), "part": "drawn logs", "value": row.mean, "verdict": row.found}
-        for minimum in self.minimisers:
+        found, bias = self.findings(answer), {"severity": self.severity, "quantity": "relative bias"}
+        rows = [{**bias, **row, "part": f"claim: {row['topic']}", "value": row["bias"]} for row in found["findings"]]
+        rows += [
+            {**bias, **row, "part": "choice", "estimator": estimator, "value": value}
+            for row in found["choices"]
+            for estimator, value in row["bias"].items()
+        ]
+        drawn = {**bias, "part": "drawn logs"}
+        rows += [{**drawn, **row, "value": row["mean"], "verdict": row["found"]} for row in found["monte_carlo"]]
+        for row in found["minimisers"]:
             for name in ("bias", "slot_distance", "slot_first", "user_distance", "user_first", "log_first"):
-                if (value := getattr(minimum, name)) is not None:
-                    bounds = {} if name == "log_first" else {"low": None, "high": None}
-                    yield {"part": "minimiser", **asdict(minimum), "quantity": name, "value": value, **bounds}
+                bounds = {} if name == "log_first" else {"low": None, "high": None}
+                if row[name] is not None:
+                    rows.append({"part": "minimiser", **row, "quantity": name, "value": row[name], **bounds})
+        return [{name: row.get(name) for name in _COLUMNS} for row in rows]
 
 
 def choice_name(choice: str) -> str:
@@ -223,14 +198,14 @@ def _position(one: Minimiser, other: Minimiser) -> str:
     return "below" if one.high < other.low else "not distinguishable from"
 
 
-def _first(found: Found, quantity: str) -> Figure:
+def _first(minima: Sequence[Mapping[str, Any]], quantity: str) -> Figure:
     """How often the favourite has the highest probability, a line for each loss."""
-    drawn, values = {}, [(row, float(getattr(row, quantity))) for row in found.minimisers]
-    for label in dict.fromkeys(row.estimator for row in found.minimisers):
-        along = {row.severity: value for row, value in values if row.estimator == label}
+    drawn = {}
+    for label in dict.fromkeys(row["estimator"] for row in minima):
+        along = {row["severity"]: row[quantity] for row in minima if row["estimator"] == label}
         titles = [f"{label}, severity {severity:g}: {value:.1%}" for severity, value in along.items()]
         drawn[label] = Line(list(along), list(along.values()), titles, COLOURS[label.lower()])
     scale = Scale(percent=(False, True), top=1.0, ticks={severity: f"{severity:g}" for severity in SEVERITIES})
     drawing = lines(drawn, ("severity p", "favourite ranked first"), quantity.replace("_", "-"), scale)
-    shares = ", ".join(f"{row.estimator} {value:.0%} at {row.severity:g}" for row, value in values)
+    shares = ", ".join(f"{row['estimator']} {row[quantity]:.0%} at {row['severity']:g}" for row in minima)
     return Figure("", drawing, f"Share of slots at which the favourite is ranked first, by severity: {shares}.")

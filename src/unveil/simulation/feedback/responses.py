@@ -90,6 +90,13 @@ def shares(weight_UK: NDArray[Any], filled_UK: NDArray[np.bool_]) -> Probabiliti
     return np.asarray(np.divide(weight_UK, total_U1, out=np.zeros_like(weight_UK), where=total_U1 > 0))
 
 
+def logit_shares(utility_UK: NDArray[np.float64], filled_UK: NDArray[np.bool_]) -> Probabilities:
+    """exp(u_k) / Σ_j exp(u_j) over the filled places."""
+    open_UK = np.where(filled_UK, utility_UK, -np.inf)
+    highest_U1 = open_UK.max(1, keepdims=True)
+    return shares(np.exp(open_UK - np.where(np.isfinite(highest_U1), highest_U1, 0.0)), filled_UK)
+
+
 class BuiltIn:
     """What the response models of this package share; one of your own need not."""
 
@@ -149,9 +156,7 @@ class Popular(BuiltIn):
         refuse_unless(bool(np.isfinite(self.strength)), "response.strength", self.strength, "a number")
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
-        log_UK = self.strength * np.log1p(offer.count_V)[offer.lists.top_UK]
-        highest_U1 = np.where(offer.lists.filled_UK, log_UK, -np.inf).max(1, keepdims=True)
-        return shares(np.exp(np.minimum(log_UK - highest_U1, 0.0)), offer.lists.filled_UK)
+        return logit_shares(self.strength * np.log1p(offer.count_V)[offer.lists.top_UK], offer.lists.filled_UK)
 
 
 @dataclass(frozen=True)
@@ -159,12 +164,6 @@ class MultinomialLogit(BuiltIn):
     """p_k = exp(u_k / temperature) / Σ_j exp(u_j / temperature)."""
 
     temperature: Positive = 1.0
-
-    def among(self, utility_UK: NDArray[np.float64], filled_UK: NDArray[np.bool_]) -> Probabilities:
-        """The shares of the filled places."""
-        open_UK = np.where(filled_UK, utility_UK / self.temperature, -np.inf)
-        highest_U1 = open_UK.max(1, keepdims=True)
-        return shares(np.exp(open_UK - np.where(np.isfinite(highest_U1), highest_U1, 0.0)), filled_UK)
 
 
 @register
@@ -175,7 +174,7 @@ class ByScore(MultinomialLogit):
     name: ClassVar[str] = "logit"
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
-        return self.among(offer.lists.score_UK.astype(np.float64), offer.lists.filled_UK)
+        return logit_shares(offer.lists.score_UK.astype(np.float64) / self.temperature, offer.lists.filled_UK)
 
 
 @register
@@ -193,7 +192,7 @@ class ByRelevance(MultinomialLogit):
         with_nothing = [(0, 0), (0, 1)]
         utility_UK1 = np.pad(offer.logit_UK, with_nothing)
         filled_UK1 = np.pad(offer.lists.filled_UK, with_nothing, constant_values=True)
-        return self.among(utility_UK1, filled_UK1)[:, :-1]
+        return logit_shares(utility_UK1 / self.temperature, filled_UK1)[:, :-1]
 
 
 @register
