@@ -54,9 +54,7 @@ def _option(about: str, panel: str | None = None, *names: str, **more: Any) -> A
 
 
 Severity = Annotated[float, _option("Exponent p of exposure, θ = ô^p; above 0.")]
-Severities = Annotated[
-    list[float] | None, _option("An exponent p of exposure; repeat for more. By default 1, 2, 3 and 4.")
-]
+Severities = Annotated[list[float] | None, _option("Exponent p of exposure; repeat for more. By default 1, 2, 3, 4.")]
 _WHICH = "Which to train, with commas between; itps@popularity+clip=5% has settings of its own."
 _PRESETS = "converged (one backbone for all), quick, tuned, or paper (a network for each)."
 
@@ -77,7 +75,7 @@ class RunOptions(WorkerOptions):
 
     def settings(self) -> dict[str, Any]:
         """The fields of the study."""
-        own = ("output", "jobs", "engine", "address", "copy_from", "assignments", "estimators")
+        own = ("output", "jobs", "engine", "address", "copy_from", "assignments", "estimators", "estimated")
         fields = {name: value for name, value in vars(self).items() if name not in own}
         return fields | {"changes": tuple(self.assignments or ()), "estimators": self.arms()}
 
@@ -99,9 +97,7 @@ class StudyOptions(RunOptions):
     steps: Annotated[int, _option("T: the last so many ratings of each user.", _WORLD)] = 100
     fit: Annotated[str, _option(FITS, _WORLD)] = "posterior"
     choice: Annotated[str, _option(f"How users choose: {CHOICES}", _WORLD)] = "rational_exposed"
-    catalogue: Annotated[str, _option("Rank the items of the drawn log (observed) or all (whole).", _WORLD)] = (
-        "observed"
-    )
+    catalogue: Annotated[str, _option("Rank items of the drawn log (observed) or all (whole).", _WORLD)] = "observed"
     propensity: Annotated[str, _option("Given to estimators: true, noisy:SD, estimated, a name.", _TRAINING)] = "true"
     clip: Annotated[float | None, _option("Clip θ from below; by default as the preset says.", _TRAINING)] = None
     foresight: Annotated[float, _option("How far exposure follows relevance, in logits; 0: not at all.", _WORLD)] = 0.0
@@ -116,13 +112,8 @@ class BeyondOptions(StudyOptions):
 
     preset: Annotated[str, _option(_PRESETS)] = "converged"
     worlds: Annotated[int, _option("Make so many worlds: they are what intervals are over.", _SIZE)] = 3
-    estimators: Annotated[
-        str, _option("Which to train; those that need a propensity once more with each of --estimated.", _SIZE)
-    ] = _BEYOND
-    estimated: Annotated[
-        str,
-        _option("Propensities estimated from the log, each one more arm (corrected@popularity); '' for none.", _SIZE),
-    ] = "popularity"
+    estimators: Annotated[str, _option("Which to train, once more with each of --estimated.", _SIZE)] = _BEYOND
+    estimated: Annotated[str, _option("Propensities from the log, each one more arm; '': none.", _SIZE)] = "popularity"
 
     def arms(self) -> tuple[str, ...]:
         """The estimators, and those that need a propensity once more with each that is estimated and of its kind."""
@@ -131,10 +122,6 @@ class BeyondOptions(StudyOptions):
         names, sources = named_in(self.estimators), named_in(self.estimated)
         given = (with_propensity(name, source) for source in sources for name in names)
         return (*names, *(arm for arm in given if arm is not None))
-
-    def settings(self) -> dict[str, Any]:
-        """The study knows the arms alone."""
-        return {name: value for name, value in super().settings().items() if name != "estimated"}
 
 
 @dataclass(frozen=True, kw_only=True)

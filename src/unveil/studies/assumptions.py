@@ -231,15 +231,10 @@ class Assumptions(SemiSynthetic):
         """The base point, every standing along every axis, and the verdicts."""
         lines, axes = self.lines(answer), []
         for axis in self.axes:
-            at = {level: self.standings(answer, level) for level in axis.levels}
-            levels = [
-                {
-                    "level": level.name,
-                    **asdict(level.point),
-                    "standings": [{"estimator": name, **each.as_json()} for name, each in own.items()],
-                }
-                for level, own in at.items()
-            ]
+            levels = []
+            for level in axis.levels:
+                own = [{"estimator": n, **each.as_json()} for n, each in self.standings(answer, level).items()]
+                levels.append({"level": level.name, **asdict(level.point), "standings": own})
             axes.append({"name": axis.name, "title": axis.title, "assumption": axis.breaks, "levels": levels})
         return {
             "preset": self.preset,

@@ -138,8 +138,7 @@ def run_cells(
     left = [job for job in jobs if store.result(job.key) is None]
     if left:
         _run(left, len(jobs), store, engine, watch, what)
-    results = {job.key: store.result(job.key) for job in jobs}
-    return {key: result for key, result in results.items() if result is not None}
+    return {job.key: result for job in jobs if (result := store.result(job.key)) is not None}
 
 
 def _run(left: Sequence[Job], total: int, store: Store, engine: Engine, watch: Watcher, what: str) -> None:

@@ -19,6 +19,7 @@ from unveil.data.splits import Split, leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
 from unveil.estimators.base import blocks, estimator
 from unveil.evaluation.protocols import usual_negatives
+from unveil.processes import threads
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.page import Figures
 from unveil.studies import arms, tables
@@ -186,15 +187,14 @@ class RQ4(Study):
         replicate, name = cell.at["replicate"], cell.at["estimator"]
         recipe = self.recipe(BASE if name in BASELINES else name, replicate)
         trial = replicate_trial(self, replicate).of_length(recipe.model.length)
-        folder, keep = context.folder / "trainings" / cell.key, None
+        keep = Keep(context.folder / "trainings" / cell.key, resume=True, identity={"log": trial.log.fingerprint()})
         if name not in BASELINES:
-            folder.mkdir(parents=True, exist_ok=True)
-            keep = Keep(folder, resume=True, identity={"log": trial.log.fingerprint()})
-        trained = name if name in BASELINES else Variant.of(name).estimator
-        arm = trial.arm(trained, recipe, TrainingShare(context.on_progress), keep)
+            keep.folder.mkdir(parents=True, exist_ok=True)
+        arm = trial.arm(name, recipe, TrainingShare(context.on_progress), keep)
         found = {"replicate": replicate, "estimator": name, **arm_record(trial, arm), "weights": _weights(arm.trainer)}
         if name == BASE:
-            found[CONTROL] = control_record(trial, arm, self.strengths, self.popular)
+            with threads(1):
+                found[CONTROL] = control_record(trial, arm, self.strengths, self.popular)
         return found
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

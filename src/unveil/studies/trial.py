@@ -124,8 +124,8 @@ class TrialContext:
         return self._fitted[asked]
 
     def prepared(self, name: str, recipe: Recipe) -> Trainer:
-        """An estimator with its network, task and weights, before it is trained."""
-        train, named = self.split.train, recipe.changed({"estimator.name": name})
+        """The estimator of an arm with its network, task and weights, before it is trained."""
+        train, named = self.split.train, recipe.changed({"estimator.name": Variant.of(name).estimator})
         propensity = self.propensity(named)
         own = resolved(named, train, self.log, propensity)
         return prepare(train, own, log=self.log, world=self.world, propensity=propensity)
@@ -168,8 +168,7 @@ def quantile(propensity: PropensityModel, train: Sequences, share: float) -> flo
 
 def record(context: TrialContext, name: str, recipe: Recipe, on_progress: OnProgress) -> dict[str, Any]:
     """Train and evaluate an arm, and give what a cell keeps of it and of its log."""
-    trained = name if name in BASELINES else Variant.of(name).estimator
-    return arm_record(context, context.arm(trained, recipe, TrainingShare(on_progress)))
+    return arm_record(context, context.arm(name, recipe, TrainingShare(on_progress)))
 
 
 def arm_record(context: TrialContext, arm: Arm) -> dict[str, Any]:

@@ -85,16 +85,12 @@ class Report:
 
     def readme(self) -> str:
         """Title, findings, tables, and how it was made."""
-        lines = [f"# {self._heading}", ""]
+        study = self.answer.study
+        lines = [f"# {study.name.upper()}: {study.title}" if study.name.startswith("rq") else f"# {study.title}", ""]
         lines += [line for paragraph in self.paragraphs for line in (paragraph, "")]
         lines += [line for table in self.tables for line in markdown(table)]
         lines += [f"## {_METHODS}", "", f"    {self.command}", ""]
         return "\n".join([*lines, *(line for text in self.prose.paragraphs("made") for line in (text, ""))])
-
-    @property
-    def _heading(self) -> str:
-        study = self.answer.study
-        return f"{study.name.upper()}: {study.title}" if study.name.startswith("rq") else study.title
 
     def results(self) -> dict[str, Any]:
         """All that was found. Nothing in it depends on the clock."""
@@ -158,20 +154,14 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def markdown(table: Table) -> list[str]:
     """A table under its caption."""
-    rows = [f"| {' | '.join(_escaped(cell) for cell in row)} |" for row in [_head(table), *_text(table)]]
+    texts = [[column.title for column in table.columns], *_text(table)]
+    escaped = [[text.strip().replace("*", "\\*").replace("|", "\\|") for text in row] for row in texts]
+    rows = [f"| {' | '.join(row)} |" for row in escaped]
     return [f"## {table.caption}", "", rows[0], "|" + "---|" * len(table.columns), *rows[1:], "", table.foot, ""]
-
-
-def _head(table: Table) -> list[str]:
-    return [column.title for column in table.columns]
 
 
 def _text(table: Table) -> list[list[str]]:
     return [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
-
-
-def _escaped(text: str) -> str:
-    return text.strip().replace("*", "\\*").replace("|", "\\|")
 
 
 def print_report(report: Report, folder: Path | None = None) -> None:
@@ -179,22 +169,21 @@ def print_report(report: Report, folder: Path | None = None) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    console = Console()
-    wide = console if console.is_terminal else Console(width=_WIDE)
+    console = Console(highlight=False)
+    wide = console if console.is_terminal else Console(width=_WIDE, highlight=False)
     for table in report.tables:
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column in table.columns:
             grid.add_column(column.title, justify="right" if column.numeric else "left", no_wrap=True)
         for row in _text(table):
             grid.add_row(*row)
-        console.print(table.caption, highlight=False)
-        wide.print(grid, highlight=False)
-        console.print(f"{table.foot}\n", highlight=False)
+        console.print(table.caption)
+        wide.print(grid)
+        console.print(f"{table.foot}\n")
     for paragraph in report.paragraphs:
-        console.print(paragraph, highlight=False)
-        console.print()
+        console.print(f"{paragraph}\n")
     if folder is not None:
-        console.print(f"open {folder / 'index.html'}", highlight=False, soft_wrap=True)
+        console.print(f"open {folder / 'index.html'}", soft_wrap=True)
 
 
 #: Columns of a table that goes to a file, where nothing has to be cut off.
