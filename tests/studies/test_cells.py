@@ -141,8 +141,8 @@ def test_a_file_gets_a_line_for_each_cell_with_the_time_left() -> None:
     first, second = text.splitlines()
     assert first.startswith("3/5 cells: n1 · done in 2 s · 0 s, about 0 s left")
     assert second.startswith("4/5 cells: n3 · failed: no luck.")
-    assert watch.count.done == 2.0 + 4.0
-    assert watch.count.whole == 2.0 + 4.0 + 6.0
+    assert watch.done == 2.0 + 4.0
+    assert sum(watch.cost.values()) == 2.0 + 4.0 + 6.0
 
 
 def test_a_terminal_gets_one_bar_with_the_cells_at_work() -> None:

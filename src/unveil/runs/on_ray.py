@@ -38,7 +38,7 @@ _POLL = 0.5
 
 def check_address(address: str | None) -> None:
     """Before anything is read or written: an address where nobody answers is an error."""
-    if (address := _address(address)) is not None and not ray.is_initialized():
+    if (address := address or os.environ.get("RAY_ADDRESS")) is not None and not ray.is_initialized():
         _connect(address)
 
 
@@ -48,33 +48,22 @@ def joined(address: str | None, cores: int | None = None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    _init(_address(address), cores)
+    check_address(address)
+    address = address or os.environ.get("RAY_ADDRESS")
+    ours = {name: value for name, value in os.environ.items() if name.startswith("UNVEIL_")}
+    where = {"num_cpus": cores, "include_dashboard": False} if address is None else {"address": address}
+    environment = {"env_vars": ours | ONE_THREAD}
+    try:
+        ray.init(runtime_env=environment, log_to_driver=False, logging_level=logging.ERROR, **where)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        if address is None:
+            raise
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UnveilError(f"no Ray cluster can be joined: {first.rstrip('.')}", where=address, hint=_HINT) from None
     try:
         yield
     finally:
         ray.shutdown()
-
-
-def _address(address: str | None) -> str | None:
-    return address or os.environ.get("RAY_ADDRESS")
-
-
-def _init(address: str | None, cores: int | None) -> None:
-    ours = {name: value for name, value in os.environ.items() if name.startswith("UNVEIL_")}
-    common: dict[str, Any] = {
-        "runtime_env": {"env_vars": ours | ONE_THREAD},
-        "log_to_driver": False,
-        "logging_level": logging.ERROR,
-    }
-    if address is None:
-        ray.init(num_cpus=cores, include_dashboard=False, **common)
-        return
-    _connect(address)
-    try:
-        ray.init(address=address, **common)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UnveilError(f"no Ray cluster can be joined: {first.rstrip('.')}", where=address, hint=_HINT) from None
 
 
 def _connect(address: str) -> None:
@@ -97,9 +86,9 @@ class Board:
     def __init__(self) -> None:
         self.news: dict[str, float] = {}
 
-    def write(self, key: str, share: float) -> None:
+    def write(self, event: Advanced) -> None:
         """A task has come so far; 0 when it begins."""
-        self.news[key] = share
+        self.news[event.key] = event.share
 
     def read(self) -> dict[str, float]:
         """What was written since the last time."""
@@ -111,8 +100,8 @@ def work(job: Job, board: Any, folder: str) -> Done | Failed:
     """One task, in the folder where the command was given, on machines that have it."""
     with suppress(OSError):
         os.chdir(folder)
-    board.write.remote(job.key, 0.0)
-    return attempt(job, lambda share: board.write.remote(job.key, share))
+    board.write.remote(Advanced(job.key, 0.0))
+    return attempt(job, board.write.remote)
 
 
 @dataclass(frozen=True)
@@ -151,36 +140,28 @@ def _events(left: dict[Any, Job], board: Any) -> Iterator[Event]:
     while left:
         over, _ = ray.wait(list(left), timeout=_POLL)
         at_work = {job.key for job in left.values()}
-        for key, share in ray.get(board.read.remote()).items():
+        news = ray.get(board.read.remote())
+        for key in dict.fromkeys([*news, *(left[reference].key for reference in over)]):
             if key in waiting:
-                yield _begun(key, waiting)
+                waiting.remove(key)
+                yield Begun(key)
+        for key, share in news.items():
             if share and key in at_work:
                 yield Advanced(key, share)
         for reference in over:
-            job = left.pop(reference)
-            if job.key in waiting:
-                yield _begun(job.key, waiting)
-            yield _outcome(reference, job)
+            yield _outcome(reference, left.pop(reference))
 
 
-def _begun(key: str, waiting: set[str]) -> Begun:
-    waiting.discard(key)
-    return Begun(key)
-
-
-def _outcome(reference: Any, job: Job) -> Event:
+def _outcome(reference: Any, job: Job) -> Done | Failed:
+    """The job's end. Ray's errors are long, and say what matters last."""
     try:
         event: Done | Failed = ray.get(reference)
         return event
-    except ray.exceptions.RayError as error:
-        return Failed(job.key, _why(error), str(error))
-
-
-def _why(error: Any) -> str:
-    """Ray's errors are long, and say what matters last."""
-    if isinstance(error, ray.exceptions.OutOfMemoryError):
-        return "there is not enough memory."
-    if isinstance(error, ray.exceptions.RayTaskError):
+    except ray.exceptions.OutOfMemoryError as error:
+        return Failed(job.key, "there is not enough memory.", str(error))
+    except ray.exceptions.RayTaskError as error:
         cause = (str(error.cause or error).strip().splitlines() or [""])[-1].rstrip(".")
-        return f"it could not be begun: {cause}. Is the same version of unveil installed on every machine?"
-    return f"its process or machine was lost ({type(error).__name__})."
+        hint = "Is the same version of unveil installed on every machine?"
+        return Failed(job.key, f"it could not be begun: {cause}. {hint}", str(error))
+    except ray.exceptions.RayError as error:
+        return Failed(job.key, f"its process or machine was lost ({type(error).__name__}).", str(error))

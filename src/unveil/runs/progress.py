@@ -14,18 +14,6 @@ _MINUTE = 60.0
 _NAMED = 3
 
 
-def whole_bar(console: Console) -> Progress:
-    """A bar with a title, a word on the state of things (the field `told`), the time passed and the time left."""
-    told = TextColumn("{task.fields[told]}")
-    columns = (TextColumn("{task.description}"), BarColumn(), told, TimeElapsedColumn())
-    return Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=console, transient=True)
-
-
-def passed_and_left(passed: float, share: float) -> str:
-    """Seconds passed, and those left if the rest goes as what is done."""
-    return f"{spell(passed)}, about {spell(passed / share - passed)} left" if share > 0 else spell(passed)
-
-
 def spell(seconds: float) -> str:
     """90 s, 12 min: up to two minutes in seconds."""
     return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"
@@ -54,22 +42,25 @@ def job_watcher(console: Console | None = None, steps: int = 1) -> Watcher:
 
 
 @dataclass
-class _Count:
-    """How much of the work is done, by the costs of the jobs."""
+class _Counter(Watcher):
+    """Knows how much of the work is done, by the costs of the jobs."""
 
-    cost: dict[str, float] = field(default_factory=dict)
-    share: dict[str, float] = field(default_factory=dict)
-    running: dict[str, None] = field(default_factory=dict)  # in the order of their beginning
-    total: int = 0
-    over: int = 0
-    what: str = "cells"
+    console: Console
+    cost: dict[str, float] = field(default_factory=dict, init=False)
+    share: dict[str, float] = field(default_factory=dict, init=False)
+    running: dict[str, None] = field(default_factory=dict, init=False)  # in the order of their beginning
+    over: int = field(default=0, init=False)
+    total: int = field(default=0, init=False)
+    what: str = field(default="cells", init=False)
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
+        """Nothing is done yet."""
         self.cost = {job.key: job.cost for job in left}
         self.share, self.running = {}, {}
         self.total, self.over, self.what = total, total - len(left), what
 
     def event(self, event: Event) -> None:
+        """Count it."""
         match event:
             case Begun(key):
                 self.running[key] = None
@@ -90,35 +81,31 @@ class _Count:
         """Σ cost · share over the jobs that were left when the work began."""
         return sum(self.cost[key] * share for key, share in self.share.items())
 
-    @property
-    def whole(self) -> float:
-        return sum(self.cost.values())
-
 
 @dataclass
-class Bar(Watcher):
-    """One bar, with the last note of what is done, or else the jobs that are at work."""
+class Bar(_Counter):
+    """One bar, with the last note of what is done, or else the jobs that are at work, and the time left."""
 
-    console: Console
-    count: _Count = field(default_factory=_Count)
     note: str = ""
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """Draw the bar."""
-        self.count.start(left, total, what)
-        self.bar = whole_bar(self.console)
-        self.task: TaskID = self.bar.add_task(self.count.title, total=self.count.whole, told="")
+        super().start(left, total, what)
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
+        times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        self.bar = Progress(*columns, *times, console=self.console, transient=True)
+        self.task: TaskID = self.bar.add_task(self.title, total=sum(self.cost.values()), told="")
         self.bar.start()
 
     def event(self, event: Event) -> None:
         """Move on."""
-        self.count.event(event)
+        super().event(event)
         if isinstance(event, Failed):
             self.bar.console.print(f"{event.key}: {event.why}", highlight=False, soft_wrap=True)
         if isinstance(event, Done) and event.notes:
             self.note = event.notes[-1]
-        told = self.note or ", ".join(list(self.count.running)[:_NAMED])
-        self.bar.update(self.task, description=self.count.title, completed=self.count.done, told=told)
+        told = self.note or ", ".join(list(self.running)[:_NAMED])
+        self.bar.update(self.task, description=self.title, completed=self.done, told=told)
 
     def stop(self) -> None:
         """Remove the bar."""
@@ -126,32 +113,32 @@ class Bar(Watcher):
 
 
 @dataclass
-class Lines(Watcher):
+class Lines(_Counter):
     """A plain line for each job that is over; of jobs that have `steps`, such as rounds, one for each of them."""
 
-    console: Console
     steps: int = 1
-    count: _Count = field(default_factory=_Count)
     begun: float = 0.0
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
         """Remember when it began."""
-        self.count.start(left, total, what)
+        super().start(left, total, what)
         self.begun = time.monotonic()
 
     def event(self, event: Event) -> None:
         """Print what is over."""
-        before = self.count.share.get(event.key, 0.0)
-        self.count.event(event)
+        before = self.share.get(event.key, 0.0)
+        super().event(event)
         if isinstance(event, Done):
-            self._print(f"{self.count.title}: {event.key}", *event.notes, f"done in {spell(event.seconds)}")
+            self._print(f"{self.title}: {event.key}", *event.notes, f"done in {spell(event.seconds)}")
         elif isinstance(event, Failed):
-            self._print(f"{self.count.title}: {event.key}", f"failed: {event.why}")
+            self._print(f"{self.title}: {event.key}", f"failed: {event.why}")
         elif isinstance(event, Advanced) and self._step(before) < self._step(event.share) < self.steps:
             self._print(event.key, f"{self._step(event.share)} of {self.steps} rounds")
 
     def _print(self, *parts: str) -> None:
-        left = passed_and_left(time.monotonic() - self.begun, self.count.done / self.count.whole)
+        """With the seconds passed, and those left if the rest goes as what is done."""
+        passed, share = time.monotonic() - self.begun, self.done / sum(self.cost.values())
+        left = f"{spell(passed)}, about {spell(passed / share - passed)} left" if share > 0 else spell(passed)
         self.console.print(" · ".join([*parts, left]), soft_wrap=True, highlight=False)
 
     def _step(self, share: float) -> int:

@@ -109,11 +109,12 @@ def engine(name: str, jobs: int | None = None, address: str | None = None) -> En
     return Processes(jobs or cores())
 
 
-def attempt(job: Job, on_progress: OnProgress) -> Done | Failed:
-    """The job's result, or why there is none."""
+def attempt(job: Job, send: Callable[[Advanced], Any]) -> Done | Failed:
+    """The job's result, or why there is none; how far it has come is sent."""
     start = time.perf_counter()
     try:
-        return Done(job.key, job.run(on_progress), time.perf_counter() - start)
+        result = job.run(lambda share: send(Advanced(job.key, share)))
+        return Done(job.key, result, time.perf_counter() - start)
     except UnveilError as error:
         return Failed(job.key, str(error))
     except MemoryError:
@@ -133,7 +134,7 @@ class Inline:
         """One after another. Shares of a job are not reported."""
         for job in jobs:
             yield Begun(job.key)
-            yield attempt(job, lambda share: None)
+            yield attempt(job, lambda event: None)
 
 
 def cores() -> int:
@@ -201,28 +202,22 @@ class Processes:
                 yield worker.begin(left.popleft())
             while busy := {worker.pipe: worker for worker in workers if worker.job is not None}:
                 for pipe in wait(list(busy)):
-                    yield from self._next(busy[cast(Connection, pipe)], left, workers)
+                    worker = busy[cast(Connection, pipe)]
+                    event = worker.event()
+                    yield event
+                    if isinstance(event, Advanced):
+                        continue
+                    worker.job = None
+                    if left and not worker.process.is_alive():
+                        workers.remove(worker)
+                        worker.end()
+                        worker = _Worker.start()
+                        workers.append(worker)
+                    if left:
+                        yield worker.begin(left.popleft())
         finally:
             for worker in workers:
                 worker.end()
-
-    def _next(self, worker: _Worker, left: deque[Job], workers: list[_Worker]) -> Iterator[Event]:
-        event = worker.event()
-        yield event
-        if isinstance(event, Done | Failed):
-            worker.job = None
-            if left:
-                yield _alive(worker, workers).begin(left.popleft())
-
-
-def _alive(worker: _Worker, workers: list[_Worker]) -> _Worker:
-    """The worker, or its successor."""
-    if not worker.process.is_alive():
-        workers.remove(worker)
-        worker.end()
-        worker = _Worker.start()
-        workers.append(worker)
-    return worker
 
 
 def work(pipe: Connection) -> None:
@@ -232,13 +227,9 @@ def work(pipe: Connection) -> None:
     try:
         while True:
             job: Job = pipe.recv()
-            pipe.send(attempt(job, _sender(pipe, job.key)))
+            pipe.send(attempt(job, pipe.send))
     except (EOFError, OSError):
         return
-
-
-def _sender(pipe: Connection, key: str) -> OnProgress:
-    return lambda share: pipe.send(Advanced(key, share))
 
 
 @contextmanager
