@@ -80,9 +80,9 @@ def _packing(figures: Figures, asked: Asked) -> list[Line]:
     return [
         ("events", f"{_n(asked.users)} users × {asked.each:g} events", _n(asked.events)),
         ("packed log on disk", f"{_n(asked.events)} × {ON_DISK} bytes", _bytes(asked.events * ON_DISK)),
-        ("pack: go through once", f"{_n(asked.events)} × {_s(event)}", _s(asked.events * event)),
+        ("pack: one pass", f"{_n(asked.events)} × {_s(event)}", _s(asked.events * event)),
         (
-            "pack: histories, 4 M events a pass",
+            "pack: histories, 4 M events per pass",
             f"{_n(asked.events)} / {_n(RANGE)} = {passes:,.0f} passes × {_n(asked.events)} × {_s(again)}",
             _s(passes * asked.events * again),
         ),
@@ -101,23 +101,23 @@ def _training(figures: Figures, asked: Asked) -> list[Line]:
     gradient = 4 * asked.items * width
     return [
         (
-            "train: table, gradient, both moments",
+            "train: embeddings, gradient, both moments",
             f"{_n(asked.items)} × {item:,.0f} bytes",
             _bytes(asked.items * item),
         ),
         (
-            "train: where rows begin and end, what is hidden",
+            "train: row offsets and masks",
             f"{_n(asked.users)} × {A_USER} bytes + {_n(asked.events)} bits",
             _bytes(asked.users * A_USER + asked.events / 8),
         ),
-        ("epoch: attention and all inside", f"{_n(asked.events)} events × {_s(body)}", _s(asked.events * body)),
+        ("epoch: network without the softmax", f"{_n(asked.events)} events × {_s(body)}", _s(asked.events * body)),
         (
             "epoch: softmax over all items",
             f"{_n(asked.events)} × {HIDDEN:g} = {_n(hidden)} slots × {_n(asked.items)} × {_s(softmax)}",
             _s(hidden * asked.items * softmax),
         ),
         (
-            f"epoch: every row of the tables moved, batches of {ROWS}",
+            f"epoch: update of all embeddings, batches of {ROWS}",
             f"{_n(asked.users)} / {ROWS} steps × {_n(asked.items)} × {_s(update)}",
             _s(asked.users / ROWS * asked.items * update),
         ),
@@ -126,9 +126,9 @@ def _training(figures: Figures, asked: Asked) -> list[Line]:
             f"{_n(asked.users)} / {MANY_ROWS:,} = {steps:,.0f} steps × {_n(asked.items)} × {_s(update)}",
             _s(steps * asked.items * update),
         ),
-        ("workers: sent by each in a step", f"4 bytes × {_n(asked.items)} × width {width}", _bytes(gradient)),
+        ("workers: gradient sent per step", f"4 bytes × {_n(asked.items)} × width {width}", _bytes(gradient)),
         (
-            f"workers: an epoch's sending at 10 Gbit/s, batches of {MANY_ROWS:,}",
+            f"workers: communication per epoch at 10 Gbit/s, batches of {MANY_ROWS:,}",
             f"{steps:,.0f} steps × 2 × {_bytes(gradient)} / 1.25 GB/s",
             _s(steps * 2 * gradient / 1.25e9),
         ),
@@ -146,7 +146,7 @@ def _using(figures: Figures, asked: Asked) -> list[Line]:
     events = figures.middle["serve"]["length"] + 2
     return [
         (
-            "rank everything for everybody",
+            "rank all items for all users",
             f"{_n(asked.users)} × {_n(asked.items)} × {_s(pair)}",
             _s(asked.users * asked.items * pair),
         ),

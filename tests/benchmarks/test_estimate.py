@@ -41,17 +41,17 @@ FIGURES = Figures(
     [
         ("events", "2 G"),
         ("packed log on disk", "56 GB"),
-        ("pack: go through once", "33.3 minutes"),  # 2e9 × 1 µs
-        ("pack: histories, 4 M events a pass", "15.9 minutes"),  # 477 × 2e9 × 1 ns
+        ("pack: one pass", "33.3 minutes"),  # 2e9 × 1 µs
+        ("pack: histories, 4 M events per pass", "15.9 minutes"),  # 477 × 2e9 × 1 ns
         ("pack: ids as text, in memory", "11 GB"),
-        ("train: table, gradient, both moments", "10.2 GB"),
-        ("train: where rows begin and end, what is hidden", "15.2 GB"),
-        ("epoch: attention and all inside", "2.31 days"),  # 0.32 s / 3,200 events = 100 µs
+        ("train: embeddings, gradient, both moments", "10.2 GB"),
+        ("train: row offsets and masks", "15.2 GB"),
+        ("epoch: network without the softmax", "2.31 days"),  # 0.32 s / 3,200 events = 100 µs
         ("epoch: softmax over all items", "46.3 days"),  # 640 ns / 640 slots = 1 ns; 4e8 slots × 1e7
-        ("epoch: every row of the tables moved, batches of 64", "18.1 days"),  # 1,562,500 steps × 1 s
+        ("epoch: update of all embeddings, batches of 64", "18.1 days"),  # 1,562,500 steps × 1 s
         ("epoch: the same, batches of 8,192", "3.39 hours"),
-        ("workers: sent by each in a step", "2.56 GB"),
-        ("rank everything for everybody", "11.6 days"),
+        ("workers: gradient sent per step", "2.56 GB"),
+        ("rank all items for all users", "11.6 days"),
         ("rank: results in memory", "20 GB"),
         ("serve: one request", "20 ms"),
         ("serve: items in memory", "5 GB"),
