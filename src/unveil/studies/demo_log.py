@@ -96,12 +96,6 @@ class WorldLog:
         most = np.argsort(-self.item_means[1], kind="stable")[:_SEASONAL_ITEMS]
         return {world.items[int(v)]: np.array([mean(v, t) for t in range(world.n_steps)]) for v in most}
 
-    @property
-    def length_U(self) -> Ints:
-        """Events of each user who has any."""
-        length_U = Sequences.of(self.log).length_U
-        return length_U[length_U > 0]
-
 
 def at_severities(world: World, seed: int) -> list[WorldLog]:
     """Logs of the world with milder and more severe exposure, its own among them, from the same random numbers."""
@@ -118,7 +112,6 @@ def log_facts(own: WorldLog) -> dict[str, Any]:
         "hits": own.hits,
         "lost": own.lost,
         "most_chosen": int(own.chosen_V.max()),
-        "history": {"least": own.length_U.min(), "most": own.length_U.max(), "median": float(np.median(own.length_U))},
         "relevant_items": int((own.relevant_V > 0).sum()),
         "rank_correlation": rank_correlation(own.chosen_V, own.relevant_V),
         "median_theta": {"chosen": float(np.median(own.theta_N)), "relevant": float(np.median(own.relevant_theta_N))},
@@ -139,10 +132,12 @@ def log_figures(own: WorldLog) -> Mapping[str, Figure]:
         for name, theta, gamma, n in zip(names, theta_V, gamma_V, own.chosen_V, strict=True)
     ]
     axes = "mean exposure θ, logarithmic", "mean relevance γ"
+    length_U = Sequences.of(own.log).length_U
+    length_U = length_U[length_U > 0]
     steps_T, colours = np.arange(own.world.n_steps), range(len(own.seasons))
     return {
         "popularity": _plot(plots.popularity(own.chosen_V, names), _most_chosen(own.chosen_V, names)),
-        "lengths": _plot(plots.lengths(own.length_U), _histogram(own.length_U)),
+        "lengths": _plot(plots.lengths(length_U), _histogram(length_U)),
         "lorenz": _plot(plots.lorenz(counts)),
         "exposures": _plot(plots.distributions(exposures, "exposure θ, logarithmic")),
         "items": _plot(plots.scatter(theta_V, gamma_V, own.chosen_V, titles, axes, "truth")),
