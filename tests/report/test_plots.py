@@ -24,7 +24,7 @@ DRAWN: dict[str, Callable[[], Drawing]] = {
     "scatter": lambda: plots.scatter(COUNT + 1, COUNT, COUNT, NAMES, ("x", "y"), "scatter"),
     "bars": lambda: charts.bars({"a": 0.4, "b": 0.0}, ["first", "second"], "share", "bars"),
     "parallel": lambda: charts.parallel(
-        {"a": {"low": 0.0}, "b": {"high": 1.0}}, {"one": [0, 1], "two": [1, 0]}, "parallel"
+        [("a", [("low", 0.0)]), ("a", [("high", 1.0)])], {"one": [0, 1], "two": [1, 0]}, "parallel"
     ),
     "dots": lambda: charts.intervals(DOTS, "NDCG@10", 0.5, "dots"),
     "curves": lambda: charts.curves(np.arange(3), {"a": COUNT[:3], "b": COUNT[3:]}, [0, None], "y", "curves").drawing,

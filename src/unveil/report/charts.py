@@ -73,7 +73,9 @@ def bars(shares: Mapping[str, float], labels: Sequence[str], x: str, slug: str) 
         return themed(on.figure, slug, titles)
 
 
-def parallel(axes: Mapping[str, Mapping[str, float]], paths: Mapping[str, Sequence[float]], slug: str) -> Drawing:
+def parallel(
+    axes: Sequence[tuple[str, Sequence[tuple[str, float]]]], paths: Mapping[str, Sequence[float]], slug: str
+) -> Drawing:
     """Upright axes with texts at heights from 0 to 1, and paths across them, the best first, by what they say on hover.
 
     The best fifth is in colour, the best thick. Except at the last axis, paths through one point are a little apart.
@@ -87,11 +89,11 @@ def parallel(axes: Mapping[str, Mapping[str, float]], paths: Mapping[str, Sequen
             drawn = [each + aside for each in height[:-1]] + [height[-1]]
             (line,) = on.axes.plot(drawn, color=colour, alpha=alpha, linewidth=1.2 if rank else 2.6)
             line.set_gid(f"path{rank}")
-        for place, ticks in enumerate(axes.values()):
+        for place, (_, ticks) in enumerate(axes):
             on.axes.axvline(place, color=MUTED, linewidth=0.7)
-            for text, at in ticks.items():
+            for text, at in ticks:
                 write_beside(on.axes, text, (place, at), (4, 0), INK, fontsize=9, bbox=ground)
-        on.axes.set_xticks(range(len(axes)), [name.replace(" ", "\n") for name in axes], color=INK)
+        on.axes.set_xticks(range(len(axes)), [name.replace(" ", "\n") for name, _ in axes], color=INK)
         on.axes.set(yticks=[], xlim=(-0.15, len(axes) - 0.35), ylim=(-0.08, 1.08))
         on.axes.spines[["left", "bottom"]].set_visible(False)
         return themed(on.figure, slug, {f"path{rank}": [title] for rank, title in enumerate(paths)})

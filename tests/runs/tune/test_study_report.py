@@ -55,6 +55,28 @@ def test_all_parts_of_a_page() -> None:
     assert text == render(page(study(*(record(e, e % 2 + e / 100) for e in range(6)), plan=plan), "unveil tune"))
 
 
+def test_settings_of_the_same_last_name_have_an_axis_each() -> None:
+    space = Space(
+        "names", {f"{part}.name": CategoricalDistribution(("x", "y")) for part in ("estimator", "propensity")}
+    )
+    found = [
+        Trial(
+            n,
+            "complete",
+            {"estimator.name": "xy"[n % 2], "propensity.name": "xy"[n // 2]},
+            n / 4,
+            [Replicate(n, 1, 1.0, [(1, n)])],
+        )
+        for n in range(4)
+    ]
+    parallel = next(
+        each.drawing
+        for each in page(study(*found, plan=Plan(space, replicates=1)), "").figures()
+        if each.drawing.name == "parallel"
+    )
+    assert parallel.svg.count(">name</text>") == 2
+
+
 def test_one_training_of_each_trial_is_called_so() -> None:
     """Nothing is said of means and spreads that one training cannot have."""
     once, thrice = (

@@ -194,10 +194,10 @@ def _parallel(study: Study) -> Drawing:
     space, values = study.plan.space.dimensions, [each.value or 0.0 for each in complete]
     axes = {name: space[name] for name in space if len({str(each.settings[name]) for each in complete}) > 1}
     axes[study.subject.objective.metric] = FloatDistribution(min(values), max(values))
-    ticks = {
-        short(name): {value_text(value): _height(dimension, value) for value in values_of(dimension)}
+    ticks = [
+        (short(name), [(value_text(value), _height(dimension, value)) for value in dict.fromkeys(values_of(dimension))])
         for name, dimension in axes.items()
-    }
+    ]
     heights = {
         f"trial {each.index}: {each} · {settings_text(each.settings)}": [
             _height(dimension, each.settings.get(name, each.value)) for name, dimension in axes.items()
