@@ -41,7 +41,9 @@ SEQUENCES = Sequences.of(LOG)
 
 
 def labelled(rows: dict[str, list[Any]], **options: Any) -> LabelledTest:
-    return LabelledTest.of(pl.DataFrame(rows), LOG.users, LOG.items, SEQUENCES, **options)
+    frame = pl.DataFrame(rows).rename({"user_id": "user", "item_id": "item", "label": "clicked"}, strict=False)
+    frame = frame.with_columns(pl.col("clicked").cast(pl.Boolean)) if "clicked" in frame.columns else frame
+    return LabelledTest.of(Interactions.from_frame(frame), LOG.users, LOG.items, SEQUENCES, **options)
 
 
 def test_a_case_by_hand() -> None:

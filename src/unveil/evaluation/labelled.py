@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import histories
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
@@ -50,7 +51,7 @@ class LabelledTest:
     @classmethod
     def of(
         cls,
-        frame: pl.DataFrame,
+        log: Interactions,
         users: Vocabulary,
         items: Vocabulary,
         sequences: Sequences,
@@ -59,53 +60,49 @@ class LabelledTest:
         keep_seen: bool | None = None,
         where: object = None,
     ) -> Self:
-        """From a frame `user_id, item_id[, label]` of raw ids.
+        """From rows of raw ids; `clicked` (also called `label`) is the label, without it every row is a positive.
 
         Unknown users and items are skipped and counted. A positive that is in the user's own history is a leak: an
         error, unless `keep_seen` says to keep such rows (True) or to skip them (False).
         """
-        user_R, item_R = users.index(frame["user_id"]), items.index(frame["item_id"])
-        labelled = "label" in frame.columns
-        label_R = frame["label"].to_numpy().astype(bool) if labelled else np.ones(len(frame), bool)
-        if labelled and len(frame) and label_R.all() == label_R.any():
-            found = f"{quantity(len(frame), 'row')}, all {int(label_R[0])}"
+        user_R, item_R = users.index(log.users.ids)[log.user], items.index(log.items.ids)[log.item]
+        label_R = np.ones(len(log), bool) if log.clicked is None else log.clicked
+        if log.clicked is not None and len(log) and label_R.all() == label_R.any():
+            found = f"{quantity(len(log), 'row')}, all {int(label_R[0])}"
             raise UnveilError("all labels are alike", where=where, found=found, expected="some 1 and some 0")
-        candidate_C = None
-        if candidates is not None or not labelled:
-            index = items.index(list(candidates)) if candidates is not None else np.arange(len(items))
+        candidate_C, allowed_V = None, np.ones(len(items) + 1, bool)  # the last place is that of unknown items
+        if candidates is not None or log.clicked is None:
+            index = np.arange(len(items)) if candidates is None else items.index(list(candidates))
             candidate_C = np.unique(index[index != UNKNOWN]).astype(np.int32)
-        allowed_V = np.ones(len(items) + 1, bool)
-        if candidate_C is not None:
-            allowed_V[:-1] = False
-            allowed_V[candidate_C] = True
+            allowed_V[:-1] = np.isin(np.arange(len(items)), candidate_C)
+        unknown_R = (user_R == UNKNOWN) | (item_R == UNKNOWN)
+        seen_R = np.zeros(len(log), bool)
+        seen_R[~unknown_R] = _in_history(sequences, user_R[~unknown_R], item_R[~unknown_R])
+        leaks = np.flatnonzero(seen_R & label_R)
+        if keep_seen is None and len(leaks):
+            user, item = log.where(leaks[:1]).to_frame().row(0)[:2]
+            raise UnveilError(
+                "positives of the test are in the users' own histories",
+                where=where,
+                found=f"{quantity(len(leaks), 'row')}; the first: user {user}, item {item}",
+                hint="Use a log without them, or skip them with --seen skip (keep them: --seen keep).",
+            )
         reasons = {
             "unknown user": user_R == UNKNOWN,
             "unknown item": item_R == UNKNOWN,
             "not a candidate": ~allowed_V[item_R],
+            "in the user's history": seen_R & (not keep_seen),
         }
-        known_R = ~np.any(list(reasons.values()), axis=0)
-        seen_R = np.zeros(len(frame), bool)
-        seen_R[known_R] = _in_history(sequences, user_R[known_R], item_R[known_R])
-        if keep_seen is None and (leaked := int((seen_R & label_R).sum())):
-            first = frame.row(int(np.flatnonzero(seen_R & label_R)[0]), named=True)
-            raise UnveilError(
-                "positives of the test are in the users' own histories",
-                where=where,
-                found=f"{quantity(leaked, 'row')}; first user {first['user_id']}, item {first['item_id']}",
-                hint="Use a log without them, or skip them with --seen skip (keep them: --seen keep).",
-            )
-        reasons["in the user's history"] = seen_R & (not keep_seen)
-        keep_R = known_R & ~reasons["in the user's history"]
-        counted, left_R = {}, np.ones(len(frame), bool)
+        skipped, left_R = {}, np.ones(len(log), bool)
         for reason, out_R in reasons.items():
-            counted[reason] = int((out_R & left_R).sum())
+            if count := int((out_R & left_R).sum()):
+                skipped[reason] = count
             left_R &= ~out_R
-        order = np.lexsort((item_R[keep_R], user_R[keep_R]))
-        rows = (user_R[keep_R][order], item_R[keep_R][order], label_R[keep_R][order])
-        if not rows[2].any():
-            found = ", ".join(f"{count} {reason}" for reason, count in counted.items() if count) or "no rows"
+        if not label_R[left_R].any():
+            found = ", ".join(f"{count} {reason}" for reason, count in skipped.items()) or "no rows"
             raise UnveilError("no positive is left in the test", where=where, found=found, hint="Check its ids.")
-        return cls(*rows, candidate_C, {reason: count for reason, count in counted.items() if count})
+        order = np.lexsort((item_R[left_R], user_R[left_R]))
+        return cls(user_R[left_R][order], item_R[left_R][order], label_R[left_R][order], candidate_C, skipped)
 
     @property
     def fingerprint(self) -> str:
