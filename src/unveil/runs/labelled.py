@@ -1,0 +1,45 @@
+"""Runs on labelled tests: likes among items that were fully observed, or clicks under random exposure."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from unveil.data.interactions import Interactions
+from unveil.errors import UnveilError
+from unveil.evaluation.labelled import LabelledTest, evaluate
+from unveil.evaluation.result import Evaluation
+from unveil.models.baselines import Popularity
+from unveil.serving.recommender import Recommender
+
+#: What to do with test rows whose item is in the user's own history.
+Seen = Literal["error", "skip", "keep"]
+
+
+def read_test(
+    source: str | Path, recommender: Recommender, *, candidates: Path | None = None, seen: Seen = "error"
+) -> LabelledTest:
+    """A file of `user_id, item_id[, label]` in any format that a log may have; `candidates` has one item id a line."""
+    log = Interactions.read(source, even_one=True)
+    named = None if candidates is None else _lines(candidates)
+    keep_seen = {"error": None, "skip": False, "keep": True}[seen]
+    known = (recommender.users, recommender.items, recommender.sequences)
+    return LabelledTest.of(log, *known, candidates=named, keep_seen=keep_seen, where=source)
+
+
+def evaluate_labelled(recommender: Recommender, test: LabelledTest, ks: Sequence[int] = (10, 50)) -> Evaluation:
+    """The metrics of a recommender on a labelled test, and those of popularity on the same."""
+    sequences, length = recommender.sequences, recommender.length
+    popularity = evaluate(Popularity.fit(sequences), sequences, test, length, ks=ks)
+    found = evaluate(recommender.model, sequences, test, length, ks=ks)
+    return replace(found, popularity=popularity.summary)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnveilError(f"cannot read: {error}", where=path, expected="a text file with one item id a line") from None
+    if not (found := [line for line in lines if line]):
+        raise UnveilError("no candidates", where=path, expected="one item id a line")
+    return found
