@@ -201,3 +201,64 @@ def test_a_report_does_not_take_the_place_of_its_runs(unveil: Command, finished:
         message = unveil("report", finished.folder, "-o", output, "--overwrite").failure()
         assert "the output folder holds what is read" in message
     assert content(finished.folder) == before
+
+
+def unseen(finished: Finished, users: int = 20) -> list[tuple[str, str]]:
+    """Two items that each of some users never interacted with."""
+    own = pl.read_csv(finished.log, infer_schema=False).group_by("user_id").agg("item_id").sort("user_id")
+    items = [f"0{item:02d}" for item in range(30)]
+    known = set(finished.run.recommender.items.ids)
+    rows = [(user, [item for item in items if item in known and item not in mine][:2]) for user, mine in own.rows()]
+    return [(user, item) for user, found in rows[:users] for item in found]
+
+
+def test_a_labelled_test_is_evaluated_beside_popularity(unveil: Command, finished: Finished, tmp_path: Path) -> None:
+    rows = [*unseen(finished), ("nobody", "000")]
+    pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").write_csv(tmp_path / "likes.csv")
+    done = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv", "--json")
+    assert done.code == 0, done.err
+    found = {(row["metric"], row["k"]): row for row in json.loads(done.out)}
+    assert found["AUC", 0]["n"] == 20
+    assert {metric for metric, _ in found} == {"AUC", "MAP", "NDCG", "Recall"}
+    assert "1 with unknown user" in done.err
+    table = unveil("evaluate", finished.folder, "--test", tmp_path / "likes.csv").out
+    assert "popularity NDCG@10" in table
+
+
+def test_runs_are_compared_on_a_labelled_test(unveil: Command, finished: Finished, other: Path, tmp_path: Path) -> None:
+    rows = [(user, item, place % 2) for place, (user, item) in enumerate(unseen(finished))]
+    pl.DataFrame(rows, schema=["user_id", "item_id", "label"], orient="row").write_csv(tmp_path / "labels.csv")
+    out = tmp_path / "tests.csv"
+    done = unveil("compare", finished.folder, other, "--test", tmp_path / "labels.csv", "-o", out)
+    assert done.code == 0, done.err
+    assert "labelled" in done.out
+    tests = pl.read_csv(out)
+    assert set(tests["protocol"]) == {"labelled"}
+    assert tests["n"].unique().to_list() == [20]
+
+
+@pytest.mark.parametrize(
+    ("text", "candidates", "problem"),
+    [
+        ("user_id,item_id\n0000,{own}\n", None, "own histories"),
+        ("user_id,item_id\nnobody,000\n", None, "no positive is left"),
+        ("user_id,item_id,label\n0000,{unseen},1\n", None, "all labels are alike"),
+        ("user_id,item_id\n", None, "no rows"),
+        ("user_id,item_id\n0000,{unseen}\n", "{own}\n", "no positive is left"),
+        ("user_id,item_id\n0000,{unseen}\n", "\n", "no candidates"),
+    ],
+)
+def test_a_labelled_test_that_tells_nothing_is_one_message(
+    unveil: Command, finished: Finished, tmp_path: Path, text: str, candidates: str | None, problem: str
+) -> None:
+    own = pl.read_csv(finished.log, infer_schema=False).filter(pl.col("user_id") == "0000")["item_id"][0]
+    fill = {"own": own, "unseen": unseen(finished)[0][1]}
+    (tmp_path / "likes.csv").write_text(text.format(**fill))
+    asked = ["evaluate", finished.folder, "--test", tmp_path / "likes.csv"]
+    if candidates is not None:
+        (tmp_path / "items.txt").write_text(candidates.format(**fill))
+        asked += ["--candidates", tmp_path / "items.txt"]
+    done = unveil(*asked)
+    assert done.code == 2
+    assert problem in done.err
+    assert done.err.count("\n") <= 2

@@ -1,34 +1,62 @@
 """`unveil evaluate|compare|report`: finished runs, their metrics and tests."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import AsJson, Overwrite, TitleIds, Titles, option
+from unveil.cli.options import AsJson, CandidatesFile, LabelledFile, Overwrite, SeenRows, TitleIds, Titles, option
 from unveil.errors import UnveilError
+
+if TYPE_CHECKING:
+    from unveil.evaluation.result import Evaluation
+    from unveil.runs.labelled import Seen
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Folder that `unveil train` wrote.")],
     json: AsJson = False,
     page: Annotated[bool, option("Write the run's page, index.html, again.", "--page/--no-page")] = True,
+    test: LabelledFile = None,
+    candidates: CandidatesFile = None,
+    seen: SeenRows = "error",
 ) -> None:
-    """Evaluate a run again: full ranking, and ranking among uniform and popularity-sampled negatives."""
+    """Evaluate a run again: full ranking, and ranking among uniform and popularity-sampled negatives.
+
+    With --test, evaluate it on labels from elsewhere instead (everything seen, or shown at random); nothing is written.
+    """
     from unveil.cli.results import print_evaluation
     from unveil.cli.terminal import write_where_possible
     from unveil.runs.report_page import write_run_page
     from unveil.runs.run_folder import read_runs
     from unveil.runs.train import evaluate as evaluated
 
-    evaluation = evaluated(run)
+    if test is not None:
+        (evaluation,) = _labelled([run], test, candidates, seen)
+    else:
+        evaluation = evaluated(run)
     if json:
         typer.echo(evaluation.summary.write_json())
     else:
         print_evaluation(evaluation)
-    if page:
+    if page and test is None:
         write_where_possible(lambda: write_run_page(read_runs([run])[0], ["unveil", *sys.argv[1:]]), aside=json)
+
+
+def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: "Seen") -> Iterator["Evaluation"]:
+    """Each run on a labelled test; what was skipped goes to standard error."""
+    from unveil.runs.labelled import evaluate_labelled, read_test
+    from unveil.serving.recommender import Recommender
+
+    for place, run in enumerate(runs):
+        recommender = Recommender.load(run)
+        labels = read_test(test, recommender, candidates=candidates, seen=seen)
+        if labels.skipped and not place:
+            skipped = ", ".join(f"{count:,} with {reason}" for reason, count in labels.skipped.items())
+            typer.echo(f"{test}: rows skipped: {skipped}", err=True)
+        yield evaluate_labelled(recommender, labels)
 
 
 def compare(
@@ -38,8 +66,14 @@ def compare(
     ] = None,
     alpha: Annotated[float, option("Level of significance.", min=0, max=1)] = 0.05,
     overwrite: Overwrite = False,
+    test: LabelledFile = None,
+    candidates: CandidatesFile = None,
+    seen: SeenRows = "error",
 ) -> None:
-    """Compare runs on the same cases: means, and paired tests of the differences, Holm-corrected."""
+    """Compare runs on the same cases: means, and paired tests of the differences, Holm-corrected.
+
+    With --test, on labels from elsewhere instead of the held-out interactions.
+    """
     from unveil.cli.results import print_comparison
     from unveil.evaluation.result import Evaluation
     from unveil.evaluation.result import compare as compared
@@ -51,14 +85,18 @@ def compare(
     if output is not None:
         _check_output(output, overwrite=overwrite)
     names = short_names(runs)
-    evaluations = {name: Evaluation.read(run) for name, run in zip(names, runs, strict=True)}
+    if test is None:
+        evaluations = {name: Evaluation.read(run) for name, run in zip(names, runs, strict=True)}
+    else:
+        evaluations = dict(zip(names, _labelled(runs, test, candidates, seen), strict=True))
     comparison = compared(evaluations, alpha=alpha)
     if output is not None and output.suffix == ".csv":
         write_whole(output, comparison.tests.write_csv())
     elif output is not None:
         write_comparison(ComparedRuns(evaluations, comparison), output, ["unveil", *sys.argv[1:]])
     print_comparison(comparison)
-    typer.echo(targets_caution())
+    if test is None:
+        typer.echo(targets_caution())
     if output is not None and output.suffix != ".csv":
         typer.echo(f"open {output}")
 

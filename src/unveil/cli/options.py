@@ -71,6 +71,17 @@ LogFile = Annotated[
 ]
 Titles = Annotated[Path | None, option("Item titles: movies.dat, u.item, or a CSV or TSV file of ids and titles.")]
 TitleIds = Annotated[Path | None, option("Pairs of ids, the log's and the titles', if the log was renumbered.")]
+LABELLED = "A test that is not held out of the log"
+LabelledFile = Annotated[
+    str | None,
+    option("Labelled test: user_id, item_id and, if seen and disliked items are known, label 0 or 1.", panel=LABELLED),
+]
+CandidatesFile = Annotated[
+    Path | None, option("Items to rank, one id a line; all items, or each user's labelled ones.", panel=LABELLED)
+]
+SeenRows = Annotated[
+    Literal["error", "skip", "keep"], option("Test rows whose item is in the user's own history.", panel=LABELLED)
+]
 
 Jobs = Annotated[int | None, option("Worker processes; one per core by default.", panel=WORKERS, min=1)]
 EngineOption = Annotated[
