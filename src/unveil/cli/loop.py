@@ -1,8 +1,9 @@
 """`unveil loop`, `unveil reproduce rq5`: models retrained, round after round, on what users chose from their lists."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from unveil.cli.options import Assignments, LogOptions, Seed, WorkerOptions, World, named_in, option, takes_options
 from unveil.cli.terminal import command_of, until_stopped
@@ -12,33 +13,52 @@ if TYPE_CHECKING:
     from unveil.runs.workers import Engine
     from unveil.studies.loop import LoopStudy
 
-Output = Annotated[Path, option("Folder of the loop; new, or one to --resume.", "--output", "-o")]
-Retrain = Annotated[str, option("scratch, warm, warm:EPOCHS or every:ROUNDS.")]
-Resume = Annotated[bool, option("Continue a loop that was stopped; also with more rounds.", "--resume")]
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """What every loop has."""
+
+    output: Annotated[Path, option("Folder of the loop; new, or one to --resume.", "--output", "-o")]
+    estimators: Annotated[
+        str, option("Models, with commas between; also popularity and random.", "--estimators", "-e")
+    ] = "naive,popularity,random"
+    rounds: Annotated[int, option("Rounds of feedback after the first training.", min=1)] = 10
+    replicates: Annotated[int, option("Repetitions of everything random.", min=1)] = 1
+    retrain: Annotated[str, option("scratch, warm, warm:EPOCHS or every:ROUNDS.")] = "scratch"
+    preset: Annotated[str, option("quick, paper or converged; with a fixed number of epochs.")] = "quick"
+    assignments: Assignments = None
+    seed: Seed = 0
+    resume: Annotated[bool, option("Continue a loop that was stopped; also with more rounds.", "--resume")] = False
+
+    def settings(self) -> dict[str, Any]:
+        """Fields of the study."""
+        names = ("rounds", "replicates", "retrain", "preset", "seed")
+        same = {name: getattr(self, name) for name in names}
+        return {**same, "estimators": named_in(self.estimators), "changes": tuple(self.assignments or ())}
+
+
+@dataclass(frozen=True)
+class RQ5Options(LoopOptions):
+    """With the paper's defaults."""
+
+    estimators: Annotated[str, option("Models, with commas between.", "--estimators", "-e")] = "naive,ips,itps"
+    rounds: Annotated[int, option("Rounds of feedback; the paper shows rounds 0 to 9.", min=1)] = 10
+    replicates: Annotated[int, option("Repetitions of everything random; the paper: 5.", min=1)] = 5
+    preset: Annotated[str, option("paper (the authors' settings), converged or quick.")] = "paper"
 
 
 @takes_options
 def loop(
     *,
     options: LogOptions,
-    output: Output,
-    estimators: Annotated[
-        str, option("Models, with commas between; also popularity and random.", "--estimators", "-e")
-    ] = "naive,popularity,random",
-    rounds: Annotated[int, option("Rounds of feedback after the first training.", min=1)] = 10,
+    how: LoopOptions,
     k: Annotated[int, option("Items recommended to every user in a round.", "-k", min=1)] = 10,
     response: Annotated[
         str, option("uniform, position, geometric, popular, logit; in a world also relevant, logit-relevance.")
     ] = "uniform",
-    retrain: Retrain = "scratch",
-    replicates: Annotated[int, option("Repetitions of everything random.", min=1)] = 1,
-    preset: Annotated[str, option("quick, paper or converged; with a fixed number of epochs.")] = "quick",
-    assignments: Assignments = None,
     world: World = None,
-    seed: Seed = 0,
     workers: WorkerOptions,
     keep_logs: Annotated[bool, option("Also write the last log of each model.", "--keep-logs")] = False,
-    resume: Resume = False,
 ) -> None:
     """Simulate a feedback loop: recommend, let users respond, retrain on their choices; and measure what happens.
 
@@ -46,40 +66,19 @@ def loop(
     """
     from unveil.studies.loop import LoopStudy
 
-    study = LoopStudy(
-        log=options.source(),
-        world=world,
-        keep_logs=keep_logs,
-        estimators=named_in(estimators),
-        rounds=rounds,
-        k=k,
-        response=response,
-        retrain=retrain,
-        replicates=replicates,
-        preset=preset,
-        seed=seed,
-        changes=tuple(assignments or ()),
-    )
-    _run_and_print(study, output, workers.workers(), resume=resume)
+    own: dict[str, Any] = {"world": world, "keep_logs": keep_logs, "k": k, "response": response}
+    _run_and_print(LoopStudy(log=options.source(), **own, **how.settings()), how, workers.workers())
 
 
 @takes_options
 def rq5(
     *,
     options: LogOptions,
-    output: Output,
+    how: RQ5Options,
     tuned_for: Annotated[
         str | None, option("Authors' settings: ml-1m, ml-20m or beauty; by default by the log's name or size.")
     ] = None,
-    preset: Annotated[str, option("paper (the authors' settings), converged or quick.")] = "paper",
-    estimators: Annotated[str, option("Models, with commas between.", "--estimators", "-e")] = "naive,ips,itps",
-    rounds: Annotated[int, option("Rounds of feedback; the paper shows rounds 0 to 9.", min=1)] = 10,
-    replicates: Annotated[int, option("Repetitions of everything random; the paper: 5.", min=1)] = 5,
-    retrain: Retrain = "scratch",
-    assignments: Assignments = None,
-    seed: Seed = 0,
     workers: WorkerOptions,
-    resume: Resume = False,
 ) -> None:
     """Does ITPS keep recommendations novel along a feedback loop? Users choose any of their ten items at random.
 
@@ -87,18 +86,8 @@ def rq5(
     """
     from unveil.studies.loop import LoopStudy
 
-    study = LoopStudy(
-        log=options.source(),
-        estimators=named_in(estimators),
-        rounds=rounds,
-        retrain=retrain,
-        replicates=replicates,
-        preset=preset,
-        tuned_for=tuned_for or data_set_of(options),
-        seed=seed,
-        changes=tuple(assignments or ()),
-    )
-    _run_and_print(study, output, workers.workers(), resume=resume)
+    data = tuned_for or data_set_of(options)
+    _run_and_print(LoopStudy(log=options.source(), tuned_for=data, **how.settings()), how, workers.workers())
 
 
 def data_set_of(options: LogOptions) -> str:
@@ -111,7 +100,7 @@ def data_set_of(options: LogOptions) -> str:
     return recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m"
 
 
-def _run_and_print(study: "LoopStudy", output: Path, engine: "Engine", *, resume: bool) -> None:
+def _run_and_print(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> None:
     """Loop, write and print; a loop that is interrupted says how to go on."""
     from unveil.files import refuse_occupied
     from unveil.runs.progress import job_watcher
@@ -119,7 +108,8 @@ def _run_and_print(study: "LoopStudy", output: Path, engine: "Engine", *, resume
     from unveil.studies.engine import run
     from unveil.studies.writer import print_report, write
 
-    if not resume:
+    output = how.output
+    if not how.resume:
         refuse_occupied(output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
     elif not (output / ABOUT).exists():
         raise UnveilError("there is no loop to resume", where=output, hint="Leave --resume out to start one.")
