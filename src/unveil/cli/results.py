@@ -23,12 +23,11 @@ def print_run(run: "Run") -> None:
     """How training ended, how good the model is, what others published of the same data, and where it is."""
     from unveil.studies.paper import published_line
 
-    fitted, monitor = run.fitted, run.experiment.training.monitor
-    best = (
-        "" if fitted.best is None else f", best at {fitted.best.epoch} (validation {monitor} {fitted.best.value:.4f})"
-    )
-    early = " (stopped early)" if fitted.stopped_early else ""
-    typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{early}{best}")
+    fitted, best = run.fitted, ""
+    if fitted.best is not None:
+        monitor = run.experiment.training.monitor
+        best = f", best at {fitted.best.epoch} (validation {monitor} {fitted.best.value:.4f})"
+    typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{' (stopped early)' * fitted.stopped_early}{best}")
     print_evaluation(run.evaluation)
     if (line := published_line(run)) is not None:
         typer.echo(line)
@@ -84,17 +83,16 @@ def print_comparison(comparison: "Comparison") -> None:
 
 def print_lists(frame: "pl.DataFrame", form: str) -> None:
     """Lists on standard output."""
+
+    def shown(value: object) -> str:
+        if not isinstance(value, float):
+            return str(value)
+        return f"{value:.4f}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}"  # a propensity may be tiny
+
     if form == "table":
-        rows = [[_shown(value) for value in row] for row in frame.iter_rows()]
-        print_table(frame.columns, rows)
+        print_table(frame.columns, [list(map(shown, row)) for row in frame.iter_rows()])
     else:
         typer.echo(_written(frame, f".{form}"), nl=False)
-
-
-def _shown(value: object) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return f"{value:.4f}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}"  # a propensity may be tiny
 
 
 def write_lists(frame: "pl.DataFrame", path: Path) -> None:
@@ -108,11 +106,7 @@ def write_lists(frame: "pl.DataFrame", path: Path) -> None:
 def _written(frame: "pl.DataFrame", kind: str) -> bytes:
     from io import BytesIO
 
-    writers: dict[str, Any] = {
-        ".csv": frame.write_csv,
-        ".jsonl": frame.write_ndjson,
-        ".parquet": frame.write_parquet,
-    }
+    writers: dict[str, Any] = {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}
     content = BytesIO()
     writers[kind](content)
     return content.getvalue()
@@ -133,9 +127,6 @@ def _figure(row: dict[str, Any] | None) -> str:
 def print_table(columns: list[str], rows: list[list[str]]) -> None:
     """Never folded: what is too wide for a terminal is wide, and what is piped is whole."""
     widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
-    for row in (columns, *rows):
-        head, *rest = (
-            cell.ljust(width) if place == 0 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        typer.echo("  ".join([head, *rest]).rstrip())
+    for first, *rest in (columns, *rows):
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+        typer.echo("  ".join(cells).rstrip())

@@ -58,37 +58,36 @@ def export_weights(
         hint = f"Put the log of the run back to {experiment.data.log}, or train again."
         raise UnveilError("the log has changed since the run", where=run, hint=hint)
     split = experiment.data.parts(log)
-    ready = _weighting(split, experiment.recipe, flattened(changes or {}), log, world_of(experiment, log))
-    write(log, path, beside=_columns(log, split, ready))
-    assert ready.propensity is not None
-    assert ready.weights is not None
-    return WeightedLog(path, ready.estimator.name, ready.propensity.name, ready.by_proxy, ready.weights)
+    trainer = _weighting(split, experiment.recipe, flattened(changes or {}), log, world_of(experiment, log))
+    assert trainer.propensity is not None
+    assert trainer.weights is not None
+    write(log, path, beside=_columns(log, split, trainer, trainer.weights.mean))
+    return WeightedLog(path, trainer.estimator.name, trainer.propensity.name, trainer.by_proxy, trainer.weights)
 
 
 def _weighting(
     split: Split, recipe: Recipe, changes: Mapping[str, Any], log: Interactions, world: World | None
 ) -> Trainer:
-    """The run's own estimator, where it weights events by a propensity; else ITPS. Changed as asked, either way."""
+    """The run's own estimator, where it weights events by a propensity; else ITPS. Both with the changes."""
     if estimator(changes.get("estimator.name", recipe.estimator["name"])).needs in ("static", "temporal"):
-        ready = prepare(split.train, recipe.changed(changes), log=log, world=world)
-        if ready.weights is not None:
-            return ready
-    asked = {name: value for name, value in changes.items() if name != "estimator.name"}
-    weighted = replace(recipe, estimator={"name": DEFAULT}, propensity={"name": AUTO}).changed(asked)
+        trainer = prepare(split.train, recipe.changed(changes), log=log, world=world)
+        if trainer.weights is not None:
+            return trainer
+    others = {name: value for name, value in changes.items() if name != "estimator.name"}
+    weighted = replace(recipe, estimator={"name": DEFAULT}, propensity={"name": AUTO}).changed(others)
     return prepare(split.train, weighted, log=log, world=world)
 
 
-def _columns(log: Interactions, split: Split, ready: Trainer) -> dict[str, pl.Series]:
+def _columns(log: Interactions, split: Split, trainer: Trainer, mean: float) -> dict[str, pl.Series]:
     """`weight` and `part` of every row of the log, gone through a block of slots or of users at a time."""
     part_N, weight_N = np.zeros(len(log), np.uint8), np.full(len(log), np.nan)
     for name, sequences in (("held-out", split.whole), ("older", split.train)):
         for block in sequences.blocks():
             part_N[block.event_N] = PARTS.index(name)
-    for slots in blocks(ready.task.slots):
+    for slots in blocks(trainer.task.slots):
         assert slots.event_M is not None
         row_M = slots.event_M.numpy()
         part_N[row_M] = PARTS.index("train")
-        weight_N[row_M] = ready.estimator(slots).weight_M.double().numpy()
-    assert ready.weights is not None
-    weight_N /= ready.weights.mean
+        weight_N[row_M] = trainer.estimator(slots).weight_M.double().numpy()
+    weight_N /= mean
     return {"weight": pl.Series(weight_N).fill_nan(None), "part": pl.Series(PARTS, dtype=pl.String).gather(part_N)}
