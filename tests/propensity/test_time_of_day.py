@@ -17,7 +17,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, Explaining
 from unveil.propensity import time_of_day
 from unveil.propensity.build import build
-from unveil.propensity.time_of_day import ExposureModel, LearntTemporal
+from unveil.propensity.time_of_day import ExposureModel
 from unveil.propensity.time_of_day_fit import ExposureFit, Learning, fit
 from unveil.training.fit import prepare, validation_of
 from unveil.training.recipe import Recipe
@@ -69,17 +69,12 @@ def test_ids_are_joined_by_what_they_are_and_not_by_their_place(folder: Path, mo
         assert float(theta_M[m]) == pytest.approx(float(own[0]), rel=1e-5)
 
 
-def test_it_says_whom_it_does_not_know(folder: Path) -> None:
-    strangers = LearntTemporal(renamed(impressions()), str(folder)).unknown
-    assert strangers == {"users": pytest.approx(1 / 60), "items": pytest.approx(1 / 24)}
-
-
 def test_the_static_one_is_the_mean_over_the_days(folder: Path, model: ExposureModel) -> None:
     log = impressions()
     flat = replace(model, W_HK=np.ones_like(model.W_HK))
     user_M, item_M = np.array([1, 2, 3]), np.array([4, 5, 6])
     by_hand = np.mean(
-        [flat.theta(user_M, item_M, np.full(3, d), np.zeros(3, int)) for d in range(model.n_days)], axis=0
+        [flat.theta(user_M, item_M, np.full(3, d), np.zeros(3, int)) for d in range(len(model.recent_DV))], axis=0
     )
     np.testing.assert_allclose(flat.theta_over_days(user_M, item_M), by_hand, rtol=1e-5)
     slots = slots_of(log).part(0, 5)

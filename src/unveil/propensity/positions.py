@@ -55,13 +55,34 @@ class PositionCounts:
     position_K: Index
 
     @classmethod
-    def of(cls, item_N: NDArray[Any], position_N: NDArray[Any], clicked_N: NDArray[np.bool_], deepest: int = 0) -> Self:
-        """Count impressions; positions from `deepest` on are one position, unless it is 0."""
-        position_K, place_N = np.unique(_pooled(position_N, deepest), return_inverse=True)
-        key_N = item_N.astype(np.int64) * len(position_K) + place_N
+    def of(cls, log: Interactions, shown_N: NDArray[np.bool_], deepest: int) -> Self:
+        """Count the impressions among the rows `shown_N`; positions from `deepest` on are one, unless it is 0.
+
+        A log without positions, or without clicks, is an error.
+        """
+        if log.position is None:
+            raise UnveilError("this log has no positions", hint="Name the column with --position-col.")
+        refuse_unless(deepest >= 0, "position.deepest", deepest, "0 or above")
+        if log.clicked is None or log.clicked[shown_N].all():
+            raise UnveilError(
+                "this log has clicks only, and no impressions without a click: examination cannot be estimated",
+                expected="a column that says of each impression whether it was clicked, with some that were not",
+                hint="Name it with --clicked-col.",
+            )
+        bad_N = shown_N & (log.position < 0)
+        if bad_N.any():
+            rows, first = quantity(int(bad_N.sum()), "impression"), int(bad_N.argmax())
+            raise UnveilError(
+                "no position",
+                where=f"{rows}, first row {first + 1} of the log",
+                found=int(log.position[first]),
+                expected="a whole number from 0",
+            )
+        position_K, place_N = np.unique(_pooled(log.position[shown_N], deepest), return_inverse=True)
+        key_N = log.item[shown_N].astype(np.int64) * len(position_K) + place_N
         key_P, pair_N = np.unique(key_N, return_inverse=True)
         item_P, place_P = np.divmod(key_P, len(position_K))
-        shown_P, clicked_P = (_sum_by(pair_N, each_N) for each_N in (np.ones(len(pair_N)), clicked_N))
+        shown_P, clicked_P = (_sum_by(pair_N, each_N) for each_N in (np.ones(len(pair_N)), log.clicked[shown_N]))
         return cls(item_P, place_P, shown_P, clicked_P, position_K.astype(np.int64))
 
     def by_position(self) -> tuple[Floats, Floats]:
@@ -230,7 +251,7 @@ class Position:
 
     def fit(self, train: Sequences) -> Self:
         """Estimate e from the impressions of the training part."""
-        counts = position_counts(self.log, training_impressions(self.log, train), self.deepest)
+        counts = PositionCounts.of(self.log, training_impressions(self.log, train), self.deepest)
         wanted_K = np.isin(counts.position_K, self._positions(train.event_N))
         counts = counts.informative().connected(wanted_K)
         self.examination = dict(zip(counts.position_K.tolist(), examination(counts, self.add).tolist(), strict=True))
@@ -259,26 +280,3 @@ class Position:
     def _positions(self, row_N: NDArray[Any]) -> NDArray[Any]:
         assert self.log.position is not None
         return _pooled(self.log.position[row_N], self.deepest)
-
-
-def position_counts(log: Interactions, shown_N: NDArray[np.bool_], deepest: int) -> PositionCounts:
-    """The impressions among the rows `shown_N`, counted; an error if the log lacks positions or clicks."""
-    if log.position is None:
-        raise UnveilError("this log has no positions", hint="Name the column with --position-col.")
-    refuse_unless(deepest >= 0, "position.deepest", deepest, "0 or above")
-    if log.clicked is None or log.clicked[shown_N].all():
-        raise UnveilError(
-            "this log has clicks only, and no impressions without a click: examination cannot be estimated",
-            expected="a column that says of each impression whether it was clicked, with some that were not",
-            hint="Name it with --clicked-col.",
-        )
-    bad_N = shown_N & (log.position < 0)
-    if bad_N.any():
-        rows, first = quantity(int(bad_N.sum()), "impression"), int(bad_N.argmax())
-        raise UnveilError(
-            "no position",
-            where=f"{rows}, first row {first + 1} of the log",
-            found=int(log.position[first]),
-            expected="a whole number from 0",
-        )
-    return PositionCounts.of(log.item[shown_N], log.position[shown_N], log.clicked[shown_N], deepest)

@@ -62,11 +62,6 @@ class ExposureModel:
     curve_B2: Floats  # the calibration: points (ψ, calibrated ψ), straight lines between them
     first_day: int
 
-    @property
-    def n_days(self) -> int:
-        """Days whose recent shares are known."""
-        return len(self.recent_DV)
-
     def theta(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
         """θ_M."""
         return self._probability(self.psi(user_M, item_M, day_M, hour_M))
@@ -90,9 +85,9 @@ class ExposureModel:
         """The mean of θ over all days, at the hours' mean factor: the static propensity of a user and an item."""
         product_M = np.einsum("mk,mk,k->m", _rows(self.P_UK, user_M), _rows(self.Q_VK, item_M), self.W_HK.mean(0))
         total_M = np.zeros(len(user_M), np.float64)
-        for day in range(self.n_days):
+        for day in range(len(self.recent_DV)):
             total_M += self._probability(self.popularity(item_M, np.full(len(item_M), day)) + product_M)
-        return np.asarray(total_M / self.n_days, np.float32)
+        return np.asarray(total_M / len(self.recent_DV), np.float32)
 
     def popularity(self, item_M: Indices, day_M: Indices) -> Floats:
         """The part of ψ that is the same for all users."""
@@ -111,7 +106,7 @@ class ExposureModel:
         return recent_DV, steady_DV
 
     def _day(self, day_M: Indices) -> Indices:
-        return np.clip(day_M, 0, self.n_days - 1)
+        return np.clip(day_M, 0, len(self.recent_DV) - 1)
 
     def _probability(self, psi: NDArray[Any]) -> Floats:
         """σ(curve(ψ)); beyond its ends the curve has slope 1."""
@@ -204,11 +199,6 @@ class Learnt:
         self._item_V = self._model.items.index(self.log.items.ids).astype(np.int64)
         if (self._item_V < 0).all():
             raise UnveilError("the learnt exposure knows none of the log's items", where=self.path)
-
-    @property
-    def unknown(self) -> dict[str, float]:
-        """The share of the log's users and of its items that the model does not have."""
-        return {"users": float((self._user_U < 0).mean()), "items": float((self._item_V < 0).mean())}
 
     def fit(self, train: Sequences) -> Self:
         """Nothing left to learn."""

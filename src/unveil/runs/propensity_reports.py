@@ -25,7 +25,7 @@ from unveil.propensity.base import OF_EVENTS, PROPENSITIES, PropensityModel
 from unveil.propensity.build import build, check_options
 from unveil.propensity.factors import sigmoid
 from unveil.propensity.impression_pairs import calibration
-from unveil.propensity.positions import CHANCE, Position, bootstrap, examination, p_equal, position_counts
+from unveil.propensity.positions import CHANCE, Position, PositionCounts, bootstrap, examination, p_equal
 from unveil.propensity.time_of_day_fit import ExposureFit, FittedExposure
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.charts import curves, reliability_figure
@@ -321,7 +321,7 @@ def examine_positions(
     from `low` to `high`, are shares of the position that is examined `best`. `clicks` were on the `items` that were
     clicked and shown at several positions; `p` is of a test that all positions are examined alike.
     """
-    counts = position_counts(log, np.ones(len(log), bool) if log.exposed is None else log.exposed, deepest)
+    counts = PositionCounts.of(log, np.ones(len(log), bool) if log.exposed is None else log.exposed, deepest)
     shown_K, clicked_K = counts.by_position()
     informative = counts.informative().connected(clicked_K > 0)
     kept_K = np.isin(counts.position_K, informative.position_K)

@@ -18,20 +18,16 @@ def learning_rate(config: TrainerConfig, step: int, steps_per_epoch: int) -> flo
     """
     epochs_done = step / steps_per_epoch
     rise = min(1.0, (step + 1) / (config.warmup * steps_per_epoch)) if config.warmup > 0 else 1.0
-    return config.lr * rise * _decay(config, epochs_done)
-
-
-def _decay(config: TrainerConfig, epochs_done: float) -> float:
     progress = max(0.0, epochs_done - config.warmup) / max(config.epochs - config.warmup, 1e-9)
+    decay = 1.0
     match config.schedule:
         case "linear":
-            return max(0.0, 1 - progress)
+            decay = max(0.0, 1 - progress)
         case "cosine":
-            return (1 + math.cos(math.pi * min(1.0, progress))) / 2
-        case "step":
-            return config.step_factor if epochs_done >= config.step_epoch else 1.0
-        case "constant":
-            return 1.0
+            decay = (1 + math.cos(math.pi * min(1.0, progress))) / 2
+        case "step" if epochs_done >= config.step_epoch:
+            decay = config.step_factor
+    return config.lr * rise * decay
 
 
 #: What keeps a quotient finite: torch's and the paper's usual value.
