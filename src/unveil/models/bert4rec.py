@@ -81,21 +81,13 @@ class BERT4Rec(Transformer):
         numbers for less work.
         """
         h = self.embed(token_BL)
-        bias_B11L = self.padding_bias(token_BL, h.dtype)
+        is_pad_B11L = (token_BL == pad_token(self.n_items))[:, None, None, :]
+        bias_B11L = attention_bias(is_pad_B11L, h.dtype) if is_pad_B11L.any() else None
         slots = None if where is None else SlotIndex.of(where, token_BL.shape)
         last = len(self.blocks) - 1
         for n, block in enumerate(self.blocks):
             h = block(h, bias_B11L, slots if n == last else None)
         return h
-
-    def padding_bias(self, token_BL: Tensor, dtype: torch.dtype) -> Tensor | None:
-        """What is added to attention scores: the most negative number where the key is padding."""
-        is_pad_BL = token_BL == pad_token(self.n_items)
-        if not is_pad_BL.any():
-            return None
-        # Finite, so that a row of padding alone gives numbers, not NaN.
-        bias_BL = torch.zeros(token_BL.shape, dtype=dtype, device=token_BL.device)
-        return bias_BL.masked_fill_(is_pad_BL, torch.finfo(dtype).min)[:, None, None, :]
 
     def head(self, h_MD: Tensor) -> Output:
         """The three factors of the logits, by the head that the config names."""
@@ -181,6 +173,14 @@ def attention(q_BHQE: Tensor, k_BHLE: Tensor, v_BHLE: Tensor, bias_B11L: Tensor 
     if bias_B11L is not None:
         score_BHQL += bias_B11L
     return dropout(score_BHQL.softmax(-1), p) @ v_BHLE
+
+
+def attention_bias(barred: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to attention scores: the most negative number where a key is barred.
+
+    Finite, so that a column that may look at nothing gives numbers, not NaN.
+    """
+    return torch.zeros(barred.shape, dtype=dtype, device=barred.device).masked_fill_(barred, torch.finfo(dtype).min)
 
 
 class TiedHead(nn.Module):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unveil.data.slots import pad_token
 from unveil.models.base import Causal, Where, register
-from unveil.models.bert4rec import Transformer, TransformerConfig
+from unveil.models.bert4rec import Transformer, TransformerConfig, attention_bias
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,11 @@ class SASRec(Transformer, Causal):
 
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
         """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M)."""
-        h_BLD = self.embed(token_BL)
-        bias_B1LL = self.causal_bias(token_BL, h_BLD.dtype)
+        h_BLD, L = self.embed(token_BL), token_BL.shape[1]
+        later_LL = torch.ones(L, L, dtype=torch.bool, device=token_BL.device).triu(1)
+        barred_BLL = later_LL | (token_BL == pad_token(self.n_items))[:, None, :]
+        bias_B1LL = attention_bias(barred_BLL[:, None], h_BLD.dtype)
         for block in self.blocks:
             h_BLD = block(h_BLD, bias_B1LL)
         normed: Tensor = self.last_norm(h_BLD if where is None else h_BLD[where])
         return normed
-
-    def causal_bias(self, token_BL: Tensor, dtype: torch.dtype) -> Tensor:
-        """What is added to attention scores: the most negative number where the key comes later or is padding."""
-        L = token_BL.shape[1]
-        later_LL = torch.ones(L, L, dtype=torch.bool, device=token_BL.device).triu(1)
-        barred_BLL = later_LL | (token_BL == pad_token(self.n_items))[:, None, :]
-        # Finite, so that a column of padding, which may look at nothing, gives numbers, not NaN.
-        bias_BLL = torch.zeros(barred_BLL.shape, dtype=dtype, device=token_BL.device)
-        return bias_BLL.masked_fill_(barred_BLL, torch.finfo(dtype).min)[:, None]

@@ -72,6 +72,13 @@ def indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
     return user_M, item_M, step_M
 
 
+def event_rows(slots: Slots, what: str) -> NDArray[np.int64]:
+    """The rows of the log behind the slots; an error where they are no events of it."""
+    if slots.event_M is None:
+        raise UnveilError(f"{what} are known for events of the log only, and these slots are not")
+    return np.asarray(slots.event_M.cpu().numpy())
+
+
 def as_theta(theta: NDArray[Any], slots: Slots) -> Tensor:
     """On the slots' device; what single precision rounds to 0 becomes its smallest number: θ stays above 0."""
     theta_M = torch.from_numpy(theta).to(slots.item_M.device, torch.float32)

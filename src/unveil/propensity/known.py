@@ -14,7 +14,17 @@ from torch import Tensor
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import NotNegative, UnveilError, check_ranges, refuse_unless
-from unveil.propensity.base import Kind, PropensityModel, Source, as_theta, both_kinds, events_only, indices, register
+from unveil.propensity.base import (
+    Kind,
+    PropensityModel,
+    Source,
+    as_theta,
+    both_kinds,
+    event_rows,
+    events_only,
+    indices,
+    register,
+)
 from unveil.wording import quantity
 
 #: Users whose steps are averaged at a time.
@@ -149,9 +159,7 @@ class Logged:
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' own events."""
-        if slots.event_M is None:
-            raise UnveilError("logged propensities are known for events of the log only, and these slots are not")
-        theta_M = self.propensity_N[slots.event_M.cpu().numpy()].astype(np.float32)
+        theta_M = self.propensity_N[event_rows(slots, "logged propensities")].astype(np.float32)
         return torch.from_numpy(theta_M).to(slots.item_M.device)
 
     def of_all(self, slots: Slots) -> Tensor:

@@ -27,7 +27,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
-from unveil.propensity.base import Kind, Source, events_only, register
+from unveil.propensity.base import Kind, Source, event_rows, events_only, register
 from unveil.propensity.impressions import training_impressions
 from unveil.wording import quantity
 
@@ -265,9 +265,7 @@ class Position:
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' own events."""
-        if slots.event_M is None:
-            raise UnveilError("positions are known for events of the log only, and these slots are not")
-        position_M, at_M = np.unique(self._positions(slots.event_M.cpu().numpy()), return_inverse=True)
+        position_M, at_M = np.unique(self._positions(event_rows(slots, "positions")), return_inverse=True)
         if new := set(position_M.tolist()) - set(self.examination):
             raise UnveilError("nothing was shown at this position in the training part", found=min(new))
         theta_M = np.array([self.examination[position] for position in position_M.tolist()], np.float32)[at_M]
