@@ -58,25 +58,29 @@ def both_kinds(family: str, of: type[F]) -> tuple[type[F], type[F]]:
     return made[0], made[1]
 
 
-def events_only(what: str) -> UnveilError:
-    """The error of a model that knows θ of the log's events alone (`OF_EVENTS`) and is asked for every item."""
-    return UnveilError(
-        f"a log records the {what} of what was shown, not of every item",
-        hint="Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity.",
-    )
+class OfEvents:
+    """A model that knows θ of the log's events alone (`OF_EVENTS`), by what the log `records` of each."""
+
+    records: ClassVar[str]
+
+    def rows(self, slots: Slots) -> NDArray[np.int64]:
+        """The rows of the log behind the slots; an error where they are no events of it."""
+        if slots.event_M is None:
+            raise UnveilError(f"the {self.records} is known for events of the log only, and these slots are not")
+        return np.asarray(slots.event_M.cpu().numpy())
+
+    def of_all(self, slots: Slots) -> Tensor:
+        """An error: not recorded."""
+        raise UnveilError(
+            f"a log records the {self.records} of what was shown, not of every item",
+            hint="Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity.",
+        )
 
 
 def indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """user_M, item_M, step_M as arrays."""
     user_M, item_M, step_M = (index.cpu().numpy() for index in (slots.user_M, slots.item_M, slots.step_M))
     return user_M, item_M, step_M
-
-
-def event_rows(slots: Slots, what: str) -> NDArray[np.int64]:
-    """The rows of the log behind the slots; an error where they are no events of it."""
-    if slots.event_M is None:
-        raise UnveilError(f"{what} are known for events of the log only, and these slots are not")
-    return np.asarray(slots.event_M.cpu().numpy())
 
 
 def as_theta(theta: NDArray[Any], slots: Slots) -> Tensor:

@@ -14,17 +14,7 @@ from torch import Tensor
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import NotNegative, UnveilError, check_ranges, refuse_unless
-from unveil.propensity.base import (
-    Kind,
-    PropensityModel,
-    Source,
-    as_theta,
-    both_kinds,
-    event_rows,
-    events_only,
-    indices,
-    register,
-)
+from unveil.propensity.base import Kind, OfEvents, PropensityModel, Source, as_theta, both_kinds, indices, register
 from unveil.wording import quantity
 
 #: Users whose steps are averaged at a time.
@@ -134,7 +124,7 @@ class KnownStatic:
 
 @register
 @dataclass
-class Logged:
+class Logged(OfEvents):
     """θ of each event as its own row of the log gives it; the log does not record that of other items."""
 
     propensity_N: NDArray[Any]
@@ -142,6 +132,7 @@ class Logged:
     name: ClassVar[str] = "logged"
     kind: ClassVar[Kind] = "temporal"
     source: ClassVar[Source] = "logged"
+    records: ClassVar[str] = "propensity"
 
     def fit(self, train: Sequences) -> Self:
         """Check that every training event has a propensity above 0 and at most 1."""
@@ -159,12 +150,8 @@ class Logged:
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' own events."""
-        theta_M = self.propensity_N[event_rows(slots, "logged propensities")].astype(np.float32)
+        theta_M = self.propensity_N[self.rows(slots)].astype(np.float32)
         return torch.from_numpy(theta_M).to(slots.item_M.device)
-
-    def of_all(self, slots: Slots) -> Tensor:
-        """An error: not recorded."""
-        raise events_only("propensity")
 
 
 Words = NDArray[np.uint64]

@@ -27,7 +27,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, refuse_unless
-from unveil.propensity.base import Kind, Source, event_rows, events_only, register
+from unveil.propensity.base import Kind, OfEvents, Source, register
 from unveil.propensity.impressions import training_impressions
 from unveil.wording import quantity
 
@@ -226,7 +226,7 @@ def _line_search(likelihood: _Likelihood, alpha_K: Floats, step_K: NDArray[Any])
 
 @register
 @dataclass
-class Position:
+class Position(OfEvents):
     """θ of an event is e_k: how often its position is examined, relative to the one that is examined most.
 
     e is estimated from clicks on items that were shown at several positions, in the training part. It says how likely
@@ -242,6 +242,7 @@ class Position:
     name: ClassVar[str] = "position"
     kind: ClassVar[Kind] = "temporal"
     source: ClassVar[Source] = "positions"
+    records: ClassVar[str] = "position"
     assumes: ClassVar[str] = (
         "that a click is examination of the position times attraction of the item, and that an item's position is "
         "independent of who looks at it"
@@ -265,15 +266,11 @@ class Position:
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ of the slots' own events."""
-        position_M, at_M = np.unique(self._positions(event_rows(slots, "positions")), return_inverse=True)
+        position_M, at_M = np.unique(self._positions(self.rows(slots)), return_inverse=True)
         if new := set(position_M.tolist()) - set(self.examination):
             raise UnveilError("nothing was shown at this position in the training part", found=min(new))
         theta_M = np.array([self.examination[position] for position in position_M.tolist()], np.float32)[at_M]
         return torch.from_numpy(theta_M).to(slots.item_M.device)
-
-    def of_all(self, slots: Slots) -> Tensor:
-        """An error: not recorded."""
-        raise events_only("position")
 
     def _positions(self, row_N: NDArray[Any]) -> NDArray[Any]:
         assert self.log.position is not None

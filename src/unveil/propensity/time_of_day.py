@@ -25,7 +25,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
-from unveil.propensity.base import Kind, Source, as_theta, event_rows, indices, register
+from unveil.propensity.base import Kind, Source, as_theta, indices, register
 from unveil.propensity.impression_pairs import days_of, hours
 
 Floats = NDArray[np.float32]
@@ -234,8 +234,10 @@ class LearntTemporal(Learnt):
         return as_theta(theta_MV[:, self._item_V], slots)  # −1 is the last column: that of an unknown item
 
     def _times(self, slots: Slots) -> tuple[Indices, Indices]:
+        if slots.event_M is None:
+            raise UnveilError("learnt propensities need the time of an event, and these slots are no events of the log")
         assert self.log.time is not None
-        time_M = self.log.time[event_rows(slots, "times")]
+        time_M = self.log.time[slots.event_M.cpu().numpy()]
         return days_of(time_M, self._model.first_day), hours(time_M)
 
 
