@@ -11,7 +11,7 @@ from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import BASE, BOUND, TRUE, Measure, Results
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import along_figure, arms_table, ess_share
+from unveil.studies.tables import along_figure, arms_table, weight_means
 
 #: Of the bands, as in the caption of the paper's figure; tables have 95%.
 LEVEL = 0.90
@@ -35,18 +35,15 @@ class RQ2(SemiSynthetic):
         at = {f"{p:g}": results.at(severity=p) for p in self.severities}
         measures, arms = self.measures(results), results.trained
         gaps = {arm: {p: here.gap_closed(arm, headline) for p, here in at.items()} for arm in arms}
+        weights = {f"{p:g}": weight_means(records) for p, records in self._trained(answer).items()}
         return {
             **super().findings(answer),
             "slopes": {arm: {m.name: slope(results, arm, m) for m in measures} for arm in arms},
             "best": {p: {m.name: here.order(m) for m in measures} for p, here in at.items()},
-            "ess_share": {arm: self._sample_sizes(answer, arm) for arm in arms},
+            "ess_share": {arm: {p: w[arm]["ess_share"] for p, w in weights.items() if arm in w} for arm in arms},
             "gap_closed_by_severity": {arm: {p: g and g.mean for p, g in own.items()} for arm, own in gaps.items()},
             "band": LEVEL,
         }
-
-    def _sample_sizes(self, answer: Answer, arm: str) -> dict[str, float]:
-        found = {f"{p:g}": ess_share(answer.where(severity=p, estimator=arm)) for p in self.severities}
-        return {p: share for p, share in found.items() if share is not None}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """Who falls, who is best at each severity, and the tests against the baseline there."""
@@ -55,15 +52,13 @@ class RQ2(SemiSynthetic):
         slopes = ((arm, slope(results, arm, headline)) for arm in results.trained)
         known = dict(sorted(((arm, found) for arm, found in slopes if found is not None), key=lambda each: each[1]))
         winners = {p: next((arm for arm in here.order(headline) if arm != BOUND), "") for p, here in at.items()}
-        tests, last = {p: here.against(headline) for p, here in at.items()}, f"{self.severities[-1]:g}"
-        sizes = {arm: self._sample_sizes(answer, arm) for arm in results.trained}
+        tests = {p: here.against(headline) for p, here in at.items()}
         return {
             **super().facts(answer),
             "slope": partial(slope, results),
             "along": [m for name in (results.protocol("uniform"), "full") for m in self.measures(results, name)[:2]],
             "known": known,  # steepest first
             "falling": [arm for arm, found in known.items() if round(found, 3) < 0],
-            "sample_sizes": {arm: own[last] for arm, own in sizes.items() if last in own},
             "winners": winners if len(results.trained) > 1 else {},
             "tests": {arm: {p: tests[p][arm] for p in at} for arm in results.candidates if BASE in results.trained},
         }

@@ -26,6 +26,7 @@ from unveil.studies import arms, tables
 from unveil.studies.arms import POPULARITY, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper_rows, recognised, size_of, tuned
+from unveil.studies.presets import preset
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
 from unveil.studies.rq4_report import (
     CONTROL,
@@ -48,11 +49,6 @@ _ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
 #: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
 _BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
-_ABOUT = {
-    "paper": "the authors' settings, tuned for each estimator apart",
-    "converged": "one backbone for all estimators, trained until validation no longer rises",
-    "quick": "a small backbone for all estimators and few epochs, for a trial",
-}
 
 
 class RQ4(Study):
@@ -111,7 +107,8 @@ class RQ4(Study):
     @property
     def about(self) -> str:
         """How networks are trained, in words."""
-        return arms.with_changes(f"{_ABOUT[self.preset]}; settings and exponents for {self.tuned_for}", self.changes)
+        about = f"{preset(self.preset).about}; settings and exponents for {self.tuned_for}"
+        return arms.with_changes(about, self.changes)
 
     @property
     def popular(self) -> str:
@@ -146,8 +143,8 @@ class RQ4(Study):
         changes = {**_ALWAYS, **authors, **arms.estimator_seed(name, seed)}
         changes |= exposure | said if variant.propensity is None else said | exposure
         changes |= variant.settings | {"training.seed": seed, "estimator.name": name}
-        preset = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
-        return preset.changed({"estimator.name": name}).changed(changes)
+        shared = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
+        return shared.changed({"estimator.name": name}).changed(changes)
 
     def replicate_seed(self, replicate: int) -> int:
         """Of all that is random in a replicate: initial weights, batches, masks, negatives; the same for all arms."""
