@@ -1,4 +1,4 @@
-"""Tables and plots that studies share: arms by measures, tests, the paper's figures, weights, training and logs."""
+"""Tables and plots that studies share: arms by measures, weights, training and settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

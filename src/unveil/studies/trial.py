@@ -1,4 +1,4 @@
-"""A trial: several losses trained on one log of one world, and evaluated by the log and by the ground truth.
+"""A trial: several losses trained on one log, and evaluated by the log and, where it is of a world, by its truth.
 
 All arms of a trial share the log, the split, the negatives, the initial weights, the order of the batches and what is
 masked: they differ in the loss alone.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil.files import versions, write_json, write_whole
-from unveil.report.page import Block, Page, Section, Table, Text, write_page
+from unveil.report.page import Page, Section, Table, Text, write_page
 from unveil.report.prose import Prose
 from unveil.runs.progress import spell
 from unveil.studies.engine import Answer, Source, Study
@@ -73,10 +73,9 @@ class Report:
     def page(self) -> Page:
         """The page: first finding, key figures, the others, the template's own sections, and how it was made."""
         lede, *rest = self.prose.paragraphs("findings")
-        said: list[Block] = [Text(paragraph) for paragraph in rest]
         caution = [block for part in self.prose.sections("caution", self.parts) for block in part.blocks]
         sections = [
-            Section(_FINDINGS, [*said, *caution]),
+            Section(_FINDINGS, [*map(Text, rest), *caution]),
             *self.prose.sections("page", self.parts),
             *self.prose.sections("methods", self.parts, _METHODS),
         ]
