@@ -113,7 +113,9 @@ class BeyondOptions(StudyOptions):
     preset: Annotated[str, _option(_PRESETS)] = "converged"
     worlds: Annotated[int, _option("Make so many worlds: they are what intervals are over.", _SIZE)] = 3
     estimators: Annotated[str, _option("Which to train, once more with each of --estimated.", _SIZE)] = _BEYOND
-    estimated: Annotated[str, _option("Propensities from the log, each one more arm; '': none.", _SIZE)] = "popularity"
+    estimated: Annotated[
+        str, _option("Propensities from the log, each one more arm (corrected@popularity); '' for none.", _SIZE)
+    ] = "popularity"
 
     def arms(self) -> tuple[str, ...]:
         """The estimators, and those that need a propensity once more with each that is estimated and of its kind."""
