@@ -33,7 +33,7 @@ def test_a_message_is_read_off_the_source() -> None:
 
 
 def test_a_range_is_read_off_the_source() -> None:
-    (found,) = in_text('refuse_unless(0 <= clip <= 1, f"{name}.clip", clip, "between 0 and 1")')
+    (found,) = in_text('check_range(0 <= clip <= 1, f"{name}.clip", clip, "between 0 and 1")')
     assert (found.problem, found.expected) == ("out of range", "between 0 and 1")
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from unveil.errors import UnveilError, refuse_unless, unknown
+from unveil.errors import UnveilError, check_range, unknown
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_what_is_near_is_suggested_too_and_each_name_once() -> None:
 
 
 def test_what_is_out_of_its_range_is_refused_by_name() -> None:
-    refuse_unless(0 <= 1 <= 1, "itps.clip", 1, "between 0 and 1")
+    check_range(0 <= 1 <= 1, "itps.clip", 1, "between 0 and 1")
     with pytest.raises(UnveilError, match=r"^itps\.clip: out of range: found 2, expected between 0 and 1\.$"):
-        refuse_unless(0 <= 2 <= 1, "itps.clip", 2, "between 0 and 1")
+        check_range(0 <= 2 <= 1, "itps.clip", 2, "between 0 and 1")
 
 
 def test_long_finds_are_cut() -> None:

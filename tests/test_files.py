@@ -11,7 +11,7 @@ import pytest
 from polars.exceptions import ComputeError
 
 from unveil.errors import UnveilError
-from unveil.files import atomic_file, atomic_folder, refuse_existing, refuse_occupied
+from unveil.files import atomic_file, atomic_folder, check_free, check_new_file
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_a_file_that_is_only_read_meanwhile_is_not_taken_for_the_output(tmp_path
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a file system in which nothing can be made")
 @pytest.mark.parametrize("name", ["out", "folder/out"])
-@pytest.mark.parametrize("refuse", [refuse_existing, refuse_occupied])
+@pytest.mark.parametrize("refuse", [check_new_file, check_free])
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(name: str, refuse: Callable[[Path], None]) -> None:
     with pytest.raises(UnveilError, match=f"^/proc/{name}: cannot write: "):
         refuse(Path("/proc") / name)
 
 
-@pytest.mark.parametrize("refuse", [refuse_existing, refuse_occupied])
+@pytest.mark.parametrize("refuse", [check_new_file, check_free])
 def test_trying_a_place_leaves_nothing(tmp_path: Path, refuse: Callable[[Path], None]) -> None:
     refuse(tmp_path / "new" / "out")
     assert not list(tmp_path.iterdir())
@@ -165,6 +165,6 @@ def test_what_is_read_is_never_buried(tmp_path: Path) -> None:
     read.mkdir(parents=True)
     for output in (read, read.parent, read.parent / "b" / ".."):
         with pytest.raises(UnveilError, match=r"the output folder holds what is read: found .*Name another\.$"):
-            refuse_occupied(output, overwrite=True, inputs=[elsewhere, read])
-    refuse_occupied(read / "report", inputs=[read])
-    refuse_occupied(elsewhere, inputs=[read, "postgresql://nobody/nothing"])
+            check_free(output, overwrite=True, inputs=[elsewhere, read])
+    check_free(read / "report", inputs=[read])
+    check_free(elsewhere, inputs=[read, "postgresql://nobody/nothing"])

@@ -64,7 +64,7 @@ def in_text(source: str) -> set[Message]:
 
 def _message(call: ast.Call, said: "_Said") -> Message | None:
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name == "refuse_unless":
+    if name == "check_range":
         return Message("out of range", said.by(call.args[-1]))
     if name not in ("UnveilError", "TemporaryError", "unknown") or not call.args:
         return None

@@ -60,7 +60,7 @@ def unknown(
     )
 
 
-def refuse_unless(valid: bool, where: str, found: object, expected: str) -> None:
+def check_range(valid: bool, where: str, found: object, expected: str) -> None:
     """A setting out of its range is refused by name."""
     if not valid:
         raise UnveilError("out of range", where=where, found=found, expected=expected)
@@ -93,7 +93,7 @@ def check_ranges(settings: object, where: str, **ranges: str) -> None:
             ranges.update((name, word) for word in getattr(each, "__metadata__", ()) if isinstance(word, str))
     for name, expected in ranges.items():
         value = getattr(settings, name, None)
-        refuse_unless(value is None or _RANGES[expected](value), f"{where}.{name}".lstrip("."), value, expected)
+        check_range(value is None or _RANGES[expected](value), f"{where}.{name}".lstrip("."), value, expected)
 
 
 def _shown(value: object, longest: int = 80) -> str:

@@ -55,7 +55,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 @contextmanager
 def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """Give a temporary folder beside `path`; on success it becomes `path`. An occupied `path` is an error."""
-    refuse_occupied(path, overwrite=overwrite)
+    check_free(path, overwrite=overwrite)
     with _temporary(path) as draft:
         draft.mkdir()
         yield draft
@@ -121,7 +121,7 @@ def _remove(draft: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def refuse_occupied(
+def check_free(
     path: Path,
     *,
     overwrite: bool = False,
@@ -137,17 +137,17 @@ def refuse_occupied(
             raise UnveilError("the output folder is not empty", where=path, hint=hint)
     elif path.exists():
         raise UnveilError("the output is a file, not a folder", where=path, hint="Name another place.")
-    _refuse_unwritable(path)
+    _check_writable(path)
 
 
-def refuse_existing(path: Path, *, overwrite: bool = False) -> None:
+def check_new_file(path: Path, *, overwrite: bool = False) -> None:
     """Stop early, before any work is done, when a file would be written over."""
     if path.exists() and not overwrite:
         raise UnveilError("the output is there already", where=path, hint="Name another, or pass --overwrite.")
-    _refuse_unwritable(path)
+    _check_writable(path)
 
 
-def _refuse_unwritable(path: Path) -> None:
+def _check_writable(path: Path) -> None:
     """Try it in the nearest folder there is: permissions are not all that can stand in the way."""
     with explained(path):
         there = next(each for each in path.absolute().parents if each.exists())
@@ -202,7 +202,7 @@ def alone_in(path: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def refuse_busy(folder: Path) -> None:
+def check_idle(folder: Path) -> None:
     """Stop early, before any work is done, where another process is in the folder."""
     if folder.is_dir():
         with alone_in(folder):

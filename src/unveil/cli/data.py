@@ -141,9 +141,9 @@ def convert(*, options: LogOptions, output: LogFile, overwrite: Overwrite = Fals
     """Write a log, after filters, with standard columns: user_id, item_id, timestamp and any others it has."""
     from unveil.data.readers.columns import canonical
     from unveil.data.writers import write
-    from unveil.files import refuse_existing
+    from unveil.files import check_new_file
 
-    refuse_existing(output, overwrite=overwrite)
+    check_new_file(output, overwrite=overwrite)
     log = options.source().load()
     write(log, output)
     columns = ", ".join(canonical(role) for role in log.columns())

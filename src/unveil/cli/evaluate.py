@@ -103,12 +103,12 @@ def compare(
 
 def _check_output(output: Path, *, overwrite: bool) -> None:
     """Before any work is done: a page or a table, and a file that is there only with --overwrite."""
-    from unveil.files import refuse_existing
+    from unveil.files import check_new_file
     from unveil.report.svg import check_page_path
     from unveil.runs.report_page import beside
 
     if output.suffix == ".csv":
-        refuse_existing(output, overwrite=overwrite)
+        check_new_file(output, overwrite=overwrite)
     elif output.suffix.lower() in (".html", ".htm"):
         check_page_path(output, [beside(output)], what="the comparison", overwrite=overwrite)
     else:
@@ -133,13 +133,13 @@ def report(
     The runs must have been trained on the same log and evaluated on the same cases and negatives.
     """
     from unveil.cli.terminal import bar, print_paragraphs
-    from unveil.files import atomic_folder, refuse_occupied
+    from unveil.files import atomic_folder, check_free
     from unveil.runs.report import ReportOptions
     from unveil.runs.report import report as compared
     from unveil.runs.report_page import findings, write_report
     from unveil.runs.run_folder import read_runs
 
-    refuse_occupied(output, overwrite=overwrite, inputs=runs)
+    check_free(output, overwrite=overwrite, inputs=runs)
     named = [user.strip() for user in (users or "").split(",") if user.strip()]
     options = ReportOptions(titles, title_ids, named, dial, alpha)
     with bar("evaluating the models") as progress:

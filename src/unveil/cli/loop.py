@@ -102,7 +102,7 @@ def data_set_of(options: LogOptions) -> str:
 
 def _run_and_print(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> None:
     """Loop, write and print; a loop that is interrupted says how to go on."""
-    from unveil.files import refuse_occupied
+    from unveil.files import check_free
     from unveil.runs.progress import job_watcher
     from unveil.studies.cells import ABOUT
     from unveil.studies.engine import run
@@ -110,7 +110,7 @@ def _run_and_print(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> No
 
     output = how.output
     if not how.resume:
-        refuse_occupied(output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
+        check_free(output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
     elif not (output / ABOUT).exists():
         raise UnveilError("there is no loop to resume", where=output, hint="Leave --resume out to start one.")
     with until_stopped(output, "; the rounds that are over are kept. Go on with the same command and --resume."):

@@ -33,11 +33,11 @@ def score(
     overwrite: Overwrite = False,
 ) -> None:
     """Score every propensity that can be estimated from a log against the true ones of the world behind it."""
-    from unveil.files import refuse_occupied
+    from unveil.files import check_free
     from unveil.runs.propensity_reports import score_all, scores_prose, write_scores
     from unveil.simulation.world import World
 
-    refuse_occupied(output, overwrite=overwrite, inputs=[options.log, world])
+    check_free(output, overwrite=overwrite, inputs=[options.log, world])
     truth, log, tell = World.load(world), options.source().load(), partial(typer.echo, err=True)
     scores = score_all(truth, log, propensity or (), assignments or (), slots=slots, seed=seed, tell=tell)
     write_scores(scores, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
@@ -83,12 +83,12 @@ def fit(
 ) -> None:
     """Learn from impressions how likely each item is to be shown, to whom and when; compare with popularity."""
     from unveil.cli.terminal import bar
-    from unveil.files import refuse_occupied
+    from unveil.files import check_free
     from unveil.propensity import time_of_day_fit
     from unveil.runs.propensity_reports import fit_prose, write_fit
     from unveil.settings import changed, parsed
 
-    refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
+    check_free(output, overwrite=overwrite, inputs=[options.log])
     how = time_of_day_fit.ExposureFit(valid_days, test_days, half_life=half_life, seed=seed)
     how = changed(how, {f"learning.{name}": value for name, value in map(parsed, assignments or ())})
     log = options.source().load()

@@ -47,7 +47,7 @@ def recommend(
     conditions all have to hold.
     """
     from unveil.cli.results import print_lists, write_lists
-    from unveil.files import refuse_existing
+    from unveil.files import check_new_file
     from unveil.serving.recommendations import ListRequest, recommend_all, recommendations
     from unveil.serving.streaming import check_kind
 
@@ -56,7 +56,7 @@ def recommend(
         return
     if output is not None:
         check_kind(output)
-        refuse_existing(output, overwrite=overwrite)
+        check_new_file(output, overwrite=overwrite)
     request = ListRequest(
         history=history,
         histories=options.source(),

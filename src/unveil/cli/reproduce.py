@@ -252,11 +252,11 @@ def fig1(
 ) -> None:
     """Figure 1: do items have a typical place in histories? Box plots of some, and a test of all."""
     from unveil.data.titles import named_items
-    from unveil.files import atomic_folder, refuse_occupied
+    from unveil.files import atomic_folder, check_free
     from unveil.studies.fig1 import fig1 as compute
     from unveil.studies.fig1_report import write
 
-    refuse_occupied(output, overwrite=overwrite, inputs=[options.log])
+    check_free(output, overwrite=overwrite, inputs=[options.log])
     log = options.source().load()
     found = compute(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
     with atomic_folder(output, overwrite=overwrite) as draft:

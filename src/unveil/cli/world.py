@@ -43,11 +43,11 @@ def fit(
     (width=50) or for one (exposure.width=10).
     """
     from unveil.cli.terminal import bar, write_where_possible
-    from unveil.files import refuse_occupied
+    from unveil.files import check_free
     from unveil.runs.world_page import write_world_page
     from unveil.simulation.fit import fit_of, fit_world
 
-    refuse_occupied(output, overwrite=overwrite, inputs=[options.log, *(config or [])])
+    check_free(output, overwrite=overwrite, inputs=[options.log, *(config or [])])
     named = {
         "steps": steps,
         "recipe": recipe,
@@ -109,15 +109,15 @@ def draw(
 
     from unveil.cli.terminal import bar
     from unveil.data.writers import write
-    from unveil.files import refuse_existing, refuse_occupied
+    from unveil.files import check_free, check_new_file
     from unveil.simulation.choice import choice_model
     from unveil.simulation.generate import Impressions, Ratings
     from unveil.simulation.world import World
     from unveil.wording import quantity
 
-    refuse_existing(output, overwrite=overwrite)
+    check_new_file(output, overwrite=overwrite)
     if save_world is not None:
-        refuse_occupied(save_world, overwrite=overwrite)
+        check_free(save_world, overwrite=overwrite)
     choice_model(choice)
     rated = Ratings(ratings_noise, stars) if ratings or stars else None
     if impressions is not None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.errors import refuse_unless
+from unveil.errors import check_range
 from unveil.estimators.base import Checked, Need, Signal, constant, register
 from unveil.estimators.losses import ByRows
 from unveil.propensity.base import PropensityModel
@@ -33,7 +33,7 @@ class Consideration(Checked):
 
     def __post_init__(self) -> None:
         valid, found = 0 < self.lowest <= self.highest < 1, f"{self.lowest:g} and {self.highest:g}"
-        refuse_unless(valid, f"{self.name}.lowest, highest", found, "0 < lowest ≤ highest < 1")
+        check_range(valid, f"{self.name}.lowest, highest", found, "0 < lowest ≤ highest < 1")
         super().__post_init__()
 
     def __call__(self, slots: Slots) -> Signal:
@@ -70,7 +70,7 @@ class RationalChoice(Checked):
     needs: ClassVar[Need] = "temporal"
 
     def __post_init__(self) -> None:
-        refuse_unless(0 < self.highest < 1, f"{self.name}.highest", self.highest, "between 0 and 1")
+        check_range(0 < self.highest < 1, f"{self.name}.highest", self.highest, "between 0 and 1")
         super().__post_init__()
 
     def __call__(self, slots: Slots) -> Signal:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import NotNegative, UnveilError, check_ranges, refuse_unless
+from unveil.errors import NotNegative, UnveilError, check_range, check_ranges
 from unveil.propensity.base import Kind, OfEvents, PropensityModel, Source, as_theta, both_kinds, indices, register
 from unveil.wording import quantity
 
@@ -213,8 +213,8 @@ class Noisy:
 
     def __post_init__(self) -> None:
         check_ranges(self, self.name)
-        refuse_unless(bool(np.isfinite(self.bias)), f"{self.name}.bias", self.bias, "a number")
-        refuse_unless(0 <= self.seed < 2**63, f"{self.name}.seed", self.seed, "a whole number, 0 or more")
+        check_range(bool(np.isfinite(self.bias)), f"{self.name}.bias", self.bias, "a number")
+        check_range(0 <= self.seed < 2**63, f"{self.name}.seed", self.seed, "a whole number, 0 or more")
         self._true = (KnownStatic if self.kind == "static" else KnownTemporal)(self.world)
 
     def fit(self, train: Sequences) -> Self:

@@ -26,7 +26,7 @@ from torch import Tensor
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import UnveilError, check_range
 from unveil.propensity.base import Kind, OfEvents, Source, register
 from unveil.propensity.impressions import training_impressions
 from unveil.wording import quantity
@@ -62,7 +62,7 @@ class PositionCounts:
         """
         if log.position is None:
             raise UnveilError("this log has no positions", hint="Name the column with --position-col.")
-        refuse_unless(deepest >= 0, "position.deepest", deepest, "0 or above")
+        check_range(deepest >= 0, "position.deepest", deepest, "0 or above")
         if log.clicked is None or log.clicked[shown_N].all():
             raise UnveilError(
                 "this log has clicks only, and no impressions without a click: examination cannot be estimated",
@@ -148,7 +148,7 @@ def examination(counts: PositionCounts, add: float) -> Floats:
     Beside the log there is one more item, shown at all positions alike and clicked `add` times at each: it keeps every
     e above 0, and shrinks those with few clicks towards each other.
     """
-    refuse_unless(add > 0, "position.add", add, "above 0")
+    check_range(add > 0, "position.add", add, "above 0")
     likelihood = _Likelihood(counts, add)
     alpha_K = np.zeros(len(counts.position_K))
     for _ in range(_STEPS):

@@ -16,7 +16,7 @@ from warnings import catch_warnings, filterwarnings
 from xml.etree import ElementTree
 
 from unveil.errors import UnveilError
-from unveil.files import explained, refuse_existing, refuse_occupied, write_whole
+from unveil.files import check_free, check_new_file, explained, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -193,8 +193,8 @@ def check_page_path(page: Path, beside: Iterable[Path] = (), *, what: str, overw
     if page.suffix.lower() not in (".html", ".htm"):
         raise UnveilError(f"{what} is an HTML page", where=page, found=page.suffix or "no ending", expected=".html")
     for path in (page, *beside):
-        refuse_existing(path, overwrite=overwrite)
-    refuse_occupied(figures_beside(page), overwrite=overwrite)
+        check_new_file(path, overwrite=overwrite)
+    check_free(figures_beside(page), overwrite=overwrite)
 
 
 def write_drawings(described: Iterable[tuple[Drawing, str, str]], folder: Path) -> None:

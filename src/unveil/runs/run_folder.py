@@ -29,7 +29,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation
-from unveil.files import alone_in, explained, refuse_busy, refuse_occupied, write_json, write_whole
+from unveil.files import alone_in, check_free, check_idle, explained, write_json, write_whole
 from unveil.runs.config import Experiment
 from unveil.serving.model_files import MANIFEST
 from unveil.serving.recommender import Recommender
@@ -82,9 +82,9 @@ class Run:
 @contextmanager
 def claimed(folder: Path, *, resume: bool) -> Iterator[None]:
     """The folder for this process alone: empty, or one to resume. If nothing is written, none is left behind."""
-    refuse_busy(folder)
+    check_idle(folder)
     if not resume:
-        refuse_occupied(folder, hint="Name another; or, if it holds a run that was stopped, pass --resume.")
+        check_free(folder, hint="Name another; or, if it holds a run that was stopped, pass --resume.")
     elif not folder.is_dir():
         raise UnveilError("there is no run to resume", where=folder, hint="Leave --resume out to start one.")
     elif any(folder.iterdir()):

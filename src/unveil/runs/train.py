@@ -17,7 +17,7 @@ from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import UnveilError, check_range
 from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.ranking import Scorer
@@ -281,7 +281,7 @@ def run_workers(
     expected, hint = f"1 to {most}", "Workers on other machines are started by torchrun."
     if workers > most:
         raise UnveilError(f"more workers than {what}", where="workers", found=workers, expected=expected, hint=hint)
-    refuse_unless(workers > 0, "workers", workers, expected)
+    check_range(workers > 0, "workers", workers, expected)
     if workers == 1:
         return run(experiment, folder, resume=resume, watch=watch, tell=tell)
     each = experiment.training.threads or max(1, cores() // workers)

@@ -16,7 +16,7 @@ from unveil.data.splits import Split
 from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.estimators.base import blocks, estimator
-from unveil.files import refuse_existing
+from unveil.files import check_new_file
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.runs.run_folder import ABOUT, read_config, read_json
 from unveil.runs.train import world_of
@@ -51,7 +51,7 @@ def export_weights(
     A row has a weight where the run trained on it. Its part is `train`; or `older`, where it lies before the events
     that the model reads; or `held-out`; or `left`, where it was shown and not taken.
     """
-    refuse_existing(path, overwrite=overwrite)
+    check_new_file(path, overwrite=overwrite)
     experiment = read_config(run)
     log = experiment.data.load()
     if read_json(run / ABOUT)["log"]["fingerprint"] != log.fingerprint():

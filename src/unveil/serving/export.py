@@ -14,7 +14,7 @@ import torch
 
 from unveil.data.slots import histories
 from unveil.evaluation.ranking import at_rest
-from unveil.files import atomic_file, refuse_existing, write_whole
+from unveil.files import atomic_file, check_new_file, write_whole
 from unveil.models.base import Causal, mask_first
 from unveil.serving.recommender import ROWS, Recommender, network_of
 from unveil.serving.streaming import write_frames
@@ -33,7 +33,7 @@ def export_onnx(recommender: Recommender, path: Path, *, overwrite: bool = False
     """Write the network as ONNX, after comparing it with torch on real histories."""
     from unveil.serving.onnx_model import checked_onnx
 
-    refuse_existing(path, overwrite=overwrite)
+    check_new_file(path, overwrite=overwrite)
     content, difference = checked_onnx(recommender)
     write_whole(path, content)
     return Written(path, f"tokens in, scores of {len(recommender.items):,} items out; parity {difference:.1e}")
@@ -43,7 +43,7 @@ def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool
     """Write the vectors of items and the queries of users."""
     items, queries = folder / ITEM_VECTORS, folder / QUERY_VECTORS
     for path in (items, queries):
-        refuse_existing(path, overwrite=overwrite)
+        check_new_file(path, overwrite=overwrite)
     model = network_of(recommender)
     vector = pl.Array(pl.Float32, model.config.width)
     with at_rest(model):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.errors import UnveilError, check_ranges, refuse_unless
+from unveil.errors import UnveilError, check_range, check_ranges
 from unveil.models.tensor_factorization.gibbs import Gibbs, sample
 from unveil.models.tensor_factorization.recipes import RECIPES, Advance, Learnt, Recipe
 from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, split
@@ -281,4 +281,4 @@ def relevance(psi: Factors, liked: float) -> Factors:
 
 def check_share(share: float, where: str = "liked") -> None:
     """Before any work is done: a declared share is one."""
-    refuse_unless(0 <= share <= 1, where, share, "a share between 0 and 1 of popularity that is liking")
+    check_range(0 <= share <= 1, where, share, "a share between 0 and 1 of popularity that is liking")

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from unveil.data.describe import describe
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_ranges, refuse_unless, unknown
+from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_ranges, unknown
 from unveil.estimators.base import estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
@@ -118,7 +118,7 @@ class Advise(Study):
         if not self.scenarios:
             raise UnveilError("there is no scenario to try", expected="at least one of --choices and of --severities")
         for scenario in self.scenarios:
-            refuse_unless(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
+            check_range(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
         for share in self.liked:
             check_share(share, "--implicit")
         arms.check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import model_validator
 
-from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges, refuse_unless, unknown
+from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_range, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
@@ -80,7 +80,7 @@ class SemiSynthetic(Study):
     def check(self) -> Self:
         """Whatever can be found wrong before any work is done is found here."""
         check_ranges(self, "", seed="0 or more")
-        refuse_unless(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
+        check_range(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
         for what, name, known in (
             ("catalogue", self.catalogue, CATALOGUES),
             ("rule for the epoch", self.epoch_by, EPOCH_BY),

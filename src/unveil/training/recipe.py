@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from unveil.errors import AtLeastOne, NotNegative, Positive, check_ranges, refuse_unless, unknown
+from unveil.errors import AtLeastOne, NotNegative, Positive, check_range, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
 from unveil.estimators.build import check_options as check_estimator
 from unveil.estimators.inverse import settled
@@ -51,7 +51,7 @@ class TrainerConfig:
             ("seed", 0 <= self.seed < _SEEDS, "not negative, and below 2⁶³"),
             ("schedule", self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}"),
         ):
-            refuse_unless(valid, f"training.{name}", getattr(self, name), expected)
+            check_range(valid, f"training.{name}", getattr(self, name), expected)
 
 
 SCHEDULES = ("constant", "linear", "cosine", "step")

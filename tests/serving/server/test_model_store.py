@@ -138,7 +138,7 @@ def test_two_models_are_told_apart(model_copy: Path, finished: Finished) -> None
 def test_a_network_of_another_package_is_served_in_torch(model_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     question = RecommendRequest(history=["001", "002"], k=5)
     (expected,) = shelf_of(model_copy).model(None).answer([question])
-    monkeypatch.delitem(_WRITERS, "bert4rec")
+    monkeypatch.delitem(_WRITERS, "sasrec")
     served = shelf_of(model_copy).model(None)
     assert isinstance(served.recommender.model, Backbone)
     (answer,) = served.answer([question])

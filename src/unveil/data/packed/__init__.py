@@ -11,7 +11,7 @@ from unveil.data.packed.histories import filter_columns, lay_out
 from unveil.data.packed.ingest import Parts, clock_of, write_columns
 from unveil.data.packed.log import HISTORIES, ITEMS, USERS, Manifest, PackedLog, Progress, Tell, hashes
 from unveil.data.readers.columns import ReadOptions
-from unveil.files import atomic_folder, refuse_occupied
+from unveil.files import atomic_folder, check_free
 
 __all__ = ["PackedLog", "pack"]
 
@@ -34,7 +34,7 @@ def pack(
     """
     options, filters = ReadOptions(columns=dict(columns or {}), time_unit=time_unit), filters or Filters()
     parts = Parts.of(sources, options.columns)
-    refuse_occupied(folder, overwrite=overwrite, inputs=parts.rows)
+    check_free(folder, overwrite=overwrite, inputs=parts.rows)
     filters.check_ratings(rated="rating" in parts.kinds)
     filtered = filters != Filters()
     progress = Progress(tell, ["clock", "ingest", *(["filter"] if filtered else []), "histories", "hash"])

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_ranges, refuse_unless
+from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_range, check_ranges
 from unveil.models.tensor_factorization.gibbs import Gibbs, SlowSteps, sample
 from unveil.models.tensor_factorization.task import Task, Tuples, Where
 from unveil.processes import threads
@@ -268,8 +268,8 @@ class Posterior:
     def __post_init__(self) -> None:
         check_ranges(self, self.name)
         last, kept = self.sweeps - 1, self.persistence
-        refuse_unless(0 <= self.burn_in <= last, f"{self.name}.burn_in", self.burn_in, f"0 to {last}")
-        refuse_unless(0 <= kept <= 0.999, f"{self.name}.persistence", kept, "0 to 0.999")
+        check_range(0 <= self.burn_in <= last, f"{self.name}.burn_in", self.burn_in, f"0 to {last}")
+        check_range(0 <= kept <= 0.999, f"{self.name}.persistence", kept, "0 to 0.999")
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""

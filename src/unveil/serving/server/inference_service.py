@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from unveil.errors import UnveilError, refuse_unless
+from unveil.errors import UnveilError, check_range
 from unveil.serving.server.model_store import ModelStore, ReloadResult, ServedModel, error_at
 from unveil.serving.server.monitoring import Metrics, log_event
 from unveil.serving.server.schemas import RecommendRequest, RecommendResponse
@@ -31,7 +31,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            refuse_unless(value > 0, f"limit {name}", value, "above 0")
+            check_range(value > 0, f"limit {name}", value, "above 0")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.vocabulary import Index
-from unveil.errors import Positive, UnveilError, UpToOne, check_ranges, refuse_unless
+from unveil.errors import Positive, UnveilError, UpToOne, check_range, check_ranges
 from unveil.evaluation.metrics import NOBODY
 from unveil.registry import Registry
 from unveil.simulation.choice import choice_model
@@ -153,7 +153,7 @@ class Popular(BuiltIn):
     name: ClassVar[str] = "popular"
 
     def __post_init__(self) -> None:
-        refuse_unless(bool(np.isfinite(self.strength)), "response.strength", self.strength, "a number")
+        check_range(bool(np.isfinite(self.strength)), "response.strength", self.strength, "a number")
 
     def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
         return logit_shares(self.strength * np.log1p(offer.count_V)[offer.lists.top_UK], offer.lists.filled_UK)
