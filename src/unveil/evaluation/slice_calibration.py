@@ -1,14 +1,15 @@
 """Calibration on a slice without exposure bias: how much of popularity to add or take away, and each item's appeal.
 
-A slice is a small `LabelledTest`: a few users who saw every candidate, or items that were shown at random. What it
-learns is one number for the scores and one offset an item, so that recommending stays as it is:
+A slice is a small `LabelledTest`: a few users who saw every candidate, or clicks on items that were shown at random.
+What is learnt is one factor for the scores and one offset an item, so that recommending stays as it is:
 
     calibrated score of i after history h = scale · f(h, i) + offset_i
 
-Shapes: T users of the slice, C candidates, K features, G folds.
+Shapes: T users of the slice, C candidates, V items, P features of items, K features of a choice, N candidates to
+choose from (a run and a recipe each).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from scipy import optimize, special
 
+from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.evaluation.labelled import Block, metrics
 from unveil.evaluation.statistics import Paired, paired
@@ -24,34 +26,61 @@ from unveil.evaluation.statistics import Paired, paired
 Floats = NDArray[np.float64]
 
 FOLDS = 5
+#: What may go into the calibrated score. `as it is` is the order of the model alone, `same for all` leaves it out.
+RECIPES: Mapping[str, tuple[str, ...]] = {
+    "as it is": (),
+    "popularity": ("score", "popularity"),
+    "appeal": ("score", "popularity", "appeal"),
+    "same for all": ("popularity", "appeal"),
+}
 #: Standard deviation of the prior of every coefficient around "leave the scores as they are".
 _PRIOR = 1.0
+#: A user with n positives counts 1 / (n + 5) a positive: who likes everything does not outvote the others.
+_COUNT = 5.0
+#: What stands for a scale of 0: the model decides among items of equal offset alone.
+_TIES = 1e-6
+#: Cells of users and candidates that coefficients are learnt from, about.
+_CELLS = 2**19
+
+
+def item_features(sequences: Sequences) -> Floats:
+    """feature_VP: log popularity Σ_s c_si, and log balanced popularity Σ_s c_si / (n_s + 5)^1.5, standardised.
+
+    c_si: how often s chose i; n_s: all that s chose. Active users are shown, and choose, more of everything; in the
+    second sum they do not outvote the others. Both sums are smoothed by a hundredth of their mean.
+    """
+    weight_N = (sequences.length_U[sequences.user_N] + _COUNT) ** -1.5
+    count_VP = np.stack([sequences.count_V, np.bincount(sequences.item_N, weight_N, sequences.n_items)], 1)
+    feature_VP = np.log(count_VP + 0.01 * count_VP.mean(0))
+    standard_VP: Floats = (feature_VP - feature_VP.mean(0)) / np.maximum(feature_VP.std(0), 1e-9)
+    return standard_VP
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """The scores of one model for the users and candidates of a slice, and what is known of the candidates."""
+    """The scores of one model for the users and candidates of a slice, and what the log says of all items."""
 
     user_T: Index
     item_C: Index
     score_TC: Floats
     positive_TC: NDArray[np.bool_]
     negative_TC: NDArray[np.bool_]
-    log_popularity_C: Floats
+    feature_VP: Floats
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], log_popularity_V: NDArray[Any]) -> "Slice":
+    def of(cls, blocks: Sequence[Block], feature_VP: Floats) -> "Slice":
         """All blocks of a test in one; users without a positive or without a negative are left out."""
 
         def joined(name: str) -> NDArray[Any]:
             return np.concatenate([np.asarray(getattr(block, name)) for block in blocks])
 
-        item_C = blocks[0].column_C
-        log_popularity_C = np.asarray(log_popularity_V[item_C], float)
         positive_TC, negative_TC = joined("positive_BC"), joined("negative_BC")
         score_TC = joined("scores_BC").astype(float)
-        whole = cls(joined("user_B"), item_C, score_TC, positive_TC, negative_TC, log_popularity_C)
+        whole = cls(joined("user_B"), blocks[0].column_C, score_TC, positive_TC, negative_TC, feature_VP)
         return whole.some(np.asarray(positive_TC.any(1) & negative_TC.any(1)))
+
+    def __len__(self) -> int:
+        return len(self.user_T)
 
     def some(self, chosen: NDArray[Any]) -> "Slice":
         """Some of the users."""
@@ -60,7 +89,7 @@ class Slice:
 
     def metric(self, name: str, calibration: "SliceCalibration | None" = None) -> Floats:
         """A metric of each user, with the scores as they are or calibrated."""
-        score_TC = self.score_TC if calibration is None else calibration(self.score_TC)
+        score_TC = self.score_TC if calibration is None else calibration(self.score_TC, self.item_C)
         k = int(name.partition("@")[2] or 10)
         parts = (torch.from_numpy(part) for part in (score_TC.astype(np.float32), self.positive_TC, self.negative_TC))
         return metrics(Block(self.user_T, self.item_C, *parts), [k])[1][name]
@@ -68,135 +97,227 @@ class Slice:
 
 @dataclass(frozen=True, eq=False)
 class Appeal:
-    """λ_i, the mean of each item's share of positives, by empirical Bayes: with n_i positives among m_i users,
+    """λ_i, each item's share of positives, by empirical Bayes: with n_i positives among m_i users,
 
-    n_i ~ Poisson(m_i λ_i),   λ_i ~ Gamma(mean μ_i, shape κ),   log μ_i = a + b · log popularity_i,
+    n_i ~ Poisson(m_i λ_i),   λ_i ~ Gamma(mean μ_i, shape κ),   log μ_i = b_0 + b · x_i   with its features x_i,
 
-    so that λ̂_i = (n_i + κ) / (m_i + κ / μ_i). a, b and κ are those of greatest likelihood (n_i is negative binomial).
+    so that λ̂_i = (n_i + κ) / (m_i + κ / μ_i). b and κ are those of greatest likelihood (n_i is negative binomial),
+    with the prior b ~ N(0, 1), log κ ~ N(0, 10). Each user counts w_s ∝ 1 / (n_s + 5), and both counts are divided by
+    Σ w² n / Σ w n, which makes their variance that of a Poisson count.
     """
 
-    log_mean_C: Floats
+    log_mean_V: Floats
     intercept: float
-    slope: float
+    slope_P: Floats
     shape: float
 
     @classmethod
     def of(cls, part: Slice) -> "Appeal":
-        """Of the users of a slice."""
-        n_C = part.positive_TC.sum(0).astype(float)
-        m_C = n_C + part.negative_TC.sum(0)
-        x_C = part.log_popularity_C
-        start = np.array([np.log((n_C.sum() + 0.5) / max(m_C.sum(), 1)), 0.0, 0.0])
+        """Of the users of a slice; items that nobody of it saw have the mean that their features predict."""
+        n_C, m_C = weighted_counts(part)
+        x_CP, width = part.feature_VP[part.item_C], part.feature_VP.shape[1]
+        start = np.concatenate([[np.log((n_C.sum() + 0.5) / max(m_C.sum(), 1.0))], np.zeros(width + 1)])
 
-        def loss(theta: Floats) -> float:
-            mean_C, shape = m_C * np.exp(np.clip(theta[0] + theta[1] * x_C, -30, 30)), np.exp(theta[2])
+        def loss(theta: Floats) -> tuple[float, Floats]:
+            slope_P, shape = theta[1:-1], np.exp(theta[-1])
+            mean_C = m_C * np.exp(np.clip(theta[0] + x_CP @ slope_P, -30, 30))
             likelihood_C = (
                 special.gammaln(n_C + shape)
                 - special.gammaln(shape)
                 + special.xlogy(n_C, mean_C / (mean_C + shape))
                 - shape * np.log1p(mean_C / shape)
             )
-            return float(-likelihood_C.sum() + 0.5 * theta[1] ** 2 + 0.05 * theta[2] ** 2)
+            by_mean_C = (n_C - mean_C) * shape / (mean_C + shape)
+            by_shape_C = special.digamma(n_C + shape) - special.digamma(shape) - np.log1p(mean_C / shape)
+            by_shape_C += (mean_C - n_C) / (mean_C + shape)
+            gradient = [[-by_mean_C.sum()], slope_P - x_CP.T @ by_mean_C, [0.1 * theta[-1] - shape * by_shape_C.sum()]]
+            penalty = 0.5 * slope_P @ slope_P + 0.05 * theta[-1] ** 2
+            return float(penalty - likelihood_C.sum()), np.concatenate(gradient)
 
-        theta = optimize.minimize(loss, start, method="L-BFGS-B", bounds=[(-30, 5), (-3, 3), (-5, 8)]).x
-        prior_C, shape = np.exp(theta[0] + theta[1] * x_C), float(np.exp(theta[2]))
-        mean_C = (n_C + shape) / (m_C + shape / prior_C)
-        return cls(np.log(mean_C), float(theta[0]), float(theta[1]), shape)
+        bounds = [(-30.0, 5.0), *[(-3.0, 3.0)] * width, (-5.0, 8.0)]
+        theta = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        prior_V, shape = np.exp(theta[0] + part.feature_VP @ theta[1:-1]), float(np.exp(theta[-1]))
+        n_V, m_V = np.zeros(len(prior_V)), np.zeros(len(prior_V))
+        n_V[part.item_C], m_V[part.item_C] = n_C, m_C
+        mean_V = (n_V + shape) / (m_V + shape / prior_V)
+        return cls(np.log(mean_V), float(theta[0]), theta[1:-1], shape)
+
+
+def weighted_counts(part: Slice) -> tuple[Floats, Floats]:
+    """n_C and m_C of `Appeal`."""
+    weight_T = 1 / (part.positive_TC.sum(1) + _COUNT)
+    n_C, m_C = weight_T @ part.positive_TC, weight_T @ (part.positive_TC | part.negative_TC)
+    unit = float((weight_T**2 @ part.positive_TC).sum() / n_C.sum())
+    return n_C / unit, m_C / unit
 
 
 @dataclass(frozen=True, eq=False)
 class SliceCalibration:
-    """What a slice taught: the scale of the scores and the offset of each candidate."""
+    """What a slice taught: the scale of the scores, and the offset of every item."""
 
+    recipe: str
     scale: float
-    popularity: float  # β of log popularity, relative to the scores
-    appeal: float  # coefficient of log λ̂, relative to the scores
-    offset_C: Floats
+    popularity: Floats  # β of the features of items
+    appeal: float  # γ of log λ̂
+    offset_V: Floats
 
-    def __call__(self, score_TC: Floats) -> Floats:
-        """Calibrated scores."""
-        calibrated_TC: Floats = self.scale * score_TC + self.offset_C
+    def __call__(self, score_TC: Floats, item_C: Index) -> Floats:
+        """Calibrated scores of these items."""
+        calibrated_TC: Floats = max(self.scale, _TIES) * score_TC + self.offset_V[item_C]
         return calibrated_TC
 
+    @property
+    def shift_V(self) -> Floats:
+        """offset / scale: what, added to the scores, gives the calibrated order."""
+        shift_V: Floats = self.offset_V / max(self.scale, _TIES)
+        return shift_V
 
-def calibrate(part: Slice, rng: np.random.Generator, *, appeal: bool = True) -> SliceCalibration:
+
+def calibrate(part: Slice, rng: np.random.Generator, recipe: str = "appeal") -> SliceCalibration:
     """Coefficients of the scores f, of log popularity and of log λ̂ by the conditional logit
 
-    P(i | s) ∝ exp(α f_si + β log popularity_i + γ log λ̂_i)   over the candidates of s,
+    P(i | s) ∝ exp(α f_si + β · x_i + γ log λ̂_i)   over the candidates of s,
 
-    each user's positives counting 1 together, with the prior α ~ N(1, 1), β, γ ~ N(0, 1). λ̂ of a user's fold is that
-    of the other folds, so that γ is not learnt from what it is to predict.
+    each user's positives counting 1 together, with the prior α ~ N(1, 1), β, γ ~ N(0, 1) in standard deviations. λ̂ of
+    a user's fold is that of the other folds, so that γ is not learnt from what it is to predict. A recipe says which of
+    the three there are; x are log popularity and log balanced popularity.
     """
-    feature_TC = np.zeros(part.score_TC.shape)
-    if appeal:
-        fold_T = _folds(len(part.user_T), rng)
+    uses = RECIPES[recipe]
+    alpha, beta_P, gamma, values = 1.0, np.zeros(part.feature_VP.shape[1]), 0.0, []
+    if "score" in uses:
+        values.append(part.score_TC)
+    if "popularity" in uses:
+        values += [column_V[part.item_C][None] for column_V in part.feature_VP.T]
+    if "appeal" in uses:
+        appeal_TC, fold_T = np.zeros(part.score_TC.shape), _folds(len(part), rng)
         for fold in np.unique(fold_T):
             others = part.some(fold_T != fold) if (fold_T != fold).any() else part
-            feature_TC[fold_T == fold] = Appeal.of(others).log_mean_C
-    alpha, beta, gamma = _conditional_logit(part, feature_TC, free=3 if appeal else 2)
-    offset_C = beta * part.log_popularity_C + (gamma * Appeal.of(part).log_mean_C if appeal else 0.0)
-    return SliceCalibration(alpha, beta, gamma, offset_C)
+            appeal_TC[fold_T == fold] = Appeal.of(others).log_mean_V[part.item_C]
+        values.append(appeal_TC)
+    if uses:
+        found = _conditional_logit(part, values, rng, prior="score" in uses)
+        alpha = found.pop(0) if "score" in uses else 0.0
+        beta_P, gamma = np.array(found[: len(beta_P)]), found[-1] if "appeal" in uses else 0.0
+    offset_V = part.feature_VP @ beta_P + (gamma * Appeal.of(part).log_mean_V if gamma else 0.0)
+    return SliceCalibration(recipe, alpha, beta_P, gamma, offset_V)
 
 
-def _conditional_logit(part: Slice, appeal_TC: Floats, free: int) -> tuple[float, float, float]:
-    competes_TC = part.positive_TC | part.negative_TC
-    weight_TC = part.positive_TC / part.positive_TC.sum(1, keepdims=True)
-    centred = [_centred(value, competes_TC) for value in (part.score_TC, part.log_popularity_C[None], appeal_TC)]
-    deviation = [max(float(value[competes_TC].std()), 1e-12) for value in centred]
-    feature_KTC = [value / spread for value, spread in zip(centred, deviation, strict=True)][:free]
-    prior_K = np.array([deviation[0], 0.0, 0.0])[:free]  # the scores as they are
+def _conditional_logit(part: Slice, values: Sequence[Floats], rng: np.random.Generator, *, prior: bool) -> list[float]:
+    """The coefficients; the first is at least 0, and 1 a priori, where it is that of the scores.
+
+    Where there are many cells, each user's softmax is over the positives and a sample of the negatives, each of which
+    stands for as many as it was drawn from: log of that number is added to its logit.
+    """
+    rows = max(1, _CELLS // len(part))
+    chance_T1 = np.minimum(1.0, rows / np.maximum(part.negative_TC.sum(1, keepdims=True), 1))
+    drawn_TC = part.negative_TC & (rng.random(part.negative_TC.shape) < chance_T1)
+    row_N, column_N = np.nonzero(part.positive_TC | drawn_TC)
+    positive_N = part.positive_TC[row_N, column_N]
+    first_T = np.searchsorted(row_N, np.arange(len(part)))
+    offset_N = np.where(positive_N, 0.0, -np.log(chance_T1[row_N, 0]))
+    weight_N = positive_N / np.add.reduceat(positive_N.astype(float), first_T)[row_N]
+    mean_N = 1 / np.diff(np.append(first_T, len(row_N)))[row_N]
+
+    def centred(value_TC: Floats) -> Floats:
+        value_N = np.broadcast_to(value_TC, part.positive_TC.shape)[row_N, column_N]
+        less_N: Floats = value_N - np.add.reduceat(value_N * mean_N, first_T)[row_N]
+        return less_N
+
+    feature_KN = np.stack([centred(value_TC) for value_TC in values])
+    deviation_K = np.maximum(feature_KN.std(1), 1e-12)
+    feature_KN /= deviation_K[:, None]
+    prior_K = np.array([deviation_K[0] if prior else 0.0, *[0.0] * (len(values) - 1)])
     spread_K = np.maximum(prior_K, _PRIOR)
 
     def loss(theta_K: Floats) -> tuple[float, Floats]:
-        logit_TC = sum(theta * feature for theta, feature in zip(theta_K, feature_KTC, strict=True))
-        logit_TC = np.where(competes_TC, logit_TC, -np.inf)
-        log_p_TC = logit_TC - special.logsumexp(logit_TC, axis=1, keepdims=True)
-        error_TC = np.exp(log_p_TC) - weight_TC
+        logit_N = theta_K @ feature_KN + offset_N
+        logit_N -= np.maximum.reduceat(logit_N, first_T)[row_N]
+        log_p_N = logit_N - np.log(np.add.reduceat(np.exp(logit_N), first_T))[row_N]
         away_K = (theta_K - prior_K) / spread_K
-        gradient_K = np.array([float((error_TC * feature).sum()) for feature in feature_KTC]) + away_K / spread_K
-        return float(-(weight_TC * np.where(competes_TC, log_p_TC, 0.0)).sum() + 0.5 * (away_K**2).sum()), gradient_K
+        gradient_K = feature_KN @ (np.exp(log_p_N) - weight_N) + away_K / spread_K
+        return float(0.5 * away_K @ away_K - weight_N @ log_p_N), gradient_K
 
-    bounds = [(0.0, None)] + [(None, None)] * (free - 1)
+    bounds = [(0.0 if prior else None, None), *[(None, None)] * (len(values) - 1)]
     theta_K = optimize.minimize(loss, prior_K, jac=True, method="L-BFGS-B", bounds=bounds).x
-    scaled = [float(theta / spread) for theta, spread in zip(theta_K, deviation, strict=False)]
-    return scaled[0], scaled[1], scaled[2] if free > 2 else 0.0
-
-
-def _centred(value: Floats, competes_TC: NDArray[np.bool_]) -> Floats:
-    """Less its mean over each user's candidates; 0 elsewhere."""
-    value_TC = np.broadcast_to(value, competes_TC.shape)
-    mean_T1 = np.where(competes_TC, value_TC, 0.0).sum(1, keepdims=True) / competes_TC.sum(1, keepdims=True)
-    centred_TC: Floats = np.where(competes_TC, value_TC - mean_T1, 0.0)
-    return centred_TC
+    return [float(theta / spread) for theta, spread in zip(theta_K, deviation_K, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class CrossFitted:
-    """What calibration is worth for users that it was not learnt from."""
+    """What calibration is worth for users that it was not learnt from: the metric of each user by run and recipe."""
 
-    before_T: Floats
-    after_T: Floats
-    gain: Paired
+    names: Sequence[tuple[int, str]]  # the place of the run, and the recipe; the first is run 0 as it is
+    value_NT: Floats
+    fold_T: NDArray[np.int64]
+
+    @property
+    def best(self) -> int:
+        """The candidate with the highest mean."""
+        return int(self.value_NT.mean(1).argmax())
+
+    @property
+    def gain(self) -> Paired:
+        """Of choosing the best over run 0 as it is. The choice for the users of a fold is made on the other folds, so
+        that the gain is not that of the luckiest candidate."""
+        chosen_T = np.zeros(len(self.fold_T))
+        for fold in np.unique(self.fold_T):
+            here_T = self.fold_T == fold
+            elsewhere = self.value_NT[:, ~here_T] if not here_T.all() else self.value_NT
+            chosen_T[here_T] = self.value_NT[elsewhere.mean(1).argmax(), here_T]
+        return paired(chosen_T, self.value_NT[0])
 
     @property
     def is_better(self) -> bool:
         """Significantly, at 5%."""
-        return self.gain.low > 0
-
-
-Calibrator = Callable[[Slice, np.random.Generator], SliceCalibration]
+        return self.best > 0 and self.gain.low > 0
 
 
 def cross_fit(
-    part: Slice, rng: np.random.Generator, metric: str = "NDCG@10", calibrator: Calibrator = calibrate
+    parts: Sequence[Slice], rng: np.random.Generator, metric: str = "NDCG@10", recipes: Sequence[str] = tuple(RECIPES)
 ) -> CrossFitted:
-    """Learn on all folds of users but one, measure on that one, for each of them."""
-    fold_T = _folds(len(part.user_T), rng)
-    before_T, after_T = part.metric(metric), np.zeros(len(fold_T))
+    """Learn on all folds of users but one, measure on that one, for each of them, of several runs on one slice."""
+    fold_T = _folds(len(parts[0]), rng)
+    pairs = [(run, recipe) for run in range(len(parts)) for recipe in recipes if not run or recipe != "same for all"]
+    names = [(0, "as it is"), *[pair for pair in pairs if pair != (0, "as it is")]]
+    value_NT = np.zeros((len(names), len(fold_T)))
     for fold in np.unique(fold_T):
-        learnt = calibrator(part.some(fold_T != fold), rng)
-        after_T[fold_T == fold] = part.some(fold_T == fold).metric(metric, learnt)
-    return CrossFitted(before_T, after_T, paired(after_T, before_T))
+        here_T = fold_T == fold
+        for place, (run, recipe) in enumerate(names):
+            learnt = calibrate(parts[run].some(~here_T if not here_T.all() else here_T), rng, recipe)
+            value_NT[place, here_T] = parts[run].some(here_T).metric(metric, learnt)
+    return CrossFitted(names, value_NT, fold_T)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What slices of one size are worth to users outside them: means over draws."""
+
+    users: int
+    before: float
+    after: float  # with the best candidate, recommended or not
+    applied: float  # with what was recommended; as it is where nothing was
+    recommended: float  # share of the draws
+
+
+def gain_curve(
+    parts: Sequence[Slice], rng: np.random.Generator, metric: str, sizes: Sequence[int], *, draws: int = 5
+) -> list[CurvePoint]:
+    """Calibrate on slices of each size, drawn from the slice, and measure on the users that are left."""
+    points = []
+    for size in sizes:
+        values = []
+        for _ in range(draws):
+            order_T = rng.permutation(len(parts[0]))
+            inside = [part.some(order_T[:size]) for part in parts]
+            found = cross_fit(inside, rng, metric)
+            run, recipe = found.names[found.best]
+            learnt = calibrate(inside[run], rng, recipe)
+            before_T = parts[0].some(order_T[size:]).metric(metric)
+            after_T = parts[run].some(order_T[size:]).metric(metric, learnt)
+            applied = after_T if found.is_better else before_T
+            values.append([before_T.mean(), after_T.mean(), applied.mean(), float(found.is_better)])
+        points.append(CurvePoint(size, *map(float, np.mean(values, 0))))
+    return points
 
 
 def _folds(users: int, rng: np.random.Generator, folds: int = FOLDS) -> NDArray[np.int64]:
