@@ -11,7 +11,21 @@ import typer
 from typer.core import TyperGroup
 
 from unveil import __version__
-from unveil.cli import advise, data, demo, evaluate, loop, propensity, recommend, reproduce, serve, train, tune, world
+from unveil.cli import (
+    advise,
+    calibrate,
+    data,
+    demo,
+    evaluate,
+    loop,
+    propensity,
+    recommend,
+    reproduce,
+    serve,
+    train,
+    tune,
+    world,
+)
 from unveil.errors import UnveilError, UnveilWarning
 
 
@@ -38,7 +52,16 @@ app = typer.Typer(
 for group in (data, world, propensity, reproduce):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 for command in (
-    *(advise.audit, advise.advise, train.train, tune.tune, evaluate.evaluate, evaluate.compare, evaluate.report),
+    *(
+        advise.audit,
+        advise.advise,
+        train.train,
+        tune.tune,
+        evaluate.evaluate,
+        evaluate.compare,
+        evaluate.report,
+        calibrate.calibrate,
+    ),
     *(recommend.recommend, recommend.export, serve.serve, demo.demo, demo.theory, loop.loop),
 ):
     app.command(command.__name__)(command)

@@ -38,7 +38,7 @@ _PRIOR = 1.0
 #: A user with n positives counts 1 / (n + 5) a positive: who likes everything does not outvote the others.
 _COUNT = 5.0
 #: What stands for a scale of 0: the model decides among items of equal offset alone.
-_TIES = 1e-6
+_TIES = 1e-3
 #: Cells of users and candidates that coefficients are learnt from, about.
 _CELLS = 2**19
 

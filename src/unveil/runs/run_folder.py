@@ -75,7 +75,7 @@ class Run:
         """The recommender and the cases it was evaluated on."""
         if self.trained is not None:
             return self.trained
-        recommender = Recommender.load(self.folder)
+        recommender = Recommender.load(self.folder, calibrated=False)
         return recommender, read_split(self.folder, recommender.sequences)
 
 

@@ -195,7 +195,7 @@ def evaluated(evaluator: Evaluator, model: Scorer, split: Split, resamples: int 
 
 def evaluate(folder: Path) -> Evaluation:
     """Evaluate a finished run again, on the cases and negatives it was evaluated on, and write the results."""
-    recommender = Recommender.load(folder)
+    recommender = Recommender.load(folder, calibrated=False)
     split = read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)

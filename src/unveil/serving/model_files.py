@@ -11,7 +11,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file as load_weights
@@ -31,7 +34,9 @@ from unveil.settings import built, plain
 FORMAT = "unveil recommender 1"
 MANIFEST, WEIGHTS, ITEMS, USERS = "manifest.json", "model.safetensors", "items.parquet", "users.parquet"
 HISTORIES, EXPOSURE = "histories.safetensors", "exposure.safetensors"
-FILES = (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE)
+#: What a slice without exposure bias taught, if there was one: what is added to the scores, and how it was measured.
+CALIBRATION, CALIBRATED = "calibration.safetensors", "calibration.json"
+FILES = (MANIFEST, WEIGHTS, ITEMS, USERS, HISTORIES, EXPOSURE, CALIBRATION)
 #: The measured trade-off of novelty, if there is one; not part of the model.
 DIAL = "dial.json"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
@@ -80,13 +85,16 @@ def _parquet(ids: Vocabulary) -> bytes:
     return content.getvalue()
 
 
-def load(folder: Path) -> Recommender:
-    """Read what `write` wrote; anything else is an error."""
+def load(folder: Path, *, calibrated: bool = True) -> Recommender:
+    """Read what `write` wrote; anything else is an error. A calibration, if there is one, is added to the biases."""
     manifest = _manifest(folder)
     try:
         for name in (WEIGHTS, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
             _check_hash(folder / name, manifest["sha256"][name])
-        return _assembled(folder, manifest)
+        recommender = _assembled(folder, manifest)
+        if calibrated and (folder / CALIBRATION).exists():
+            _add_calibration(recommender, folder)
+        return recommender
     except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
         raise UnveilError(f"the folder does not hold together: {reason}", where=folder, hint=_AGAIN) from error
@@ -139,9 +147,35 @@ def _read_exposure(path: Path, n_items: int) -> ExposureTable:
     return ExposureTable(str(about["name"]), str(about["over"]), step_S, theta_SV)
 
 
+def _add_calibration(recommender: Recommender, folder: Path) -> None:
+    """f + shift, by the biases of the items; a calibration of another model is an error."""
+    with safe_open(folder / CALIBRATION, framework="pt") as file:
+        shift_V, model = file.get_tensor("shift_V"), (file.metadata() or {})["model"]
+    bias_V = getattr(recommender.model, "bias", None)
+    if model != model_version(folder) or not isinstance(bias_V, torch.nn.Parameter) or bias_V.shape != shift_V.shape:
+        hint = "Calibrate again, or remove the file."
+        raise UnveilError("made for another model", where=folder / CALIBRATION, hint=hint)
+    with torch.no_grad():
+        bias_V.add_(shift_V)
+
+
+def write_calibration(folder: Path, shift_V: NDArray[np.float64], measured: Mapping[str, Any]) -> Path:
+    """Save what is to be added to the scores of the model in this folder; where it is."""
+    tensors = {"shift_V": torch.from_numpy((shift_V - shift_V.mean()).astype(np.float32))}
+    write_json(folder / CALIBRATED, dict(measured))
+    write_whole(folder / CALIBRATION, weight_bytes(tensors, {"model": model_version(folder)}))
+    return folder / CALIBRATION
+
+
 def version_of(folder: Path) -> str:
-    """Version of the folder: the beginning of a hash of its weights, ids and histories."""
-    return sha256((folder / MANIFEST).read_bytes()).hexdigest()[:12]
+    """Version of the folder: the beginning of a hash of its weights, ids and histories, and of its calibration."""
+    calibration = folder / CALIBRATION
+    return model_version(folder, calibration.read_bytes() if calibration.exists() else b"")
+
+
+def model_version(folder: Path, more: bytes = b"") -> str:
+    """The same of weights, ids and histories alone, and of what else is given."""
+    return sha256((folder / MANIFEST).read_bytes() + more).hexdigest()[:12]
 
 
 def write_dial(folder: Path, points: Sequence[Mapping[str, float]]) -> Path:

@@ -236,11 +236,11 @@ class Recommender:
             write(self, draft)
 
     @classmethod
-    def load(cls, folder: Path | str) -> Self:
-        """Read a saved recommender or a run folder."""
+    def load(cls, folder: Path | str, *, calibrated: bool = True) -> Self:
+        """Read a saved recommender or a run folder, with its calibration on a slice if it has one."""
         from unveil.serving.model_files import load
 
-        return cls(**vars(load(Path(folder))))
+        return cls(**vars(load(Path(folder), calibrated=calibrated)))
 
     @cached_property
     def count_V(self) -> NDArray[np.int64]:

@@ -1,0 +1,82 @@
+"""`unveil calibrate`: what a small test without exposure bias teaches finished runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from unveil.cli.options import AsJson, CandidatesFile, Seed, SeenRows, option
+
+if TYPE_CHECKING:
+    from unveil.runs.calibrate import CalibratedRuns
+
+
+def calibrate(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that `unveil train` wrote; the first is to be beaten.")],
+    slice: Annotated[
+        str, option("Slice: user_id, item_id and, if known, label 0 or 1; items seen by all, or shown at random.")
+    ],
+    candidates: CandidatesFile = None,
+    seen: SeenRows = "error",
+    metric: Annotated[str, option("What is to be gained: NDCG@k, Recall@k, MAP@k or AUC.")] = "NDCG@10",
+    curve: Annotated[bool, option("Measure the gain of smaller slices.", "--curve/--no-curve")] = True,
+    dry_run: Annotated[bool, option("Measure, and write nothing.", "--dry-run")] = False,
+    json: AsJson = False,
+    seed: Seed = 0,
+) -> None:
+    """Learn from a small slice without exposure bias which run to use, and how much popularity or appeal to add.
+
+    The gain is measured on users that were not learnt from. What is not surely better is not recommended, and nothing
+    is written. What is goes into the run folder: `recommend`, `serve` and `export` then apply it.
+    """
+    from functools import partial
+
+    from unveil.runs.calibrate import calibrate_runs
+
+    say = partial(typer.echo, err=True)
+    found = calibrate_runs(
+        runs, slice, candidates=candidates, seen=seen, metric=metric, curve=curve, seed=seed, say=say
+    )
+    if found.skipped:
+        skipped = ", ".join(f"{count:,} with {reason}" for reason, count in found.skipped.items())
+        typer.echo(f"{slice}: rows skipped: {skipped}", err=True)
+    if json:
+        from json import dumps
+
+        typer.echo(dumps(found.as_json(), indent=1))
+    else:
+        _print(found)
+    if found.found.is_better and not dry_run:
+        typer.echo(f"wrote {found.write()}", err=json)
+
+
+def _print(found: "CalibratedRuns") -> None:
+    from unveil.cli.results import print_table
+    from unveil.runs.run_folder import short_names
+
+    names = short_names(found.runs)
+    means, best = found.found.value_NT.mean(1), found.found.best
+    rows = [
+        [names[run] if recipe != "same for all" else "–", recipe, f"{mean:.4f}{'*' if place == best else ' '}"]
+        for place, ((run, recipe), mean) in enumerate(zip(found.found.names, means, strict=True))
+    ]
+    print_table(["run", "calibration", found.metric], rows)
+    gain = found.found.gain
+    measured = f"{gain.difference:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}] {found.metric}"
+    typer.echo(
+        f"cross-fitted over {found.users:,} users; * best. Gain of the choice over {names[0]} as it is: {measured}"
+    )
+    if found.curve:
+        typer.echo()
+        columns = ["users in the slice", f"{found.metric} before", "after", "gain", "recommended"]
+        lines = [
+            [f"{p.users:,}", f"{p.before:.4f}", f"{p.after:.4f}", f"{p.after - p.before:+.4f}", f"{p.recommended:.0%}"]
+            for p in found.curve
+        ]
+        print_table(columns, lines)
+        typer.echo("on the users outside slices of that size; means over draws")
+    typer.echo()
+    if found.found.is_better:
+        typer.echo(f"use {found.run} with calibration {found.recipe!r}: surely better")
+    else:
+        typer.echo(f"keep {found.runs[0]} as it is: nothing is surely better. A larger slice may tell.")

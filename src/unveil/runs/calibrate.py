@@ -1,0 +1,125 @@
+"""Calibration of runs on a slice without exposure bias: which run, with which offsets, and whether it is surely better.
+
+The run folder gets `calibration.safetensors`, which `recommend`, `serve` and `export` apply, and `calibration.json`
+with what was measured.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unveil.errors import UnveilError
+from unveil.evaluation.labelled import blocks
+from unveil.evaluation.slice_calibration import (
+    CrossFitted,
+    CurvePoint,
+    Slice,
+    SliceCalibration,
+    calibrate,
+    cross_fit,
+    gain_curve,
+    item_features,
+)
+from unveil.runs.labelled import Seen, read_test
+from unveil.serving.model_files import write_calibration
+from unveil.serving.recommender import Recommender
+
+#: Sizes of slices for the curve; and how many users must be left to measure on.
+SIZES, _LEFT = (10, 30, 100, 300, 1000), 30
+#: Too few to learn from and to test.
+_FEWEST = 10
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedRuns:
+    """What a slice says of some runs: each run with each recipe, the best of them, and the curve over sizes."""
+
+    runs: Sequence[Path]
+    metric: str
+    users: int
+    found: CrossFitted
+    learnt: SliceCalibration
+    curve: Sequence[CurvePoint]
+    skipped: dict[str, int]
+
+    @property
+    def run(self) -> Path:
+        """The run of the best candidate."""
+        return self.runs[self.found.names[self.found.best][0]]
+
+    @property
+    def recipe(self) -> str:
+        """How its scores are calibrated."""
+        return self.found.names[self.found.best][1]
+
+    def as_json(self) -> dict[str, Any]:
+        """All that was measured."""
+        means = self.found.value_NT.mean(1)
+        rows = [
+            {"run": str(self.runs[run]), "recipe": recipe, "mean": float(mean)}
+            for (run, recipe), mean in zip(self.found.names, means, strict=True)
+        ]
+        learnt = {
+            "scale": self.learnt.scale,
+            "popularity": self.learnt.popularity.tolist(),
+            "appeal": self.learnt.appeal,
+        }
+        return {
+            "metric": self.metric,
+            "users": self.users,
+            "skipped": self.skipped,
+            "candidates": rows,
+            "best": {"run": str(self.run), "recipe": self.recipe, **learnt},
+            "gain": asdict(self.found.gain),
+            "recommended": self.found.is_better,
+            "curve": [asdict(point) for point in self.curve],
+        }
+
+    def write(self) -> Path:
+        """Into the folder of the best run, in the place of an earlier calibration."""
+        return write_calibration(self.run, self.learnt.shift_V, self.as_json())
+
+
+def calibrate_runs(
+    runs: Sequence[Path],
+    source: str | Path,
+    *,
+    candidates: Path | None = None,
+    seen: Seen = "error",
+    metric: str = "NDCG@10",
+    curve: bool = True,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda _: None,
+) -> CalibratedRuns:
+    """Cross-fit every recipe of every run on the users of the slice; the first run as it is is what must be beaten."""
+    parts, skipped, ids = list[Slice](), dict[str, int](), None
+    for run in runs:
+        recommender = Recommender.load(run, calibrated=False)
+        test = read_test(source, recommender, candidates=candidates, seen=seen)
+        known = (test.fingerprint, recommender.items.ids.to_list())
+        if ids is not None and known != ids:
+            hint = "Calibrate runs that were trained on the same log."
+            raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
+        ids, skipped = known, test.skipped
+        scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
+        parts.append(Slice.of(list(scored), item_features(recommender.sequences)))
+        say(f"{run}: scored {len(parts[-1]):,} users of the slice")
+    users = len(parts[0])
+    if users < _FEWEST:
+        raise UnveilError(
+            "too few users to learn from", where=source, found=users, expected=f"{_FEWEST} with liked and other items"
+        )
+    try:
+        parts[0].metric(metric)
+    except (KeyError, ValueError):
+        raise UnveilError("no such metric", found=metric, expected="NDCG@k, Recall@k, MAP@k or AUC") from None
+    found = cross_fit(parts, np.random.default_rng(seed), metric)
+    say(f"compared {len(found.names)} candidates by cross-fitting")
+    run_place, recipe = found.names[found.best]
+    learnt = calibrate(parts[run_place], np.random.default_rng(seed), recipe)
+    sizes = [size for size in SIZES if size + _LEFT <= users] if curve else []
+    points = gain_curve(parts, np.random.default_rng(seed), metric, sizes)
+    return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
