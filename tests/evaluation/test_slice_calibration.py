@@ -7,6 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 from tests.data.ragged import sequences_of
+from unveil.data.vocabulary import Index
 from unveil.evaluation.slice_calibration import (
     RECIPES,
     Appeal,
@@ -16,10 +17,15 @@ from unveil.evaluation.slice_calibration import (
     cross_fit,
     gain_curve,
     item_features,
+    vector_features,
     weighted_counts,
 )
 
 N_ITEMS = 60
+
+
+def indices(users: int, items: int) -> tuple[Index, Index]:
+    return np.arange(users, dtype=np.int32), np.arange(items, dtype=np.int32)
 
 
 def drawn(
@@ -31,8 +37,7 @@ def drawn(
     appeal_C = rng.normal(size=N_ITEMS)
     logit_TC = score * score_TC + popularity * feature_VP[:, 0] + appeal * appeal_C - 2
     positive_TC = rng.random((users, N_ITEMS)) < 1 / (1 + np.exp(-logit_TC))
-    item_C, user_T = np.arange(N_ITEMS, dtype=np.int32), np.arange(users, dtype=np.int32)
-    whole = Slice(user_T, item_C, score_TC, positive_TC, ~positive_TC, feature_VP)
+    whole = Slice(*indices(users, N_ITEMS), score_TC, positive_TC, ~positive_TC, feature_VP)
     return whole.some(np.asarray(positive_TC.any(1) & ~positive_TC.all(1)))
 
 
@@ -129,7 +134,7 @@ def _log_rising(shape: float, n: float) -> float:
 def test_counts_are_weighted_by_users() -> None:
     """Two users by hand: n + 5 = 6 and 7."""
     positive_TC = np.array([[True, False, False], [True, True, False]])
-    part = Slice(np.arange(2), np.arange(3), np.zeros((2, 3)), positive_TC, ~positive_TC, np.zeros((3, 1)))
+    part = Slice(*indices(2, 3), np.zeros((2, 3)), positive_TC, ~positive_TC, np.zeros((3, 1)))
     n_C, m_C = weighted_counts(part)
     unit = (1 / 36 + 2 / 49) / (1 / 6 + 2 / 7)
     np.testing.assert_allclose(n_C * unit, [1 / 6 + 1 / 7, 1 / 7, 0])
@@ -141,8 +146,7 @@ def test_the_coefficients_are_those_of_greatest_posterior() -> None:
     score_TC = np.array([[1.0, 0.0, -1.0], [0.5, 0.5, -1.0]])
     positive_TC = np.array([[False, True, False], [True, False, True]])
     x_C = np.array([0.0, 1.0, -1.0])
-    index = np.arange(2, dtype=np.int32), np.arange(3, dtype=np.int32)
-    part = Slice(*index, score_TC, positive_TC, ~positive_TC, x_C[:, None])
+    part = Slice(*indices(2, 3), score_TC, positive_TC, ~positive_TC, x_C[:, None])
     found = calibrate(part, np.random.default_rng(0), "popularity")
     spread = np.array([(score_TC - score_TC.mean(1, keepdims=True)).std(), x_C.std()])
 
@@ -187,3 +191,30 @@ def test_features_of_items_by_hand() -> None:
     for column_V, expected_V in zip(feature_VP.T, (count_V, balanced_V), strict=True):
         log_V = np.log(expected_V + 0.01 * expected_V.mean())
         np.testing.assert_allclose(column_V, (log_V - log_V.mean()) / log_V.std())
+
+
+def test_similar_items_share_their_appeal() -> None:
+    """Appeal is a function of the vectors, and most items have few positives: vectors make better guesses."""
+    rng = np.random.default_rng(11)
+    vector_VD = rng.normal(size=(N_ITEMS, 2))
+    positive_TC = rng.random((12, N_ITEMS)) < 1 / (1 + np.exp(2 - 2 * vector_VD[:, 0]))
+    parts = (
+        np.zeros((12, N_ITEMS)),
+        positive_TC,
+        ~positive_TC,
+        rng.normal(size=(N_ITEMS, 1)),
+        vector_features(vector_VD),
+    )
+    part = Slice(*indices(12, N_ITEMS), *parts)
+    error = {
+        similar: np.corrcoef(Appeal.of(part, similar=similar).log_mean_V, vector_VD[:, 0])[0, 1]
+        for similar in (False, True)
+    }
+    assert error[True] > error[False] + 0.1
+
+
+def test_vectors_count_by_direction_alone() -> None:
+    vector_VD = np.random.default_rng(0).normal(size=(N_ITEMS, 3))
+    feature_VD = vector_features(vector_VD)
+    np.testing.assert_allclose(vector_features(vector_VD * np.arange(1, N_ITEMS + 1)[:, None]), feature_VD)
+    np.testing.assert_allclose(feature_VD.var(0), 1 / 3)

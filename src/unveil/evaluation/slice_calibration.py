@@ -5,8 +5,8 @@ What is learnt is one factor for the scores and one offset an item, so that reco
 
     calibrated score of i after history h = scale · f(h, i) + offset_i
 
-Shapes: T users of the slice, C candidates, V items, P features of items, K features of a choice, N candidates to
-choose from (a run and a recipe each).
+Shapes: T users of the slice, C candidates, V items, P features of items, K features of a choice, D width of a
+network, N candidates to choose from (a run and a recipe each).
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,7 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
     "as it is": (),
     "popularity": ("score", "popularity"),
     "appeal": ("score", "popularity", "appeal"),
+    "appeal of similar items": ("score", "popularity", "similar"),
     "same for all": ("popularity", "appeal"),
 }
 #: Standard deviation of the prior of every coefficient around "leave the scores as they are".
@@ -56,6 +57,14 @@ def item_features(sequences: Sequences) -> Floats:
     return standard_VP
 
 
+def vector_features(vector_VD: NDArray[Any]) -> Floats:
+    """Directions of the items' vectors in a network, standardised; all columns together have variance 1."""
+    unit_VD = vector_VD / np.maximum(np.linalg.norm(vector_VD, axis=1, keepdims=True), 1e-9)
+    deviation_D = np.maximum(unit_VD.std(0), 1e-9) * np.sqrt(unit_VD.shape[1])
+    standard_VD: Floats = (unit_VD - unit_VD.mean(0)) / deviation_D
+    return standard_VD
+
+
 @dataclass(frozen=True, eq=False)
 class Slice:
     """The scores of one model for the users and candidates of a slice, and what the log says of all items."""
@@ -66,9 +75,10 @@ class Slice:
     positive_TC: NDArray[np.bool_]
     negative_TC: NDArray[np.bool_]
     feature_VP: Floats
+    vector_VD: Floats | None = None  # `vector_features` of the model, where it has any
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], feature_VP: Floats) -> "Slice":
+    def of(cls, blocks: Sequence[Block], feature_VP: Floats, vector_VD: Floats | None = None) -> "Slice":
         """All blocks of a test in one; users without a positive or without a negative are left out."""
 
         def joined(name: str) -> NDArray[Any]:
@@ -76,7 +86,7 @@ class Slice:
 
         positive_TC, negative_TC = joined("positive_BC"), joined("negative_BC")
         score_TC = joined("scores_BC").astype(float)
-        whole = cls(joined("user_B"), blocks[0].column_C, score_TC, positive_TC, negative_TC, feature_VP)
+        whole = cls(joined("user_B"), blocks[0].column_C, score_TC, positive_TC, negative_TC, feature_VP, vector_VD)
         return whole.some(np.asarray(positive_TC.any(1) & negative_TC.any(1)))
 
     def __len__(self) -> int:
@@ -112,10 +122,15 @@ class Appeal:
     shape: float
 
     @classmethod
-    def of(cls, part: Slice) -> "Appeal":
-        """Of the users of a slice; items that nobody of it saw have the mean that their features predict."""
+    def of(cls, part: Slice, *, similar: bool = False) -> "Appeal":
+        """Of the users of a slice; items that nobody of it saw have the mean that their features predict.
+
+        Features are both kinds of popularity, and if `similar` the vectors of the items in the network as well.
+        """
         n_C, m_C = weighted_counts(part)
-        x_CP, width = part.feature_VP[part.item_C], part.feature_VP.shape[1]
+        vectors = [part.vector_VD] if similar and part.vector_VD is not None else []
+        x_VP = np.hstack([part.feature_VP, *vectors])
+        x_CP, width = x_VP[part.item_C], x_VP.shape[1]
         start = np.concatenate([[np.log((n_C.sum() + 0.5) / max(m_C.sum(), 1.0))], np.zeros(width + 1)])
 
         def loss(theta: Floats) -> tuple[float, Floats]:
@@ -136,7 +151,7 @@ class Appeal:
 
         bounds = [(-30.0, 5.0), *[(-3.0, 3.0)] * width, (-5.0, 8.0)]
         theta = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-        prior_V, shape = np.exp(theta[0] + part.feature_VP @ theta[1:-1]), float(np.exp(theta[-1]))
+        prior_V, shape = np.exp(theta[0] + x_VP @ theta[1:-1]), float(np.exp(theta[-1]))
         n_V, m_V = np.zeros(len(prior_V)), np.zeros(len(prior_V))
         n_V[part.item_C], m_V[part.item_C] = n_C, m_C
         mean_V = (n_V + shape) / (m_V + shape / prior_V)
@@ -188,17 +203,18 @@ def calibrate(part: Slice, rng: np.random.Generator, recipe: str = "appeal") -> 
         values.append(part.score_TC)
     if "popularity" in uses:
         values += [column_V[part.item_C][None] for column_V in part.feature_VP.T]
-    if "appeal" in uses:
+    similar, has_appeal = "similar" in uses, "appeal" in uses or "similar" in uses
+    if has_appeal:
         appeal_TC, fold_T = np.zeros(part.score_TC.shape), _folds(len(part), rng)
         for fold in np.unique(fold_T):
             others = part.some(fold_T != fold) if (fold_T != fold).any() else part
-            appeal_TC[fold_T == fold] = Appeal.of(others).log_mean_V[part.item_C]
+            appeal_TC[fold_T == fold] = Appeal.of(others, similar=similar).log_mean_V[part.item_C]
         values.append(appeal_TC)
     if uses:
         found = _conditional_logit(part, values, rng, prior="score" in uses)
         alpha = found.pop(0) if "score" in uses else 0.0
-        beta_P, gamma = np.array(found[: len(beta_P)]), found[-1] if "appeal" in uses else 0.0
-    offset_V = part.feature_VP @ beta_P + (gamma * Appeal.of(part).log_mean_V if gamma else 0.0)
+        beta_P, gamma = np.array(found[: len(beta_P)]), found[-1] if has_appeal else 0.0
+    offset_V = part.feature_VP @ beta_P + (gamma * Appeal.of(part, similar=similar).log_mean_V if gamma else 0.0)
     return SliceCalibration(recipe, alpha, beta_P, gamma, offset_V)
 
 
@@ -278,6 +294,7 @@ def cross_fit(
     """Learn on all folds of users but one, measure on that one, for each of them, of several runs on one slice."""
     fold_T = _folds(len(parts[0]), rng)
     pairs = [(run, recipe) for run in range(len(parts)) for recipe in recipes if not run or recipe != "same for all"]
+    pairs = [pair for pair in pairs if parts[pair[0]].vector_VD is not None or "similar" not in RECIPES[pair[1]]]
     names = [(0, "as it is"), *[pair for pair in pairs if pair != (0, "as it is")]]
     value_NT = np.zeros((len(names), len(fold_T)))
     for fold in np.unique(fold_T):

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 from unveil.evaluation.labelled import blocks
@@ -22,10 +24,11 @@ from unveil.evaluation.slice_calibration import (
     cross_fit,
     gain_curve,
     item_features,
+    vector_features,
 )
 from unveil.runs.labelled import Seen, read_test
 from unveil.serving.model_files import write_calibration
-from unveil.serving.recommender import Recommender
+from unveil.serving.recommender import Recommender, network_of
 
 #: Sizes of slices for the curve; and how many users must be left to measure on.
 SIZES, _LEFT = (10, 30, 100, 300, 1000), 30
@@ -105,7 +108,7 @@ def calibrate_runs(
             raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
         ids, skipped = known, test.skipped
         scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
-        parts.append(Slice.of(list(scored), item_features(recommender.sequences)))
+        parts.append(Slice.of(list(scored), item_features(recommender.sequences), _vectors(recommender)))
         say(f"{run}: scored {len(parts[-1]):,} users of the slice")
     users = len(parts[0])
     if users < _FEWEST:
@@ -123,3 +126,10 @@ def calibrate_runs(
     sizes = [size for size in SIZES if size + _LEFT <= users] if curve else []
     points = gain_curve(parts, np.random.default_rng(seed), metric, sizes)
     return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
+
+
+def _vectors(recommender: Recommender) -> NDArray[np.float64]:
+    """Of the items, as the network's last layer has them."""
+    with torch.no_grad():
+        network = network_of(recommender)
+        return vector_features(network.head(torch.zeros(1, network.config.width)).table_VD.double().numpy())
