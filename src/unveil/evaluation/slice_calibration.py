@@ -285,7 +285,7 @@ class CrossFitted:
     @property
     def is_better(self) -> bool:
         """Significantly, at 5%."""
-        return self.best > 0 and self.gain.low > 0
+        return self.best > 0 and bool(self.gain.low > 0)
 
 
 def cross_fit(
