@@ -9,7 +9,7 @@ from unveil.data.batches import Batch, ClozeTask
 from unveil.data.sequences import Sequences
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.simulation.world import World
-from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, NORMALISED, Masking, Scores, Variant, risk
+from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, NORMALISED, LossComparison, Masking, Scores, Variant
 from unveil.studies.theory_world import DenseWorld
 from unveil.training.recipe import TrainerConfig
 from unveil.training.trainer import Tally, Trainer
@@ -33,7 +33,7 @@ def test_the_trainer_computes_the_same_risk(variant: Variant) -> None:
     tally = Tally(lr=1e-3)
     learner.step(batch, tally, 1)
     assert task.slots_per_batch == pytest.approx(len(batch.slots))
-    ours = risk(estimator, batch.slots, dense, scores)
+    ours = LossComparison(dense, scores).risk(estimator, batch.slots)
     # The theory divides by the world's slots, the trainer by those of the batch and the mean weight.
     scale = 1.0 if estimator.self_normalised else len(dense) / (len(batch.slots) * mean_weight)
     assert tally.loss == pytest.approx(ours * scale, rel=1e-5)
