@@ -132,11 +132,8 @@ class SemiSynthetic(Study):
         A network that changes name keeps of the preset what it has as well.
         """
         variant = Variant.of("naive" if arm in BASELINES else arm)
-        name, needs, given = (
-            variant.estimator,
-            estimator(variant.estimator).needs,
-            variant.propensity or self.propensity,
-        )
+        name, given = variant.estimator, variant.propensity or self.propensity
+        needs = estimator(name).needs
         changes = arms.estimator_seed(name, seed) | arms.changes_of(name, self.changes) | {"training.seed": seed}
         if self.clip is not None and "clip" in ESTIMATORS.options(name):
             changes["estimator.clip"] = self.clip

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import NOTHING, choice_model
@@ -131,15 +130,8 @@ def ideal_weight(dense: DenseWorld, choice: str, relevance: Relevance = "drawn")
     return chosen_SV if relevance == "certain" else chosen_SV * dense.gamma_SV
 
 
-#: More logs than this take too long to go through one by one.
-MOST = 100_000
-
-
 def all_logs(n_slots: int, n_items: int) -> NDArray[np.int64]:
     """item_GS: each slot gives one of the items or nothing, so there are (V + 1)^S logs."""
-    count = (n_items + 1) ** n_slots
-    if count > MOST:
-        raise UnveilError("too large a world to list its logs", found=f"{count:,} logs", expected=f"at most {MOST:,}")
     return np.indices((n_items + 1,) * n_slots).reshape(n_slots, -1).T + NOTHING
 
 
