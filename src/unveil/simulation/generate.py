@@ -86,8 +86,8 @@ def draw(
             left_BV[at_B[clicked_B], item_B[clicked_B]] = False
             b_N, item_N = np.nonzero(left_BV)
             skipped.append(np.stack([user_B[b_N], item_N.astype(np.int32), step_B[b_N]]))
-    columns = np.concatenate([*kept, *skipped], axis=1)
-    return Events(*columns, clicked_N=np.arange(columns.shape[1]) < sum(part.shape[1] for part in kept))
+    user_N, item_N, step_N = np.concatenate([*kept, *skipped], axis=1)
+    return Events(user_N, item_N, step_N, np.arange(len(user_N)) < sum(part.shape[1] for part in kept))
 
 
 def ratings(world: "World", events: Events, noise: float, stars: bool, rng: np.random.Generator) -> NDArray[np.float32]:

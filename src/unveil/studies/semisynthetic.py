@@ -207,8 +207,8 @@ class SemiSynthetic(Study):
         work.say(self.announcement())
         cells, numbers = list(self.cells()), range(self.worlds)
         worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in numbers]
-        for number in numbers if work.other is not None else ():
-            there, here = world_folder(work.other, number), world_folder(work.folder, number)
+        for number in numbers:
+            there, here = world_folder(work.other or work.folder, number), world_folder(work.folder, number)
             if is_world(there) and not here.exists():  # its cells and the new ones are then of the same world
                 with atomic_folder(here) as draft:
                     shutil.copytree(there, draft, dirs_exist_ok=True)

@@ -98,14 +98,15 @@ def findings(worlds: Mapping[str, LossComparison]) -> Iterator[dict[str, Any]]:
     """Every claim, checked in the world that it speaks of."""
     dense = worlds["moving"].dense
     for each in claims(bool((dense.theta_SV[np.arange(len(dense)), dense.favourite_S] < CLIP).any())):
-        where, about = worlds[each.world], (each.variant, each.choice, each.relevance)
+        where, users = worlds[each.world], (each.choice, each.relevance)
+        p_SV, ideal_SV = closed_form(where.dense, *users), ideal_weight(where.dense, *users)
         yield {
             "topic": each.topic,
             "claim": f"{each.subject} {each.claimed}",
             "setting": each.setting,
             "claimed": each.claimed,
-            "compared": vars(where.compare(*about, each.masking)),
-            "formula": where.by_formula(*about) if each.masking is None else None,
+            "compared": vars(where.compare(each.variant, *users, each.masking)),
+            "formula": where.by_formula(each.variant, p_SV, ideal_SV) if each.masking is None else None,
         }
 
 
@@ -176,15 +177,6 @@ def normalised(weight: Table) -> Table:
     return np.asarray(weight / np.maximum(weight.sum(1, keepdims=True), _TINY))
 
 
-def expected(estimator: Estimator, dense: DenseWorld, p_SV: Table) -> Weights:
-    """E_SV over all logs, where p_SV = P(the slot's event is item i): an estimator looks at each event by itself."""
-    weight_SV, rows = np.zeros_like(p_SV), np.arange(len(dense))
-    for item in range(p_SV.shape[1]):
-        signal = _cross_entropy(estimator(dense.all_with(item)))
-        weight_SV[rows, signal.target_M.numpy()] += p_SV[:, item] * signal.weight_M.numpy()
-    return Weights(weight_SV, None if signal.offset_MV is None else np.exp(signal.offset_MV[:].double().numpy()))
-
-
 def observed(estimator: Estimator, dense: DenseWorld, slots: Slots) -> Weights:
     """The weights of one log."""
     signal, row_M = _cross_entropy(estimator(slots)), dense.rows(slots).numpy()
@@ -195,6 +187,15 @@ def observed(estimator: Estimator, dense: DenseWorld, slots: Slots) -> Weights:
     factor_SV = np.ones_like(weight_SV)
     factor_SV[row_M] = np.exp(signal.offset_MV[:].double().numpy())
     return Weights(weight_SV, factor_SV)
+
+
+def expected(estimator: Estimator, dense: DenseWorld, p_SV: Table) -> Weights:
+    """E_SV over all logs, where p_SV = P(the slot's event is item i): an estimator looks at each event by itself."""
+    weight_SV, rows = np.zeros_like(p_SV), np.arange(len(dense))
+    for item in range(p_SV.shape[1]):
+        signal = _cross_entropy(estimator(dense.all_with(item)))
+        weight_SV[rows, signal.target_M.numpy()] += p_SV[:, item] * signal.weight_M.numpy()
+    return Weights(weight_SV, None if signal.offset_MV is None else np.exp(signal.offset_MV[:].double().numpy()))
 
 
 def _cross_entropy(signal: Signal) -> Signal:
@@ -213,8 +214,9 @@ def estimators(world: World) -> Mapping[str, Estimator]:
 
 def minimisers(world: World, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     """The minimum of each loss against that of the ideal loss, for users who choose among the exposed."""
-    dense = DenseWorld(world)
-    user_S, loss_SV, p_SV = dense.user_S, theory_loss.Scores.informed(dense, seed).loss(), closed_form(dense, EXPOSED)
+    compared = LossComparison.of(world, seed)
+    dense, loss_SV = compared.dense, compared.loss_SV
+    user_S, p_SV = dense.user_S, closed_form(dense, EXPOSED)
     assert p_SV is not None
     ideal = Weights(ideal_weight(dense, EXPOSED))
     logs = [theory_world.draw_slots(world, EXPOSED, seed, nth) for nth in range(draws)]

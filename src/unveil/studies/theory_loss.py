@@ -17,7 +17,6 @@ from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal, cloze_risk, estimator
 from unveil.estimators.build import build
 from unveil.evaluation.statistics import paired
-from unveil.models.base import Output
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.runs.workers import OnProgress
 from unveil.simulation.choice import NOTHING
@@ -61,39 +60,6 @@ def clipped(clip: float) -> Variant:
 NAIVE, IPS, ITPS = Variant("naive", "naive"), Variant("IPS", "ips"), Variant("ITPS", "itps")
 IDEAL, CORRECTED = Variant("ideal", "ideal"), Variant("corrected", "corrected")
 NORMALISED = Variant("ITPS normalised", "itps", {"self_normalised": True})
-
-
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """f at every slot, in the three factors that a model hands to the loss: h_SD · table_VDᵀ + bias_V."""
-
-    h_SD: Tensor
-    table_VD: Tensor
-    bias_V: Tensor
-
-    @classmethod
-    def informed(cls, dense: DenseWorld, seed: int, known: float = 0.5, width: int = 4) -> Self:
-        """f = known · (logit of γ) + noise: a model that has learnt some of the truth, in double precision.
-
-        No proposition depends on what the scores are; but with scores that know nothing, mass on a wrong item would
-        cost no more than on the right one, and some biases would not show.
-        """
-        truth = dense.world.relevance_logits
-        rng = torch.Generator().manual_seed(seed)
-        row_SK = torch.from_numpy(truth.P_UK[dense.user_S] * truth.W_TK[dense.step_S]).double()
-        noise_SD = torch.randn(len(dense), width, generator=rng, dtype=torch.float64)
-        noise_VD = torch.randn(len(truth.Q_VK), width, generator=rng, dtype=torch.float64) / width**0.5
-        table_VD = torch.hstack([torch.from_numpy(truth.Q_VK).double(), noise_VD])
-        return cls(torch.hstack([known * row_SK, noise_SD]), table_VD, torch.zeros(len(table_VD), dtype=torch.float64))
-
-    def at(self, row_M: Tensor) -> Output:
-        """What the loss is given for these slots."""
-        return Output(self.h_SD[row_M], self.table_VD, self.bias_V)
-
-    def loss(self) -> Table:
-        """−log softmax(f)[i] of every slot and item, by the plain formula."""
-        logit_SV = self.h_SD @ self.table_VD.T + self.bias_V
-        return (-torch.log_softmax(logit_SV, 1)).numpy()
 
 
 @dataclass(frozen=True)
@@ -172,20 +138,38 @@ LEVEL = 0.95
 class LossComparison:
     """A world, and scores whose losses are compared with L_ideal: over all its logs, over drawn ones, and by formula.
 
+    The scores f of every slot are h_SD · table_VDᵀ + bias_V, the three factors that a model hands to the loss.
+
     Every risk is divided by the number of slots S = |S| · T, the same for all: the paper divides by |S| · |I| · T, and
     training by the expected number of events times the mean weight; all of these are constants, and the bias is
     relative. Only a self-normalised risk divides by its own weights: it is compared with the ideal divided by its own.
     """
 
     dense: DenseWorld
-    scores: Scores
+    h_SD: Tensor
+    table_VD: Tensor
+    bias_V: Tensor
     _cache: dict[tuple[Variant, Masking | None], NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, world: World, seed: int = 0) -> "LossComparison":
-        """With scores that know some of the truth."""
-        dense = DenseWorld(world)
-        return cls(dense, Scores.informed(dense, seed))
+    def of(cls, world: World, seed: int = 0, known: float = 0.5, width: int = 4) -> Self:
+        """f = known · (logit of γ) + noise: a model that has learnt some of the truth, in double precision.
+
+        No proposition depends on what the scores are; but with scores that know nothing, mass on a wrong item would
+        cost no more than on the right one, and some biases would not show.
+        """
+        dense, truth = DenseWorld(world), world.relevance_logits
+        rng = torch.Generator().manual_seed(seed)
+        row_SK = torch.from_numpy(truth.P_UK[dense.user_S] * truth.W_TK[dense.step_S]).double()
+        noise_SD = torch.randn(len(dense), width, generator=rng, dtype=torch.float64)
+        noise_VD = torch.randn(world.n_items, width, generator=rng, dtype=torch.float64) / width**0.5
+        table_VD = torch.hstack([torch.from_numpy(truth.Q_VK).double(), noise_VD])
+        return cls(dense, torch.hstack([known * row_SK, noise_SD]), table_VD, table_VD.new_zeros(len(table_VD)))
+
+    @cached_property
+    def loss_SV(self) -> Table:
+        """−log softmax(f)[i] of every slot and item, by the plain formula."""
+        return (-torch.log_softmax(self.h_SD @ self.table_VD.T + self.bias_V, 1)).numpy()
 
     @cached_property
     def item_GS(self) -> NDArray[np.int64]:
@@ -205,7 +189,8 @@ class LossComparison:
             signal = replace(signal, weight_M=signal.weight_M * masking.chance(slots))
         expected = len(slots) if estimator.self_normalised else len(self.dense)
         divisor, _ = normaliser(estimator, signal, len(slots), expected)
-        return float(cloze_risk(*self.scores.at(self.dense.rows(slots)), signal, normaliser=divisor))
+        h_MD = self.h_SD[self.dense.rows(slots)]
+        return float(cloze_risk(h_MD, self.table_VD, self.bias_V, signal, normaliser=divisor))
 
     def risks(self, variant: Variant, masking: Masking | None = None) -> NDArray[np.float64]:
         """The risk of every log: the same however the user chooses."""
@@ -219,7 +204,7 @@ class LossComparison:
         every, total = torch.arange(len(weight_SV)), 0.0
         for item in range(weight_SV.shape[1]):
             signal = Signal(torch.full_like(every, item), torch.from_numpy(weight_SV[:, item]))
-            total += float(cloze_risk(*self.scores.at(every), signal, normaliser=divisor))
+            total += float(cloze_risk(self.h_SD, self.table_VD, self.bias_V, signal, normaliser=divisor))
         return total
 
     def compare(
@@ -249,13 +234,10 @@ class LossComparison:
             event_S[row_M] += p
         return masked_S / event_S
 
-    def by_formula(self, variant: Variant, choice: str, relevance: Relevance = "drawn") -> float | None:
+    def by_formula(self, variant: Variant, p_SV: Table | None, ideal_SV: Table) -> float | None:
         """The bias from the closed form of P(event) and the equations alone; None where one of them is missing."""
-        p_SV = closed_form(self.dense, choice, relevance)
         expected_SV = None if p_SV is None else expected_weight(variant, self.dense, p_SV)
-        if expected_SV is None:
-            return None
-        return relative_bias(expected_SV, ideal_weight(self.dense, choice, relevance), self.scores.loss())
+        return None if expected_SV is None else relative_bias(expected_SV, ideal_SV, self.loss_SV)
 
     def drawn(
         self, choice: str, draws: int, seed: int, choices: int = 1, on_progress: OnProgress = lambda share: None
@@ -272,12 +254,12 @@ class LossComparison:
             slots = theory_world.draw_slots(self.dense.world, choice, seed, nth)
             risk_RA[nth] = [self.risk(estimator, slots) for estimator in built]
             on_progress((nth + 1) / draws)
-        ideal_SV, rows = ideal_weight(self.dense, choice), []
+        p_SV, ideal_SV, rows = closed_form(self.dense, choice), ideal_weight(self.dense, choice), []
         for variant, risk_R in zip(VARIANTS, risk_RA.T, strict=True):
             # L_ideal on the scale of the variant's risk.
             divisor = float(ideal_SV.sum()) if variant.self_normalised else len(self.dense)
-            bias_R = risk_R / (float((ideal_SV * self.scores.loss()).sum()) / divisor) - 1
-            mean, formula = paired(bias_R, np.zeros_like(bias_R), level=level), self.by_formula(variant, choice)
+            bias_R = risk_R / (float((ideal_SV * self.loss_SV).sum()) / divisor) - 1
+            mean, formula = paired(bias_R, np.zeros_like(bias_R), level=level), self.by_formula(variant, p_SV, ideal_SV)
             row = {"choice": choice, "estimator": variant.label, "formula": formula, "mean": mean.difference}
             bounds = {"low": float(mean.low), "high": float(mean.high), "spread": float(bias_R.std(ddof=1))}
             rows.append({**row, **bounds, "draws": draws})

@@ -24,7 +24,6 @@ from unveil.studies.theory_loss import (
     NAIVE,
     NORMALISED,
     LossComparison,
-    Scores,
     Variant,
     clipped,
 )
@@ -61,13 +60,13 @@ def tiny() -> LossComparison:
 @pytest.mark.parametrize("variant", [NAIVE, IPS, ITPS, clipped(0.4), IDEAL], ids=lambda variant: variant.label)
 def test_the_expectation_is_the_sum_over_slots_and_items(tiny: LossComparison, variant: Variant, choice: str) -> None:
     # These losses add up over slots, so the expectation over logs is one over the events of each slot.
-    dense, scores, estimator = tiny.dense, tiny.scores, variant.build(tiny.dense.world)
+    dense, h_SD, estimator = tiny.dense, tiny.h_SD, variant.build(tiny.dense.world)
     p_SV1 = event_probability(dense, choice)
     total = 0.0
     for slot in range(len(dense)):
         for item in range(dense.world.n_items):
             one = Slots(*(torch.tensor([index]) for index in (int(dense.user_S[slot]), item, int(dense.step_S[slot]))))
-            risk = cloze_risk(*scores.at(torch.tensor([slot])), estimator(one), normaliser=len(dense))
+            risk = cloze_risk(h_SD[[slot]], tiny.table_VD, tiny.bias_V, estimator(one), normaliser=len(dense))
             total += p_SV1[slot, item] * float(risk)
     assert tiny.compare(variant, choice).expected == pytest.approx(total, rel=1e-9)
 
@@ -75,13 +74,13 @@ def test_the_expectation_is_the_sum_over_slots_and_items(tiny: LossComparison, v
 @pytest.mark.parametrize("choice", ["rational_all", "rational_exposed"])
 def test_the_ideal_is_that_of_the_ideal_estimator(tiny: LossComparison, choice: str) -> None:
     every = tiny.dense.all_with(0)
-    risk = cloze_risk(*tiny.scores.at(torch.arange(len(every))), Ideal(tiny.dense.world)(every), normaliser=len(every))
+    risk = cloze_risk(tiny.h_SD, tiny.table_VD, tiny.bias_V, Ideal(tiny.dense.world)(every), normaliser=len(every))
     assert tiny.compare(ITPS, choice).ideal == pytest.approx(float(risk), rel=1e-6)
 
 
 def test_the_plain_formula_of_the_loss_is_the_loss(tiny: LossComparison) -> None:
     weight_SV = ideal_weight(tiny.dense, "categorical_all")
-    assert tiny.ideal(weight_SV, 3.0) == pytest.approx(float((weight_SV * tiny.scores.loss()).sum()) / 3.0)
+    assert tiny.ideal(weight_SV, 3.0) == pytest.approx(float((weight_SV * tiny.loss_SV).sum()) / 3.0)
 
 
 def test_a_wrong_estimator_is_caught(tiny: LossComparison) -> None:
@@ -119,7 +118,7 @@ def test_a_real_model_on_a_fixed_context_shows_the_same(seed: int) -> None:
     token_BL = torch.tensor([[0, mask_token(3), 2], [1, 1, mask_token(3)], [mask_token(3), 0, 1]])
     with torch.no_grad():
         h_MD, table_VD, bias_V = model.head(model(token_BL, (torch.arange(3), torch.tensor([1, 2, 0]))))
-    whole = LossComparison(dense, Scores(*(part.detach().double() for part in (h_MD, table_VD, bias_V))))
+    whole = LossComparison(dense, h_MD.double(), table_VD.detach().double(), bias_V.detach().double())
     assert abs(whole.compare(ITPS, "rational_all").bias) < TOLERANCE
     assert abs(whole.compare(ITPS, "rational_exposed").bias) > 0.01
     assert abs(whole.compare(NAIVE, "rational_all").bias) > 0.05

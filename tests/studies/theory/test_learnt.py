@@ -17,7 +17,7 @@ from unveil.studies.theory_claims import (
     normalised,
     observed,
 )
-from unveil.studies.theory_loss import ITPS, Scores, Variant
+from unveil.studies.theory_loss import ITPS, LossComparison, Variant
 from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld, Table, ideal_weight, slots_of
 
 LAID = DenseWorld(random_world(users=3, items=5, steps=4, seed=2))
@@ -104,7 +104,7 @@ def test_minimisers_of_a_small_world() -> None:
     assert rows["ideal"]["slot_distance"] == 0.0
     assert rows["naive"]["slot_first"] < 1.0
     assert rows["corrected"]["bias"] is None
-    loss_SV = Scores.informed(LAID, 0).loss()
+    loss_SV = LossComparison.of(LAID.world, 0).loss_SV
     by_hand = float((P_SV / LAID.theta_SV * loss_SV).sum() / (ideal_weight(LAID, "rational_all") * loss_SV).sum()) - 1
     assert rows["ITPS"]["bias"] == pytest.approx(by_hand, rel=1e-5)
     for row in rows.values():

@@ -7,16 +7,15 @@ import pytest
 from tests.estimators.toys import random_world
 from unveil.simulation.choice import CHOICES
 from unveil.studies import theory_world
-from unveil.studies.theory_loss import VARIANTS, LossComparison, Scores, with_agreement
-from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld
+from unveil.studies.theory_loss import VARIANTS, LossComparison, with_agreement
+from unveil.studies.theory_world import CLOSED_FORMS
 
 Rows = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def compared() -> LossComparison:
-    dense = DenseWorld(random_world(users=40, items=12, steps=6, seed=5))
-    return LossComparison(dense, Scores.informed(dense, 1))
+    return LossComparison.of(random_world(users=40, items=12, steps=6, seed=5), 1)
 
 
 def drawn(compared: LossComparison, choice: str, seed: int = 7) -> Rows:
