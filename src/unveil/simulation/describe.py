@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import gini
+from unveil.propensity.factors import Floats
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
 
-Floats = NDArray[np.float64]
 Slots = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 #: Slots looked at for means over the whole world, and users for their favourites along the steps; evenly spread
@@ -91,7 +91,9 @@ def _spread(many: int, few: int) -> NDArray[np.int64]:
     return np.linspace(0, many - 1, min(few, many)).astype(np.int64)
 
 
-def _spread_of(world: "World", table: Callable[..., NDArray[np.float32]], blocks: Sequence[Slots]) -> tuple[Spread, Floats]:
+def _spread_of(
+    world: "World", table: Callable[..., Floats], blocks: Sequence[Slots]
+) -> tuple[Spread, NDArray[np.float64]]:
     """Of a table of probabilities over blocks of slots; and its sums over the slots, for each item."""
     total_V = np.zeros(world.n_items)
     by_user, by_step = np.zeros((2, world.n_users)), np.zeros((2, world.n_steps))  # sums, and how many they are of
