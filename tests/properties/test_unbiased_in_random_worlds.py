@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.estimators.toys import random_world
-from unveil.simulation.choice import choice_model
 from unveil.studies.theory_claims import TOLERANCE, expected
-from unveil.studies.theory_loss import IPS, ITPS, NAIVE, Enumerated
+from unveil.studies.theory_loss import IPS, ITPS, NAIVE, LossComparison
 from unveil.studies.theory_world import CLOSED_FORMS, DenseWorld, ideal_weight
 
 SEEDS = st.integers(0, 10_000)
@@ -22,14 +21,14 @@ def test_itps_is_unbiased_where_the_choice_ignores_exposure(
     choice: str, seed: int, items: int, severity: float
 ) -> None:
     world = random_world(users=1, items=items, steps=2, seed=seed).with_severity(severity)
-    assert abs(Enumerated.of(world, seed).compare(ITPS, choice).bias) < TOLERANCE
+    assert abs(LossComparison.of(world, seed).compare(ITPS, choice).bias) < TOLERANCE
 
 
 @MANY
 @given(seed=SEEDS)
 def test_ips_is_unbiased_where_exposure_keeps_still(seed: int) -> None:
     world = random_world(users=2, items=2, steps=2, seed=seed, moving=False)
-    assert abs(Enumerated.of(world, seed).compare(IPS, "categorical_all").bias) < TOLERANCE
+    assert abs(LossComparison.of(world, seed).compare(IPS, "categorical_all").bias) < TOLERANCE
 
 
 @MANY
@@ -39,9 +38,7 @@ def test_itps_gives_too_much_to_whoever_is_not_the_favourite(seed: int, severity
     # over the items j that are better; nothing too much only where one of them is exposed for sure.
     dense = DenseWorld(random_world(users=2, items=6, steps=3, seed=seed).with_severity(severity))
     p_SV = CLOSED_FORMS["rational_exposed"](dense) * dense.gamma_SV
-    surplus_SV = expected(ITPS.build(dense.world), dense, p_SV).weight_SV - ideal_weight(
-        dense, choice_model("rational_all")
-    )
+    surplus_SV = expected(ITPS.build(dense.world), dense, p_SV).weight_SV - ideal_weight(dense, "rational_all")
     favourite_SV = np.arange(dense.world.n_items) == dense.favourite_S[:, None]
     np.testing.assert_allclose(surplus_SV[favourite_SV], 0, atol=1e-5)
     for slot, item in np.argwhere(~favourite_SV):

@@ -13,7 +13,7 @@ from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, Factors
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES, choice_model
-from unveil.simulation.generate import Impressions, draw, rate_that_leaves, whole_tiles
+from unveil.simulation.generate import draw, rate_that_leaves, whole_tiles
 from unveil.simulation.world import World
 
 USERS, ITEMS, STEPS = 2, 3, 2
@@ -212,7 +212,7 @@ def test_every_item_is_recorded_as_often_as_it_is_exposed() -> None:
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.5, float("nan")])
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(UnveilError, match="impressions: out of range"):
-        Impressions(rate)
+        drawn(rate)
 
 
 @pytest.mark.parametrize("left", [0.5, 2.0])

@@ -90,37 +90,37 @@ def test_the_gap_over_severities_is_that_of_the_means_where_users_are_the_units(
 
 def test_each_arm_is_tested_against_the_next_best_and_corrected_over_the_table() -> None:
     results = made_up(THREE).results
-    every = results.rankings(Published.semisynthetic(TRUE).measures)
-    assert [each.measure.name for each in every] == ["Recall@10", "NDCG@10", "Recall@5", "NDCG@5"]
+    every = results.against_next(Published.semisynthetic(TRUE).measures)
+    assert [each.measure.name for each in every[::3]] == ["Recall@10", "NDCG@10", "Recall@5", "NDCG@5"]
+    assert [each.arm for each in every] == 4 * ["ideal", "itps", "naive"]
     raw = {}
-    for each in every:
-        assert each.order == ["ideal", "itps", "naive"]
-        for step in each.steps[:-1]:
-            one, two = (results.sample(arm, each.measure) for arm in (step.arm, str(step.below)))
-            raw[each.measure, step.arm] = float(stats.ttest_rel(one, two).pvalue)
+    for step in every:
+        if step.below is not None:
+            one, two = (results.sample(arm, step.measure) for arm in (step.arm, step.below))
+            raw[step.measure, step.arm] = float(stats.ttest_rel(one, two).pvalue)
     order = sorted(raw, key=lambda key: raw[key])
     assert len(order) == 8
-    running, steps = 0.0, {(each.measure, step.arm): step for each in every for step in each.steps}
+    running, steps = 0.0, {(step.measure, step.arm): step for step in every}
     for place, key in enumerate(order):
         running = min(1.0, max(running, (8 - place) * raw[key]))
         test = steps[key].test
         assert test is not None
         assert test.p == pytest.approx(running)
         assert steps[key].significant == (running < 0.05)
-    assert every[0].steps[-1].test is None
-    assert not every[0].steps[-1].significant
+    assert every[2].test is None
+    assert not every[2].significant
 
 
 def test_arms_that_are_the_same_everywhere_share_a_place_and_its_mark() -> None:
     users = {"naive": [[1] * 12], "ideal": [[1] * 12], "itps": [[40] * 10 + [1, 1]], "ips": [[40] * 10 + [1, 1]]}
     for order in (list(users), list(reversed(users))):
         results = made_up({arm: users[arm] for arm in order}).results
-        for each in results.rankings(Published.semisynthetic(TRUE).measures):
-            step = {step.arm: step for step in each.steps}
+        for measure in Published.semisynthetic(TRUE).measures:
+            step = {step.arm: step for step in results.against_next([measure])}
             first, last = [step[arm] for arm in ("naive", "ideal")], [step[arm] for arm in ("itps", "ips")]
             assert [one.significant for one in (*first, *last)] == [True, True, False, False]
             assert first[0].test == first[1].test
-            assert {one.below for one in first} == {each.order[2]}
+            assert {one.below for one in first} == {list(step)[2]}
             assert all(one.below is None and one.test is None for one in last)
 
 

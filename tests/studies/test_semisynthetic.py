@@ -27,9 +27,8 @@ from unveil.studies.results import STANDARD, TRUE
 from unveil.studies.rq1 import RQ1
 from unveil.studies.rq2 import RQ2
 from unveil.studies.rq3 import RQ3
-from unveil.studies.semisynthetic import cell_key, drawn_trial
+from unveil.studies.semisynthetic import cell_key, drawn_trial, world_folder
 from unveil.studies.trial import TrialContext
-from unveil.studies.worlds import world_folder, world_source
 from unveil.studies.writer import write
 
 COMMAND = ["unveil", "reproduce", "rq1", "-o", "a folder"]
@@ -281,7 +280,7 @@ def test_the_epoch_may_be_chosen_by_what_was_taken(world: Path, tmp_path: Path) 
 
 
 def test_cells_of_the_usual_epochs_are_known_as_before() -> None:
-    source = world_source("builtin", steps=100, negatives=100)
+    source = RQ1(data="builtin").open_data()
     assert not {"epoch_by", "foresight", "stars", "severities", "worlds"} & set(RQ1().identity(source))
     assert RQ1(epoch_by="taken").identity(source)["epoch_by"] == "taken"
     with pytest.raises(UnveilError, match="unknown rule for the epoch"):
@@ -337,7 +336,7 @@ def rated_log(path: Path) -> Path:
 
 def test_more_negatives_than_the_world_has_items_are_refused_before_any_work(world: Path, tmp_path: Path) -> None:
     for data, items in ((world, 30), ("builtin", 300), (rated_log(tmp_path / "rated.csv"), 9)):
-        assert world_source(str(data), steps=5, negatives=items - 1).name == str(data)
+        assert RQ1(data=str(data), steps=5, negatives=items - 1).open_data().name == str(data)
         with pytest.raises(UnveilError, match=rf"found {items}\. Pass --negatives {items - 1} or fewer"):
             run(RQ1(data=str(data), steps=5, negatives=items), tmp_path / "run", Inline())
     assert not (tmp_path / "run").exists()

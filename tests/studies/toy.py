@@ -12,8 +12,6 @@ HEIGHT = Measure("", "full", "height")
 
 
 class Toy(Study):
-    """How high each arm is, level by level."""
-
     name: ClassVar[str] = "toy"
     title: ClassVar[str] = "How high is it?"
     template: ClassVar[str] = """

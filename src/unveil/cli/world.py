@@ -111,7 +111,6 @@ def draw(
     from unveil.data.writers import write
     from unveil.files import check_free, check_new_file
     from unveil.simulation.choice import choice_model
-    from unveil.simulation.generate import Impressions, Ratings
     from unveil.simulation.world import World
     from unveil.wording import quantity
 
@@ -119,9 +118,6 @@ def draw(
     if save_world is not None:
         check_free(save_world, overwrite=overwrite)
     choice_model(choice)
-    rated = Ratings(ratings_noise, stars) if ratings or stars else None
-    if impressions is not None:
-        Impressions(impressions)
     saved = World.open(world, seed)
     source = (saved if severity is None else saved.with_severity(severity)).with_foresight(foresight)
     with bar("drawing the log") as progress:
@@ -129,7 +125,7 @@ def draw(
             np.random.default_rng(seed),
             choice,
             relevance_draw=relevance_draw,
-            ratings_noise=rated.noise if rated else None,
+            ratings_noise=ratings_noise if ratings or stars else None,
             stars=stars,
             impressions=impressions,
             progress=progress,

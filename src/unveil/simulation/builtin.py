@@ -109,14 +109,14 @@ def _match(spec: WorldSpec, rng: np.random.Generator, W_TK: NDArray[np.float64])
 def _fashion(spec: WorldSpec, rng: np.random.Generator) -> NDArray[np.float64]:
     """W_tk = (1 + drift · sin 2π(t/T + φ_k)) / √(1 + drift²/2): each taste swells and fades once along the steps."""
     phase_K = rng.random(spec.tastes)
-    wave_TK: NDArray[np.float64] = np.sin(2 * np.pi * (_share_of_time(spec)[:, None] + phase_K))
+    wave_TK: NDArray[np.float64] = np.sin(2 * np.pi * ((np.arange(spec.steps) / spec.steps)[:, None] + phase_K))
     return (1 + spec.drift * wave_TK) / float(np.sqrt(1 + spec.drift**2 / 2))
 
 
 def _seasons(spec: WorldSpec, rng: np.random.Generator) -> Factors:
     """season · cos 2π(t/T − φ_i) = season · (cos 2πφ_i · cos 2πt/T + sin 2πφ_i · sin 2πt/T): two factors."""
     peak_V = 2 * np.pi * rng.random(spec.items)
-    time_T = 2 * np.pi * _share_of_time(spec)
+    time_T = 2 * np.pi * (np.arange(spec.steps) / spec.steps)
     Q_VK = spec.season * np.stack([np.cos(peak_V), np.sin(peak_V)], axis=1)
     return Factors.of(np.ones((spec.users, 2)), Q_VK, np.stack([np.cos(time_T), np.sin(time_T)], axis=1))
 
@@ -126,10 +126,6 @@ def _first_steps(spec: WorldSpec, rng: np.random.Generator) -> NDArray[np.int32]
     stay_U = spec.steps * spec.stay * np.exp(spec.activity * rng.standard_normal(spec.users))
     whole_U = np.clip(np.round(stay_U), min(spec.shortest, spec.steps), spec.steps)
     return (spec.steps - whole_U).astype(np.int32)
-
-
-def _share_of_time(spec: WorldSpec) -> NDArray[np.float64]:
-    return np.arange(spec.steps) / spec.steps
 
 
 def _ids(letter: str, count: int) -> Vocabulary:

@@ -4,7 +4,6 @@ A model sees the true relevance γ and what is exposed, and picks one item a slo
 interaction is not its affair: that needs exposure and relevance too (Y = C · O · R).
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -66,7 +65,6 @@ class Rational:
 
 
 @register
-@dataclass(frozen=True)
 class RationalExposed(Rational):
     """The best of what is exposed: the paper's experiment."""
 
@@ -76,7 +74,6 @@ class RationalExposed(Rational):
 
 
 @register
-@dataclass(frozen=True)
 class RationalAll(Rational):
     """The best of all, exposed or not: the paper's theory, where the choice ignores exposure."""
 
@@ -111,7 +108,6 @@ class Categorical:
 
 
 @register
-@dataclass(frozen=True)
 class CategoricalExposed(Categorical):
     """By chance among what is exposed."""
 
@@ -121,7 +117,6 @@ class CategoricalExposed(Categorical):
 
 
 @register
-@dataclass(frozen=True)
 class CategoricalAll(Categorical):
     """By chance among all items, exposed or not."""
 

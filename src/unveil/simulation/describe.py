@@ -1,5 +1,6 @@
 """A world in figures. Shapes: U users, V items, T steps, B slots of one block."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -7,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import gini
+from unveil.propensity.factors import Floats
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
+
+Slots = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 #: Slots looked at for means over the whole world, and users for their favourites along the steps; evenly spread
 #: where there are more.
@@ -49,12 +53,11 @@ class WorldDescription:
 def describe(world: "World") -> WorldDescription:
     """Look at the favourites of all users, and at relevance and exposure over evenly spread slots."""
     user_S, step_S = world.slots()
-    spread = _spread(len(user_S), _SAMPLE)
-    gamma, theta = _Means(world), _Means(world)
-    for rows in np.array_split(spread, -(-len(spread) // _BLOCK)):
-        user_B, step_B = user_S[rows], step_S[rows]
-        gamma.add(user_B, step_B, world.relevance(user_B, step_B))
-        theta.add(user_B, step_B, world.exposure(user_B, step_B))
+    looked_at = _spread(len(user_S), _SAMPLE)
+    blocks = [(user_S[rows], step_S[rows]) for rows in np.array_split(looked_at, -(-len(looked_at) // _BLOCK))]
+    (relevance, _), (exposure, total_V) = (
+        _spread_of(world, each, blocks) for each in (world.relevance, world.exposure)
+    )
     favourite_V = favourites(world)
     own = [(user, np.arange(world.start_U[user], world.n_steps)) for user in _spread(world.n_users, _FOLLOWED)]
     distinct = [len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B))) for user, step_B in own]
@@ -67,10 +70,10 @@ def describe(world: "World") -> WorldDescription:
         favourites=int((favourite_V > 0).sum()),
         commonest_favourite=float(favourite_V.max() / world.n_users),
         favourites_of_a_user=float(np.mean(distinct)),
-        relevance=gamma.spread(),
-        exposure=theta.spread(),
-        exposure_gini=gini(theta.total_V),
-        exposed_per_slot=float(theta.total_V.sum() / len(spread)),
+        relevance=relevance,
+        exposure=exposure,
+        exposure_gini=gini(total_V),
+        exposed_per_slot=float(total_V.sum() / len(looked_at)),
     )
 
 
@@ -88,29 +91,22 @@ def _spread(many: int, few: int) -> NDArray[np.int64]:
     return np.linspace(0, many - 1, min(few, many)).astype(np.int64)
 
 
-class _Means:
-    """Running sums of a table over slots and items, by user, item and step."""
-
-    def __init__(self, world: "World") -> None:
-        self.total_V = np.zeros(world.n_items)
-        self.total_U, self.count_U = np.zeros(world.n_users), np.zeros(world.n_users)
-        self.total_T, self.count_T = np.zeros(world.n_steps), np.zeros(world.n_steps)
-
-    def add(self, user_B: NDArray[np.int32], step_B: NDArray[np.int32], value_BV: NDArray[np.float32]) -> None:
-        self.total_V += value_BV.sum(0, dtype=np.float64)
+def _spread_of(
+    world: "World", table: Callable[..., Floats], blocks: Sequence[Slots]
+) -> tuple[Spread, NDArray[np.float64]]:
+    """Of a table of probabilities over blocks of slots; and its sums over the slots, for each item."""
+    total_V = np.zeros(world.n_items)
+    by_user, by_step = np.zeros((2, world.n_users)), np.zeros((2, world.n_steps))  # sums, and how many they are of
+    for user_B, step_B in blocks:
+        value_BV = table(user_B, step_B)
+        total_V += value_BV.sum(0, dtype=np.float64)
         mean_B = value_BV.mean(1, dtype=np.float64)
-        for index_B, total, count in ((user_B, self.total_U, self.count_U), (step_B, self.total_T, self.count_T)):
+        for index_B, (total, count) in ((user_B, by_user), (step_B, by_step)):
             total += np.bincount(index_B, weights=mean_B, minlength=len(total))
             count += np.bincount(index_B, minlength=len(count))
-
-    def spread(self) -> Spread:
-        slots = self.count_U.sum()
-        return Spread(
-            mean=float(self.total_V.sum() / (slots * len(self.total_V))),
-            over_users=_deviation(self.total_U, self.count_U),
-            over_items=float((self.total_V / slots).std()),
-            over_steps=_deviation(self.total_T, self.count_T),
-        )
+    slots = by_user[1].sum()
+    mean, over_items = float(total_V.sum() / (slots * len(total_V))), float((total_V / slots).std())
+    return Spread(mean, _deviation(*by_user), over_items, _deviation(*by_step)), total_V
 
 
 def _deviation(total: NDArray[np.float64], count: NDArray[np.float64]) -> float:

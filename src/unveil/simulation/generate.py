@@ -4,13 +4,12 @@ Shapes: S slots (all the user-step pairs of a world), B slots of one block, V it
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.errors import UnveilError
 from unveil.propensity.factors import TILE, sigmoid
 from unveil.simulation.choice import ChoiceModel
 
@@ -20,27 +19,6 @@ if TYPE_CHECKING:
 
 #: Slots that stand for all where exposure is summed.
 _SLOTS = 4096
-
-
-@dataclass(frozen=True)
-class Impressions:
-    """Of all that is exposed and not chosen, each is recorded with probability `rate`: such logs are large."""
-
-    rate: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise UnveilError("out of range", where="impressions", found=self.rate, expected="above 0, at most 1")
-
-    def recorded(
-        self, exposed_BV: NDArray[np.bool_], clicked_B: NDArray[np.integer[Any]], rng: np.random.Generator
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Slots and items of what is recorded, by slot; `clicked_B` is the item of the interaction, −1 for none."""
-        kept_BV = exposed_BV & (rng.random(exposed_BV.shape, np.float32) < self.rate)
-        some_B = np.flatnonzero(clicked_B >= 0)
-        kept_BV[some_B, clicked_B[some_B]] = False
-        slot_N, item_N = np.nonzero(kept_BV)
-        return slot_N, item_N
 
 
 def rate_that_leaves(world: "World", events: int, left: float) -> float:
@@ -54,38 +32,6 @@ def rate_that_leaves(world: "World", events: int, left: float) -> float:
     return min(1.0, left * events / max(shown - events, 1.0))
 
 
-#: The scale of the logs that worlds are fitted to.
-LEAST, MOST = 1, 5
-
-
-@dataclass(frozen=True)
-class Ratings:
-    """r = relevance logit + centre + noise · ε_si, with ε standard normal; as `stars`, rounded to 1 … 5.
-
-    The error is of the user and the item: it stays the same when the item is chosen again, as an opinion does.
-
-    The logit of a world that was fitted to ratings is the rating it predicts, less the centre of the fit: ratings here
-    are on the scale of that log. Where most chosen items lie above 5, stars say little.
-    """
-
-    noise: float = 1.0
-    stars: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.noise < float("inf"):
-            raise UnveilError("out of range", where="ratings_noise", found=self.noise, expected="0 or more")
-
-    def of(self, world: "World", events: "Events", rng: np.random.Generator) -> NDArray[np.float32]:
-        """A rating for every event, from a stream of its own."""
-        logit_N = world.relevance_logits.logits_of(events.user_N, events.item_N, events.step_N).astype(np.float64)
-        pair_P, nth_N = np.unique(events.user_N.astype(np.int64) * world.n_items + events.item_N, return_inverse=True)
-        centre = float(world.origin.get("settings", {}).get("centre", 0.0))
-        rating_N = logit_N + centre + self.noise * rng.standard_normal(len(pair_P))[nth_N]
-        if self.stars:
-            rating_N = np.clip(np.round(rating_N), LEAST, MOST)
-        return rating_N.astype(np.float32)
-
-
 Progress = Callable[[int, int], None]  # slots done, slots in all
 
 #: Numbers in one block: few enough to stay in the processor's cache.
@@ -94,22 +40,12 @@ _BLOCK_NUMBERS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Interactions by user, then step; and, where recorded, `skipped`: the impressions without a click."""
+    """Interactions by user, then step; then, where they are recorded, impressions without a click, likewise."""
 
     user_N: NDArray[np.int32]
     item_N: NDArray[np.int32]
     step_N: NDArray[np.int32]
-    skipped: "Events | None" = None
-
-    def all(self) -> "Events":
-        """The interactions, then the impressions without a click."""
-        if self.skipped is None:
-            return self
-        return Events(
-            np.concatenate([self.user_N, self.skipped.user_N]),
-            np.concatenate([self.item_N, self.skipped.item_N]),
-            np.concatenate([self.step_N, self.skipped.step_N]),
-        )
+    clicked_N: NDArray[np.bool_]
 
 
 def draw(
@@ -118,7 +54,7 @@ def draw(
     choice: ChoiceModel,
     *,
     relevance_draw: bool = True,
-    impressions: Impressions | None = None,
+    impressions: float | None = None,
     block: int | None = None,
     progress: Progress | None = None,
 ) -> Events:
@@ -127,8 +63,8 @@ def draw(
     A slot gives one event or none. A user may choose the same item again at a later step, as in the paper's data.
     Exposure, choice and relevance have a stream of random numbers each, read slot by slot: the draw does not depend
     on the `block` size, and worlds that differ in severity, or choice models, share their draws. Without
-    `relevance_draw` every choice of an exposed item is an interaction (R = 1). What is recorded of the `impressions`
-    has a stream of its own as well: all else is drawn as it would be without them.
+    `relevance_draw` every choice of an exposed item is an interaction (R = 1). Each impression without a click is
+    recorded with probability `impressions`, by a stream of its own: all else is drawn as it would be without them.
     """
     for_exposure, for_choice, for_relevance, for_record = rng.spawn(4)
     kept: list[NDArray[np.int32]] = []
@@ -146,10 +82,29 @@ def draw(
             clicked_B &= uniform_B < sigmoid(logit_BV[at_B, item_B])
         kept.append(np.stack([user_B, item_B.astype(np.int32), step_B])[:, clicked_B])
         if impressions is not None:
-            b_N, item_N = impressions.recorded(exposed_BV, np.where(clicked_B, item_B, -1), for_record)
+            left_BV = exposed_BV & (for_record.random(exposed_BV.shape, np.float32) < impressions)
+            left_BV[at_B[clicked_B], item_B[clicked_B]] = False
+            b_N, item_N = np.nonzero(left_BV)
             skipped.append(np.stack([user_B[b_N], item_N.astype(np.int32), step_B[b_N]]))
-    events = Events(*np.concatenate(kept, axis=1))
-    return replace(events, skipped=Events(*np.concatenate(skipped, axis=1))) if skipped else events
+    user_N, item_N, step_N = np.concatenate([*kept, *skipped], axis=1)
+    return Events(user_N, item_N, step_N, np.arange(len(user_N)) < sum(part.shape[1] for part in kept))
+
+
+def ratings(world: "World", events: Events, noise: float, stars: bool, rng: np.random.Generator) -> NDArray[np.float32]:
+    """r_N = relevance logit + centre + noise · ε_si of the interactions, ε standard normal; as `stars`, from 1 to 5.
+
+    The error is of the user and the item: it stays the same when the item is chosen again, as an opinion does. The
+    logit of a world that was fitted to ratings is the rating it predicts, less the centre of the fit: ratings here
+    are on the scale of that log. Where most chosen items lie above 5, stars say little.
+    """
+    user_T, item_T, step_T = (column[events.clicked_N] for column in (events.user_N, events.item_N, events.step_N))
+    logit_T = world.relevance_logits.logits_of(user_T, item_T, step_T).astype(np.float64)
+    pair_P, nth_T = np.unique(user_T.astype(np.int64) * world.n_items + item_T, return_inverse=True)
+    centre = float(world.origin.get("settings", {}).get("centre", 0.0))
+    rating_T = logit_T + centre + noise * rng.standard_normal(len(pair_P))[nth_T]
+    rating_N = np.full(len(events.clicked_N), np.nan, np.float32)
+    rating_N[events.clicked_N] = np.clip(np.round(rating_T), 1, 5) if stars else rating_T
+    return rating_N
 
 
 def _blocks(

@@ -17,11 +17,11 @@ from safetensors.numpy import save as as_bytes
 
 from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import UNKNOWN, Vocabulary
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, check_range
 from unveil.files import atomic_folder
 from unveil.propensity.factors import Factors, Floats, Indices, sigmoid
 from unveil.simulation.choice import choice_model
-from unveil.simulation.generate import Impressions, Progress, Ratings, draw
+from unveil.simulation.generate import Progress, draw, ratings
 
 if TYPE_CHECKING:
     from unveil.simulation.builtin import WorldSpec
@@ -175,15 +175,12 @@ class World:
         world's, so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have
         a stream of random numbers of their own: all else is drawn as it would be without them.
         """
+        rate, noise = impressions, ratings_noise
+        check_range(rate is None or 0 < rate <= 1, "impressions", rate, "above 0, at most 1")
+        check_range(noise is None or 0 <= noise < np.inf, "ratings_noise", noise, "0 or more")
         for_events, for_times = rng.spawn(2)
-        recorded = None if impressions is None else Impressions(impressions)
-        model, rating_N = choice_model(choice), None
-        drawn = draw(self, for_events, model, relevance_draw=relevance_draw, impressions=recorded, progress=progress)
-        events = drawn.all()
-        clicked_N = np.arange(len(events.user_N)) < len(drawn.user_N)
-        if ratings_noise is not None:
-            rating_N = np.full(len(clicked_N), np.nan, np.float32)
-            rating_N[clicked_N] = Ratings(ratings_noise, stars).of(self, drawn, rng.spawn(1)[0])
+        model = choice_model(choice)
+        events = draw(self, for_events, model, relevance_draw=relevance_draw, impressions=rate, progress=progress)
         second_U = for_times.integers(8 * 3600, 23 * 3600, self.n_users)
         return Interactions(
             user=events.user_N,
@@ -191,8 +188,8 @@ class World:
             users=self.users,
             items=self.items,
             time=_FIRST_DAY + events.step_N * np.int64(_DAY) + second_U[events.user_N] * _SECOND,
-            rating=rating_N,
-            clicked=None if impressions is None else clicked_N,
+            rating=None if noise is None else ratings(self, events, noise, stars, rng.spawn(1)[0]),
+            clicked=None if rate is None else events.clicked_N,
             propensity=self.exposure_of(events.user_N, events.item_N, events.step_N).astype(np.float64),
             step=events.step_N,
         )

@@ -48,8 +48,8 @@ from unveil.studies.candidates import (
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.results import BASE, BOUND
 from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios
+from unveil.studies.semisynthetic import BUILTIN, digest, is_world, ratings_noise, world_folder
 from unveil.studies.trial import TrialContext, rank_rows, record
-from unveil.studies.worlds import BUILTIN, digest, is_world, ratings_noise, world_folder
 from unveil.training.recipe import Recipe, network_in
 from unveil.wording import quantity
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unveil.errors import UnveilError, unknown
+from unveil.errors import UnveilError, check_range, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
 from unveil.propensity.base import PROPENSITIES
 from unveil.settings import parsed
@@ -130,9 +130,8 @@ def _deviation(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value < float("inf"):
-        expected = "noisy:SD with an SD of 0 or more, in logits"
-        raise UnveilError("out of range", where="propensity", found=f"noisy:{text}", expected=expected)
+    expected = "noisy:SD with an SD of 0 or more, in logits"
+    check_range(0 <= value < float("inf"), "propensity", f"noisy:{text}", expected)
     return value
 
 

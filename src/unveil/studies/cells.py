@@ -90,12 +90,6 @@ class Store:
         write_whole(self._path(key), json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
         (self.folder / "errors" / f"{key}.txt").unlink(missing_ok=True)
 
-    def write_error(self, key: str, detail: str) -> Path:
-        """Write the traceback of a cell that failed."""
-        path = self.folder / "errors" / f"{key}.txt"
-        write_whole(path, detail)
-        return path
-
     def remove(self, key: str) -> None:
         """The cell is to be done again."""
         self._path(key).unlink(missing_ok=True)
@@ -169,12 +163,14 @@ def _failure(failures: Sequence[Failed], total: str, store: Store) -> UnveilErro
     reasons: dict[str, list[str]] = {}
     for each in failures:
         reasons.setdefault(each.why.rstrip("."), []).append(each.key)
-    seen = [store.write_error(each.key, each.detail) for each in failures if each.detail]
+    folder, seen = store.folder / "errors", [each for each in failures if each.detail]
+    for each in seen:
+        write_whole(folder / f"{each.key}.txt", each.detail)
     said = [f"{', '.join(keys[:_NAMED])}{' …' if len(keys) > _NAMED else ''}: {why}" for why, keys in reasons.items()]
     return UnveilError(
         f"{len(failures)} of {total} failed: {'; '.join(said[:_NAMED])}{'; …' if len(said) > _NAMED else ''}",
         where=store.folder,
-        hint=f"{f'See {seen[0].parent}. ' if seen else ''}What is done is kept: the same command tries these again.",
+        hint=f"{f'See {folder}. ' if seen else ''}What is done is kept: the same command tries these again.",
     )
 
 

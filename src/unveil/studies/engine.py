@@ -1,33 +1,13 @@
 """One engine for every study: resume, locks, workers, progress, results, files and pages.
 
-A study is a frozen pydantic model, whose fields are what its cells depend on, and a few functions:
+A study is a frozen pydantic model, whose fields are what its cells depend on, and a few functions: `cells` lists the
+work, `run_cell` does one piece anywhere, `rows` turns its record into rows of the long frame (see `results`); `tables`,
+`figures` and `findings` are shown where the template says. `tests/studies/toy.py` is a whole one in 60 lines.
 
-    class Toy(Study):
-        name, title, template = "toy", "How high is it?", "toy.md.j2"
-        extent = Study.extent | {"levels"}     # fields that may grow later: no cell depends on them
-        seed: int = 0
-        replicates: int = 3
-        levels: tuple[float, ...] = (1.0, 2.0)
-
-        def cells(self):                       # every cell: its key (a file name) and its place
-            for replicate in range(self.replicates):
-                for level in self.levels:
-                    yield Cell(f"r{replicate}-l{level:g}", {"replicate": replicate, "level": level, "estimator": "a"})
-
-        def run_cell(self, cell, context):     # in any process, on any machine: depends on nothing but study and cell
-            return {"height": …}               # what JSON can hold; kept as cells/KEY.json
-
-        def rows(self, cell, record):          # the figures of a cell as rows of the long frame (see `results`)
-            yield {"metric": "height", "value": record["height"]}
-
-        def tables(self, answer): …            # {name: report.Table}, all optional; the template says where they stand
-        def figures(self, answer): …           # {name: report.Figure or Figures}
-        def findings(self, answer): …          # {name: figure}: into results.json, and to the template
-
-`run(Toy(), folder, Processes(2))` does what is left to do in the folder and gives an `Answer`; `write(answer, folder,
-command)` of `writer` writes results.parquet, results.csv, results.json, README.md, index.html, figures/ and about.json;
-`main` is both, and prints. `unveil.report.prose` says how a template is written; its blocks are `findings`, `tables`,
-`page` and `methods`, and it is filled with `study`, `answer`, `results` and everything in `findings`.
+`run(study, folder, Processes(2))` does what is left to do in the folder and gives an `Answer`; `write(answer, folder,
+command)` of `writer` writes results.parquet, results.csv, results.json, README.md, index.html, figures/ and about.json.
+`unveil.report.prose` says how a template is written; its blocks are `findings`, `tables`, `page` and `methods`, and it
+is filled with `study`, `answer`, `results` and everything in `findings`.
 """
 
 import time
@@ -41,7 +21,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from unveil.files import alone_in
-from unveil.report.page import Block, KeyFigure, Table
+from unveil.report.page import Block, Table
 from unveil.runs.progress import Silent, Watcher
 from unveil.runs.workers import Engine, OnProgress
 from unveil.studies.cells import SECONDS, Store, run_cells
@@ -159,9 +139,6 @@ class Study(BaseModel):
         """The keys that a cell may have in a folder that `--from` copies from."""
         return [cell.key]
 
-    def copy_files(self, other: Path, folder: Path) -> None:
-        """Copy what the cells of another folder need beside their records."""
-
     def tables(self, answer: "Answer") -> Mapping[str, Table]:
         """Tables by the names under which the template shows them."""
         return {}
@@ -178,17 +155,9 @@ class Study(BaseModel):
         """What the template needs beyond the findings, and results.json does not."""
         return {}
 
-    def key_figures(self, answer: "Answer") -> Sequence[KeyFigure]:
-        """The numbers at the top of the page."""
-        return []
-
     def csv(self, answer: "Answer") -> list[dict[str, Any]] | None:
         """Rows of results.csv in the place of the means of all measures."""
         return None
-
-    def announcement(self) -> str:
-        """One line before the work begins; empty for none."""
-        return ""
 
 
 @dataclass(frozen=True)
@@ -258,12 +227,8 @@ def run(
     if copy_from is not None:
         store.compatible(copy_from)  # an error before the folder is begun
     store.open()
-    if announced := study.announcement():
-        say(announced)
     work, cells, made = Work(study, store, source, copy_from, {}, say, engine.workers()), list[Cell](), 0
     with alone_in(folder):
-        if copy_from is not None:
-            study.copy_files(copy_from, folder)
         for what, stage in study.stages(work):
             cells, made = list(stage), len({cell.key for cell in work.left(stage)})
             each = sorted({cell.key: cell for cell in cells}.values(), key=study.priority)

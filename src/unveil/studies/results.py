@@ -71,11 +71,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Step:
-    """An arm, the next best after it, and the paired test of the two. The last arm has nobody below it.
+    """An arm under a measure, the next best after it, and the paired test of the two. The last has nobody below it.
 
     Arms whose figures are the same in every unit share a place: below each is whoever is below them all.
     """
 
+    measure: Measure
     arm: str
     below: str | None
     test: Paired | None  # its p is corrected
@@ -86,29 +87,13 @@ class Step:
         return self.test is not None and verdict(self.test) == "above"
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """The trained arms under one measure, best first, each tested against the next."""
-
-    measure: Measure
-    steps: Sequence[Step]
-
-    @property
-    def order(self) -> list[str]:
-        """The names, best first."""
-        return [step.arm for step in self.steps]
-
-    def significant(self, arm: str) -> bool:
-        """Whether an arm is significantly above the next best."""
-        return any(step.significant for step in self.steps if step.arm == arm)
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """Its tests, for results.json."""
-        tested = [(step, step.test) for step in self.steps if step.test is not None]
-        return [
-            {**self.measure._asdict(), "better": step.arm, "next": step.below, **vars(test), "sure": step.significant}
-            for step, test in tested
-        ]
+def tests_json(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """The tests, for results.json."""
+    return [
+        {**each.measure._asdict(), "better": each.arm, "next": each.below, **vars(each.test), "sure": each.significant}
+        for each in steps
+        if each.test is not None
+    ]
 
 
 def verdict(test: Paired) -> Literal["above", "below", "level"]:
@@ -248,24 +233,20 @@ class Results:
         others = [arm for arm in self.trained if arm != base]
         return dict(zip(others, corrected([self.difference(arm, base, measure) for arm in others]), strict=True))
 
-    def rankings(self, measures: Sequence[Measure]) -> list[Ranking]:
-        """Each arm against the next best under each measure; Holm's correction is over all neighbours in all."""
-        orders = {measure: self.order(measure) for measure in measures}
-        pairs = [(measure, *pair) for measure, order in orders.items() for pair in pairwise(order)]
-        tests = corrected(self.difference(arm, below, measure) for measure, arm, below in pairs)
-        found = {(m, arm): Step(arm, below, test) for (m, arm, below), test in zip(pairs, tests, strict=True)}
-        steps = {m: [found.get((m, arm), Step(arm, None, None)) for arm in order] for m, order in orders.items()}
-        return [Ranking(measure, self._with_ties(measure, own)) for measure, own in steps.items()]
-
-    def _with_ties(self, measure: Measure, every: Sequence[Step]) -> list[Step]:
-        """An arm that is the same as the next in every unit has the step of that one."""
-        steps: list[Step] = []
-        for step in reversed(every):
-            tied = step.below is not None and np.array_equal(
-                self.sample(step.arm, measure), self.sample(step.below, measure)
-            )
-            steps.append(replace(steps[-1], arm=step.arm) if tied else step)
-        return steps[::-1]
+    def against_next(self, measures: Sequence[Measure]) -> list[Step]:
+        """Each trained arm against the next best, best first, by measure; Holm's correction is over all of them."""
+        pairs = {(m, arm): (arm, below) for m in measures for arm, below in pairwise(self.order(m))}
+        tests = corrected(self.difference(*pair, m) for (m, _), pair in pairs.items())
+        test_of, steps = dict(zip(pairs, tests, strict=True)), list[Step]()
+        for m in measures:
+            *others, last = self.order(m)
+            own = [Step(m, last, None, None)]
+            for arm in reversed(others):
+                below = own[-1].arm
+                tied = np.array_equal(self.sample(arm, m), self.sample(below, m))
+                own.append(replace(own[-1], arm=arm) if tied else Step(m, arm, below, test_of[m, arm]))
+            steps += reversed(own)
+        return steps
 
     def gap_closed(self, arm: str, measure: Measure) -> Estimate | None:
         """Σ (arm − naive) / Σ (ideal − naive) over all conditions, with Fieller's interval.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from unveil.report.page import Figures
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
-from unveil.studies.results import TRUE, Ranking
+from unveil.studies.results import TRUE, Step, tests_json
 from unveil.studies.semisynthetic import SemiSynthetic
 from unveil.studies.tables import arms_table, dots_figure
 
@@ -23,15 +23,15 @@ class RQ1(SemiSynthetic):
         """The paper's table, for the one severity."""
         return Published.semisynthetic(TRUE, self.severities[0])
 
-    def rankings(self, answer: Answer) -> list[Ranking]:
+    def tests(self, answer: Answer) -> list[Step]:
         """Each arm against the next best under every protocol; each protocol is a table of its own."""
         here = self.first(answer)
-        return [each for protocol in here.protocols for each in here.rankings(self.published.under(protocol))]
+        return [each for protocol in here.protocols for each in here.against_next(self.published.under(protocol))]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """The verdict on each figure of the paper's table, the orders, and the tests."""
-        tests = [test for ranking in self.rankings(answer) for test in ranking.as_json()]
-        return {**super().findings(answer), "verdict": self.published.verdict(self.first(answer)), "tests": tests}
+        verdict, tests = self.published.verdict(self.first(answer)), tests_json(self.tests(answer))
+        return {**super().findings(answer), "verdict": verdict, "tests": tests}
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
         """Both rankings."""

@@ -12,7 +12,7 @@ from unveil.report.names import COLOURS, named
 from unveil.report.page import Figure, Figures
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
-from unveil.studies.results import ALPHA, BOUND, STANDARD, TRUE, Measure, Results
+from unveil.studies.results import ALPHA, BOUND, STANDARD, TRUE, Measure, Results, tests_json
 from unveil.studies.semisynthetic import SemiSynthetic
 from unveil.studies.tables import arms_table
 
@@ -34,13 +34,14 @@ class RQ3(SemiSynthetic):
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """The flips, the verdicts under both evaluations, and the tests."""
         here, published = self.first(answer), self.published
-        rankings = [each for own in published.values() for each in here.rankings(own.under(here.protocol("uniform")))]
+        sampled = here.protocol("uniform")
+        steps = [each for own in published.values() for each in here.against_next(own.under(sampled))]
         return {
             **super().findings(answer),
             "turned": swapped_pairs(here, self.headline(here)),
             "flips": [flip for protocol in here.protocols for flip in flips(here, published, protocol)],
             "verdict": {evaluation: own.verdict(here) for evaluation, own in published.items()},
-            "tests": [test for ranking in rankings for test in ranking.as_json()],
+            "tests": tests_json(steps),
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:

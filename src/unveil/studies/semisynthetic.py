@@ -3,9 +3,11 @@
 A cell is one arm trained on one replicate's log of one world at one severity. Worlds are made first and kept.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -13,12 +15,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import model_validator
 
+from unveil.data.filters import Filters
+from unveil.data.interactions import Interactions
+from unveil.data.readers import convert_first
 from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_range, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS, estimator
+from unveil.files import atomic_folder
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.impressions import RecordedStatic, RecordedTemporal
 from unveil.report.page import Figures
+from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.choice import CHOICES
+from unveil.simulation.fit import observed
 from unveil.simulation.world import World
 from unveil.studies import arms, tables
 from unveil.studies.arms import NOISY, TRUE_THETA, Variant
@@ -28,10 +36,12 @@ from unveil.studies.presets import Preset, preset
 from unveil.studies.results import BASELINES, TRUE, Measure, Results
 from unveil.studies.tables import Records
 from unveil.studies.trial import TrialContext, rank_rows, record
-from unveil.studies.worlds import copy_worlds, is_world, make_world, ratings_noise, world_folder, world_source
 from unveil.training.recipe import Recipe, network_in
 from unveil.wording import quantity
 
+BUILTIN = "builtin"
+#: What the paper leaves out of a log with ratings: rare items, then short users.
+FILTERS = Filters(min_item=5, min_user=5)
 #: Targets and negatives among the items that the drawn log shows, or among all of the world's.
 CATALOGUES = ("observed", "whole")
 #: What decides which epoch is kept: true relevance, as in the paper, or the held-out interactions, as on a real log.
@@ -122,11 +132,8 @@ class SemiSynthetic(Study):
         A network that changes name keeps of the preset what it has as well.
         """
         variant = Variant.of("naive" if arm in BASELINES else arm)
-        name, needs, given = (
-            variant.estimator,
-            estimator(variant.estimator).needs,
-            variant.propensity or self.propensity,
-        )
+        name, given = variant.estimator, variant.propensity or self.propensity
+        needs = estimator(name).needs
         changes = arms.estimator_seed(name, seed) | arms.changes_of(name, self.changes) | {"training.seed": seed}
         if self.clip is not None and "clip" in ESTIMATORS.options(name):
             changes["estimator.clip"] = self.clip
@@ -149,8 +156,29 @@ class SemiSynthetic(Study):
         return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
 
     def open_data(self) -> Source:
-        """The world, or the log that worlds are fitted to."""
-        return world_source(self.data, steps=self.steps, negatives=self.negatives, worlds=self.worlds)
+        """The world, or the log that worlds are fitted to; an error before any work is done where there is none.
+
+        A case is ranked against all items but its own at most; a drawn log may show fewer, and no more.
+        """
+        if self.data == BUILTIN:
+            source, items = Source(BUILTIN, BUILTIN, "the built-in world"), WorldSpec().items
+        elif is_world(self.data):
+            if self.worlds > 1:
+                found, hint = f"{self.worlds} worlds", "Name the log that it was fitted to, or ask for one world."
+                raise UnveilError("a saved world is one world", where=self.data, found=found, hint=hint)
+            world = World.load(self.data)
+            source, items = Source(self.data, digest(Path(self.data)), repr(world)), world.n_items
+        else:
+            log = self.read_log()
+            observed(log, self.steps)  # raises where no world can be fitted
+            source, items = Source(self.data, log.fingerprint(), repr(log)), len(log.items)
+        arms.check_negatives(self.negatives, items - 1)
+        return source
+
+    def read_log(self) -> Interactions:
+        """The log that worlds are fitted to."""
+        with convert_first(self.data):
+            return FILTERS(Interactions.read(self.data))
 
     def identity(self, source: Source) -> dict[str, Any]:
         """The preset as it is now: cells of an earlier revision are not continued."""
@@ -176,18 +204,29 @@ class SemiSynthetic(Study):
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         """Worlds, then cells. A world whose folder is gone is made again, where cells are left to do."""
-        cells = list(self.cells())
-        worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in range(self.worlds)]
+        work.say(self.announcement())
+        cells, numbers = list(self.cells()), range(self.worlds)
+        worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in numbers]
+        for number in numbers:
+            there, here = world_folder(work.other or work.folder, number), world_folder(work.folder, number)
+            if is_world(there) and not here.exists():  # its cells and the new ones are then of the same world
+                with atomic_folder(here) as draft:
+                    shutil.copytree(there, draft, dirs_exist_ok=True)
         for cell in worlds if work.left(cells) else ():
-            if not is_world(world_folder(work.store.folder, cell.at["world"])):
+            if not is_world(world_folder(work.folder, cell.at["world"])):
                 work.store.remove(cell.key)
         yield "worlds", worlds
         yield "cells", cells
 
     def run_world(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Make a world and keep it; the record is its description. Its seed counts on from the study's."""
-        number, report = int(cell.at["world"]), context.on_progress
-        world = make_world(self.data, steps=self.steps, fit=self.fit, seed=self.seed + number, on_progress=report)
+        """Draw, load or fit a world and keep it; the record is its description. Its seed counts on from the study's."""
+        number: int = cell.at["world"]
+        seed = self.seed + number
+        if self.data == BUILTIN or is_world(self.data):
+            world = World.open(self.data, seed)
+        else:
+            how: dict[str, Any] = {"steps": self.steps, "recipe": self.fit, "seed": seed}
+            world = World.fit(self.read_log(), **how, progress=lambda n, of: context.on_progress(n / of))
         world.save(world_folder(context.folder, number), overwrite=True)
         return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
 
@@ -205,10 +244,6 @@ class SemiSynthetic(Study):
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
         """All metrics of the ranks, of each user where one world and one replicate are all; and of the lists."""
         return rank_rows(record, by_user=self.worlds == self.replicates == 1)
-
-    def copy_files(self, other: Path, folder: Path) -> None:
-        """The worlds."""
-        copy_worlds(other, folder, self.worlds)
 
     def headline(self, results: Results, evaluation: str = TRUE) -> Measure:
         """The measure that conclusions are drawn from: the paper's NDCG@10."""
@@ -277,6 +312,32 @@ class SemiSynthetic(Study):
             f"{quantity(len(self.severities), 'severity', 'severities')}, in {quantity(self.worlds, 'world')}, "
             f"{quantity(self.replicates, 'replicate')} of each."
         )
+
+
+def is_world(data: str | Path) -> bool:
+    """Whether the data are a saved world."""
+    return (Path(data) / "world.json").is_file()
+
+
+def digest(folder: Path) -> str:
+    """A hash that identifies a saved world."""
+    parts = ("world.json", "ids.json", "factors.safetensors")
+    return sha256(b"".join((folder / part).read_bytes() for part in parts)).hexdigest()
+
+
+def world_folder(folder: Path, number: int) -> Path:
+    """Where a world of a study is kept."""
+    return folder / "worlds" / f"{number:02d}"
+
+
+def ratings_noise(world: World) -> float:
+    """How far the ratings of a drawn log are from r̂: as far as the fit's prediction was from ratings it had not seen.
+
+    Of a world that was not fitted to ratings, a rating's width.
+    """
+    if world.origin.get("kind") != "fitted":
+        return 1.0
+    return float(np.sqrt(world.origin["relevance"]["recipe"]["test"]))
 
 
 def cell_key(arm: str, severity: float, world: int, replicate: int) -> str:

@@ -32,13 +32,14 @@ def arms_table(
     results: Results, measures: Sequence[Measure], published: Published | None = None, caption: str = ""
 ) -> Table:
     """Arms down, measures across: mean with interval, * where significantly above the next best; the paper's below."""
-    rankings, rows = results.rankings(measures), list[Row]()
+    marked = {(step.measure, step.arm) for step in results.against_next(measures) if step.significant}
+    rows = list[Row]()
     for arm in results.arms:
         found, theirs, own = [], [], [results.estimate(arm, measure) for measure in measures]
-        for ranking, mean in zip(rankings, own, strict=True):
-            mark = "*" if ranking.significant(arm) else ""
+        for measure, mean in zip(measures, own, strict=True):
+            mark = "*" if (measure, arm) in marked else ""
             found.append(Cell(f"{number(mean.mean, 4)}{mark} {interval(mean, 4)}".rstrip(), mean.mean))
-            paper = published and published.figure(arm, ranking.measure)
+            paper = published and published.figure(arm, measure)
             away = paper and f"({signed(100 * (mean.mean / paper - 1), 1)}%)"
             theirs.append(Cell(f"{paper:.4f} {away}", paper) if paper else "–")
         rows += [[named(arm), *found], *([["  paper", *theirs]] if set(theirs) != {"–"} else [])]

@@ -5,7 +5,6 @@ to what minimises each loss (a cell for each severity).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
@@ -20,9 +19,8 @@ from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
 from unveil.studies import theory_claims
 from unveil.studies.engine import Answer, Cell, Context, Study
-from unveil.studies.theory_claims import EXPOSED, SEVERITIES, TOLERANCE, Finding, Minimiser
-from unveil.studies.theory_loss import LEVEL, Compared, Estimated, MonteCarlo, Scores
-from unveil.studies.theory_world import DenseWorld, Tiny
+from unveil.studies.theory_claims import EXPOSED, SEVERITIES, TOLERANCE, with_verdict
+from unveil.studies.theory_loss import LEVEL, LossComparison, with_agreement
 
 #: Beyond this hardly anything is ever shown, and 1/θ leaves single precision.
 MOST_SEVERE = 10.0
@@ -77,21 +75,19 @@ class Theory(Study):
 
     def run_draws(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """The bias of each loss over drawn logs of the larger world, for one choice model."""
-        dense = DenseWorld(self._world(self.severity))
-        drawn = MonteCarlo(dense, Scores.informed(dense, self.seed), self.draws, self.seed)
-        rows = drawn.run(cell.at["choice"], len(CHOICES), context.on_progress)
-        return {"slots": len(dense), "estimated": [asdict(row) for row in rows]}
+        compared = LossComparison.of(self._world(self.severity), self.seed)
+        rows = compared.drawn(cell.at["choice"], self.draws, self.seed, len(CHOICES), context.on_progress)
+        return {"slots": len(compared.dense), "estimated": rows}
 
     def run_minima(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """What minimises each loss at one severity."""
-        found = theory_claims.minimisers(self._world(cell.at["severity"]), self.logs, self.seed)
-        return {"minimisers": [asdict(row) for row in found]}
+        return {"minimisers": list(theory_claims.minimisers(self._world(cell.at["severity"]), self.logs, self.seed))}
 
     def run_exact(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """All that is computed without drawing a log."""
-        worlds = theory_claims.enumerated(Tiny(self.severity, self.seed))
+        worlds = theory_claims.enumerated(self.severity, self.seed)
         return {
-            "claims": [asdict(each) for each in theory_claims.findings(worlds)],
+            "claims": list(theory_claims.findings(worlds)),
             "choosers": list(theory_claims.choosers(worlds["moving"])),
             "distances": theory_claims.by_choice(self._world(self.severity)),
             "example": theory_claims.example(worlds["moving"].dense),
@@ -108,16 +104,12 @@ class Theory(Study):
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """All that was computed."""
         exact, records = answer.records["exact"], answer.records
-        claims = [Finding(**{**each, "compared": Compared(**each["compared"])}) for each in exact["claims"]]
-        drawn = [Estimated(**row) for choice in CHOICES for row in records[f"draws-{choice}"]["estimated"]]
+        drawn = [row for choice in CHOICES for row in records[f"draws-{choice}"]["estimated"]]
         return {
             "rules": {"tolerance": TOLERANCE, "level_of_all_intervals_together": LEVEL},
-            "findings": [
-                {**asdict(each), "bias": each.bias, "found": each.found, "holds": each.holds, "verdict": each.verdict}
-                for each in claims
-            ],
+            "findings": list(map(with_verdict, exact["claims"])),
             "choices": exact["choosers"],
-            "monte_carlo": [{**asdict(row), "agrees": row.agrees, "found": row.found} for row in drawn],
+            "monte_carlo": list(map(with_agreement, drawn)),
             "minimisers": [row for p in SEVERITIES for row in records[f"minima-p{p:g}"]["minimisers"]],
             "distances": exact["distances"],
             "example": exact["example"],
@@ -125,31 +117,30 @@ class Theory(Study):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """What sentences are chosen by, beyond the findings."""
-        at: list[dict[str, Minimiser]] = [
-            {row["estimator"]: Minimiser(**row) for row in answer.records[f"minima-p{severity:g}"]["minimisers"]}
-            for severity in SEVERITIES
-        ]
-        mild, severe, one_log = at[0], at[-1], [(each["ITPS"], each["naive"]) for each in at]
+        minima = [answer.records[f"minima-p{severity:g}"]["minimisers"] for severity in SEVERITIES]
+        at = [{row["estimator"]: row for row in rows} for rows in minima]
+        one_log = [(each["ITPS"], each["naive"]) for each in at]
+        apart = at[0]["corrected"]["slot_distance"] - at[0]["ITPS"]["slot_distance"]
+        lost = [[row["user_first"] - row["log_first"] for row in pair] for pair in one_log]
         return {
             "relative": relative,
             "choice_name": choice_name,
             "slots": answer.records[f"draws-{EXPOSED}"]["slots"],  # user-step pairs of the larger world
-            "mild": mild,
-            "severe": severe,
-            "corrected_is_itps": abs(mild["corrected"].slot_distance - mild["ITPS"].slot_distance) <= TOLERANCE,
+            "mild": at[0],
+            "severe": at[-1],
+            "corrected_is_itps": abs(apart) <= TOLERANCE,
             "one_log": [(itps, naive, _position(itps, naive)) for itps, naive in one_log],
-            "weights_cost": all(i.user_first - i.log_first > n.user_first - n.log_first for i, n in one_log),
+            "weights_cost": all(itps > naive for itps, naive in lost),
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """The biases, and how often the favourite is found."""
-        found = self.findings(answer)
-        drawn = [Estimated(**row) for choice in CHOICES for row in answer.records[f"draws-{choice}"]["estimated"]]
-        dots = [
-            Dot(label := f"{row.estimator}, {choice_name(row.choice)}", row.mean, row.low, row.high,
-                COLOURS[row.estimator.lower()], f"{label}: {relative(row.mean)}", row.formula)
-            for row in drawn if row.estimator in ("naive", "IPS", "ITPS")
-        ]  # fmt: skip
+        found, dots = self.findings(answer), []
+        for row in found["monte_carlo"]:
+            if row["estimator"] in ("naive", "IPS", "ITPS"):
+                label, colour = f"{row['estimator']}, {choice_name(row['choice'])}", COLOURS[row["estimator"].lower()]
+                title = f"{label}: {relative(row['mean'])}"
+                dots.append(Dot(label, row["mean"], row["low"], row["high"], colour, title, row["formula"]))
         drawing = intervals(dots, "bias, relative to the ideal loss", None, "biases")
         return {
             "biases": Figure("", drawing, f"Relative bias by choice model: {'; '.join(dot.title for dot in dots)}."),
@@ -191,11 +182,11 @@ def relative(bias: float | None) -> str:
     return f"{bias:+.{digits}%}".replace("-", "−")
 
 
-def _position(one: Minimiser, other: Minimiser) -> str:
+def _position(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     """What two intervals allow to say."""
-    if one.low > other.high:
+    if one["low"] > other["high"]:
         return "above"
-    return "below" if one.high < other.low else "not distinguishable from"
+    return "below" if one["high"] < other["low"] else "not distinguishable from"
 
 
 def _first(minima: Sequence[Mapping[str, Any]], quantity: str) -> Figure:

@@ -15,34 +15,11 @@ from scipy import sparse
 from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal
 from unveil.evaluation.statistics import paired
-from unveil.simulation.choice import CHOICES, ChoiceModel, choice_model
+from unveil.simulation.choice import CHOICES, choice_model
 from unveil.simulation.world import World
-from unveil.studies.theory_loss import (
-    CORRECTED,
-    IDEAL,
-    IPS,
-    ITPS,
-    NAIVE,
-    NORMALISED,
-    Compared,
-    Enumerated,
-    Masking,
-    Scores,
-    Variant,
-    bias_by_formula,
-    clipped,
-    relative_bias,
-)
-from unveil.studies.theory_world import (
-    DenseWorld,
-    Relevance,
-    Table,
-    Tiny,
-    closed_form,
-    draw_slots,
-    event_probability,
-    ideal_weight,
-)
+from unveil.studies import theory_loss, theory_world
+from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, Compared, LossComparison, Masking, Variant
+from unveil.studies.theory_world import DenseWorld, Relevance, Table, closed_form, ideal_weight
 
 #: Propensities are single-precision numbers: below this relative bias there is none.
 TOLERANCE = 1e-5
@@ -50,43 +27,17 @@ TOLERANCE = 1e-5
 Kind = Literal["unbiased", "biased"]
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What is claimed of a loss, and its expectation over all logs. The verdict is computed, never given."""
+def with_verdict(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """What is claimed of a loss and its expectation over all logs, with the verdict: computed, never given.
 
-    topic: str
-    claim: str
-    setting: str
-    claimed: Kind
-    compared: Compared
-    formula: float | None = None  # the same bias by closed form, where there is one
-
-    @property
-    def bias(self) -> float:
-        """(E[L] − L_ideal) / L_ideal."""
-        return self.compared.bias
-
-    @property
-    def found(self) -> Kind:
-        """Biased beyond rounding, or not."""
-        return "biased" if abs(self.bias) > TOLERANCE else "unbiased"
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether enumeration and closed form give the same number."""
-        return None if self.formula is None else abs(self.bias - self.formula) <= TOLERANCE * (1 + abs(self.formula))
-
-    @property
-    def holds(self) -> bool:
-        """Whether the claim is true, and the closed form with it."""
-        return self.verdict == "holds"
-
-    @property
-    def verdict(self) -> str:
-        """In two words or three."""
-        if self.agrees is False:
-            return "formula off"
-        return "holds" if self.found == self.claimed else "does not hold"
+    `formula` is the same bias by closed form, where there is one.
+    """
+    bias, formula = Compared(**finding["compared"]).bias, finding["formula"]
+    found: Kind = "biased" if abs(bias) > TOLERANCE else "unbiased"
+    verdict = "holds" if found == finding["claimed"] else "does not hold"
+    if formula is not None and abs(bias - formula) > TOLERANCE * (1 + abs(formula)):
+        verdict = "formula off"
+    return {**finding, "bias": bias, "found": found, "holds": verdict == "holds", "verdict": verdict}
 
 
 ALL, EXPOSED = "rational_all", "rational_exposed"
@@ -111,7 +62,9 @@ class Claim(NamedTuple):
 
 def claims(clip_matters: bool) -> list[Claim]:
     """All of them, in the order of the paper; whether a clip biases depends on the θ of the favourites."""
-    clip: tuple[Kind, str] = ("biased", "above some θ") if clip_matters else ("unbiased", "below all θ")
+    biased: Kind = "biased" if clip_matters else "unbiased"
+    clip = f"with θ clipped at {CLIP:g}, {'above some' if clip_matters else 'below all'} θ of the favourites"
+    clipped, divided = theory_loss.clipped(CLIP), "if it and the ideal are divided by the sums of their weights"
     noisy = Variant("ITPS, θ ± 1 logit", "itps", noise=1.0)
     chance, masked = Masking(0.2, 0.0, always_mask=False), Masking(0.2, 0.1)
     return [
@@ -128,59 +81,59 @@ def claims(clip_matters: bool) -> list[Claim]:
         Claim(ASSUMED, "ITPS is", "unbiased", "if θ follows γ, but O and R are independent", ITPS, "related"),
         Claim(ASSUMED, "ITPS is", "biased", "if one random number decides O and R", ITPS, relevance="shared draw"),
         Claim(ASSUMED, "ITPS is", "biased", "by θ/θ̂, if θ̂ is off by 1 logit", noisy),
-        Claim(TRAINED, "ITPS is", clip[0], f"with θ clipped at {CLIP:g}, {clip[1]} of the favourites", clipped(CLIP)),
-        Claim(TRAINED, "ITPS is", "biased", "if it and the ideal are divided by the sums of their weights", NORMALISED),
+        Claim(TRAINED, "ITPS is", biased, clip, clipped),
+        Claim(TRAINED, "ITPS is", "biased", divided, theory_loss.NORMALISED),
         Claim(TRAINED, "ITPS is", "unbiased", "if events are masked by chance alone", ITPS, masking=chance),
         Claim(TRAINED, "ITPS is", "unbiased", "if each row has a masked event (ideal alike)", ITPS, masking=masked),
         Claim(TRAINED, "the ideal loss itself is", "biased", "as it is trained, on slots with an event", IDEAL),
     ]
 
 
-def enumerated(tiny: Tiny) -> dict[str, Enumerated]:
+def enumerated(severity: float = 1.0, seed: int = 0) -> dict[str, LossComparison]:
     """The tiny worlds by name, with all their logs."""
-    made = (tiny.moving, tiny.still, tiny.related, tiny.all_shown, tiny.moving_unchosen)
-    return {world.__name__: Enumerated.of(world(), tiny.seed) for world in made}
+    return {name: LossComparison.of(world, seed) for name, world in theory_world.tiny_worlds(severity, seed).items()}
 
 
-def findings(worlds: Mapping[str, Enumerated]) -> list[Finding]:
+def findings(worlds: Mapping[str, LossComparison]) -> Iterator[dict[str, Any]]:
     """Every claim, checked in the world that it speaks of."""
-    dense, checked = worlds["moving"].dense, []
+    dense = worlds["moving"].dense
     for each in claims(bool((dense.theta_SV[np.arange(len(dense)), dense.favourite_S] < CLIP).any())):
-        where, formula = worlds[each.world], None
-        compared = where.compare(each.variant, each.choice, each.relevance, each.masking)
-        if each.masking is None:
-            p_SV = closed_form(where.dense, each.choice, each.relevance)
-            ideal_SV = ideal_weight(where.dense, choice_model(each.choice), each.relevance)
-            formula = bias_by_formula(each.variant, where.dense, p_SV, ideal_SV, where.scores.loss())
-        claim = f"{each.subject} {each.claimed}"
-        checked.append(Finding(each.topic, claim, each.setting, each.claimed, compared, formula))
-    return checked
+        where, users = worlds[each.world], (each.choice, each.relevance)
+        p_SV, ideal_SV = closed_form(where.dense, *users), ideal_weight(where.dense, *users)
+        yield {
+            "topic": each.topic,
+            "claim": f"{each.subject} {each.claimed}",
+            "setting": each.setting,
+            "claimed": each.claimed,
+            "compared": vars(where.compare(each.variant, *users, each.masking)),
+            "formula": where.by_formula(each.variant, p_SV, ideal_SV) if each.masking is None else None,
+        }
 
 
-def choosers(where: Enumerated) -> Iterator[dict[str, Any]]:
+def choosers(where: LossComparison) -> Iterator[dict[str, Any]]:
     """The bias of each loss under every choice model of the registry, with and without a draw of relevance.
 
     `formula_error` is the largest difference of P(event) from its closed form over slots and items.
     """
     relevances: Sequence[Relevance] = ("drawn", "certain")
     for relevance, choice in product(relevances, CHOICES):
-        listed_SV = event_probability(where.dense, choice_model(choice), relevance)[:, :-1]
+        listed_SV = theory_world.event_probability(where.dense, choice, relevance)[:, :-1]
         formula_SV = closed_form(where.dense, choice, relevance)
         yield {
             "choice": choice,
             "relevance": relevance,
-            "depends_on_exposure": choice_depends_on_exposure(where.dense, choice_model(choice)),
+            "depends_on_exposure": choice_depends_on_exposure(where.dense, choice),
             "bias": {each.label: where.compare(each, choice, relevance).bias for each in (NAIVE, IPS, ITPS)},
             "formula_error": None if formula_SV is None else float(np.abs(formula_SV - listed_SV).max()),
         }
 
 
-def choice_depends_on_exposure(dense: DenseWorld, choice: ChoiceModel) -> bool:
+def choice_depends_on_exposure(dense: DenseWorld, choice: str) -> bool:
     """Whether P(C | O) differs between everything seen and one item hidden."""
-    shape = dense.logit_SV.shape
-    whole_SV = choice.probability(dense.logit_SV, np.ones(shape, bool))
+    shape, probability = dense.logit_SV.shape, choice_model(choice).probability
+    whole_SV = probability(dense.logit_SV, np.ones(shape, bool))
     parts = (np.broadcast_to(seen_V, shape) for seen_V in ~np.eye(shape[1], dtype=bool))
-    return not all(np.allclose(choice.probability(dense.logit_SV, seen_SV), whole_SV) for seen_SV in parts)
+    return not all(np.allclose(probability(dense.logit_SV, seen_SV), whole_SV) for seen_SV in parts)
 
 
 #: The iteration for losses with an offset ends when no probability moves by more than this, or after so many rounds.
@@ -224,15 +177,6 @@ def normalised(weight: Table) -> Table:
     return np.asarray(weight / np.maximum(weight.sum(1, keepdims=True), _TINY))
 
 
-def expected(estimator: Estimator, dense: DenseWorld, p_SV: Table) -> Weights:
-    """E_SV over all logs, where p_SV = P(the slot's event is item i): an estimator looks at each event by itself."""
-    weight_SV, rows = np.zeros_like(p_SV), np.arange(len(dense))
-    for item in range(p_SV.shape[1]):
-        signal = _cross_entropy(estimator(dense.all_with(item)))
-        weight_SV[rows, signal.target_M.numpy()] += p_SV[:, item] * signal.weight_M.numpy()
-    return Weights(weight_SV, None if signal.offset_MV is None else np.exp(signal.offset_MV[:].double().numpy()))
-
-
 def observed(estimator: Estimator, dense: DenseWorld, slots: Slots) -> Weights:
     """The weights of one log."""
     signal, row_M = _cross_entropy(estimator(slots)), dense.rows(slots).numpy()
@@ -245,6 +189,15 @@ def observed(estimator: Estimator, dense: DenseWorld, slots: Slots) -> Weights:
     return Weights(weight_SV, factor_SV)
 
 
+def expected(estimator: Estimator, dense: DenseWorld, p_SV: Table) -> Weights:
+    """E_SV over all logs, where p_SV = P(the slot's event is item i): an estimator looks at each event by itself."""
+    weight_SV, rows = np.zeros_like(p_SV), np.arange(len(dense))
+    for item in range(p_SV.shape[1]):
+        signal = _cross_entropy(estimator(dense.all_with(item)))
+        weight_SV[rows, signal.target_M.numpy()] += p_SV[:, item] * signal.weight_M.numpy()
+    return Weights(weight_SV, None if signal.offset_MV is None else np.exp(signal.offset_MV[:].double().numpy()))
+
+
 def _cross_entropy(signal: Signal) -> Signal:
     if any(part is not None for part in (signal.rival_MV, signal.imputed_MV, signal.theta_MV, signal.sample)):
         raise ValueError("this loss is no cross-entropy of one target over all items: its minimum is not known here")
@@ -254,63 +207,49 @@ def _cross_entropy(signal: Signal) -> Signal:
 SEVERITIES = (1.0, 2.0, 3.0, 4.0)
 
 
-@dataclass(frozen=True)
-class Minimiser:
-    """The minimum of one loss against that of the ideal loss, for users who choose among the exposed."""
-
-    severity: float
-    estimator: str
-    bias: float | None  # of the loss itself, relative to the ideal; None where it is no estimate of that
-    slot_distance: float  # total variation from the ideal's softmax, mean over slots
-    slot_first: float  # share of the slots at which the favourite stands first
-    user_distance: float  # the same for a model that knows the user but not the step
-    user_first: float
-    log_first: float  # user_first after one log instead of infinitely many: mean over draws
-    low: float
-    high: float
-
-
 def estimators(world: World) -> Mapping[str, Estimator]:
     """The losses by what they are called, the ideal as it is trained: on the slots of the log."""
-    return {variant.label: variant.build(world) for variant in (NAIVE, IPS, ITPS, CORRECTED, IDEAL)}
+    return {each.label: each.build(world) for each in (NAIVE, IPS, ITPS, theory_loss.CORRECTED, IDEAL)}
 
 
-def minimisers(world: World, draws: int, seed: int) -> Iterator[Minimiser]:
-    """One for each estimator."""
-    dense = DenseWorld(world)
-    user_S, loss_SV, p_SV = dense.user_S, Scores.informed(dense, seed).loss(), closed_form(dense, EXPOSED)
+def minimisers(world: World, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """The minimum of each loss against that of the ideal loss, for users who choose among the exposed."""
+    compared = LossComparison.of(world, seed)
+    dense, loss_SV = compared.dense, compared.loss_SV
+    user_S, p_SV = dense.user_S, closed_form(dense, EXPOSED)
     assert p_SV is not None
-    ideal = Weights(ideal_weight(dense, choice_model(EXPOSED)))
-    logs = [draw_slots(world, EXPOSED, seed, nth) for nth in range(draws)]
+    ideal = Weights(ideal_weight(dense, EXPOSED))
+    logs = [theory_world.draw_slots(world, EXPOSED, seed, nth) for nth in range(draws)]
     for label, estimator in estimators(world).items():
         found = expected(estimator, dense, p_SV)
         by_slot_SV, by_user_UV = found.by_slot(), found.by_user(user_S)
         first_R = np.array([first(observed(estimator, dense, log).by_user(user_S)[user_S], dense) for log in logs])
         one_log, is_estimate = paired(first_R, np.zeros_like(first_R)), found.factor_SV is None
-        yield Minimiser(
-            severity=world.severity,
-            estimator=label,
-            bias=relative_bias(found.weight_SV, ideal.weight_SV, loss_SV) if is_estimate else None,
-            slot_distance=distance(by_slot_SV, ideal.by_slot()),
-            slot_first=first(by_slot_SV, dense),
-            user_distance=distance(by_user_UV, ideal.by_user(user_S)),
-            user_first=first(by_user_UV[user_S], dense),
-            log_first=one_log.difference,
-            low=float(one_log.low),
-            high=float(one_log.high),
-        )
+        yield {
+            "severity": world.severity,
+            "estimator": label,
+            # Of the loss itself, relative to the ideal; None where it is no estimate of that.
+            "bias": theory_loss.relative_bias(found.weight_SV, ideal.weight_SV, loss_SV) if is_estimate else None,
+            "slot_distance": distance(by_slot_SV, ideal.by_slot()),
+            "slot_first": first(by_slot_SV, dense),
+            # The same for a model that knows the user but not the step.
+            "user_distance": distance(by_user_UV, ideal.by_user(user_S)),
+            "user_first": first(by_user_UV[user_S], dense),
+            # After one log instead of infinitely many: mean over draws.
+            "log_first": one_log.difference,
+            "low": float(one_log.low),
+            "high": float(one_log.high),
+        }
 
 
 def by_choice(world: World) -> dict[str, dict[str, float]]:
     """Total variation from the ideal's softmax, mean over slots, under each choice model with a closed form."""
-    dense, table = DenseWorld(world), {}
+    dense, losses = DenseWorld(world), estimators(world).items()
+    table: dict[str, dict[str, float]] = {}
     for choice in CHOICES:
         if (p_SV := closed_form(dense, choice)) is not None:
-            ideal_SV = normalised(ideal_weight(dense, choice_model(choice)))
-            table[choice] = {
-                label: distance(expected(estimator, dense, p_SV).by_slot(), ideal_SV)
-                for label, estimator in estimators(world).items()
-            }
+            ideal_SV = normalised(ideal_weight(dense, choice))
+            table[choice] = {name: distance(expected(loss, dense, p_SV).by_slot(), ideal_SV) for name, loss in losses}
     return table
 
 
@@ -328,7 +267,7 @@ def example(dense: DenseWorld) -> dict[str, Any]:
     """The slot whose favourite is least likely to be seen: its items from the best to the worst, a number for each."""
     slot = int(dense.theta_SV[np.arange(len(dense)), dense.favourite_S].argmin())
     order = np.argsort(-dense.logit_SV[slot], kind="stable")
-    p_SV = event_probability(dense, choice_model(EXPOSED))[:, :-1]
+    p_SV = theory_world.event_probability(dense, EXPOSED)[:, :-1]
     softmax = {label: expected(it, dense, p_SV).by_slot() for label, it in estimators(dense.world).items()}
     return {
         "user": int(dense.user_S[slot]),

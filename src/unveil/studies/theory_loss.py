@@ -17,22 +17,12 @@ from unveil.data.slots import Slots
 from unveil.estimators.base import Estimator, Signal, cloze_risk, estimator
 from unveil.estimators.build import build
 from unveil.evaluation.statistics import paired
-from unveil.models.base import Output
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.runs.workers import OnProgress
-from unveil.simulation.choice import NOTHING, choice_model
+from unveil.simulation.choice import NOTHING
 from unveil.simulation.world import World
-from unveil.studies.theory_world import (
-    DenseWorld,
-    Relevance,
-    Table,
-    all_logs,
-    closed_form,
-    draw_slots,
-    event_probability,
-    ideal_weight,
-    log_probability,
-)
+from unveil.studies import theory_world
+from unveil.studies.theory_world import DenseWorld, Relevance, Table, closed_form, ideal_weight
 from unveil.training.trainer import normaliser
 
 
@@ -72,39 +62,6 @@ IDEAL, CORRECTED = Variant("ideal", "ideal"), Variant("corrected", "corrected")
 NORMALISED = Variant("ITPS normalised", "itps", {"self_normalised": True})
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """f at every slot, in the three factors that a model hands to the loss: h_SD · table_VDᵀ + bias_V."""
-
-    h_SD: Tensor
-    table_VD: Tensor
-    bias_V: Tensor
-
-    @classmethod
-    def informed(cls, dense: DenseWorld, seed: int, known: float = 0.5, width: int = 4) -> Self:
-        """f = known · (logit of γ) + noise: a model that has learnt some of the truth, in double precision.
-
-        No proposition depends on what the scores are; but with scores that know nothing, mass on a wrong item would
-        cost no more than on the right one, and some biases would not show.
-        """
-        truth = dense.world.relevance_logits
-        rng = torch.Generator().manual_seed(seed)
-        row_SK = torch.from_numpy(truth.P_UK[dense.user_S] * truth.W_TK[dense.step_S]).double()
-        noise_SD = torch.randn(len(dense), width, generator=rng, dtype=torch.float64)
-        noise_VD = torch.randn(len(truth.Q_VK), width, generator=rng, dtype=torch.float64) / width**0.5
-        table_VD = torch.hstack([torch.from_numpy(truth.Q_VK).double(), noise_VD])
-        return cls(torch.hstack([known * row_SK, noise_SD]), table_VD, torch.zeros(len(table_VD), dtype=torch.float64))
-
-    def at(self, row_M: Tensor) -> Output:
-        """What the loss is given for these slots."""
-        return Output(self.h_SD[row_M], self.table_VD, self.bias_V)
-
-    def loss(self) -> Table:
-        """−log softmax(f)[i] of every slot and item, by the plain formula."""
-        logit_SV = self.h_SD @ self.table_VD.T + self.bias_V
-        return (-torch.log_softmax(logit_SV, 1)).numpy()
-
-
 @dataclass(frozen=True)
 class Masking:
     """The settings of `ClozeTask` that decide what is masked."""
@@ -125,24 +82,6 @@ class Masking:
         rho = self.mask_probability
         drawn_M = rho + ((1 - rho) ** length_M / length_M if self.always_mask else 0.0)
         return torch.from_numpy(self.last_share * last_M + (1 - self.last_share) * drawn_M)
-
-
-def risk(
-    estimator: Estimator, slots: Slots, dense: DenseWorld, scores: Scores, masking: Masking | None = None
-) -> float:
-    """The risk of one log in one batch; with `masking`, its mean over what is masked.
-
-    It is divided by the slots of the world, a constant, for all but the self-normalised: the mean weight of a batch
-    times its slots, and so the sum of its weights. A batch without slots is passed over: it adds nothing.
-    """
-    if not len(slots):
-        return 0.0
-    signal = estimator(slots)
-    if masking is not None:
-        signal = replace(signal, weight_M=signal.weight_M * masking.chance(slots))
-    expected = len(slots) if estimator.self_normalised else len(dense)
-    divisor, _ = normaliser(estimator, signal, len(slots), expected)
-    return float(cloze_risk(*scores.at(dense.rows(slots)), signal, normaliser=divisor))
 
 
 def expected_weight(variant: Variant, dense: DenseWorld, p_SV: Table) -> Table | None:
@@ -176,14 +115,6 @@ def relative_bias(expected_SV: Table, ideal_SV: Table, loss_SV: Table) -> float:
     return float((expected_SV * loss_SV).sum() / (ideal_SV * loss_SV).sum()) - 1
 
 
-def bias_by_formula(
-    variant: Variant, dense: DenseWorld, p_SV: Table | None, ideal_SV: Table, loss_SV: Table
-) -> float | None:
-    """The bias from the closed form p_SV and the equations alone; None where one of them is missing."""
-    expected_SV = None if p_SV is None else expected_weight(variant, dense, p_SV)
-    return None if expected_SV is None else relative_bias(expected_SV, ideal_SV, loss_SV)
-
-
 @dataclass(frozen=True)
 class Compared:
     """E[L] and L_ideal on one scale."""
@@ -197,9 +128,17 @@ class Compared:
         return self.expected / self.ideal - 1
 
 
+#: The clip is that of the paper's code.
+VARIANTS = (NAIVE, IPS, ITPS, clipped(0.2), NORMALISED, IDEAL)
+#: All intervals of a run together are to be right with this probability.
+LEVEL = 0.95
+
+
 @dataclass(frozen=True, eq=False)
-class Enumerated:
-    """A world, all its logs, and the scores whose losses are compared.
+class LossComparison:
+    """A world, and scores whose losses are compared with L_ideal: over all its logs, over drawn ones, and by formula.
+
+    The scores f of every slot are h_SD · table_VDᵀ + bias_V, the three factors that a model hands to the loss.
 
     Every risk is divided by the number of slots S = |S| · T, the same for all: the paper divides by |S| · |I| · T, and
     training by the expected number of events times the mean weight; all of these are constants, and the bias is
@@ -207,26 +146,73 @@ class Enumerated:
     """
 
     dense: DenseWorld
-    scores: Scores
+    h_SD: Tensor
+    table_VD: Tensor
+    bias_V: Tensor
     _cache: dict[tuple[Variant, Masking | None], NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, world: World, seed: int = 0) -> "Enumerated":
-        """With scores that know some of the truth."""
-        dense = DenseWorld(world)
-        return cls(dense, Scores.informed(dense, seed))
+    def of(cls, world: World, seed: int = 0, known: float = 0.5, width: int = 4) -> Self:
+        """f = known · (logit of γ) + noise: a model that has learnt some of the truth, in double precision.
+
+        No proposition depends on what the scores are; but with scores that know nothing, mass on a wrong item would
+        cost no more than on the right one, and some biases would not show.
+        """
+        dense, truth = DenseWorld(world), world.relevance_logits
+        rng = torch.Generator().manual_seed(seed)
+        row_SK = torch.from_numpy(truth.P_UK[dense.user_S] * truth.W_TK[dense.step_S]).double()
+        noise_SD = torch.randn(len(dense), width, generator=rng, dtype=torch.float64)
+        noise_VD = torch.randn(world.n_items, width, generator=rng, dtype=torch.float64) / width**0.5
+        table_VD = torch.hstack([torch.from_numpy(truth.Q_VK).double(), noise_VD])
+        return cls(dense, torch.hstack([known * row_SK, noise_SD]), table_VD, table_VD.new_zeros(len(table_VD)))
+
+    @cached_property
+    def loss_SV(self) -> Table:
+        """−log softmax(f)[i] of every slot and item, by the plain formula."""
+        return (-torch.log_softmax(self.h_SD @ self.table_VD.T + self.bias_V, 1)).numpy()
 
     @cached_property
     def item_GS(self) -> NDArray[np.int64]:
         """Every log."""
-        return all_logs(len(self.dense), self.dense.world.n_items)
+        return theory_world.all_logs(len(self.dense), self.dense.world.n_items)
+
+    def risk(self, estimator: Estimator, slots: Slots, masking: Masking | None = None) -> float:
+        """The risk of one log in one batch; with `masking`, its mean over what is masked.
+
+        It is divided by the slots of the world, a constant, for all but the self-normalised: the mean weight of a
+        batch times its slots, and so the sum of its weights. A batch without slots is passed over: it adds nothing.
+        """
+        if not len(slots):
+            return 0.0
+        signal = estimator(slots)
+        if masking is not None:
+            signal = replace(signal, weight_M=signal.weight_M * masking.chance(slots))
+        expected = len(slots) if estimator.self_normalised else len(self.dense)
+        divisor, _ = normaliser(estimator, signal, len(slots), expected)
+        h_MD = self.h_SD[self.dense.rows(slots)]
+        return float(cloze_risk(h_MD, self.table_VD, self.bias_V, signal, normaliser=divisor))
+
+    def risks(self, variant: Variant, masking: Masking | None = None) -> NDArray[np.float64]:
+        """The risk of every log: the same however the user chooses."""
+        if (variant, masking) not in self._cache:
+            built, logs = variant.build(self.dense.world), (self.dense.slots(item_S) for item_S in self.item_GS)
+            self._cache[variant, masking] = np.array([self.risk(built, slots, masking) for slots in logs])
+        return self._cache[variant, masking]
+
+    def ideal(self, weight_SV: Table, divisor: float) -> float:
+        """The real loss with every item a target at every slot, each by its weight."""
+        every, total = torch.arange(len(weight_SV)), 0.0
+        for item in range(weight_SV.shape[1]):
+            signal = Signal(torch.full_like(every, item), torch.from_numpy(weight_SV[:, item]))
+            total += float(cloze_risk(self.h_SD, self.table_VD, self.bias_V, signal, normaliser=divisor))
+        return total
 
     def compare(
         self, variant: Variant, choice: str, relevance: Relevance = "drawn", masking: Masking | None = None
     ) -> Compared:
         """E[L] over all logs, and L_ideal; with `masking`, its slots are weighted by P(masked | an event)."""
-        p_G = log_probability(self.item_GS, event_probability(self.dense, choice_model(choice), relevance))
-        ideal_SV = ideal_weight(self.dense, choice_model(choice), relevance)
+        p_G = theory_world.log_probability(self.item_GS, theory_world.event_probability(self.dense, choice, relevance))
+        ideal_SV = ideal_weight(self.dense, choice, relevance)
         mean = float(p_G @ self.risks(variant, masking))
         if masking is not None:
             ideal_SV = ideal_SV * self._masked(p_G, masking)[:, None]
@@ -235,22 +221,6 @@ class Enumerated:
         # An empty log has no mean: the expectation is over those with events.
         some_G = (self.item_GS != NOTHING).any(1)
         return Compared(float(mean / p_G[some_G].sum()), self.ideal(ideal_SV, float(ideal_SV.sum())))
-
-    def risks(self, variant: Variant, masking: Masking | None = None) -> NDArray[np.float64]:
-        """The risk of every log: the same however the user chooses."""
-        if (variant, masking) not in self._cache:
-            built, logs = variant.build(self.dense.world), (self.dense.slots(item_S) for item_S in self.item_GS)
-            risk_G = np.array([risk(built, slots, self.dense, self.scores, masking) for slots in logs])
-            self._cache[variant, masking] = risk_G
-        return self._cache[variant, masking]
-
-    def ideal(self, weight_SV: Table, divisor: float) -> float:
-        """The real loss with every item a target at every slot, each by its weight."""
-        every, total = torch.arange(len(weight_SV)), 0.0
-        for item in range(weight_SV.shape[1]):
-            signal = Signal(torch.full_like(every, item), torch.from_numpy(weight_SV[:, item]))
-            total += float(cloze_risk(*self.scores.at(every), signal, normaliser=divisor))
-        return total
 
     def _masked(self, p_G: NDArray[np.float64], masking: Masking) -> NDArray[np.float64]:
         """P(masked | an event) of each slot: ρ where events are masked by chance alone."""
@@ -264,63 +234,39 @@ class Enumerated:
             event_S[row_M] += p
         return masked_S / event_S
 
+    def by_formula(self, variant: Variant, p_SV: Table | None, ideal_SV: Table) -> float | None:
+        """The bias from the closed form of P(event) and the equations alone; None where one of them is missing."""
+        expected_SV = None if p_SV is None else expected_weight(variant, self.dense, p_SV)
+        return None if expected_SV is None else relative_bias(expected_SV, ideal_SV, self.loss_SV)
 
-#: The clip is that of the paper's code.
-VARIANTS = (NAIVE, IPS, ITPS, clipped(0.2), NORMALISED, IDEAL)
-#: All intervals of a run together are to be right with this probability.
-LEVEL = 0.95
+    def drawn(
+        self, choice: str, draws: int, seed: int, choices: int = 1, on_progress: OnProgress = lambda share: None
+    ) -> list[dict[str, Any]]:
+        """The bias of each loss, all from the same drawn logs, and by formula where there is one.
 
-
-@dataclass(frozen=True)
-class Estimated:
-    """The relative bias of one loss under one choice model, from draws and, where there is one, by formula."""
-
-    choice: str
-    estimator: str
-    formula: float | None
-    mean: float
-    low: float
-    high: float
-    spread: float  # standard deviation of the loss of one log, relative to the ideal
-    draws: int
-
-    @property
-    def agrees(self) -> bool | None:
-        """Whether the interval holds what the formula says."""
-        return None if self.formula is None else self.low <= self.formula <= self.high
-
-    @property
-    def found(self) -> str:
-        """What the interval alone says."""
-        return "biased" if self.low > 0 or self.high < 0 else "none seen"
-
-
-@dataclass(frozen=True, eq=False)
-class MonteCarlo:
-    """A world, the scores whose losses are compared, and how many logs are drawn for each choice model."""
-
-    dense: DenseWorld
-    scores: Scores
-    draws: int
-    seed: int
-
-    def run(self, choice: str, choices: int = 1, on_progress: OnProgress = lambda share: None) -> list[Estimated]:
-        """A row for each loss, all from the same draws. Intervals hold together for so many choice models."""
+        Intervals hold together for so many choice models. `spread` is the standard deviation of the loss of one log,
+        relative to the ideal.
+        """
         level = 1 - (1 - LEVEL) / (choices * len(VARIANTS))
         built = [variant.build(self.dense.world) for variant in VARIANTS]
-        risk_RA = np.empty((self.draws, len(built)))
-        for nth in range(self.draws):
-            slots = draw_slots(self.dense.world, choice, self.seed, nth)
-            risk_RA[nth] = [risk(estimator, slots, self.dense, self.scores) for estimator in built]
-            on_progress((nth + 1) / self.draws)
-        p_SV, loss_SV = closed_form(self.dense, choice), self.scores.loss()
-        ideal_SV, rows = ideal_weight(self.dense, choice_model(choice)), []
+        risk_RA = np.empty((draws, len(built)))
+        for nth in range(draws):
+            slots = theory_world.draw_slots(self.dense.world, choice, seed, nth)
+            risk_RA[nth] = [self.risk(estimator, slots) for estimator in built]
+            on_progress((nth + 1) / draws)
+        p_SV, ideal_SV, rows = closed_form(self.dense, choice), ideal_weight(self.dense, choice), []
         for variant, risk_R in zip(VARIANTS, risk_RA.T, strict=True):
             # L_ideal on the scale of the variant's risk.
             divisor = float(ideal_SV.sum()) if variant.self_normalised else len(self.dense)
-            bias_R = risk_R / (float((ideal_SV * loss_SV).sum()) / divisor) - 1
-            mean = paired(bias_R, np.zeros_like(bias_R), level=level)
-            bounds = mean.difference, float(mean.low), float(mean.high)
-            formula = bias_by_formula(variant, self.dense, p_SV, ideal_SV, loss_SV)
-            rows.append(Estimated(choice, variant.label, formula, *bounds, float(bias_R.std(ddof=1)), len(bias_R)))
+            bias_R = risk_R / (float((ideal_SV * self.loss_SV).sum()) / divisor) - 1
+            mean, formula = paired(bias_R, np.zeros_like(bias_R), level=level), self.by_formula(variant, p_SV, ideal_SV)
+            row = {"choice": choice, "estimator": variant.label, "formula": formula, "mean": mean.difference}
+            bounds = {"low": float(mean.low), "high": float(mean.high), "spread": float(bias_R.std(ddof=1))}
+            rows.append({**row, **bounds, "draws": draws})
         return rows
+
+
+def with_agreement(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of drawn logs with whether its interval holds what the formula says, and what the interval alone says."""
+    agrees = None if row["formula"] is None else row["low"] <= row["formula"] <= row["high"]
+    return {**row, "agrees": agrees, "found": "biased" if row["low"] > 0 or row["high"] < 0 else "none seen"}

@@ -4,7 +4,7 @@ Shapes: S slots of the world, M events, G logs, U users, V items, T steps; V1 is
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, Literal
 
@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.errors import UnveilError
 from unveil.propensity.factors import Factors
 from unveil.simulation.builtin import WorldSpec
-from unveil.simulation.choice import NOTHING, ChoiceModel, choice_model
+from unveil.simulation.choice import NOTHING, choice_model
 from unveil.simulation.generate import draw
 from unveil.simulation.world import World
 
@@ -29,38 +28,22 @@ _SURE = 60.0
 _FORESIGHT = 2.0
 
 
-@dataclass(frozen=True)
-class Tiny:
+def tiny_worlds(severity: float = 1.0, seed: int = 0) -> dict[str, World]:
     """Two users, three items and two steps, in worlds that differ in one thing each; relevance never changes."""
-
-    severity: float = 1.0
-    seed: int = 0
-
-    def moving(self, season: float = WorldSpec.season) -> World:
-        """θ changes with the step."""
-        rest: dict[str, Any] = {"drift": 0.0, "stay": 1.0, "activity": 0.0, "season": season, "severity": self.severity}
-        return World.builtin(WorldSpec(users=2, items=3, steps=2, tastes=2, **rest), self.seed)
-
-    def still(self) -> World:
-        """θ_sit = θ_si."""
-        return self.moving(season=0.0)
-
-    def related(self) -> World:
-        """Users see more of what they like: θ and γ are correlated, yet O and R are drawn independently."""
-        return self.moving().with_foresight(_FORESIGHT)
-
-    def all_shown(self) -> World:
-        """θ = 1."""
-        world = self.moving()
-        return replace(world, exposure_logits=Factors.constant(*world.exposure_logits.shape, _SURE))
-
-    def moving_unchosen(self) -> World:
-        """θ changes with the step, but only for items that are nobody's favourite."""
-        world = self.still()
-        unchosen_V = ~np.isin(np.arange(world.n_items), world.ideal_target(*world.slots()))
-        swing_T = np.linspace(-2.0, 2.0, world.n_steps)
-        swing = Factors.of(np.ones((world.n_users, 1)), unchosen_V[:, None], swing_T[:, None])
-        return replace(world, exposure_logits=world.exposure_logits.plus(swing))
+    size: dict[str, Any] = {"users": 2, "items": 3, "steps": 2, "tastes": 2, "severity": severity}
+    spec = WorldSpec(**size, drift=0.0, stay=1.0, activity=0.0)
+    moving, still = World.builtin(spec, seed), World.builtin(replace(spec, season=0.0), seed)
+    unchosen_V = ~np.isin(np.arange(still.n_items), still.ideal_target(*still.slots()))
+    swing_T = np.linspace(-2.0, 2.0, still.n_steps)
+    swing = Factors.of(np.ones((still.n_users, 1)), unchosen_V[:, None], swing_T[:, None])
+    return {
+        "moving": moving,  # θ changes with the step
+        "still": still,  # θ_sit = θ_si
+        "related": moving.with_foresight(_FORESIGHT),  # θ and γ are correlated, yet O and R are drawn independently
+        "all_shown": replace(moving, exposure_logits=Factors.constant(*moving.exposure_logits.shape, _SURE)),  # θ = 1
+        # θ changes with the step, but only for items that are nobody's favourite.
+        "moving_unchosen": replace(still, exposure_logits=still.exposure_logits.plus(swing)),
+    }
 
 
 class DenseWorld:
@@ -106,58 +89,49 @@ def draw_slots(world: World, choice: str, seed: int, nth: int) -> Slots:
 
 
 #: R ~ Ber(γ) independent of O (the paper's); always 1; or both from one random number, and so dependent.
-Relevance = Literal["drawn", "certain", "shared draw", "same luck"]
-_NONE = -1  # the last place of a row
+Relevance = Literal["drawn", "certain", "shared draw"]
 
 
-def event_probability(dense: DenseWorld, choice: ChoiceModel, relevance: Relevance = "drawn") -> Table:
+def event_probability(dense: DenseWorld, choice: str, relevance: Relevance = "drawn") -> Table:
     """P_SV1: P(the slot's event is item i), and that of no event: the sum over all O in {0, 1}^V, all C, and R of C."""
     n_slots, n_items = dense.theta_SV.shape
     p_SV1 = np.zeros((n_slots, n_items + 1))
     for shown in product((False, True), repeat=n_items):
         shown_SV = np.broadcast_to(shown, (n_slots, n_items))
         p_shown_S = np.where(shown_SV, dense.theta_SV, 1 - dense.theta_SV).prod(1)
-        p_chosen_SV = choice.probability(dense.logit_SV, shown_SV)
+        p_chosen_SV = choice_model(choice).probability(dense.logit_SV, shown_SV)
         p_liked_SV = relevance_probability(dense, shown_SV, relevance)
-        p_SV1[:, _NONE] += p_shown_S * (1 - p_chosen_SV.sum(1))
+        p_SV1[:, NOTHING] += p_shown_S * (1 - p_chosen_SV.sum(1))
         for item, liked in product(range(n_items), (False, True)):
             p_R_S = p_liked_SV[:, item] if liked else 1 - p_liked_SV[:, item]
-            event = item if shown[item] and liked else _NONE
+            event = item if shown[item] and liked else NOTHING
             p_SV1[:, event] += p_shown_S * p_chosen_SV[:, item] * p_R_S
     return p_SV1
 
 
 def relevance_probability(dense: DenseWorld, shown_SV: NDArray[np.bool_], relevance: Relevance) -> Table:
-    """P(R_i = 1 | O)."""
+    """P(R_i = 1 | O). Where one uniform u decides both, O = [u < θ] and R = [u < γ], P(u < γ) given O."""
     theta_SV, gamma_SV = dense.theta_SV, dense.gamma_SV
-    if relevance not in ("shared draw", "same luck"):  # one thing by its name and its older one
+    if relevance != "shared draw":
         return np.ones_like(gamma_SV) if relevance == "certain" else gamma_SV
-    # One uniform number u for both, O = [u < θ] and R = [u < γ]: the conditional probability that u < γ.
     if_shown_SV = np.minimum(theta_SV, gamma_SV) / theta_SV
     if_not_SV = np.maximum(gamma_SV - theta_SV, 0) / np.maximum(1 - theta_SV, np.finfo(float).tiny)
     return np.where(shown_SV, if_shown_SV, if_not_SV)
 
 
-def ideal_weight(dense: DenseWorld, choice: ChoiceModel, relevance: Relevance = "drawn") -> Table:
+def ideal_weight(dense: DenseWorld, choice: str, relevance: Relevance = "drawn") -> Table:
     """W_SV: what item i counts in L_ideal on average, P(C_i = 1 | all items are seen) · E[R_i].
 
     For a rational user this is γ of the favourite and 0 elsewhere, the paper's L_ideal with its C fixed. For a user
     who chooses by chance L_ideal is itself random, and this is its mean over C. Where every choice is an interaction
     (R = 1) there is no γ to weigh by, and each choice counts 1.
     """
-    chosen_SV = choice.probability(dense.logit_SV, np.ones(dense.logit_SV.shape, bool))
+    chosen_SV = choice_model(choice).probability(dense.logit_SV, np.ones(dense.logit_SV.shape, bool))
     return chosen_SV if relevance == "certain" else chosen_SV * dense.gamma_SV
-
-
-#: More logs than this take too long to go through one by one.
-MOST = 100_000
 
 
 def all_logs(n_slots: int, n_items: int) -> NDArray[np.int64]:
     """item_GS: each slot gives one of the items or nothing, so there are (V + 1)^S logs."""
-    count = (n_items + 1) ** n_slots
-    if count > MOST:
-        raise UnveilError("too large a world to list its logs", found=f"{count:,} logs", expected=f"at most {MOST:,}")
     return np.indices((n_items + 1,) * n_slots).reshape(n_slots, -1).T + NOTHING
 
 

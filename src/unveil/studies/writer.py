@@ -79,8 +79,8 @@ class Report:
             *self.prose.sections("page", self.parts),
             *self.prose.sections("methods", self.parts, _METHODS),
         ]
-        keys = [*self.answer.study.key_figures(self.answer), *self.prose.key_figures("keys")]
-        return Page(self.answer.study.title, lede, [part for part in sections if part.blocks], keys)
+        used = [part for part in sections if part.blocks]
+        return Page(self.answer.study.title, lede, used, self.prose.key_figures("keys"))
 
     def readme(self) -> str:
         """Title, findings, tables, and how it was made."""

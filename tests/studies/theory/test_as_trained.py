@@ -9,7 +9,7 @@ from unveil.data.batches import Batch, ClozeTask
 from unveil.data.sequences import Sequences
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.simulation.world import World
-from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, NORMALISED, Masking, Scores, Variant, risk
+from unveil.studies.theory_loss import IDEAL, IPS, ITPS, NAIVE, NORMALISED, LossComparison, Masking, Variant
 from unveil.studies.theory_world import DenseWorld
 from unveil.training.recipe import TrainerConfig
 from unveil.training.trainer import Tally, Trainer
@@ -28,24 +28,24 @@ def test_the_trainer_computes_the_same_risk(variant: Variant) -> None:
     model, estimator, mean_weight = BERT4Rec(MODEL, 5, seed=1), variant.build(WORLD), 1.7
     (batch,) = list(task.epoch(1))
     dense = DenseWorld(WORLD)
-    scores = _scores(model, batch, dense)
+    compared = _compared(model, batch, dense)
     learner = Trainer(TrainerConfig(device="cpu"), model, estimator, task, mean_weight)
     tally = Tally(lr=1e-3)
     learner.step(batch, tally, 1)
     assert task.slots_per_batch == pytest.approx(len(batch.slots))
-    ours = risk(estimator, batch.slots, dense, scores)
+    ours = compared.risk(estimator, batch.slots)
     # The theory divides by the world's slots, the trainer by those of the batch and the mean weight.
     scale = 1.0 if estimator.self_normalised else len(dense) / (len(batch.slots) * mean_weight)
     assert tally.loss == pytest.approx(ours * scale, rel=1e-5)
 
 
-def _scores(model: BERT4Rec, batch: Batch, dense: DenseWorld) -> Scores:
+def _compared(model: BERT4Rec, batch: Batch, dense: DenseWorld) -> LossComparison:
     """What the model says before it is trained, at the slots of the batch."""
     with torch.no_grad():
         h_MD, table_VD, bias_V = model.head(model(batch.token_BL, batch.where))
     h_SD = torch.zeros(len(dense), h_MD.shape[1], dtype=torch.float64)
     h_SD[dense.rows(batch.slots)] = h_MD.double()
-    return Scores(h_SD, table_VD.detach().double(), bias_V.detach().double())
+    return LossComparison(dense, h_SD, table_VD.detach().double(), bias_V.detach().double())
 
 
 MASKINGS = [Masking(0.3, 0.0, always_mask=False), Masking(0.3, 0.0), Masking(0.2, 0.5), Masking(1.0, 0.0)]

@@ -11,8 +11,7 @@ from unveil.runs.workers import Inline
 from unveil.simulation.choice import CHOICES
 from unveil.studies.engine import run
 from unveil.studies.theory import Theory, choice_name, relative
-from unveil.studies.theory_claims import enumerated, findings
-from unveil.studies.theory_world import Tiny
+from unveil.studies.theory_claims import enumerated, findings, with_verdict
 from unveil.studies.writer import Report
 
 PAGE = Path(__file__).parents[3] / "docs" / "theory.md"
@@ -46,9 +45,9 @@ def test_there_are_names_to_check() -> None:
 
 def test_the_claims_on_the_page_are_those_that_are_found() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    checked = findings(enumerated(Tiny()))
+    checked = list(map(with_verdict, findings(enumerated())))
     for each in checked:
-        assert f"| {each.topic}: {each.claim}, {each.setting} | {relative(each.bias)} | {each.verdict} |" in page
+        assert "| {topic}: {claim}, {setting} | {} | {verdict} |".format(relative(each["bias"]), **each) in page
     assert len(re.findall(r"^\| (?:Proposition|Assumptions|In training).* \|$", page, re.MULTILINE)) == len(checked)
 
 

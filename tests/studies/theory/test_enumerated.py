@@ -14,22 +14,20 @@ from unveil.estimators.naive import Ideal
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.known import KnownTemporal
-from unveil.simulation.choice import CHOICES, choice_model
+from unveil.simulation.choice import CHOICES
 from unveil.simulation.world import World
-from unveil.studies.theory_claims import TOLERANCE, Finding
+from unveil.studies.theory_claims import TOLERANCE, with_verdict
 from unveil.studies.theory_loss import (
     IDEAL,
     IPS,
     ITPS,
     NAIVE,
     NORMALISED,
-    Compared,
-    Enumerated,
-    Scores,
+    LossComparison,
     Variant,
     clipped,
 )
-from unveil.studies.theory_world import DenseWorld, Tiny, event_probability, ideal_weight
+from unveil.studies.theory_world import DenseWorld, event_probability, ideal_weight, tiny_worlds
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,48 +52,49 @@ class Given(Variant):
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Enumerated:
-    return Enumerated.of(Tiny(severity=2.0, seed=1).moving())
+def tiny() -> LossComparison:
+    return LossComparison.of(tiny_worlds(severity=2.0, seed=1)["moving"])
 
 
 @pytest.mark.parametrize("choice", list(CHOICES))
 @pytest.mark.parametrize("variant", [NAIVE, IPS, ITPS, clipped(0.4), IDEAL], ids=lambda variant: variant.label)
-def test_the_expectation_is_the_sum_over_slots_and_items(tiny: Enumerated, variant: Variant, choice: str) -> None:
+def test_the_expectation_is_the_sum_over_slots_and_items(tiny: LossComparison, variant: Variant, choice: str) -> None:
     # These losses add up over slots, so the expectation over logs is one over the events of each slot.
-    dense, scores, estimator = tiny.dense, tiny.scores, variant.build(tiny.dense.world)
-    p_SV1 = event_probability(dense, choice_model(choice))
+    dense, h_SD, estimator = tiny.dense, tiny.h_SD, variant.build(tiny.dense.world)
+    p_SV1 = event_probability(dense, choice)
     total = 0.0
     for slot in range(len(dense)):
         for item in range(dense.world.n_items):
             one = Slots(*(torch.tensor([index]) for index in (int(dense.user_S[slot]), item, int(dense.step_S[slot]))))
-            risk = cloze_risk(*scores.at(torch.tensor([slot])), estimator(one), normaliser=len(dense))
+            risk = cloze_risk(h_SD[[slot]], tiny.table_VD, tiny.bias_V, estimator(one), normaliser=len(dense))
             total += p_SV1[slot, item] * float(risk)
     assert tiny.compare(variant, choice).expected == pytest.approx(total, rel=1e-9)
 
 
 @pytest.mark.parametrize("choice", ["rational_all", "rational_exposed"])
-def test_the_ideal_is_that_of_the_ideal_estimator(tiny: Enumerated, choice: str) -> None:
+def test_the_ideal_is_that_of_the_ideal_estimator(tiny: LossComparison, choice: str) -> None:
     every = tiny.dense.all_with(0)
-    risk = cloze_risk(*tiny.scores.at(torch.arange(len(every))), Ideal(tiny.dense.world)(every), normaliser=len(every))
+    risk = cloze_risk(tiny.h_SD, tiny.table_VD, tiny.bias_V, Ideal(tiny.dense.world)(every), normaliser=len(every))
     assert tiny.compare(ITPS, choice).ideal == pytest.approx(float(risk), rel=1e-6)
 
 
-def test_the_plain_formula_of_the_loss_is_the_loss(tiny: Enumerated) -> None:
-    weight_SV = ideal_weight(tiny.dense, choice_model("categorical_all"))
-    assert tiny.ideal(weight_SV, 3.0) == pytest.approx(float((weight_SV * tiny.scores.loss()).sum()) / 3.0)
+def test_the_plain_formula_of_the_loss_is_the_loss(tiny: LossComparison) -> None:
+    weight_SV = ideal_weight(tiny.dense, "categorical_all")
+    assert tiny.ideal(weight_SV, 3.0) == pytest.approx(float((weight_SV * tiny.loss_SV).sum()) / 3.0)
 
 
-def test_a_wrong_estimator_is_caught(tiny: Enumerated) -> None:
+def test_a_wrong_estimator_is_caught(tiny: LossComparison) -> None:
     wrong = Squared(KnownTemporal(tiny.dense.world))
     compared = tiny.compare(Given("wrong", "itps", {"built": wrong}), "rational_all")
-    finding = Finding("a test", "it is unbiased", "always", "unbiased", compared)
-    assert finding.bias > 0.5
-    assert (finding.found, finding.verdict) == ("biased", "does not hold")
-    right = replace(finding, compared=tiny.compare(ITPS, "rational_all"))
-    assert (right.found, right.verdict) == ("unbiased", "holds")
+    claimed = {"claimed": "unbiased", "formula": None}
+    found = with_verdict({**claimed, "compared": vars(compared)})
+    assert found["bias"] > 0.5
+    assert (found["found"], found["verdict"]) == ("biased", "does not hold")
+    right = with_verdict({**claimed, "compared": vars(tiny.compare(ITPS, "rational_all"))})
+    assert (right["found"], right["verdict"]) == ("unbiased", "holds")
 
 
-def test_a_slot_looked_up_at_the_wrong_step_is_caught(tiny: Enumerated) -> None:
+def test_a_slot_looked_up_at_the_wrong_step_is_caught(tiny: LossComparison) -> None:
     class OneStepOff(KnownTemporal):
         def __call__(self, slots: Slots) -> torch.Tensor:
             return super().__call__(replace(slots, step_M=1 - slots.step_M))
@@ -106,9 +105,10 @@ def test_a_slot_looked_up_at_the_wrong_step_is_caught(tiny: Enumerated) -> None:
 
 
 def test_a_formula_that_differs_from_the_enumeration_is_told() -> None:
-    close, off = (Finding("a test", "so", "so", "biased", Compared(1.5, 1.0), formula) for formula in (0.5, 0.6))
-    assert (close.verdict, off.verdict) == ("holds", "formula off")
-    assert not off.holds
+    claimed = {"claimed": "biased", "compared": {"expected": 1.5, "ideal": 1.0}}
+    close, off = (with_verdict({**claimed, "formula": formula}) for formula in (0.5, 0.6))
+    assert (close["verdict"], off["verdict"]) == ("holds", "formula off")
+    assert not off["holds"]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -118,7 +118,7 @@ def test_a_real_model_on_a_fixed_context_shows_the_same(seed: int) -> None:
     token_BL = torch.tensor([[0, mask_token(3), 2], [1, 1, mask_token(3)], [mask_token(3), 0, 1]])
     with torch.no_grad():
         h_MD, table_VD, bias_V = model.head(model(token_BL, (torch.arange(3), torch.tensor([1, 2, 0]))))
-    whole = Enumerated(dense, Scores(*(part.detach().double() for part in (h_MD, table_VD, bias_V))))
+    whole = LossComparison(dense, h_MD.double(), table_VD.detach().double(), bias_V.detach().double())
     assert abs(whole.compare(ITPS, "rational_all").bias) < TOLERANCE
     assert abs(whole.compare(ITPS, "rational_exposed").bias) > 0.01
     assert abs(whole.compare(NAIVE, "rational_all").bias) > 0.05
@@ -126,12 +126,12 @@ def test_a_real_model_on_a_fixed_context_shows_the_same(seed: int) -> None:
 
 def test_self_normalised_in_a_world_of_one_slot_is_exact() -> None:
     # Only the favourite is ever taken, and whatever its weight, the weighted mean of one loss is that loss.
-    whole = Enumerated.of(random_world(users=1, items=2, steps=1))
+    whole = LossComparison.of(random_world(users=1, items=2, steps=1))
     assert whole.compare(NORMALISED, "rational_all").bias == pytest.approx(0, abs=1e-9)
     assert abs(whole.compare(NORMALISED, "rational_exposed").bias) > 0.01
 
 
-def test_risks_of_a_log_without_events_are_zero(tiny: Enumerated) -> None:
+def test_risks_of_a_log_without_events_are_zero(tiny: LossComparison) -> None:
     empty = np.flatnonzero((tiny.item_GS < 0).all(1))
     assert len(empty) == 1
     for variant in (NAIVE, NORMALISED, IDEAL):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from unveil.errors import UnveilError
 from unveil.simulation.choice import NOTHING
 from unveil.studies.theory_world import all_logs, log_probability
 
@@ -24,8 +23,3 @@ def test_probabilities_by_hand() -> None:
     assert by_log[0, 0] == pytest.approx(0.05)
     assert by_log[1, NOTHING] == pytest.approx(0.1)
     assert by_log[NOTHING, NOTHING] == pytest.approx(0.35)
-
-
-def test_a_world_too_large_to_list_is_refused() -> None:
-    with pytest.raises(UnveilError, match="too large a world to list its logs: found '531,441 logs'"):
-        all_logs(6, 8)
