@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from unveil.errors import UnveilError, UnveilWarning, unknown
 from unveil.processes import deaf
@@ -143,25 +142,26 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-@dataclass(eq=False)
 class _Worker:
-    """A process and our end of the pipe to it."""
+    """A process and our end of the pipe to it. One that has died is replaced when the next job begins."""
 
-    process: BaseProcess
-    pipe: Connection
     job: Job | None = None
 
-    @classmethod
-    def start(cls) -> "_Worker":
+    def __init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
         context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
-        ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs,), daemon=True)
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs,), daemon=True)
         with _environment(ONE_THREAD), deaf():
-            process.start()
+            self.process.start()
         theirs.close()
-        return cls(process, ours)
 
     def begin(self, job: Job) -> Event:
+        if not self.process.is_alive():
+            self.end()
+            self.start()
         self.pipe.send(job)
         self.job = job
         return Begun(job.key)
@@ -171,10 +171,12 @@ class _Worker:
         assert self.job is not None
         try:
             event: Event = self.pipe.recv()
-            return event
         except (EOFError, OSError):
             self.process.join(_SECONDS_TO_DIE)
-            return Failed(self.job.key, f"its process died ({cause_of_death(self.process.exitcode)}).")
+            event = Failed(self.job.key, f"its process died ({cause_of_death(self.process.exitcode)}).")
+        if not isinstance(event, Advanced):
+            self.job = None
+        return event
 
     def end(self) -> None:
         self.pipe.close()
@@ -196,25 +198,14 @@ class Processes:
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """All jobs. A worker that dies fails its job and is replaced."""
-        left, workers = deque(jobs), [_Worker.start() for _ in range(min(self.count, len(jobs)))]
+        left, workers = deque(jobs), [_Worker() for _ in range(min(self.count, len(jobs)))]
         try:
-            for worker in workers:
-                yield worker.begin(left.popleft())
-            while busy := {worker.pipe: worker for worker in workers if worker.job is not None}:
-                for pipe in wait(list(busy)):
-                    worker = busy[cast(Connection, pipe)]
-                    event = worker.event()
-                    yield event
-                    if isinstance(event, Advanced):
-                        continue
-                    worker.job = None
-                    if left and not worker.process.is_alive():
-                        workers.remove(worker)
-                        worker.end()
-                        worker = _Worker.start()
-                        workers.append(worker)
-                    if left:
+            while left or any(worker.job for worker in workers):
+                for worker in workers:
+                    if left and worker.job is None:
                         yield worker.begin(left.popleft())
+                for pipe in wait([worker.pipe for worker in workers if worker.job]):
+                    yield next(worker for worker in workers if worker.pipe is pipe).event()
         finally:
             for worker in workers:
                 worker.end()
