@@ -47,15 +47,8 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A job has been started."""
-
-    key: str
-
-
-@dataclass(frozen=True)
 class Advanced:
-    """A share of a job is done."""
+    """A share of a job is done; 0: it has been started."""
 
     key: str
     share: float
@@ -80,7 +73,7 @@ class Failed:
     detail: str = ""
 
 
-Event = Begun | Advanced | Done | Failed
+Event = Advanced | Done | Failed
 
 
 class Engine(Protocol):
@@ -111,6 +104,7 @@ def engine(name: str, jobs: int | None = None, address: str | None = None) -> En
 def attempt(job: Job, send: Callable[[Advanced], Any]) -> Done | Failed:
     """The job's result, or why there is none; how far it has come is sent."""
     start = time.perf_counter()
+    send(Advanced(job.key, 0.0))
     try:
         result = job.run(lambda share: send(Advanced(job.key, share)))
         return Done(job.key, result, time.perf_counter() - start)
@@ -132,7 +126,7 @@ class Inline:
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """One after another. Shares of a job are not reported."""
         for job in jobs:
-            yield Begun(job.key)
+            yield Advanced(job.key, 0.0)
             yield attempt(job, lambda event: None)
 
 
@@ -158,13 +152,12 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    def begin(self, job: Job) -> Event:
+    def begin(self, job: Job) -> None:
         if not self.process.is_alive():
             self.end()
             self.start()
         self.pipe.send(job)
         self.job = job
-        return Begun(job.key)
 
     def event(self) -> Event:
         """The next event; silence means that the process has died."""
@@ -203,7 +196,7 @@ class Processes:
             while left or any(worker.job for worker in workers):
                 for worker in workers:
                     if left and worker.job is None:
-                        yield worker.begin(left.popleft())
+                        worker.begin(left.popleft())
                 for pipe in wait([worker.pipe for worker in workers if worker.job]):
                     yield next(worker for worker in workers if worker.pipe is pipe).event()
         finally:
