@@ -38,8 +38,17 @@ _POLL = 0.5
 
 def check_address(address: str | None) -> None:
     """Before anything is read or written: an address where nobody answers is an error."""
-    if (address := address or os.environ.get("RAY_ADDRESS")) is not None and not ray.is_initialized():
-        _connect(address)
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address in (None, "auto", "local") or ray.is_initialized():  # Ray's own words
+        return
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and host and port.isdigit()):
+        raise UnveilError("is no address of a Ray cluster", where=address, expected="HOST:PORT or ray://HOST:PORT")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UnveilError(f"no Ray cluster answers: {why}", where=address, hint=_HINT) from None
 
 
 @contextmanager
@@ -64,20 +73,6 @@ def joined(address: str | None, cores: int | None = None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def _connect(address: str) -> None:
-    """Open and close a connection, or say that nobody listens. `auto` and `local` are Ray's own words."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if address in ("auto", "local"):
-        return
-    if not (colon and host and port.isdigit()):
-        raise UnveilError("is no address of a Ray cluster", where=address, expected="HOST:PORT or ray://HOST:PORT")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise UnveilError(f"no Ray cluster answers: {why}", where=address, hint=_HINT) from None
 
 
 def work(job: Job, events: Any, folder: str) -> Done | Failed:
