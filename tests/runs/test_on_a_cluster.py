@@ -38,11 +38,10 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 class LosesAMachine:
     """The engine of the cluster; the other machine is killed after so many jobs have begun, or have ended."""
 
+    workers = 2
+
     def __init__(self, cluster: Any, after: type[Event], count: int) -> None:
         self.cluster, self.after, self.left, self.lost = cluster, after, count, False
-
-    def workers(self) -> int:
-        return 2
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         for event in OnRay(self.cluster.address).run(jobs):

@@ -84,14 +84,15 @@ def work(job: Job, events: Any, folder: str) -> Done | Failed:
 
 @dataclass(frozen=True)
 class OnRay:
-    """A cluster by its address; without one, a cluster of this machine alone with `count` cores."""
+    """A cluster by its address; without one, a cluster of this machine alone with so many cores."""
 
     address: str | None = None
-    count: int | None = None
+    cores: int | None = None
 
+    @property
     def workers(self) -> int:
         """As many as the cluster has cores now."""
-        with joined(self.address, self.count):
+        with joined(self.address, self.cores):
             return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
@@ -99,7 +100,7 @@ class OnRay:
         from ray.util.queue import Queue
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        with joined(self.address, self.count):
+        with joined(self.address, self.cores):
             # The events lie with us, not on a machine that may be lost.
             here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
             events = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})

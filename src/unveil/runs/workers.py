@@ -79,6 +79,7 @@ Event = Advanced | Done | Failed
 class Engine(Protocol):
     """Whatever does jobs. Closing the iterator stops all work at once."""
 
+    @property
     def workers(self) -> int:
         """How many jobs are done at the same time."""
 
@@ -119,9 +120,7 @@ def attempt(job: Job, send: Callable[[Advanced], Any]) -> Done | Failed:
 class Inline:
     """One job after another in this process: for small grids and for debugging."""
 
-    def workers(self) -> int:
-        """One."""
-        return 1
+    workers = 1
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """One after another. Shares of a job are not reported."""
@@ -181,17 +180,13 @@ class _Worker:
 
 @dataclass(frozen=True)
 class Processes:
-    """`count` workers; each starts the next job when it is done with its last."""
+    """Worker processes of this machine; each starts the next job when it is done with its last."""
 
-    count: int
-
-    def workers(self) -> int:
-        """As many as were asked for."""
-        return self.count
+    workers: int
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """All jobs. A worker that dies fails its job and is replaced."""
-        left, workers = deque(jobs), [_Worker() for _ in range(min(self.count, len(jobs)))]
+        left, workers = deque(jobs), [_Worker() for _ in range(min(self.workers, len(jobs)))]
         try:
             while left or any(worker.job for worker in workers):
                 for worker in workers:

@@ -260,7 +260,7 @@ def run(
     store.open()
     if announced := study.announcement():
         say(announced)
-    work, cells, made = Work(study, store, source, copy_from, {}, say, engine.workers()), list[Cell](), 0
+    work, cells, made = Work(study, store, source, copy_from, {}, say, engine.workers), list[Cell](), 0
     with alone_in(folder):
         if copy_from is not None:
             study.copy_files(copy_from, folder)

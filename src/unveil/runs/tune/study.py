@@ -59,7 +59,12 @@ class Space:
                 raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
             path = shipped[source]
         tree = read_toml(path, "space", "a TOML file, or the name of a ready space")
-        return cls(path.stem, _dimensions(tree, source))
+        dimensions = {name: _dimension(value, f"{source}, {name}") for name, value in _leaves(tree)}
+        if not dimensions:
+            raise UnveilError("the space is empty", where=source, expected='settings, e.g. "model.width" = [16, 32]')
+        for name in sorted(dimensions.keys() & _BARRED.keys()):
+            raise UnveilError("this setting cannot be tuned", where=source, found=name, hint=_BARRED[name])
+        return cls(path.stem, dimensions)
 
     @property
     def size(self) -> int | None:
@@ -173,15 +178,6 @@ def grid(space: Space, count: int | None, valid: Valid) -> list[Settings]:
         hint = f"Leave --trials out to try all; --sampler random tries {count} of them."
         raise UnveilError("the grid has more combinations than trials", found=f"{len(cells):,} combinations", hint=hint)
     return cells
-
-
-def _dimensions(tree: Mapping[str, Any], where: str) -> dict[str, Dimension]:
-    found = {name: _dimension(value, f"{where}, {name}") for name, value in _leaves(tree)}
-    if not found:
-        raise UnveilError("the space is empty", where=where, expected='settings, e.g. "model.width" = [16, 32]')
-    for name in sorted(found.keys() & _BARRED.keys()):
-        raise UnveilError("this setting cannot be tuned", where=where, found=name, hint=_BARRED[name])
-    return found
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

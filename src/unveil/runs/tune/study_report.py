@@ -96,11 +96,10 @@ def _csv(study: Study) -> str:
     rows = csv.DictWriter(text, names, lineterminator="\n")
     rows.writeheader()
     for each in study.trials:
-        values = {f"replicate {place}": one.value for place, one in enumerate(each.replicates)}
-        epochs = {f"best epoch {place}": one.epoch for place, one in enumerate(each.replicates)}
         row = {"trial": each.index, "state": each.state, **each.settings, "mean": each.value, "sd": each.spread}
-        ended = {"seconds": round(each.seconds, 2), "attempts": each.attempts, "why": each.why}
-        rows.writerow({**row, **values, **epochs, **ended})
+        for place, one in enumerate(each.replicates):
+            row |= {f"replicate {place}": one.value, f"best epoch {place}": one.epoch}
+        rows.writerow(row | {"seconds": round(each.seconds, 2), "attempts": each.attempts, "why": each.why})
     return text.getvalue()
 
 
