@@ -65,12 +65,12 @@ def test_a_question_has_the_same_tables(cluster: Any, tmp_path: Path) -> None:
 def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv")
     plan, experiment = Plan(space(tmp_path), trials=6, replicates=1), quickest(log)
-    alone = tune(Training(experiment), plan, Location(tmp_path / "here", None, TIMING), tell=lambda _: None)
+    alone = tune(Training(experiment), plan, Location(tmp_path / "here", **TIMING), tell=lambda _: None)
     engine = LosesAMachine(cluster, Advanced, 2)  # both are at work: trials may end between two looks at them
     shared = tune(
         Training(experiment),
         plan,
-        Location(tmp_path / "there", None, TIMING),
+        Location(tmp_path / "there", **TIMING),
         tell=lambda _: None,
         engine=engine,
         workers=2,

@@ -21,7 +21,6 @@ from unveil.runs.tune.storage import (
     INDEX,
     WORKER,
     ConfigurationSampler,
-    Timing,
     TrialQueue,
     heartbeat,
     owner,
@@ -51,9 +50,9 @@ def queue_of(size: int, study: optuna.Study | None = None) -> Queue:
     return Queue(study, SPACE.dimensions, size)
 
 
-def alone(timing: Timing | None = None) -> TrialQueue:
+def alone(grace: float = 90.0) -> TrialQueue:
     """Of one trial, to watch who works on it."""
-    return TrialQueue(optuna.create_study(), SPACE.dimensions, 1, timing or Timing())
+    return TrialQueue(optuna.create_study(), SPACE.dimensions, 1, grace)
 
 
 def begin(queue: TrialQueue) -> Begun:
@@ -223,7 +222,7 @@ def test_a_process_of_this_machine_that_is_gone_is_dead_at_once() -> None:
 
 def test_elsewhere_silence_counts_by_our_own_clock() -> None:
     away = {"machine": "another", "process": 1}
-    watch = alone(Timing(grace=0.05))
+    watch = alone(grace=0.05)
     assert not watch.is_dead(running(**{WORKER: away, BEAT: 1}))
     time.sleep(0.06)
     assert not watch.is_dead(running(**{WORKER: away, BEAT: 2}))  # word came
@@ -233,7 +232,7 @@ def test_elsewhere_silence_counts_by_our_own_clock() -> None:
 
 
 def test_who_never_said_a_word_is_waited_for_too() -> None:
-    watch = alone(Timing(grace=0.05))
+    watch = alone(grace=0.05)
     assert not watch.is_dead(running())
     time.sleep(0.06)
     assert watch.is_dead(running())
@@ -242,7 +241,7 @@ def test_who_never_said_a_word_is_waited_for_too() -> None:
 def test_word_is_left_until_the_trial_is_lost() -> None:
     study = optuna.create_study()
     trial = study.ask()
-    with heartbeat(trial, Timing(beat=0.01)) as lost:
+    with heartbeat(trial, 0.01) as lost:
         for _ in range(500):
             if study.trials[0].user_attrs.get(BEAT, 0) >= 2:
                 break

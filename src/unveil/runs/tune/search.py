@@ -23,7 +23,6 @@ from unveil.runs.train import Tell
 from unveil.runs.tune.storage import (
     REPLICATES,
     ConfigurationSampler,
-    Timing,
     TrialQueue,
     heartbeat,
     join,
@@ -42,11 +41,13 @@ _WARM_UP, _STARTUP = 0.2, 5
 
 @dataclass(frozen=True)
 class Location:
-    """The folder of a study, the database where it is not kept in the folder, and the times of heartbeats."""
+    """The folder of a study, the database where it is not kept in the folder, and how its workers watch each other."""
 
     folder: Path
     storage: str | None = None
-    timing: Timing = field(default_factory=Timing)
+    beat: float = 10.0  # seconds between two heartbeats
+    grace: float = 90.0  # seconds without one until a trial is given up
+    look: float = 2.0  # seconds between two looks
 
 
 def tune(
@@ -84,7 +85,7 @@ def tune(
         begin(folder, study)
     with opened(url, folder) as storage:
         begin(folder, study)
-        queue = _queue(study, storage, configurations, context, location.timing)
+        queue = _queue(study, storage, configurations, context, location.grace)
         arguments = subject, plan, replace(location, folder=folder.resolve()), command
         jobs = [TuneJob(f"worker {n}", arguments) for n in range(workers)]
         try:
@@ -106,7 +107,7 @@ def is_valid(subject: Subject, settings: Settings) -> bool:
 
 
 def _queue(
-    study: Study, storage: BaseStorage, configurations: list[Settings], context: TrialContext, timing: Timing
+    study: Study, storage: BaseStorage, configurations: list[Settings], context: TrialContext, grace: float
 ) -> TrialQueue:
     subject, plan, size = study.subject, study.plan, study.size
     objective, dimensions = subject.objective, plan.space.dimensions
@@ -123,7 +124,7 @@ def _queue(
         raise UnveilError("the study has more trials", where=f"study {study.name}", found=size, hint=hint)
     if size > known:
         joined.set_user_attr(SIZE, size)
-    return TrialQueue(joined, dimensions, size, timing)
+    return TrialQueue(joined, dimensions, size, grace)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,7 @@ class _Session:
             if begun := self.queue.begin():
                 self._do(*begun)
             else:
-                time.sleep(self.location.timing.look)
+                time.sleep(self.location.look)
             yield
 
     def _look(self) -> None:
@@ -181,9 +182,9 @@ class _Session:
         try:
             with explained(place):
                 place.mkdir(parents=True, exist_ok=True)
-            with heartbeat(attempt, self.location.timing) as lost, ExitStack() as stack:
+            with heartbeat(attempt, self.location.beat) as lost, ExitStack() as stack:
                 while not _is_entered(place, stack):  # whoever was given up is there until it hears of that, or ends
-                    if lost.wait(self.location.timing.look):
+                    if lost.wait(self.location.look):
                         return
                 self._train(index, attempt, place, lost)
         except UpdateFinishedTrialError:

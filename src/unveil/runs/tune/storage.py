@@ -132,15 +132,13 @@ def join(
     parts = {"storage": storage, "study_name": name, "sampler": sampler, "pruner": pruner}
     try:
         study = optuna.create_study(**parts, direction="minimize" if lower else "maximize")
-        study.set_user_attr(IDENTITY, dict(identity))
     except DuplicatedStudyError:
         study = optuna.load_study(**parts)
         for _ in range(_ATTEMPTS):  # whoever created it may not have said yet what it is
-            if IDENTITY in study.user_attrs:
-                break
-            time.sleep(0.5)
-        else:
-            study.set_user_attr(IDENTITY, dict(identity))
+            if IDENTITY not in study.user_attrs:
+                time.sleep(0.5)
+    if IDENTITY not in study.user_attrs:
+        study.set_user_attr(IDENTITY, dict(identity))
     begun = study.user_attrs[IDENTITY]
     known = {name: value for name, value in identity.items() if name in begun}  # an older version may have said less
     for what, before, now in differences(begun, known):
@@ -150,23 +148,14 @@ def join(
     return study
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Seconds between two heartbeats, seconds without one until a trial is given up, seconds between two looks."""
-
-    beat: float = 10.0
-    grace: float = 90.0
-    look: float = 2.0
-
-
 @contextmanager
-def heartbeat(attempt: optuna.Trial, timing: Timing) -> Iterator[threading.Event]:
-    """Writes heartbeats while an attempt is worked on; the event is set once others have given it up."""
+def heartbeat(attempt: optuna.Trial, seconds: float) -> Iterator[threading.Event]:
+    """Writes a heartbeat every few seconds while an attempt is worked on; the event is set once others gave it up."""
     lost, over = threading.Event(), threading.Event()
 
     def write() -> None:
         for beat in count(1):
-            if over.wait(timing.beat) or lost.is_set():
+            if over.wait(seconds) or lost.is_set():
                 return
             try:
                 attempt.set_user_attr(BEAT, beat)
@@ -196,7 +185,7 @@ class TrialQueue:
     study: optuna.Study
     dimensions: Mapping[str, Dimension]
     size: int
-    timing: Timing = field(default_factory=Timing)
+    grace: float = 90.0  # seconds without a heartbeat until an attempt is given up
     #: When each running attempt was last heard of, by our own clock, and with which heartbeat.
     heard: dict[int, tuple[object, float]] = field(default_factory=dict, init=False)
 
@@ -260,7 +249,7 @@ class TrialQueue:
         last = worker, attempt.user_attrs.get(BEAT)
         if self.heard.get(attempt.number, (None, now))[0] != last:
             self.heard[attempt.number] = last, now
-        return now - self.heard[attempt.number][1] > self.timing.grace
+        return now - self.heard[attempt.number][1] > self.grace
 
     def _has_next(self) -> bool:
         """Whether an attempt waits: every trial that was given up gets one, else the first that has none yet."""
