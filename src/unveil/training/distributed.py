@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.multiprocessing.spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, start_processes
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from unveil.data.batches import Batch
 from unveil.errors import UnveilError
@@ -99,21 +100,14 @@ class ProcessGroup:
         with self._loss_explained():
             under_way = dist.all_reduce(few, async_op=True)
         for bucket in buckets(gradients):
-            self._sum_bucket(bucket)
+            summed = self._sum(parameters_to_vector(bucket) if bucket[1:] else bucket[0].view(-1))
+            vector_to_parameters(summed, bucket)
         with self._loss_explained():
             self._wait(under_way)
         total: list[float] = few.tolist()
         for parameter, gradient, count in zip(parameters, gradients, total[len(values) :], strict=True):
             parameter.grad = gradient if count else None
         return total[: len(values)]
-
-    def _sum_bucket(self, bucket: Sequence[Tensor]) -> None:
-        total = self._sum(torch.cat([tensor.reshape(-1) for tensor in bucket]) if bucket[1:] else bucket[0])
-        if total is bucket[0]:  # summed in place
-            return
-        parts = total.view(-1).split_with_sizes([tensor.numel() for tensor in bucket])
-        for tensor, part in zip(bucket, parts, strict=True):
-            tensor.copy_(part.view(tensor.shape))
 
     def broadcast(self, value: Value) -> Value:
         """The leader's value, by JSON, whatever the others pass."""
@@ -363,18 +357,15 @@ def _wait_for_all(store: Store, place: Place, workers: Workers) -> None:
 def _lost(error: Exception, store: Store, workers: Workers) -> WorkerLostError:
     """Why a worker no longer answers: by its own message, else by how it died, else by what torch says of it."""
     until = time.monotonic() + (_TO_DIE if workers.context else 0.0)
-    while not (found := _message(store) or workers.failure()):
+    while True:
+        with suppress(RuntimeError):  # the store ended with the leader
+            if store.check([_FAILURE]):
+                return WorkerLostError(store.get(_FAILURE).decode())
+        if found := workers.failure():
+            return WorkerLostError(found)
         if time.monotonic() >= until:
             return WorkerLostError("a worker was lost", found=_first_line(error))
         time.sleep(_PAUSE)
-    return WorkerLostError(found)
-
-
-def _message(store: Store) -> str | None:
-    try:
-        return store.get(_FAILURE).decode() if store.check([_FAILURE]) else None
-    except RuntimeError:  # the store ended with the leader
-        return None
 
 
 def _first_line(error: Exception) -> str:
