@@ -10,7 +10,6 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -147,8 +146,15 @@ class _Worker:
         context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=work, args=(theirs,), daemon=True)
-        with _environment(ONE_THREAD), deaf():
-            self.process.start()
+        before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
+        os.environ |= ONE_THREAD  # what is started inherits it
+        try:
+            with deaf():
+                self.process.start()
+        finally:
+            for name in ONE_THREAD:
+                del os.environ[name]
+            os.environ |= before
         theirs.close()
 
     def begin(self, job: Job) -> None:
@@ -209,18 +215,3 @@ def work(pipe: Connection) -> None:
             pipe.send(attempt(job, pipe.send))
     except (EOFError, OSError):
         return
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Set for a while: what is started inside inherits it."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -22,7 +22,7 @@ import numpy as np
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from unveil.errors import UnveilError
-from unveil.files import explained, versions, write_json, write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.charts import bars, parallel
 from unveil.report.page import Figure, Page, write_page
 from unveil.report.plots import Line, Scale, lines
@@ -55,8 +55,6 @@ def check_folder(folder: Path, storage: str) -> None:
 
 def begin(folder: Path, study: Study) -> None:
     """Say what the folder is, before it holds anything else."""
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     if not (folder / STUDY).exists():
         write_json(folder / STUDY, _about(study))
     check_folder(folder, study.storage)

@@ -23,7 +23,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.ground_truth import true_cases
-from unveil.files import explained, write_json
+from unveil.files import write_json
 from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.impressions import training_impressions
@@ -294,8 +294,6 @@ class FactorisationContext:
         if not (np.isfinite(value) and np.isfinite(learnt.valid_N).all()):  # an AUC ranks even what is no number
             raise UnveilError(f"the {task.metric} is not a number: the factors grew without bound")
         found = Replicate(value, None, time.monotonic() - begun)
-        with explained(place):
-            place.mkdir(parents=True, exist_ok=True)
         write_json(place / KEPT, {"of": about, "value": found.value, "seconds": found.seconds})
         return found
 
