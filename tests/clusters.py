@@ -17,7 +17,7 @@ def two_machines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The one we sit at, and another. They import the tests' own jobs."""
     from unveil.runs.on_ray import ray
 
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT}/src")
     with cluster() as found:
         try:
             yield found

@@ -14,7 +14,7 @@ from tests.studies.small import tiny, tiny_world
 from unveil.runs.tune.search import Location, tune
 from unveil.runs.tune.study import Plan
 from unveil.runs.tune.subjects import Training
-from unveil.runs.workers import Begun, Done, Event, Inline, Job
+from unveil.runs.workers import Advanced, Done, Event, Inline, Job
 from unveil.studies.engine import run as run_study
 from unveil.studies.rq1 import RQ1
 from unveil.studies.writer import write
@@ -36,17 +36,16 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 class LosesAMachine:
-    """The engine of the cluster; the other machine is killed after so many events of a kind."""
+    """The engine of the cluster; the other machine is killed after so many jobs have begun, or have ended."""
+
+    workers = 2
 
     def __init__(self, cluster: Any, after: type[Event], count: int) -> None:
         self.cluster, self.after, self.left, self.lost = cluster, after, count, False
 
-    def workers(self) -> int:
-        return 2
-
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         for event in OnRay(self.cluster.address).run(jobs):
-            self.left -= isinstance(event, self.after)
+            self.left -= isinstance(event, self.after) and getattr(event, "share", 0.0) == 0
             if self.left == 0 and not self.lost:
                 lose_one(self.cluster)
                 self.lost = True
@@ -66,12 +65,12 @@ def test_a_question_has_the_same_tables(cluster: Any, tmp_path: Path) -> None:
 def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.csv")
     plan, experiment = Plan(space(tmp_path), trials=6, replicates=1), quickest(log)
-    alone = tune(Training(experiment), plan, Location(tmp_path / "here", None, TIMING), tell=lambda _: None)
-    engine = LosesAMachine(cluster, Begun, 2)  # both are at work: trials may end between two looks at them
+    alone = tune(Training(experiment), plan, Location(tmp_path / "here", **TIMING), tell=lambda _: None)
+    engine = LosesAMachine(cluster, Advanced, 2)  # both are at work: trials may end between two looks at them
     shared = tune(
         Training(experiment),
         plan,
-        Location(tmp_path / "there", None, TIMING),
+        Location(tmp_path / "there", **TIMING),
         tell=lambda _: None,
         engine=engine,
         workers=2,
@@ -84,7 +83,7 @@ def test_a_study_has_the_same_trials(cluster: Any, tmp_path: Path) -> None:
 def test_a_loop_has_the_same_rounds(cluster: Any, tmp_path: Path) -> None:
     study = small_study(tmp_path, replicates=1)
     alone = run_study(study, tmp_path / "here", Inline())
-    engine = LosesAMachine(cluster, Begun, 2)
+    engine = LosesAMachine(cluster, Advanced, 2)
     shared = run_study(study, tmp_path / "there", engine)
     assert engine.lost
     assert all(records(shared, model) == records(alone, model) for model in study.estimators)

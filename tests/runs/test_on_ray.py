@@ -12,7 +12,7 @@ from tests.clusters import lose_one, two_machines
 from tests.runs.jobs import Toy, Waits
 from unveil.errors import UnveilError
 from unveil.files import is_gone
-from unveil.runs.workers import Advanced, Begun, Done, Failed, Processes, engine
+from unveil.runs.workers import Advanced, Done, Failed, Processes, engine
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
 
@@ -60,7 +60,7 @@ def test_every_job_begins_once_and_ends_once(cluster: Any) -> None:
     jobs = [Toy(0), Toy(1, "refused"), Toy(2, "bug"), Toy(3), Toy(4)]
     events = list(OnRay(cluster.address).run(jobs))
     assert not ray.is_initialized()
-    assert sorted(event.key for event in events if isinstance(event, Begun)) == [job.key for job in jobs]
+    assert sorted(event.key for event in events if event == Advanced(event.key, 0.0)) == [job.key for job in jobs]
     done = {event.key: event.result for event in events if isinstance(event, Done)}
     assert {key: result["square"] for key, result in done.items()} == {"n0": 0, "n3": 9, "n4": 16}
     assert {result["threads"] for result in done.values()} == {"1"}
@@ -84,7 +84,7 @@ def test_the_jobs_of_a_machine_that_is_lost_are_done_elsewhere(cluster: Any, tmp
     events, at_work, lost = [], set[str](), False
     for event in OnRay(cluster.address).run(jobs):
         events.append(event)
-        at_work = at_work | {event.key} if isinstance(event, Begun) else at_work
+        at_work = at_work | {event.key} if event == Advanced(event.key, 0.0) else at_work
         if len(at_work) == 2 and not lost:  # one job on each machine
             lost = True
             lose_one(cluster)
@@ -103,7 +103,7 @@ def test_the_jobs_of_a_machine_that_is_lost_are_done_elsewhere(cluster: Any, tmp
 @pytest.mark.filterwarnings("ignore")
 def test_closing_the_events_stops_the_jobs(cluster: Any) -> None:
     events = OnRay(cluster.address).run([Toy(7, "sleeps")])
-    assert next(events) == Begun("n7")
+    assert next(events) == Advanced("n7", 0.0)
     assert next(events) == Advanced("n7", 0.5)
     start = time.monotonic()
     events.close()  # type: ignore[attr-defined]

@@ -21,8 +21,7 @@ from tests.training.distributed.uneven import weights
 from unveil.runs.train import run
 from unveil.runs.workers import cores
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import Place, Workers, joined, local_workers
-from unveil.training.process_group import SINGLE
+from unveil.training.distributed import SINGLE, Place, Workers, joined, local_workers
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(cores() < 2, reason="needs two cores")]
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.runs.jobs import Toy
 from unveil.errors import UnveilError
 from unveil.runs.progress import Bar, Lines, Silent, job_watcher
-from unveil.runs.workers import Advanced, Begun, Done, Event, Failed, Inline, Job
+from unveil.runs.workers import Advanced, Done, Event, Failed, Inline, Job
 from unveil.studies.cells import Interrupted, Store, run_cells
 
 IDENTITY = {"question": "rq0", "cells": {"seed": 1, "preset": "quick"}}
@@ -128,7 +128,13 @@ def watched(*, terminal: bool) -> tuple[str, object]:
     console = Console(file=io.StringIO(), force_terminal=terminal, width=150, color_system=None)
     watch = job_watcher(console)
     watch.start([Toy(1), Toy(3), Toy(5)], total=5, what="cells")
-    for event in (Begun("n1"), Begun("n3"), Advanced("n3", 0.5), Done("n1", {}, 2.0), Failed("n3", "no luck.")):
+    for event in (
+        Advanced("n1", 0.0),
+        Advanced("n3", 0.0),
+        Advanced("n3", 0.5),
+        Done("n1", {}, 2.0),
+        Failed("n3", "no luck."),
+    ):
         watch.event(event)
     watch.stop()
     assert isinstance(console.file, io.StringIO)

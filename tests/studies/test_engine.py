@@ -51,7 +51,7 @@ def test_ray_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'unveil[ray]'")
     from unveil.runs.on_ray import OnRay
 
-    same_everywhere(folder, tmp_path, OnRay(count=1))
+    same_everywhere(folder, tmp_path, OnRay(cores=1))
 
 
 def same_everywhere(folder: Path, other: Path, engine: Engine) -> None:

@@ -32,8 +32,7 @@ def train(
     from unveil.runs.report_page import write_run_page
     from unveil.runs.run_folder import CONFIG
     from unveil.runs.train import run, run_rank, run_workers
-    from unveil.training.distributed import Place
-    from unveil.training.process_group import WorkerLostError
+    from unveil.training.distributed import Place, WorkerLostError
     from unveil.training.progress import watcher
 
     if engine != "processes" or address is not None:

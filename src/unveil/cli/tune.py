@@ -64,7 +64,7 @@ def tune(
             tell=typer.echo,
             command=shlex.join(["unveil", *words]),
             engine=None if jobs is None and engine == "processes" else chosen,
-            workers=jobs or chosen.workers(),
+            workers=jobs or chosen.workers,
         )
     _print(study, output)
 
@@ -103,7 +103,8 @@ def _factorisation(
     fit = fit_of([training.config] if training.config else [], changes)
     named_in_config = options.log.endswith(".toml")
     source = _experiment(TrainingOptions(), options).data if named_in_config else options.source()
-    return Factorisation.of(source, fit, part, space)
+    recipe = str(space.plain().get("recipe", [fit.recipe])[0])
+    return Factorisation(source, replace(fit, recipe=recipe), part)
 
 
 def _print(study: "Study", output: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unveil.errors import UnveilError
-from unveil.runs.workers import ONE_THREAD, Advanced, Begun, Done, Event, Failed, Job, attempt
+from unveil.runs.workers import ONE_THREAD, Done, Event, Failed, Job, attempt
 
 # Read when Ray is loaded: what it counts as its own processors is ours to say, and it sends nothing home.
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -38,8 +38,17 @@ _POLL = 0.5
 
 def check_address(address: str | None) -> None:
     """Before anything is read or written: an address where nobody answers is an error."""
-    if (address := address or os.environ.get("RAY_ADDRESS")) is not None and not ray.is_initialized():
-        _connect(address)
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address in (None, "auto", "local") or ray.is_initialized():  # Ray's own words
+        return
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and host and port.isdigit()):
+        raise UnveilError("is no address of a Ray cluster", where=address, expected="HOST:PORT or ray://HOST:PORT")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UnveilError(f"no Ray cluster answers: {why}", where=address, hint=_HINT) from None
 
 
 @contextmanager
@@ -66,88 +75,50 @@ def joined(address: str | None, cores: int | None = None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _connect(address: str) -> None:
-    """Open and close a connection, or say that nobody listens. `auto` and `local` are Ray's own words."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if address in ("auto", "local"):
-        return
-    if not (colon and host and port.isdigit()):
-        raise UnveilError("is no address of a Ray cluster", where=address, expected="HOST:PORT or ray://HOST:PORT")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise UnveilError(f"no Ray cluster answers: {why}", where=address, hint=_HINT) from None
-
-
-class Board:
-    """The actor to which tasks write how far they are. It holds what nobody has read yet."""
-
-    def __init__(self) -> None:
-        self.news: dict[str, float] = {}
-
-    def write(self, event: Advanced) -> None:
-        """A task has come so far; 0 when it begins."""
-        self.news[event.key] = event.share
-
-    def read(self) -> dict[str, float]:
-        """What was written since the last time."""
-        news, self.news = self.news, {}
-        return news
-
-
-def work(job: Job, board: Any, folder: str) -> Done | Failed:
+def work(job: Job, events: Any, folder: str) -> Done | Failed:
     """One task, in the folder where the command was given, on machines that have it."""
     with suppress(OSError):
         os.chdir(folder)
-    board.write.remote(Advanced(job.key, 0.0))
-    return attempt(job, board.write.remote)
+    return attempt(job, events.put)
 
 
 @dataclass(frozen=True)
 class OnRay:
-    """A cluster by its address; without one, a cluster of this machine alone with `count` cores."""
+    """A cluster by its address; without one, a cluster of this machine alone with so many cores."""
 
     address: str | None = None
-    count: int | None = None
+    cores: int | None = None
 
+    @property
     def workers(self) -> int:
         """As many as the cluster has cores now."""
-        with joined(self.address, self.count):
+        with joined(self.address, self.cores):
             return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """All jobs. Closing the iterator stops those that are at work."""
+        from ray.util.queue import Queue
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        with joined(self.address, self.count):
-            # The board lives with us, not on a machine that may be lost.
+        with joined(self.address, self.cores):
+            # The events lie with us, not on a machine that may be lost.
             here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-            board = ray.remote(num_cpus=0, scheduling_strategy=here)(Board).remote()
+            events = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
             task = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(work)
-            left = {task.remote(job, board, os.getcwd()): job for job in jobs}
+            left = {task.remote(job, events, os.getcwd()): job for job in jobs}
             try:
-                yield from _events(left, board)
+                yield from _events(left, events)
             finally:
                 for reference in left:
                     ray.cancel(reference, force=True)
-                ray.kill(board)
+                events.shutdown(force=True)
 
 
-def _events(left: dict[Any, Job], board: Any) -> Iterator[Event]:
-    """Events until no job is left; `left` loses those that are over."""
-    waiting = {job.key for job in left.values()}
+def _events(left: dict[Any, Job], events: Any) -> Iterator[Event]:
+    """Events until no job is left; `left` loses those that are over. A job that was lost begins again."""
     while left:
         over, _ = ray.wait(list(left), timeout=_POLL)
-        at_work = {job.key for job in left.values()}
-        news = ray.get(board.read.remote())
-        for key in dict.fromkeys([*news, *(left[reference].key for reference in over)]):
-            if key in waiting:
-                waiting.remove(key)
-                yield Begun(key)
-        for key, share in news.items():
-            if share and key in at_work:
-                yield Advanced(key, share)
+        yield from events.get_nowait_batch(events.qsize())
         for reference in over:
             yield _outcome(reference, left.pop(reference))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from unveil.runs.workers import Advanced, Begun, Done, Event, Failed, Job
+from unveil.runs.workers import Advanced, Done, Event, Failed, Job
 
 _MINUTE = 60.0
 #: Jobs at work that are named beside the bar.
@@ -62,10 +62,9 @@ class _Counter(Watcher):
     def event(self, event: Event) -> None:
         """Count it."""
         match event:
-            case Begun(key):
-                self.running[key] = None
             case Advanced(key, share):
                 self.share[key] = share
+                self.running[key] = None
             case Done(key) | Failed(key):
                 self.share[key] = 1.0
                 self.running.pop(key, None)

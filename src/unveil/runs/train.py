@@ -46,9 +46,8 @@ from unveil.serving.exposure import exposure_table
 from unveil.serving.recommender import Recommender
 from unveil.simulation.world import World
 from unveil.training.device import pick_device
-from unveil.training.distributed import Place, Workers, joined, local_workers
+from unveil.training.distributed import SINGLE, Place, ProcessGroup, Workers, joined, local_workers
 from unveil.training.fit import prepare, validation_of
-from unveil.training.process_group import SINGLE, ProcessGroup
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Keep, Trainer
 from unveil.wording import quantity

@@ -10,12 +10,10 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from unveil.errors import UnveilError, UnveilWarning, unknown
 from unveil.processes import deaf
@@ -48,15 +46,8 @@ class Job(Protocol):
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A job has been started."""
-
-    key: str
-
-
-@dataclass(frozen=True)
 class Advanced:
-    """A share of a job is done."""
+    """A share of a job is done; 0: it has been started."""
 
     key: str
     share: float
@@ -81,12 +72,13 @@ class Failed:
     detail: str = ""
 
 
-Event = Begun | Advanced | Done | Failed
+Event = Advanced | Done | Failed
 
 
 class Engine(Protocol):
     """Whatever does jobs. Closing the iterator stops all work at once."""
 
+    @property
     def workers(self) -> int:
         """How many jobs are done at the same time."""
 
@@ -112,6 +104,7 @@ def engine(name: str, jobs: int | None = None, address: str | None = None) -> En
 def attempt(job: Job, send: Callable[[Advanced], Any]) -> Done | Failed:
     """The job's result, or why there is none; how far it has come is sent."""
     start = time.perf_counter()
+    send(Advanced(job.key, 0.0))
     try:
         result = job.run(lambda share: send(Advanced(job.key, share)))
         return Done(job.key, result, time.perf_counter() - start)
@@ -126,14 +119,12 @@ def attempt(job: Job, send: Callable[[Advanced], Any]) -> Done | Failed:
 class Inline:
     """One job after another in this process: for small grids and for debugging."""
 
-    def workers(self) -> int:
-        """One."""
-        return 1
+    workers = 1
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """One after another. Shares of a job are not reported."""
         for job in jobs:
-            yield Begun(job.key)
+            yield Advanced(job.key, 0.0)
             yield attempt(job, lambda event: None)
 
 
@@ -143,38 +134,47 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-@dataclass(eq=False)
 class _Worker:
-    """A process and our end of the pipe to it."""
+    """A process and our end of the pipe to it. One that has died is replaced when the next job begins."""
 
-    process: BaseProcess
-    pipe: Connection
     job: Job | None = None
 
-    @classmethod
-    def start(cls) -> "_Worker":
-        context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
-        ours, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs,), daemon=True)
-        with _environment(ONE_THREAD), deaf():
-            process.start()
-        theirs.close()
-        return cls(process, ours)
+    def __init__(self) -> None:
+        self.start()
 
-    def begin(self, job: Job) -> Event:
+    def start(self) -> None:
+        context = get_context("spawn")  # never a copy of this process: its threads and locks would not come along
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs,), daemon=True)
+        before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
+        os.environ |= ONE_THREAD  # what is started inherits it
+        try:
+            with deaf():
+                self.process.start()
+        finally:
+            for name in ONE_THREAD:
+                del os.environ[name]
+            os.environ |= before
+        theirs.close()
+
+    def begin(self, job: Job) -> None:
+        if not self.process.is_alive():
+            self.end()
+            self.start()
         self.pipe.send(job)
         self.job = job
-        return Begun(job.key)
 
     def event(self) -> Event:
         """The next event; silence means that the process has died."""
         assert self.job is not None
         try:
             event: Event = self.pipe.recv()
-            return event
         except (EOFError, OSError):
             self.process.join(_SECONDS_TO_DIE)
-            return Failed(self.job.key, f"its process died ({cause_of_death(self.process.exitcode)}).")
+            event = Failed(self.job.key, f"its process died ({cause_of_death(self.process.exitcode)}).")
+        if not isinstance(event, Advanced):
+            self.job = None
+        return event
 
     def end(self) -> None:
         self.pipe.close()
@@ -186,35 +186,20 @@ class _Worker:
 
 @dataclass(frozen=True)
 class Processes:
-    """`count` workers; each starts the next job when it is done with its last."""
+    """Worker processes of this machine; each starts the next job when it is done with its last."""
 
-    count: int
-
-    def workers(self) -> int:
-        """As many as were asked for."""
-        return self.count
+    workers: int
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         """All jobs. A worker that dies fails its job and is replaced."""
-        left, workers = deque(jobs), [_Worker.start() for _ in range(min(self.count, len(jobs)))]
+        left, workers = deque(jobs), [_Worker() for _ in range(min(self.workers, len(jobs)))]
         try:
-            for worker in workers:
-                yield worker.begin(left.popleft())
-            while busy := {worker.pipe: worker for worker in workers if worker.job is not None}:
-                for pipe in wait(list(busy)):
-                    worker = busy[cast(Connection, pipe)]
-                    event = worker.event()
-                    yield event
-                    if isinstance(event, Advanced):
-                        continue
-                    worker.job = None
-                    if left and not worker.process.is_alive():
-                        workers.remove(worker)
-                        worker.end()
-                        worker = _Worker.start()
-                        workers.append(worker)
-                    if left:
-                        yield worker.begin(left.popleft())
+            while left or any(worker.job for worker in workers):
+                for worker in workers:
+                    if left and worker.job is None:
+                        worker.begin(left.popleft())
+                for pipe in wait([worker.pipe for worker in workers if worker.job]):
+                    yield next(worker for worker in workers if worker.pipe is pipe).event()
         finally:
             for worker in workers:
                 worker.end()
@@ -230,18 +215,3 @@ def work(pipe: Connection) -> None:
             pipe.send(attempt(job, pipe.send))
     except (EOFError, OSError):
         return
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Set for a while: what is started inside inherits it."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -227,7 +227,7 @@ def run(
     if copy_from is not None:
         store.compatible(copy_from)  # an error before the folder is begun
     store.open()
-    work, cells, made = Work(study, store, source, copy_from, {}, say, engine.workers()), list[Cell](), 0
+    work, cells, made = Work(study, store, source, copy_from, {}, say, engine.workers), list[Cell](), 0
     with alone_in(folder):
         for what, stage in study.stages(work):
             cells, made = list(stage), len({cell.key for cell in work.left(stage)})

@@ -1,37 +1,215 @@
-"""Joining a process group: by torchrun or another launcher, or with workers that this process starts on its machine."""
+"""The processes that train one model together, over torch.distributed; one process by itself is a group of one.
 
+They join by torchrun or another launcher, or are workers that this process starts on its machine.
+
+Shapes: B rows, L columns, M slots.
+"""
+
+import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
+from safetensors.torch import load as from_bytes
+from safetensors.torch import save as as_bytes
+from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.multiprocessing.spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, start_processes
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from unveil.data.batches import Batch
 from unveil.errors import UnveilError
 from unveil.processes import deaf
+from unveil.training.checkpoint import Checkpoint, differences
 from unveil.training.device import pick_device
-from unveil.training.process_group import SINGLE, ProcessGroup, TorchProcessGroup, WorkerLostError
 from unveil.wording import cause_of_death
 
-Task = TypeVar("Task")
-
+#: Numbers sent at once. A gradient of more goes by itself, without a copy: 16 MiB.
+BUCKET = 2**22
 #: How long workers wait for one another: to join, and to take part in a sum.
 TO_JOIN, TO_TAKE_PART = timedelta(minutes=5), timedelta(minutes=30)
-#: Seconds between two looks, until a dead worker is found dead, and until workers have ended by themselves.
-_LOOK_UP, _TO_DIE, _TO_END = 0.02, 3.0, 10.0
-_FAILURE = "failure"
+#: While it waits for others, a process looks up this often: a signal is heard even if a worker hangs.
+_LOOK_UP = timedelta(seconds=0.5)
+#: Seconds between two looks at the store, until a dead worker is found dead, and until workers have ended themselves.
+_PAUSE, _TO_DIE, _TO_END = 0.02, 3.0, 10.0
+_CPU, _FAILURE = torch.device("cpu"), "failure"
 _NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RESTART_COUNT")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+#: What JSON can hold.
+Value = TypeVar("Value")
+Task = TypeVar("Task")
+
+
+class WorkerLostError(UnveilError):
+    """A worker ended before its work was done, and with it the group."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessGroup:
+    """The processes that train one model, joined by gloo (CPUs) or NCCL (GPUs): `rank` 0, …, `size` − 1.
+
+    All call the same methods in the same order. In a group of one, its part is the whole batch, its sums are what it
+    has.
+    """
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = _CPU  # where what is sent has to be
+    #: Finds out what became of a worker that is gone.
+    lost: Callable[[Exception], WorkerLostError] = lambda error: WorkerLostError(str(error))
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process is rank 0, the one that writes, reports and decides."""
+        return self.rank == 0
+
+    def part(self, batch: Batch) -> Batch:
+        """This process's share of the rows of a batch; it may have no slots."""
+        return batch if self.size == 1 else part_of(batch, self.rank, self.size)
+
+    def sum(self, *values: float) -> Sequence[float]:
+        """Each value, summed over the group in double precision."""
+        total: list[float] = self._sum(torch.tensor(values, dtype=torch.float64)).tolist()
+        return total
+
+    def sum_gradients(self, parameters: Sequence[Tensor], *values: float) -> Sequence[float]:
+        """Sum the gradients over the group, in place, and give each value summed.
+
+        A process whose share has no slots formed no gradients: it adds zeros. A parameter without a gradient anywhere
+        is left without. Who has one goes with the values: these few numbers are under way while the gradients are, as
+        in a small step it is the waiting that takes long.
+        """
+        if self.size == 1:
+            return values
+        there = [float(parameter.grad is not None) for parameter in parameters]
+        gradients = [torch.zeros_like(each) if each.grad is None else each.grad.contiguous() for each in parameters]
+        few = torch.tensor([*values, *there], dtype=torch.float64, device=self.device)
+        with self._loss_explained():
+            under_way = dist.all_reduce(few, async_op=True)
+        for bucket in buckets(gradients):
+            summed = self._sum(parameters_to_vector(bucket) if bucket[1:] else bucket[0].view(-1))
+            vector_to_parameters(summed, bucket)
+        with self._loss_explained():
+            self._wait(under_way)
+        total: list[float] = few.tolist()
+        for parameter, gradient, count in zip(parameters, gradients, total[len(values) :], strict=True):
+            parameter.grad = gradient if count else None
+        return total[: len(values)]
+
+    def broadcast(self, value: Value) -> Value:
+        """The leader's value, by JSON, whatever the others pass."""
+        if self.size == 1:
+            return value
+        received: Value = json.loads(self._send(json.dumps(value).encode()))
+        return received
+
+    def broadcast_state(self, state: Callable[[], Checkpoint]) -> Checkpoint | None:
+        """The leader's state, to the others; None to the leader itself, which has it."""
+        if self.size == 1:
+            return None
+        mine = state() if self.is_leader else Checkpoint({}, {})
+        rest = self.broadcast(mine.state)
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in mine.tensors.items()}
+        packed = self._send(as_bytes(tensors) if self.is_leader else b"")
+        return None if self.is_leader else Checkpoint(from_bytes(packed), rest)
+
+    def check_same(self, mine: Mapping[str, Any]) -> None:
+        """Raise where some processes have other values than the first. All receive all, and so raise alike."""
+        if self.size == 1:
+            return
+        values = [json.loads(self._send(json.dumps(mine).encode(), rank)) for rank in range(self.size)]
+        for rank, theirs in enumerate(values):
+            for name, first, other in differences(values[0], theirs):
+                raise UnveilError(
+                    f"the workers do not agree: {name} is {first} for the first, and {other} for worker {rank + 1}",
+                    hint="Give all workers the same log, settings and versions.",
+                )
+
+    def evaluates(self, nth: int) -> bool:
+        """Whether this process evaluates the n-th batch of cases. In turn: long histories, which stand together, are
+        spread."""
+        return nth % self.size == self.rank
+
+    def sum_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Sum columns over the group, in place and exactly: each process has zeros where another evaluated."""
+        for column in columns.values() if self.size > 1 else ():
+            column[...] = self._sum(torch.from_numpy(column)).cpu().numpy()
+
+    def _sum(self, tensor: Tensor) -> Tensor:
+        """The sum over the group, on the device where it was formed; it may be written over the tensor."""
+        if self.size > 1:
+            tensor = tensor.to(self.device).contiguous()
+            with self._loss_explained():
+                self._wait(dist.all_reduce(tensor, async_op=True))
+        return tensor
+
+    def _send(self, message: bytes, source: int = 0) -> bytes:
+        """The message of one process, to all."""
+        size = torch.tensor([len(message)], device=self.device)
+        with self._loss_explained():
+            self._wait(dist.broadcast(size, source, async_op=True))
+            content = torch.empty(int(size), dtype=torch.uint8, device=self.device)
+            if source == self.rank:
+                content = torch.frombuffer(bytearray(message), dtype=torch.uint8).to(self.device)
+            self._wait(dist.broadcast(content, source, async_op=True))
+        return content.cpu().numpy().tobytes()
+
+    @contextmanager
+    def _loss_explained(self) -> Iterator[None]:
+        """Whatever torch says of a connection means that a worker is gone."""
+        try:
+            yield
+        except RuntimeError as error:
+            raise self.lost(error) from error
+
+    def _wait(self, work: Any) -> None:
+        """Until all have taken part. NCCL works in the order of the stream: nothing is waited for there."""
+        over = self.device.type == "cuda" and work.wait()
+        while not over:
+            try:
+                over = work.wait(_LOOK_UP)
+            except RuntimeError:  # it failed, or merely takes longer
+                over = work.is_completed() and work.wait()
+
+
+SINGLE = ProcessGroup()
+
+
+def part_of(batch: Batch, rank: int, size: int) -> Batch:
+    """Rows ⌊rB/N⌋ up to ⌊(r + 1)B/N⌋ with their slots: the parts of all ranks r < N make up the batch.
+
+    Rows keep their padding, so that a row is computed as it is in the whole batch.
+    """
+    rows = len(batch.token_BL)
+    first, last = rows * rank // size, rows * (rank + 1) // size
+    b_M, l_M = batch.where  # slots stand in the order of rows
+    start, stop = torch.searchsorted(b_M.contiguous(), torch.tensor([first, last])).tolist()
+    return Batch(batch.token_BL[first:last], batch.slots.part(start, stop), (b_M[start:stop] - first, l_M[start:stop]))
+
+
+def buckets(tensors: Sequence[Tensor], most: int = BUCKET) -> Iterator[list[Tensor]]:
+    """The tensors in order, in groups of at most `most` numbers, or of one that has more."""
+    bucket: list[Tensor] = []
+    for tensor in tensors:
+        if bucket and sum(each.numel() for each in bucket) + tensor.numel() > most:
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    if bucket:
+        yield bucket
 
 
 @dataclass(frozen=True)
@@ -56,25 +234,16 @@ class Place:
         return cls(rank, size, "env://", local, attempt)
 
 
-class Workers:
-    """Workers that somebody else started: nothing is known of them."""
-
-    def failure(self) -> str | None:
-        """Which worker died, and how; None: none has, as far as is known."""
-        return None
-
-    def kill(self) -> None:
-        """End all workers at once; those of others notice by themselves."""
-
-
 @dataclass(frozen=True, eq=False)
-class LocalWorkers(Workers):
-    """The workers that this process started, ranks 1, 2, …"""
+class Workers:
+    """The workers that this process started, ranks 1, 2, …; without a context, somebody else's: nothing is known."""
 
-    context: ProcessContext
+    context: ProcessContext | None = None
 
     def failure(self) -> str | None:
-        """The first worker that died by itself."""
+        """Which worker died first by itself, and how; None: none has, as far as is known."""
+        if self.context is None:
+            return None
         try:
             self.context.join(timeout=0)
         except ProcessExitedException as error:
@@ -86,15 +255,16 @@ class LocalWorkers(Workers):
         return None
 
     def kill(self) -> None:
-        """They hold nothing that could be lost."""
-        for process in self.context.processes:
+        """End our workers at once, as they hold nothing that could be lost; those of others notice by themselves."""
+        processes = self.context.processes if self.context else []
+        for process in processes:
             process.kill()
-        for process in self.context.processes:
+        for process in processes:
             process.join(_TO_DIE)
 
 
 @contextmanager
-def local_workers(size: int, work: Callable[[Task, Place], object], task: Task) -> Iterator[tuple[Place, LocalWorkers]]:
+def local_workers(size: int, work: Callable[[Task, Place], object], task: Task) -> Iterator[tuple[Place, Workers]]:
     """Start `size` − 1 processes that call `work(task, place)`, and give this process's place, the leader's."""
     with TemporaryDirectory(prefix="unveil-") as folder:
         address = (Path(folder) / "store").as_uri()
@@ -104,7 +274,7 @@ def local_workers(size: int, work: Callable[[Task, Place], object], task: Task) 
             context = start_processes(  # type: ignore[no-untyped-call]
                 _work, arguments, size - 1, join=False, daemon=True, start_method="spawn"
             )
-        workers = LocalWorkers(context)
+        workers = Workers(context)
         try:
             yield Place(0, size, address), workers
             context.join(timeout=_TO_END)
@@ -137,10 +307,11 @@ def joined(place: Place, device: str = "auto", workers: Workers | None = None) -
     backend = "nccl" if home.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.size, timeout=TO_TAKE_PART)
     try:
-        with _failure_reported(store, place):
-            group = {"rank": place.rank, "size": place.size}
-            yield TorchProcessGroup(**group, device=home, lost=lambda error: _lost(error, store, workers))
-    except BaseException:
+        yield ProcessGroup(place.rank, place.size, home, partial(_lost, store=store, workers=workers))
+    except BaseException as error:
+        if place.rank and isinstance(error, UnveilError) and not isinstance(error, WorkerLostError):
+            store.set(_FAILURE, f"worker {place.rank + 1}: {error}")
+            raise WorkerLostError(str(error)) from error
         workers.kill()  # what is still being sent to them must come to an end before the group can
         raise
     finally:
@@ -150,7 +321,7 @@ def joined(place: Place, device: str = "auto", workers: Workers | None = None) -
 def _device(device: str, place: Place) -> torch.device:
     """Where a worker sends from: its own GPU, or the CPU."""
     if pick_device(device).type != "cuda":
-        return torch.device("cpu")
+        return _CPU
     if torch.device("cuda" if device == "auto" else device).index is not None:
         raise UnveilError("workers have a GPU each", where="device", found=device, expected="auto, cuda or cpu")
     if place.local_rank >= torch.cuda.device_count():
@@ -180,38 +351,21 @@ def _wait_for_all(store: Store, place: Place, workers: Workers) -> None:
             raise WorkerLostError(found)
         if time.monotonic() > until:
             raise WorkerLostError(f"not all of the {place.size} workers joined within {TO_JOIN.seconds // 60} minutes")
-        time.sleep(_LOOK_UP)
-
-
-@contextmanager
-def _failure_reported(store: Store, place: Place) -> Iterator[None]:
-    """A worker that is not the leader leaves its message for it."""
-    try:
-        yield
-    except WorkerLostError:
-        raise
-    except UnveilError as error:
-        if place.rank == 0:
-            raise
-        store.set(_FAILURE, f"worker {place.rank + 1}: {error}")
-        raise WorkerLostError(str(error)) from error
+        time.sleep(_PAUSE)
 
 
 def _lost(error: Exception, store: Store, workers: Workers) -> WorkerLostError:
     """Why a worker no longer answers: by its own message, else by how it died, else by what torch says of it."""
-    until = time.monotonic() + (_TO_DIE if isinstance(workers, LocalWorkers) else 0.0)
-    while not (found := _message(store) or workers.failure()):
+    until = time.monotonic() + (_TO_DIE if workers.context else 0.0)
+    while True:
+        with suppress(RuntimeError):  # the store ended with the leader
+            if store.check([_FAILURE]):
+                return WorkerLostError(store.get(_FAILURE).decode())
+        if found := workers.failure():
+            return WorkerLostError(found)
         if time.monotonic() >= until:
             return WorkerLostError("a worker was lost", found=_first_line(error))
-        time.sleep(_LOOK_UP)
-    return WorkerLostError(found)
-
-
-def _message(store: Store) -> str | None:
-    try:
-        return store.get(_FAILURE).decode() if store.check([_FAILURE]) else None
-    except RuntimeError:  # the store ended with the leader
-        return None
+        time.sleep(_PAUSE)
 
 
 def _first_line(error: Exception) -> str:

@@ -36,8 +36,8 @@ from unveil.training.checkpoint import (
     sweep_drafts,
 )
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
+from unveil.training.distributed import SINGLE, ProcessGroup
 from unveil.training.optimiser import AdamW, learning_rate
-from unveil.training.process_group import SINGLE, ProcessGroup
 from unveil.training.progress import Plan, Watcher
 from unveil.training.recipe import WHEREABOUTS, TrainerConfig
 from unveil.wording import quantity

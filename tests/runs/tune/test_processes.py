@@ -140,7 +140,7 @@ def test_the_trial_of_a_killed_worker_is_gone_on_with(tuned: Tuned, tmp_path: Pa
     assert [trial.state for trial in left] == [optuna.trial.TrialState.RUNNING]
     experiment = quickest(tuned.log, {"training.epochs": 40, "training.patience": None})
     plan = Plan(space(tmp_path), trials=1, replicates=1)
-    found = tune(Training(experiment), plan, Location(folder, timing=TIMING), watch=listener, tell=lambda _: None)
+    found = tune(Training(experiment), plan, Location(folder, **TIMING), watch=listener, tell=lambda _: None)
     assert 2 / 40 <= listener.shares[0] < 1  # from the last checkpoint, not from the start
     assert [each.attempts for each in found.trials] == [2]
     assert finished_once(trials_of(folder), 1) == {os.getpid()}
@@ -175,7 +175,7 @@ def test_a_study_in_postgresql_is_shared_by_name(tuned: Tuned, tmp_path: Path) -
 
 def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> None:
     seen = Seen()
-    where = Location(tmp_path / "study", None, TIMING)
+    where = Location(tmp_path / "study", **TIMING)
     subject = Training(tuned.experiment)
     found = tune(subject, tuned.study.plan, where, watch=seen, tell=lambda _: None, engine=Processes(2), workers=2)
     assert [[each.value for each in record.replicates] for record in found.trials] == tuned.values
@@ -184,7 +184,7 @@ def test_one_command_starts_several_workers(tuned: Tuned, tmp_path: Path) -> Non
 
 
 def test_workers_that_are_all_lost_are_told_and_nothing_is(tuned: Tuned, tmp_path: Path) -> None:
-    where = Location(tmp_path / "study", None, TIMING)
+    where = Location(tmp_path / "study", **TIMING)
     with pytest.raises(UnveilError, match="0 of 4 trials are over, and every worker is gone: it rained"):
         tune(Training(tuned.experiment), tuned.study.plan, where, tell=lambda _: None, engine=Rain(), workers=2)
     assert (tmp_path / "study" / "study.json").exists()
@@ -202,8 +202,7 @@ class Seen(Silent):
 class Rain:
     """An engine that loses all its workers."""
 
-    def workers(self) -> int:
-        return 2
+    workers = 2
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
         yield from (Failed(job.key, "it rained.") for job in jobs)

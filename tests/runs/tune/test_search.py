@@ -158,7 +158,7 @@ def test_stopping_gives_the_trial_back_and_the_same_call_goes_on(tuned: Tuned, t
             if isinstance(event, Advanced) and event.key == "trial 1" and event.share > 0.5:
                 raise KeyboardInterrupt
 
-    where = Location(tmp_path / "study", f"sqlite:///{tmp_path}/s.db", TIMING)
+    where = Location(tmp_path / "study", f"sqlite:///{tmp_path}/s.db", **TIMING)
     plan = replace(tuned.study.plan, trials=2)
     with pytest.raises(KeyboardInterrupt):
         tune(Training(tuned.experiment), plan, where, watch=Impatient(), tell=lambda _: None)
@@ -222,9 +222,7 @@ def test_who_takes_a_trial_over_waits_until_its_folder_is_free(tuned: Tuned, tmp
     (folder / "study.json").write_text('{"storage": "journal"}')
     with ExitStack() as other:
         other.enter_context(alone_in(folder / "trials" / "000"))
-        found = tune(
-            Training(tuned.experiment), plan, Location(folder, timing=TIMING), watch=Late(), tell=lambda _: None
-        )
+        found = tune(Training(tuned.experiment), plan, Location(folder, **TIMING), watch=Late(), tell=lambda _: None)
     assert [each.value for each in found.trials] == [tuned.study.trials[0].value]
     assert [each.attempts for each in found.trials] == [1]
 

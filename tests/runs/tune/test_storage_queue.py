@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import optuna
@@ -20,8 +21,6 @@ from unveil.runs.tune.storage import (
     INDEX,
     WORKER,
     ConfigurationSampler,
-    Liveness,
-    Timing,
     TrialQueue,
     heartbeat,
     owner,
@@ -34,22 +33,26 @@ SETTINGS = random_search(SPACE, 9, 0, lambda _: True)
 Begun = tuple[int, optuna.Trial]
 
 
-class Seen(Liveness):
+@dataclass(frozen=True, eq=False)
+class Queue(TrialQueue):
     """Knows which trials' workers are gone."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.dead: set[int] = set()
+    dead: set[int] = field(default_factory=set)
 
-    def is_dead(self, trial: FrozenTrial) -> bool:
-        return trial.number in self.dead
+    def is_dead(self, attempt: FrozenTrial) -> bool:
+        return attempt.number in self.dead
 
 
-def queue_of(size: int, study: optuna.Study | None = None) -> tuple[TrialQueue, Seen]:
+def queue_of(size: int, study: optuna.Study | None = None) -> Queue:
     """As those who join with so many trials have it: they know the settings of no others."""
-    watch, study = Seen(), study or optuna.create_study(direction="maximize")
+    study = study or optuna.create_study(direction="maximize")
     study.sampler = ConfigurationSampler(SETTINGS[:size], SPACE.dimensions)
-    return TrialQueue(study, SPACE.dimensions, size, watch), watch
+    return Queue(study, SPACE.dimensions, size)
+
+
+def alone(grace: float = 90.0) -> TrialQueue:
+    """Of one trial, to watch who works on it."""
+    return TrialQueue(optuna.create_study(), SPACE.dimensions, 1, grace)
 
 
 def begin(queue: TrialQueue) -> Begun:
@@ -77,7 +80,7 @@ def owners(queue: TrialQueue) -> dict[int, FrozenTrial]:
 
 
 def test_trials_are_begun_in_order_with_their_settings() -> None:
-    queue, _ = queue_of(3)
+    queue = queue_of(3)
     begun = [begin(queue) for _ in range(3)]
     assert [index for index, _ in begun] == [0, 1, 2]
     assert [attempt.params for _, attempt in begun] == SETTINGS[:3]
@@ -88,11 +91,11 @@ def test_trials_are_begun_in_order_with_their_settings() -> None:
 
 
 def test_a_trial_that_kills_every_worker_is_given_up() -> None:
-    queue, watch = queue_of(2)
+    queue = queue_of(2)
     for _ in range(DEATHS):
         index, attempt = begin(queue)
         assert index == 0
-        watch.dead.add(attempt.number)
+        queue.dead.add(attempt.number)
     assert begin(queue)[0] == 1  # the study goes on
     last = owners(queue)[0]
     assert last.state == TrialState.FAIL
@@ -101,7 +104,7 @@ def test_a_trial_that_kills_every_worker_is_given_up() -> None:
 
 
 def test_a_trial_that_is_stopped_often_is_not_given_up() -> None:
-    queue, _ = queue_of(1)
+    queue = queue_of(1)
     for _ in range(2 * DEATHS):
         begun = begin(queue)
         assert begun[0] == 0
@@ -110,7 +113,7 @@ def test_a_trial_that_is_stopped_often_is_not_given_up() -> None:
 
 
 def test_what_is_given_back_is_begun_next_with_the_same_settings() -> None:
-    queue, _ = queue_of(2)
+    queue = queue_of(2)
     first, second = begin(queue), begin(queue)
     fail(queue, first)
     again = begin(queue)
@@ -123,9 +126,9 @@ def test_what_is_given_back_is_begun_next_with_the_same_settings() -> None:
 
 
 def test_whoever_was_given_up_too_soon_does_not_count() -> None:
-    queue, watch = queue_of(1)
+    queue = queue_of(1)
     slow = begin(queue)
-    watch.dead.add(slow[1].number)
+    queue.dead.add(slow[1].number)
     quick = begin(queue)
     assert quick[0] == 0
     assert not complete(queue, slow, 0.9)
@@ -135,7 +138,7 @@ def test_whoever_was_given_up_too_soon_does_not_count() -> None:
 
 
 def test_two_who_enqueue_at_once_do_not_make_two_of_one() -> None:
-    queue, _ = queue_of(1)
+    queue = queue_of(1)
     fail(queue, begin(queue))
     attempts = queue.attempts()[0]
     queue._enqueue(0, attempts)
@@ -148,19 +151,19 @@ def test_two_who_enqueue_at_once_do_not_make_two_of_one() -> None:
 
 
 def test_a_failure_for_good_is_a_result() -> None:
-    queue, _ = queue_of(2)
+    queue = queue_of(2)
     assert fail(queue, begin(queue), "not a number")
     assert begin(queue)[0] == 1
     assert queue.trials()[0].state == "failed"
 
 
 def test_a_study_grows() -> None:
-    queue, _ = queue_of(2)
+    queue = queue_of(2)
     for _ in range(2):
         complete(queue, begin(queue), 0.0)
     extra = queue.study.ask(dict(queue.dimensions))  # one too many, as when two are quick at the end
     queue.end(extra, TrialState.FAIL)
-    larger, _ = queue_of(4, queue.study)
+    larger = queue_of(4, queue.study)
     assert not is_finished(larger)
     begun = [begin(larger), begin(larger)]
     assert [index for index, _ in begun] == [2, 3]
@@ -174,7 +177,7 @@ def test_a_study_grows() -> None:
 @given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 2), st.sampled_from("cdkgf")), max_size=40))
 def test_in_any_order_of_events_each_trial_is_finished_once(size: int, events: list[tuple[int, str]]) -> None:
     """Three workers, each told to begin, finish, be killed, give back or fail; then one of them does the rest."""
-    queue, watch = queue_of(size)
+    queue = queue_of(size)
     hands: dict[int, Begun] = {}
     for worker, event in events:
         if event == "c" and worker not in hands:
@@ -183,7 +186,7 @@ def test_in_any_order_of_events_each_trial_is_finished_once(size: int, events: l
         elif worker in hands and event != "c":
             begun = hands.pop(worker)
             if event == "k":
-                watch.dead.add(begun[1].number)
+                queue.dead.add(begun[1].number)
             elif event == "d":
                 complete(queue, begun)
             else:
@@ -209,17 +212,17 @@ def running(**notes: Any) -> FrozenTrial:
 def test_a_process_of_this_machine_that_is_gone_is_dead_at_once() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         other = {"machine": machine(), "process": process.pid}
-        assert not Liveness().is_dead(running(**{WORKER: other}))
+        assert not alone().is_dead(running(**{WORKER: other}))
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and its number still taken
-        assert Liveness().is_dead(running(**{WORKER: other}))
-    assert Liveness().is_dead(running(**{WORKER: other}))
-    assert not Liveness().is_dead(running(**{WORKER: {**other, "machine": "another"}}))
+        assert alone().is_dead(running(**{WORKER: other}))
+    assert alone().is_dead(running(**{WORKER: other}))
+    assert not alone().is_dead(running(**{WORKER: {**other, "machine": "another"}}))
 
 
 def test_elsewhere_silence_counts_by_our_own_clock() -> None:
     away = {"machine": "another", "process": 1}
-    watch = Liveness(Timing(grace=0.05))
+    watch = alone(grace=0.05)
     assert not watch.is_dead(running(**{WORKER: away, BEAT: 1}))
     time.sleep(0.06)
     assert not watch.is_dead(running(**{WORKER: away, BEAT: 2}))  # word came
@@ -229,7 +232,7 @@ def test_elsewhere_silence_counts_by_our_own_clock() -> None:
 
 
 def test_who_never_said_a_word_is_waited_for_too() -> None:
-    watch = Liveness(Timing(grace=0.05))
+    watch = alone(grace=0.05)
     assert not watch.is_dead(running())
     time.sleep(0.06)
     assert watch.is_dead(running())
@@ -238,7 +241,7 @@ def test_who_never_said_a_word_is_waited_for_too() -> None:
 def test_word_is_left_until_the_trial_is_lost() -> None:
     study = optuna.create_study()
     trial = study.ask()
-    with heartbeat(trial, Timing(beat=0.01)) as lost:
+    with heartbeat(trial, 0.01) as lost:
         for _ in range(500):
             if study.trials[0].user_attrs.get(BEAT, 0) >= 2:
                 break

@@ -46,7 +46,7 @@ def subject(log: Path, part: Part = "relevance", fit: Fit = FIT) -> Factorisatio
 
 def study(of: Factorisation, folder: Path, replicates: int = 2) -> Study:
     wanted = space(folder.parent, CONTENT.format(part=of.part))
-    return tune(of, Plan(wanted, replicates=replicates, sampler="grid"), Location(folder, None, TIMING), tell=nothing)
+    return tune(of, Plan(wanted, replicates=replicates, sampler="grid"), Location(folder, **TIMING), tell=nothing)
 
 
 @pytest.mark.parametrize("part", ["relevance", "exposure"])
@@ -156,7 +156,7 @@ def test_what_is_done_is_not_done_again(log: Path, tmp_path: Path) -> None:
 
     of = subject(log)
     plan = Plan(space(tmp_path, CONTENT.format(part="relevance")), replicates=2, sampler="grid")
-    where = Location(tmp_path / "study", None, TIMING)
+    where = Location(tmp_path / "study", **TIMING)
     with pytest.raises(KeyboardInterrupt):
         tune(of, plan, where, watch=Impatient(), tell=nothing)
     first = tmp_path / "study" / "trials" / "001" / "r0" / KEPT

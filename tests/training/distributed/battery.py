@@ -20,8 +20,7 @@ from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
 from unveil.runs.config import Experiment
 from unveil.runs.train import follow, run
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import Place, Workers, joined
-from unveil.training.process_group import ProcessGroup
+from unveil.training.distributed import Place, ProcessGroup, Workers, joined
 from unveil.training.progress import Watcher
 from unveil.training.trainer import Fitted, Keep, Tally, Trainer
 

@@ -22,8 +22,7 @@ from unveil.evaluation.result import Evaluation
 from unveil.runs.train import run, run_workers
 from unveil.runs.workers import cores
 from unveil.training.checkpoint import Checkpoint
-from unveil.training.distributed import local_workers
-from unveil.training.process_group import SINGLE, WorkerLostError, part_of
+from unveil.training.distributed import SINGLE, WorkerLostError, local_workers, part_of
 from unveil.training.progress import Silent
 from unveil.training.trainer import Keep, Stopped
 

@@ -4,8 +4,7 @@ import pytest
 from torch._C._distributed_c10d import HashStore
 
 from unveil.errors import UnveilError
-from unveil.training.distributed import Place, Workers, _wait_for_all, joined
-from unveil.training.process_group import SINGLE, WorkerLostError
+from unveil.training.distributed import SINGLE, Place, WorkerLostError, Workers, _wait_for_all, joined
 
 
 class Doomed(Workers):

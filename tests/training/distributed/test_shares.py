@@ -12,7 +12,7 @@ from tests.training.distributed.uneven import Uneven, gradients
 from unveil.data.batches import Batch, ClozeTask
 from unveil.data.slots import Slots
 from unveil.models.bert4rec import BERT4Rec
-from unveil.training.process_group import SINGLE, buckets, part_of
+from unveil.training.distributed import SINGLE, buckets, part_of
 from unveil.training.trainer import Tally, Trainer, normaliser
 
 

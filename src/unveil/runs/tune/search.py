@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,6 @@ from unveil.runs.train import Tell
 from unveil.runs.tune.storage import (
     REPLICATES,
     ConfigurationSampler,
-    Liveness,
-    Timing,
     TrialQueue,
     heartbeat,
     join,
@@ -43,11 +41,13 @@ _WARM_UP, _STARTUP = 0.2, 5
 
 @dataclass(frozen=True)
 class Location:
-    """The folder of a study, the database where it is not kept in the folder, and the times of heartbeats."""
+    """The folder of a study, the database where it is not kept in the folder, and how its workers watch each other."""
 
     folder: Path
     storage: str | None = None
-    timing: Timing = field(default_factory=Timing)
+    beat: float = 10.0  # seconds between two heartbeats
+    grace: float = 90.0  # seconds without one until a trial is given up
+    look: float = 2.0  # seconds between two looks
 
 
 def tune(
@@ -85,7 +85,7 @@ def tune(
         begin(folder, study)
     with opened(url, folder) as storage:
         begin(folder, study)
-        queue = _queue(study, storage, configurations, context, location.timing)
+        queue = _queue(study, storage, configurations, context, location.grace)
         arguments = subject, plan, replace(location, folder=folder.resolve()), command
         jobs = [TuneJob(f"worker {n}", arguments) for n in range(workers)]
         try:
@@ -107,24 +107,24 @@ def is_valid(subject: Subject, settings: Settings) -> bool:
 
 
 def _queue(
-    study: Study, storage: BaseStorage, configurations: list[Settings], context: TrialContext, timing: Timing
+    study: Study, storage: BaseStorage, configurations: list[Settings], context: TrialContext, grace: float
 ) -> TrialQueue:
     subject, plan, size = study.subject, study.plan, study.size
+    objective, dimensions = subject.objective, plan.space.dimensions
     valid = partial(is_valid, subject) if plan.sampler == "tpe" else None
-    sampler = ConfigurationSampler(configurations, plan.space.dimensions, subject.objective.seed, valid)
-    warm_up = int(_WARM_UP * (subject.objective.epochs or 0))
-    pruner = MedianPruner(n_startup_trials=_STARTUP, n_warmup_steps=warm_up) if plan.prune else NopPruner()
+    sampler = ConfigurationSampler(configurations, dimensions, objective.seed, valid)
+    pruner = MedianPruner(_STARTUP, int(_WARM_UP * (objective.epochs or 0))) if plan.prune else NopPruner()
     #: What decides the figures of a study; the number of trials does not: a study may grow.
     identity = {"log": context.fingerprint, "world": context.origin, **subject.identity(), "space": plan.space.plain()}
     identity |= {name: getattr(plan, name) for name in ("replicates", "sampler", "prune")}
-    joined = join(study.name, storage, sampler, pruner, identity, lower=subject.objective.lower)
+    joined = join(study.name, storage, sampler, pruner, identity, lower=objective.lower)
     known = int(joined.user_attrs.get(SIZE, 0))
     if size < known:  # what was done is not thrown away
         hint = f"Join with --trials {known} or more, or name another folder."
         raise UnveilError("the study has more trials", where=f"study {study.name}", found=size, hint=hint)
     if size > known:
         joined.set_user_attr(SIZE, size)
-    return TrialQueue(joined, plan.space.dimensions, size, Liveness(timing))
+    return TrialQueue(joined, dimensions, size, grace)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,37 +142,28 @@ class _Session:
         """Until every trial is over, by us, by the jobs of an engine or by others."""
         self.left.update(set(range(self.queue.size)) - {each.index for each in self.queue.trials() if each.over})
         self.watch.start([TuneJob(f"trial {index}") for index in sorted(self.left)], self.queue.size, "trials")
-        try:
-            if engine is None:
-                self._work()
-            else:
-                self._oversee(engine, jobs)
-        finally:
-            self.watch.stop()
-
-    def _work(self) -> None:
-        """Others may die and leave theirs to us."""
-        while self.left:
-            if begun := self.queue.begin():
-                self._do(*begun)
-            else:
-                time.sleep(self.location.timing.look)
-            self._look()
-
-    def _oversee(self, engine: Engine, jobs: Sequence["TuneJob"]) -> None:
-        """A worker that is lost leaves its trials to the rest."""
-        events, lost = engine.run(jobs), list[Failed]()
+        events, lost = self._work() if engine is None else engine.run(jobs), list[Failed]()
         try:
             for event in events:
-                lost += [event] if isinstance(event, Failed) else []
+                lost += [event] if isinstance(event, Failed) else []  # it leaves its trials to the rest
                 self._look()
         finally:
             getattr(events, "close", lambda: None)()
+            self.watch.stop()
         if self.left:
             why = lost[0].why.rstrip(".") if lost else "nobody is left to do the rest"
             over = f"{self.queue.size - len(self.left)} of {self.queue.size} trials are over"
             hint = "What is done is kept: the same command goes on."
             raise UnveilError(f"{over}, and every worker is gone: {why}", hint=hint)
+
+    def _work(self) -> Iterator[None]:
+        """One trial after another, also those that others leave to us when they die."""
+        while self.left:
+            if begun := self.queue.begin():
+                self._do(*begun)
+            else:
+                time.sleep(self.location.look)
+            yield
 
     def _look(self) -> None:
         """Show what is newly over."""
@@ -191,7 +182,10 @@ class _Session:
         try:
             with explained(place):
                 place.mkdir(parents=True, exist_ok=True)
-            with heartbeat(attempt, self.location.timing) as lost, self._alone_in(place, lost):
+            with heartbeat(attempt, self.location.beat) as lost, ExitStack() as stack:
+                while not _is_entered(place, stack):  # whoever was given up is there until it hears of that, or ends
+                    if lost.wait(self.location.look):
+                        return
                 self._train(index, attempt, place, lost)
         except UpdateFinishedTrialError:
             return  # others gave this trial up and began it anew: what we do no longer counts
@@ -199,18 +193,6 @@ class _Session:
             with suppress(Exception):  # where the storage is what failed, others will see that we are gone
                 self.queue.end(attempt, TrialState.FAIL)
             raise
-
-    @contextmanager
-    def _alone_in(self, place: Path, lost: threading.Event) -> Iterator[None]:
-        """Whoever was given up may be in the folder of a trial until it hears of that, or ends."""
-        with ExitStack() as stack:
-            while True:
-                with suppress(UnveilError):
-                    stack.enter_context(alone_in(place))
-                    break
-                if lost.wait(self.location.timing.look):
-                    raise UpdateFinishedTrialError
-            yield
 
     def _train(self, index: int, attempt: optuna.Trial, place: Path, lost: threading.Event) -> None:
         """All replicates and their mean. Settings that cannot be trained are a result too, a full disk is not."""
@@ -246,6 +228,15 @@ class _Session:
         if counted:  # checkpoints are large, and no longer needed; the file of epochs stays
             for path in place.glob(f"r*/{CHECKPOINT}"):
                 path.unlink(missing_ok=True)
+
+
+def _is_entered(place: Path, stack: ExitStack) -> bool:
+    """Whether the folder is ours alone, until the stack is closed."""
+    try:
+        stack.enter_context(alone_in(place))
+    except UnveilError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -129,22 +129,15 @@ def join(
     name: str, storage: BaseStorage, sampler: Any, pruner: Any, identity: Mapping[str, Any], *, lower: bool = False
 ) -> optuna.Study:
     """The study of that name, created if it does not exist; one that was begun with anything else is an error."""
+    parts = {"storage": storage, "study_name": name, "sampler": sampler, "pruner": pruner}
     try:
-        study = optuna.create_study(
-            storage=storage,
-            study_name=name,
-            sampler=sampler,
-            pruner=pruner,
-            direction="minimize" if lower else "maximize",
-        )
-        study.set_user_attr(IDENTITY, dict(identity))
+        study = optuna.create_study(**parts, direction="minimize" if lower else "maximize")
     except DuplicatedStudyError:
-        study = optuna.load_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner)
-    for _ in range(_ATTEMPTS):  # whoever created it may not have said yet what it is
-        if IDENTITY in study.user_attrs:
-            break
-        time.sleep(0.5)
-    else:
+        study = optuna.load_study(**parts)
+        for _ in range(_ATTEMPTS):  # whoever created it may not have said yet what it is
+            if IDENTITY not in study.user_attrs:
+                time.sleep(0.5)
+    if IDENTITY not in study.user_attrs:
         study.set_user_attr(IDENTITY, dict(identity))
     begun = study.user_attrs[IDENTITY]
     known = {name: value for name, value in identity.items() if name in begun}  # an older version may have said less
@@ -155,23 +148,14 @@ def join(
     return study
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Seconds between two heartbeats, seconds without one until a trial is given up, seconds between two looks."""
-
-    beat: float = 10.0
-    grace: float = 90.0
-    look: float = 2.0
-
-
 @contextmanager
-def heartbeat(attempt: optuna.Trial, timing: Timing) -> Iterator[threading.Event]:
-    """Writes heartbeats while an attempt is worked on; the event is set once others have given it up."""
+def heartbeat(attempt: optuna.Trial, seconds: float) -> Iterator[threading.Event]:
+    """Writes a heartbeat every few seconds while an attempt is worked on; the event is set once others gave it up."""
     lost, over = threading.Event(), threading.Event()
 
     def write() -> None:
         for beat in count(1):
-            if over.wait(timing.beat) or lost.is_set():
+            if over.wait(seconds) or lost.is_set():
                 return
             try:
                 attempt.set_user_attr(BEAT, beat)
@@ -189,24 +173,6 @@ def heartbeat(attempt: optuna.Trial, timing: Timing) -> Iterator[threading.Event
         thread.join()
 
 
-@dataclass
-class Liveness:
-    """Remembers when each running attempt was last heard of."""
-
-    timing: Timing = field(default_factory=Timing)
-    heard: dict[int, tuple[object, float]] = field(default_factory=dict)
-
-    def is_dead(self, attempt: FrozenTrial) -> bool:
-        """Whether nobody works on a running attempt any more."""
-        worker, now = attempt.user_attrs.get(WORKER), time.monotonic()
-        if worker and worker["machine"] == machine() and is_gone(worker["process"]):
-            return True
-        last = worker, attempt.user_attrs.get(BEAT)
-        if self.heard.get(attempt.number, (None, now))[0] != last:
-            self.heard[attempt.number] = last, now
-        return now - self.heard[attempt.number][1] > self.timing.grace
-
-
 def owner(attempts: Iterable[FrozenTrial]) -> FrozenTrial | None:
     """The attempt that counts: neither stopped nor died, as opposed to failed for a reason that stays."""
     return next((each for each in attempts if each.state != TrialState.FAIL or WHY in each.user_attrs), None)
@@ -219,7 +185,9 @@ class TrialQueue:
     study: optuna.Study
     dimensions: Mapping[str, Dimension]
     size: int
-    liveness: Liveness = field(default_factory=Liveness)
+    grace: float = 90.0  # seconds without a heartbeat until an attempt is given up
+    #: When each running attempt was last heard of, by our own clock, and with which heartbeat.
+    heard: dict[int, tuple[object, float]] = field(default_factory=dict, init=False)
 
     def attempts(self) -> dict[int, list[FrozenTrial]]:
         """The attempts at each trial, oldest first, as the storage has them now."""
@@ -248,7 +216,6 @@ class TrialQueue:
 
     def begin(self) -> tuple[int, optuna.Trial] | None:
         """A trial that nobody has, and our attempt at it; None: there is none, at least for now."""
-        self._renew()
         while self._has_next():
             attempt = self.study.ask(dict(self.dimensions))
             index = int(attempt.user_attrs.get(INDEX, self.size))
@@ -274,20 +241,27 @@ class TrialQueue:
             return False
         return True
 
-    def _renew(self) -> None:
-        """Give up the attempts whose process is gone, and enqueue every trial that nobody is at."""
+    def is_dead(self, attempt: FrozenTrial) -> bool:
+        """Whether nobody works on a running attempt any more."""
+        worker, now = attempt.user_attrs.get(WORKER), time.monotonic()
+        if worker and worker["machine"] == machine() and is_gone(worker["process"]):
+            return True
+        last = worker, attempt.user_attrs.get(BEAT)
+        if self.heard.get(attempt.number, (None, now))[0] != last:
+            self.heard[attempt.number] = last, now
+        return now - self.heard[attempt.number][1] > self.grace
+
+    def _has_next(self) -> bool:
+        """Whether an attempt waits: every trial that was given up gets one, else the first that has none yet."""
         running = [each for each in self.study.get_trials(deepcopy=False) if each.state == TrialState.RUNNING]
-        gone = {each.number for each in running if self.liveness.is_dead(each) and self.end(each, TrialState.FAIL)}
+        gone = {each.number for each in running if self.is_dead(each) and self.end(each, TrialState.FAIL)}
         for index, attempts in self.attempts().items():
             if owner(attempts) is None:
                 self._enqueue(index, attempts, died=any(each.number in gone for each in attempts))
-
-    def _has_next(self) -> bool:
-        """Whether an attempt waits; the first trial that has none yet gets one."""
-        attempts = self.attempts()
-        if any(each.state == TrialState.WAITING for each in map(owner, attempts.values()) if each is not None):
+        every = self.attempts()
+        if any(each.state == TrialState.WAITING for each in map(owner, every.values()) if each is not None):
             return True
-        fresh = next((index for index in range(self.size) if index not in attempts), None)
+        fresh = next((index for index in range(self.size) if index not in every), None)
         if fresh is not None:
             self._enqueue(fresh)
         return fresh is not None

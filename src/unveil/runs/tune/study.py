@@ -4,7 +4,7 @@ Which configuration trial i has depends on its number and the seed alone: no mat
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -59,7 +59,12 @@ class Space:
                 raise unknown("space", source, [*sorted(shipped), "a TOML file"], where="--space")
             path = shipped[source]
         tree = read_toml(path, "space", "a TOML file, or the name of a ready space")
-        return cls(path.stem, _dimensions(tree, source))
+        dimensions = {name: _dimension(value, f"{source}, {name}") for name, value in _leaves(tree)}
+        if not dimensions:
+            raise UnveilError("the space is empty", where=source, expected='settings, e.g. "model.width" = [16, 32]')
+        for name in sorted(dimensions.keys() & _BARRED.keys()):
+            raise UnveilError("this setting cannot be tuned", where=source, found=name, hint=_BARRED[name])
+        return cls(path.stem, dimensions)
 
     @property
     def size(self) -> int | None:
@@ -151,11 +156,15 @@ def random_search(space: Space, count: int, seed: int, valid: Valid) -> list[Set
     No combination of a finite space is drawn twice; where it has fewer than `count`, all of them are given.
     """
     rng = np.random.default_rng([seed, 0])
-    drawn: Iterable[Settings] = _endless(space, rng, valid)
     if space.size is not None and space.size <= _LISTED:
         cells = list(space.combinations())
-        drawn = filter(valid, (cells[place] for place in rng.permutation(len(cells))))
-    return list(islice(drawn, count))
+        return list(islice(filter(valid, (cells[place] for place in rng.permutation(len(cells)))), count))
+    found, missed = list[Settings](), 0
+    while len(found) < count and missed < _TRIES:
+        drawn = space.draw(rng)
+        missed = 0 if valid(drawn) else missed + 1
+        found += [] if missed else [drawn]
+    return found
 
 
 def grid(space: Space, count: int | None, valid: Valid) -> list[Settings]:
@@ -169,24 +178,6 @@ def grid(space: Space, count: int | None, valid: Valid) -> list[Settings]:
         hint = f"Leave --trials out to try all; --sampler random tries {count} of them."
         raise UnveilError("the grid has more combinations than trials", found=f"{len(cells):,} combinations", hint=hint)
     return cells
-
-
-def _endless(space: Space, rng: np.random.Generator, valid: Valid) -> Iterator[Settings]:
-    missed = 0
-    while missed < _TRIES:
-        drawn = space.draw(rng)
-        missed = 0 if valid(drawn) else missed + 1
-        if not missed:
-            yield drawn
-
-
-def _dimensions(tree: Mapping[str, Any], where: str) -> dict[str, Dimension]:
-    found = {name: _dimension(value, f"{where}, {name}") for name, value in _leaves(tree)}
-    if not found:
-        raise UnveilError("the space is empty", where=where, expected='settings, e.g. "model.width" = [16, 32]')
-    for name in sorted(found.keys() & _BARRED.keys()):
-        raise UnveilError("this setting cannot be tuned", where=where, found=name, hint=_BARRED[name])
-    return found
 
 
 def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ import numpy as np
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from unveil.errors import UnveilError
-from unveil.files import explained, versions, write_json, write_whole
+from unveil.files import versions, write_json, write_whole
 from unveil.report.charts import bars, parallel
 from unveil.report.page import Figure, Page, write_page
 from unveil.report.plots import Line, Scale, lines
@@ -55,8 +55,6 @@ def check_folder(folder: Path, storage: str) -> None:
 
 def begin(folder: Path, study: Study) -> None:
     """Say what the folder is, before it holds anything else."""
-    with explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     if not (folder / STUDY).exists():
         write_json(folder / STUDY, _about(study))
     check_folder(folder, study.storage)
@@ -96,11 +94,10 @@ def _csv(study: Study) -> str:
     rows = csv.DictWriter(text, names, lineterminator="\n")
     rows.writeheader()
     for each in study.trials:
-        values = {f"replicate {place}": one.value for place, one in enumerate(each.replicates)}
-        epochs = {f"best epoch {place}": one.epoch for place, one in enumerate(each.replicates)}
         row = {"trial": each.index, "state": each.state, **each.settings, "mean": each.value, "sd": each.spread}
-        ended = {"seconds": round(each.seconds, 2), "attempts": each.attempts, "why": each.why}
-        rows.writerow({**row, **values, **epochs, **ended})
+        for place, one in enumerate(each.replicates):
+            row |= {f"replicate {place}": one.value, f"best epoch {place}": one.epoch}
+        rows.writerow(row | {"seconds": round(each.seconds, 2), "attempts": each.attempts, "why": each.why})
     return text.getvalue()
 
 

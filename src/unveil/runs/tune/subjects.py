@@ -23,7 +23,7 @@ from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
 from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.ground_truth import true_cases
-from unveil.files import explained, write_json
+from unveil.files import write_json
 from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.impressions import training_impressions
@@ -118,22 +118,20 @@ class TrainingContext:
         cls, training: Training, log: Interactions, split: Split, world: World | None, tried: Collection[str] = ()
     ) -> Self:
         """The last place that sees the whole split: what it gives holds no test case. `tried`: settings that vary."""
-        protocol, recipe = training.experiment.evaluation, training.experiment.recipe
-        exclude_seen = protocol.exclude_seen and not training.truth
+        config, recipe = training.experiment.evaluation, training.experiment.recipe
         if training.truth:
             if world is None:
                 problem = "what users would have liked best is known in a world only"
                 hint = "Name the world that the log was drawn from with --world."
                 raise UnveilError(problem, where="--truth", hint=hint)
             split = replace(split, valid=true_cases(world, split.valid))
-        validation = validation_of(
-            split, recipe, protocol=protocol.validation, exclude_seen=exclude_seen, seed=protocol.seed
-        )
-        contexts = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
+        how: dict[str, Any] = {"protocol": config.validation, "seed": config.seed}
+        validation = validation_of(split, recipe, **how, exclude_seen=config.exclude_seen and not training.truth)
+        evaluator = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
+        validation = replace(validation, evaluator=evaluator, of_interactions=not training.truth)
         recorded = log.propensity is not None or log.position is not None
         needed = recorded or reads_log(recipe) or not _DECIDE.isdisjoint(tried)
         logged = training_rows(log, split.train) if needed else None
-        validation = replace(validation, evaluator=contexts, of_interactions=not training.truth)
         return cls(split.train.copied(), validation, recipe, log.fingerprint(), logged, world)
 
     @property
@@ -167,8 +165,7 @@ class TrainingContext:
 
     def replicate(self, settings: Mapping[str, Any], number: int, place: Path, report: Report) -> Replicate:
         """Train, or go on training; the checkpoint is in `place`."""
-        recipe = self.recipe_of(settings, number)
-        keep = Keep(place, resume=True, identity={"log": self.fingerprint})
+        recipe, keep = self.recipe_of(settings, number), Keep(place, resume=True, identity={"log": self.fingerprint})
         fitted, monitor = self.fit(recipe, keep, _Reporting(report, recipe)), recipe.training.monitor
         assert fitted.best is not None
         curve = [(epoch.epoch, epoch.validation[monitor]) for epoch in fitted.epochs if epoch.validation is not None]
@@ -232,11 +229,6 @@ class Factorisation:
     part: Part
     kind: ClassVar[str] = "factorisation"
     command: ClassVar[str] = "unveil world fit LOG --config {config} -o WORLD"
-
-    @classmethod
-    def of(cls, source: LogSource, fit: Fit, part: Part, space: Space) -> Self:
-        """The part that a space is about, by the recipe that it names, if it does."""
-        return cls(source, replace(fit, recipe=str(space.plain().get("recipe", [fit.recipe])[0])), part)
 
     @property
     def objective(self) -> Objective:
@@ -302,8 +294,6 @@ class FactorisationContext:
         if not (np.isfinite(value) and np.isfinite(learnt.valid_N).all()):  # an AUC ranks even what is no number
             raise UnveilError(f"the {task.metric} is not a number: the factors grew without bound")
         found = Replicate(value, None, time.monotonic() - begun)
-        with explained(place):
-            place.mkdir(parents=True, exist_ok=True)
         write_json(place / KEPT, {"of": about, "value": found.value, "seconds": found.seconds})
         return found
 
