@@ -3,6 +3,7 @@
 Shapes: R rounds of feedback, U users, K places, V items, N events, T steps, K factors.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -13,11 +14,15 @@ from typing import Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save as as_bytes
 
+from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
+from unveil.files import write_whole
 from unveil.propensity.factors import Factors
 from unveil.simulation.feedback.figures import (
     FirstLog,
@@ -223,3 +228,41 @@ def load(path: Path, loop: Loop, learner: Learner) -> State:
     last = max(round for round in range(len(records)) if loop.retraining.due(round))
     learnt = learner.recall(checkpoint.part("weights"), grown(loop.base, arrays["taken"][:last]))
     return State(arrays["taken"], Lists(arrays["top"], arrays["score"]), learnt, records)
+
+
+BASE, WORLD = "histories.safetensors", "world"
+_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
+_DAY = 86_400_000_000
+
+
+def write_base(folder: Path, base: Sequences, world: World | None) -> None:
+    """What all cells start from: the histories before any feedback, and the world in the log's own indices."""
+    about = json.dumps({"n_items": base.n_items, "n_steps": base.n_steps})
+    arrays = {name: np.ascontiguousarray(getattr(base, name)) for name in _ARRAYS}
+    write_whole(folder / BASE, as_bytes(arrays, {"about": about}))
+    if world is not None and not (folder / WORLD).exists():
+        world.save(folder / WORLD)
+
+
+def read_base(folder: Path) -> tuple[Sequences, World | None]:
+    """What `write_base` wrote."""
+    with safe_open(folder / BASE, framework="numpy") as file:
+        about = json.loads((file.metadata() or {})["about"])
+        arrays = {name: file.get_tensor(name) for name in _ARRAYS}
+    world = World.load(folder / WORLD) if (folder / WORLD).exists() else None
+    return Sequences(clock=None, **arrays, **about), world
+
+
+def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
+    """The interactions of the log and of the loop by user and step, with raw ids. Other columns are left behind.
+
+    Where the log has times, a round is a day after the log's last moment, as in the paper.
+    """
+    base = Sequences.of(log)
+    after = grown(base, chosen_RU)
+    time_N = None
+    if log.time is not None:
+        round_N = np.maximum(after.step_N.astype(np.int64) - base.n_steps + 1, 0)
+        known_N = log.time[np.minimum(after.event_N, len(log) - 1)]
+        time_N = np.where(round_N > 0, int(log.time.max()) + round_N * _DAY, known_N)
+    return Interactions(after.user_N, after.item_N, log.users, log.items, time=time_N, step=after.step_N)
