@@ -29,7 +29,6 @@ from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
 from unveil.studies import arms
-from unveil.studies.advise_report import Advice
 from unveil.studies.candidates import (
     KINDS,
     Candidates,
@@ -45,6 +44,7 @@ from unveil.studies.candidates import (
     probe,
     some_users,
 )
+from unveil.studies.decision import Advice
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.results import BASE, BOUND
 from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios

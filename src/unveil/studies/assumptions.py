@@ -10,15 +10,13 @@ from pydantic import model_validator
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
-from unveil.report.charts import Along, panels
-from unveil.report.names import named
-from unveil.report.page import Block, Figure
+from unveil.report.page import Block
 from unveil.simulation.choice import users_do
 from unveil.studies.arms import TRUE_THETA, check_gap, with_propensity
 from unveil.studies.engine import Answer, Cell, Context, Study
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, paired_json, verdict
 from unveil.studies.semisynthetic import SemiSynthetic, cell_key, csv_rows
-from unveil.studies.tables import share_spot
+from unveil.studies.tables import shares_figure
 
 #: An axis: its title, the assumption that it breaks, and whether its levels are points of a scale.
 AXES = {
@@ -252,18 +250,12 @@ class Assumptions(SemiSynthetic):
         lines = self.lines(answer)
         if not any(line.gaps for own in lines.values() for line in own.values()):
             return {}
-        names = list(dict.fromkeys(name for own in lines.values() for name in own))
-        columns = [Along(a.title, [level.replace(" (", "\n(") for level in a.levels], a.scale) for a in lines]
-        spots = {
-            (names.index(name), column): [
-                share_spot(line.gaps.get(level), f"{named(name)}, {level}") for level in axis.levels
-            ]
-            for column, (axis, own) in enumerate(lines.items())
+        gaps = {
+            (name, axis.title): {level: line.gaps.get(level) for level in axis.levels}
+            for axis, own in lines.items()
             for name, line in own.items()
         }
-        alt = f"A row for each of {', '.join(map(named, names))}; a column for each assumption that is broken."
-        drawing = panels([named(name) for name in names], columns, spots, "assumptions")
-        return {"shares_figure": Figure("", drawing, f"{alt} The numbers are in the tables below.")}
+        return {"shares_figure": shares_figure(gaps, "assumptions", {axis.title: axis.scale for axis in lines})}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """The rows of the other studies, on true relevance at ten places, with where they are."""

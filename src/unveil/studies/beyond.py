@@ -10,15 +10,13 @@ from pydantic import model_validator
 from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
 from unveil.propensity.base import PROPENSITIES
-from unveil.report.charts import Along, panels
-from unveil.report.names import against, named
-from unveil.report.page import Figure
+from unveil.report.names import against
 from unveil.studies.arms import Variant, check_gap, propensity_settings
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import ALPHA, BASE, BOUND, TRUE, Estimate, Measure, Results, corrected, paired_json
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import share_spot
+from unveil.studies.tables import shares_figure
 
 #: What was set out to be closed at every severity: with the study's propensities, and with what the log gives.
 AIM, AIM_ESTIMATED = 0.60, 0.25
@@ -137,18 +135,14 @@ class Beyond(SemiSynthetic):
         results, every = answer.results, self.shares(answer)
         sources = list(dict.fromkeys(map(source_of, results.candidates)))
         arms = sorted(results.candidates, key=lambda arm: sources.index(source_of(arm)))
-        ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(self.severities)]
-        columns = [Along(f"{m.name}\n{against(m.protocol)}", ticks, joined=True) for m in every]
-        spots = {
-            (row, column): [share_spot(e.gap, f"{named(arm)}, p = {e.severity:g}") for e in found if e.arm == arm]
-            for column, found in enumerate(every.values())
-            for row, arm in enumerate(arms)
+        gaps = {
+            (arm, f"{m.name}\n{against(m.protocol)}"): {f"p = {e.severity:g}": e.gap for e in found if e.arm == arm}
+            for arm in arms
+            for m, found in every.items()
         }
-        aims = {row: AIM for row, arm in enumerate(arms) if source_of(arm) == STUDY}
-        aims |= {row: AIM_ESTIMATED for row, arm in enumerate(arms) if is_estimated(arm)}
-        drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "gap-closed", aims)
-        alt = f"Share of the gap from naive to ideal that each estimator closes along p: {', '.join(map(named, arms))}."
-        return {"shares": Figure("", drawing, f"{alt} The numbers are in the tables below.")}
+        aims = {arm: AIM for arm in arms if source_of(arm) == STUDY}
+        aims |= {arm: AIM_ESTIMATED for arm in arms if is_estimated(arm)}
+        return {"shares": shares_figure(gaps, "gap-closed", aims=aims)}
 
 
 def shares(results: Results, measure: Measure) -> list[Share]:
