@@ -25,16 +25,7 @@ from unveil.report.plots import Line, Scale, lines
 from unveil.settings import parsed, plain
 from unveil.simulation.feedback.learners import RULES, Network
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.rounds import (
-    Loop,
-    Retraining,
-    grown_log,
-    held,
-    load,
-    read_base,
-    save,
-    write_base,
-)
+from unveil.simulation.feedback.rounds import Loop, Retraining, grown_log, held, load, read_base, save, write_base
 from unveil.simulation.world import World
 from unveil.studies.arms import changes_of
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
@@ -90,12 +81,19 @@ def measure_of(key: str, k: int) -> Measure:
 HEADLINE = "efd"
 
 
+class Known(NamedTuple):
+    """The models that have a figure in some round, and the rounds in which all of these have it.
+
+    Training may be rarer than rounds. A model has a figure in a round if all replicates have it.
+    """
+
+    models: list[str]
+    rounds: list[int]
+
+
 @dataclass(frozen=True, eq=False)
 class LoopResults(Results):
-    """The figures by round. Some are missing: no item is chosen in round 0, a rule has no loss, a log no ground truth.
-
-    A model has a figure in a round if all replicates have it.
-    """
+    """The figures by round. Some are missing: no item is chosen in round 0, a rule has no loss, a log no γ."""
 
     @property
     def k(self) -> int:
@@ -108,30 +106,29 @@ class LoopResults(Results):
         return int(self.along("round")[-1])
 
     @cached_property
-    def figures(self) -> list[str]:
+    def known(self) -> dict[str, Known]:
         """The figures that are there, in the order of the page."""
-        return [key for key in FIGURES if self.models_of(key)]
+        found = {}
+        for key in FIGURES:
+            at = {
+                (model, n)
+                for model, n in product(self.arms, range(self.rounds + 1))
+                if len(self.values[(("round", n),)].get((model, measure_of(key, self.k)), ())) == self.replicates
+            }
+            models = [model for model in self.arms if model in {model for model, _ in at}]
+            rounds = [n for n in range(self.rounds + 1) if all((model, n) in at for model in models)]
+            if models:
+                found[key] = Known(models, rounds)
+        return found
 
     @property
     def plotted(self) -> list[str]:
         """The figures that are there in more than one round."""
-        return [key for key in self.figures if len(self.rounds_of(key)) > 1]
+        return [key for key, known in self.known.items() if len(known.rounds) > 1]
 
     def title(self, key: str) -> str:
         """EFD@10."""
         return FIGURES[key].title.format(k=self.k)
-
-    def models_of(self, key: str) -> list[str]:
-        """The models that have a figure in some round."""
-        return [model for model in self.arms if any(self._has(model, key, n) for n in range(self.rounds + 1))]
-
-    def rounds_of(self, key: str) -> list[int]:
-        """The rounds in which all of these models have it: training may be rarer than rounds."""
-        models = self.models_of(key)
-        return [n for n in range(self.rounds + 1) if all(self._has(model, key, n) for model in models)]
-
-    def _has(self, model: str, key: str, round: int) -> bool:
-        return len(self.values[(("round", round),)].get((model, measure_of(key, self.k)), ())) == self.replicates
 
     def figure(self, model: str, key: str, round: int | None = None) -> Estimate:
         """The mean over replicates and its 95% interval, in the last round if none is named."""
@@ -139,12 +136,12 @@ class LoopResults(Results):
 
     def changes(self, key: str) -> dict[str, float]:
         """Of every model the mean of the last round less that of the first one that has the figure."""
-        first, *_, last = self.rounds_of(key)
+        first, *_, last = self.known[key].rounds
         return {m: self.figure(m, key, last).mean - self.figure(m, key, first).mean for m in self.arms}
 
     def highest_first(self, key: str, round: int | None = None) -> list[str]:
         """The models that have the figure, by their means in a round."""
-        return sorted(self.models_of(key), key=lambda model: -self.figure(model, key, round).mean)
+        return sorted(self.known[key].models, key=lambda model: -self.figure(model, key, round).mean)
 
     def differences(self) -> dict[str, Paired]:
         """EFD of the other models less that of the first in the last round, replicate by replicate; p after Holm."""
@@ -273,7 +270,13 @@ class LoopStudy(Study):
         write_base(work.folder, Sequences.of(data.log), data.world)
         cells = list(self.cells())
         yield "cells", cells
-        write_whole(work.folder / "loop.csv", table(cells, work.records).write_csv())
+        rows = [
+            {"replicate": cell.at["replicate"], "model": cell.at["estimator"], "round": round, **figures}
+            for cell in cells
+            for round, figures in enumerate(work.records[cell.key]["records"])
+        ]
+        schema = {"replicate": pl.Int64, "model": pl.String, "round": pl.Int64, **dict.fromkeys(FIGURES, pl.Float64)}
+        write_whole(work.folder / "loop.csv", pl.DataFrame(rows, schema=schema).write_csv())
         for cell in cells if self.keep_logs else ():
             state = state_path(work.folder, cell)
             chosen_RU = Checkpoint.load(state).tensors["loop/taken"].numpy()[: self.rounds]
@@ -320,8 +323,8 @@ class LoopStudy(Study):
                 "replicates": found.replicates,
                 **same,
             }
-            for key in found.figures
-            for model, round in product(found.models_of(key), found.rounds_of(key))
+            for key, known in found.known.items()
+            for model, round in product(*known)
         ]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
@@ -343,7 +346,6 @@ class LoopStudy(Study):
             "alpha": ALPHA,
             "claim": claim if compared else None,
             "retraining": Retraining.parse(self.retrain),
-            "weighted": [name for name in self.estimators if name not in ("naive", "ideal", *RULES)],
         }
 
     def figures(self, answer: Answer) -> Mapping[str, page.Block]:
@@ -353,12 +355,7 @@ class LoopStudy(Study):
 
 def round_figure(results: LoopResults, key: str) -> page.Figure:
     """A figure's means along the rounds, with bands where there are replicates."""
-    title, models, rounds, digits = (
-        results.title(key),
-        results.models_of(key),
-        results.rounds_of(key),
-        FIGURES[key].digits,
-    )
+    title, digits, (models, rounds) = results.title(key), FIGURES[key].digits, results.known[key]
     drawn, cells = dict[str, Line](), list[list[page.Cell]]()
     for model in models:
         found = [results.figure(model, key, n) for n in rounds]
@@ -384,17 +381,6 @@ def _cost(recipe: Recipe | None) -> float:
         return 0.1
     model, epochs = recipe.model, recipe.training.epochs
     return epochs * model.blocks * (40 / recipe.task.batch_size + model.length * (model.width + 16) / 8000)
-
-
-def table(cells: Sequence[Cell], records: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """A row for each replicate, model and round."""
-    rows = [
-        {"replicate": cell.at["replicate"], "model": cell.at["estimator"], "round": round, **figures}
-        for cell in cells
-        for round, figures in enumerate(records[cell.key]["records"])
-    ]
-    schema = {"replicate": pl.Int64, "model": pl.String, "round": pl.Int64, **dict.fromkeys(FIGURES, pl.Float64)}
-    return pl.DataFrame(rows, schema=schema)
 
 
 def state_path(folder: Path, cell: Cell) -> Path:

@@ -113,4 +113,4 @@ def test_the_files(looped: Answer, tmp_path: Path) -> None:
     assert "my log.csv" in page
     assert faults(page) == []
     readme = (tmp_path / "README.md").read_text()
-    assert all(outcome.title(key) in readme for key in outcome.figures)
+    assert all(outcome.title(key) in readme for key in outcome.known)
