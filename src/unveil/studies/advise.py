@@ -325,7 +325,7 @@ class Advise(Study):
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """One row for each arm."""
-        return advice_of(answer).rows()
+        return list(advice_of(answer).rows())
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """The share of the gap that is closed in each scenario."""

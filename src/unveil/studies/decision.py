@@ -5,7 +5,7 @@ Shapes: Z scenarios, W worlds, R replicates.
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from itertools import product
@@ -76,21 +76,9 @@ class Gain:
     mean: Paired  # its p is corrected (Holm) over the candidates
     of_scenario: tuple[float, ...]  # mean gain in each
     regret: tuple[float, ...]  # the mean of the scenario's best usable candidate − its own
-
-    @property
-    def worst(self) -> int:
-        """The scenario with the lowest gain."""
-        return int(np.argmin(self.of_scenario))
-
-    @property
-    def lowest(self) -> float:
-        """The gain there."""
-        return min(self.of_scenario)
-
-    @property
-    def largest_regret(self) -> float:
-        """The most that is lost against the best candidate of a scenario."""
-        return max(self.regret)
+    worst: int  # the scenario with the lowest gain
+    lowest: float  # the gain there
+    largest_regret: float
 
     @property
     def significant(self) -> bool:
@@ -99,15 +87,19 @@ class Gain:
 
 
 def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gain]:
-    """Of each usable arm, from value_ZWR of all arms; naive, whose gain is 0, is among them."""
+    """Of each usable arm, from value_ZWR of all arms, highest mean first; naive, whose gain is 0, is among them."""
     mean_Z = {arm: value[arm].mean(axis=(1, 2)) for arm in usable}
     best_Z = np.max(list(mean_Z.values()), axis=0)
     gain_ZWR = {arm: value[arm] - value[BASE] for arm in usable}
     tests = {arm: mean_over_strata(gain_ZWR[arm]) for arm in usable}
     others = [arm for arm in usable if arm != BASE]
     tests |= zip(others, corrected(tests[arm] for arm in others), strict=True)
-    each = {arm: (gain_ZWR[arm].mean(axis=(1, 2)), best_Z - mean_Z[arm]) for arm in usable}
-    return {arm: Gain(arm, tests[arm], *(tuple(part_Z.tolist()) for part_Z in each[arm])) for arm in usable}
+    found = {}
+    for arm in sorted(usable, key=lambda arm: -tests[arm].difference):
+        gain_Z, regret_Z = gain_ZWR[arm].mean(axis=(1, 2)).tolist(), (best_Z - mean_Z[arm]).tolist()
+        worst = int(np.argmin(gain_Z))
+        found[arm] = Gain(arm, tests[arm], tuple(gain_Z), tuple(regret_Z), worst, gain_Z[worst], max(regret_Z))
+    return found
 
 
 @dataclass(frozen=True)
@@ -116,20 +108,10 @@ class Decision:
 
     chosen: str
     why: str  # "robust", "mean", "naive is safer" or "nothing is sure"
-    gains: Mapping[str, Gain]
+    gains: Mapping[str, Gain]  # highest mean first
     robust: str  # the arm with the smallest largest regret
     best: str  # the arm with the highest mean
     left_out: float | None  # mean gain of the robust choice on draws that were left out when it was made
-
-    @property
-    def gain(self) -> Gain:
-        """Of the chosen arm."""
-        return self.gains[self.chosen]
-
-    @property
-    def ordered(self) -> list[Gain]:
-        """Highest mean first."""
-        return sorted(self.gains.values(), key=lambda each: -each.mean.difference)
 
 
 def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
@@ -139,20 +121,20 @@ def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
     naive.
     """
     found = gains(value, usable)
-    robust, best = robust_of(found), max(found.values(), key=lambda each: each.mean.difference)
-    above = [each for each in found.values() if each.significant]
-    safe = [each for each in above if each.lowest >= 0]
+    robust, best = robust_of(found), next(iter(found))
+    above = [arm for arm, each in found.items() if each.significant]
+    safe = [arm for arm in above if found[arm].lowest >= 0]
     chosen, why = BASE, "naive is safer" if above else "nothing is sure"
     if robust in above:
-        chosen, why = robust.arm, "robust"
+        chosen, why = robust, "robust"
     elif safe:
-        chosen, why = max(safe, key=lambda each: each.mean.difference).arm, "mean"
-    return Decision(chosen, why, found, robust.arm, best.arm, gain_left_out(value, usable))
+        chosen, why = safe[0], "mean"
+    return Decision(chosen, why, found, robust, best, gain_left_out(value, usable))
 
 
-def robust_of(found: Mapping[str, Gain]) -> Gain:
-    """The smallest largest regret; of equals the highest mean."""
-    return min(found.values(), key=lambda each: (each.largest_regret, -each.mean.difference))
+def robust_of(found: Mapping[str, Gain]) -> str:
+    """The smallest largest regret; of equals the highest mean, which comes first."""
+    return min(found, key=lambda arm: found[arm].largest_regret)
 
 
 def gain_left_out(value: Mapping[str, Floats], usable: tuple[str, ...]) -> float | None:
@@ -167,7 +149,7 @@ def gain_left_out(value: Mapping[str, Floats], usable: tuple[str, ...]) -> float
     found = []
     for unit in range(units):
         rest = {arm: np.delete(value[arm], unit, axis) for arm in usable}
-        chosen = robust_of(gains(rest, usable)).arm
+        chosen = robust_of(gains(rest, usable))
         found.append(float((np.take(value[chosen], [unit], axis) - np.take(value[BASE], [unit], axis)).mean()))
     return float(np.mean(found))
 
@@ -233,7 +215,7 @@ class Advice:
                 "why": decision.why,
                 "robust": decision.robust,
                 "highest_mean": decision.best,
-                "gain": paired_json(decision.gain.mean),
+                "gain": paired_json(decision.gains[decision.chosen].mean),
                 "gain_on_draws_left_out": decision.left_out,
                 "share_of_the_gap": self.share(decision.chosen),
             },
@@ -245,7 +227,6 @@ class Advice:
     def facts(self) -> dict[str, Any]:
         """For the template."""
         decision, study, usable = self.decision, self.answer.study, self.candidates.usable
-        above = [gain for gain in decision.gains.values() if gain.significant]
         roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
         repeaters = [arm for arm in usable if issubclass(estimator(Variant.of(arm).estimator), WMFDistilled)]
         command = ["unveil", "train", study.log.log, "--config", str(self.answer.folder / CONFIG), "-o", "run"]
@@ -254,9 +235,8 @@ class Advice:
             "decision": decision,
             "roles": {arm: ", ".join(role for role in roles if roles[role] == arm) for arm in decision.gains},
             "users_do": {each.key: users_do(each.choice) for each in self.scenarios},
-            "best_above": max(above, key=lambda each: each.mean.difference) if above else None,
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
-            "nearest_gain": decision.gain.of_scenario[self.scenarios.index(self.nearest)],
+            "nearest_gain": decision.gains[decision.chosen].of_scenario[self.scenarios.index(self.nearest)],
             "uses": {learns_from(arm) for arm in usable},
             "few_repeats": self.repeats <= _FEW_REPEATS and bool(repeaters),
             "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
@@ -265,31 +245,29 @@ class Advice:
             "next_step": shlex.join(command),
         }
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> Iterator[dict[str, Any]]:
         """Of results.csv, one for each arm; gains in each scenario by its key."""
-        return [self._row(arm) for arm in self.candidates.arms]
-
-    def _row(self, arm: str) -> dict[str, Any]:
-        gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
-        mean = paired_json(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
-        scenarios = zip(self.scenarios, gain_ZWR.mean(axis=(1, 2)).tolist(), strict=True)
-        return {
-            "estimator": arm,
-            "usable": gain is not None,
-            "mean": self.mean(arm),
-            "recall": self.mean(arm, RECALL),
-            "gain": mean["difference"],
-            "gain_low": mean["low"],
-            "gain_high": mean["high"],
-            "p": gain and mean["p"],
-            "largest_regret": gain and gain.largest_regret,
-            "share_of_the_gap": self.share(arm),
-            **{f"gain:{scenario.key}": each for scenario, each in scenarios},
-        }
+        for arm in self.candidates.arms:
+            gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
+            mean = paired_json(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
+            scenarios = zip(self.scenarios, gain_ZWR.mean(axis=(1, 2)).tolist(), strict=True)
+            yield {
+                "estimator": arm,
+                "usable": gain is not None,
+                "mean": self.mean(arm),
+                "recall": self.mean(arm, RECALL),
+                "gain": mean["difference"],
+                "gain_low": mean["low"],
+                "gain_high": mean["high"],
+                "p": gain and mean["p"],
+                "largest_regret": gain and gain.largest_regret,
+                "share_of_the_gap": self.share(arm),
+                **{f"gain:{scenario.key}": each for scenario, each in scenarios},
+            }
 
     def figure(self) -> Figure:
         """Shares of the gap that are closed: candidates down, kinds of users across, severities along."""
-        arms = [gain.arm for gain in self.decision.ordered if gain.arm != BASE][:_MOST_DRAWN]
+        arms = [arm for arm in self.decision.gains if arm != BASE][:_MOST_DRAWN]
         arms += [known for known in self.ceiling[:1] if known != BOUND]
         gaps: dict[tuple[str, str], dict[str, Estimate | None]] = {}
         for arm, each in product(arms, sorted(self.scenarios, key=lambda each: each.severity)):
