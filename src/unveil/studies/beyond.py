@@ -50,20 +50,6 @@ class Share:
         """Whether it can be distinguished from naive."""
         return self.test.p < ALPHA
 
-    def as_json(self) -> dict[str, Any]:
-        """For results.json."""
-        return {
-            "estimator": self.arm,
-            "estimated": is_estimated(self.arm),
-            "severity": self.severity,
-            **{name: getattr(self.measure, name) for name in ("protocol", "metric", "k")},
-            "gap_closed": self.gap and asdict(self.gap),
-            "against_naive": paired_json(self.test),
-            "below_naive": self.below,
-            "sure": self.significant,
-            "worlds": [each and asdict(each) for each in self.worlds],
-        }
-
 
 class Beyond(SemiSynthetic):
     """The cells are RQ2's, with more estimators, each also with propensities that were estimated from its log."""
@@ -87,7 +73,21 @@ class Beyond(SemiSynthetic):
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """Every share with its interval, its test and its worlds."""
-        found = [each.as_json() for own in self.shares(answer).values() for each in own]
+        found = [
+            {
+                "estimator": each.arm,
+                "estimated": is_estimated(each.arm),
+                "severity": each.severity,
+                **{name: getattr(measure, name) for name in ("protocol", "metric", "k")},
+                "gap_closed": each.gap and asdict(each.gap),
+                "against_naive": paired_json(each.test),
+                "below_naive": each.below,
+                "sure": each.significant,
+                "worlds": [world and asdict(world) for world in each.worlds],
+            }
+            for measure, own in self.shares(answer).items()
+            for each in own
+        ]
         return {**super().findings(answer), "aims": {"study": AIM, "estimated": AIM_ESTIMATED}, "shares": found}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
@@ -102,8 +102,8 @@ class Beyond(SemiSynthetic):
             "every": every,
             "source_of": source_of,
             "reached": {m: [*self._aims(found)] for m, found in every.items()},
-            "below": _places(each for each in below if each.significant),
-            "below_by_chance": _places(each for each in below if not each.significant),
+            "below": [each for each in below if each.significant],
+            "below_by_chance": [each for each in below if not each.significant],
             "estimated": any(map(is_estimated, results.candidates)),
             "paper": [
                 (
@@ -210,11 +210,3 @@ def _aim(found: Sequence[Share], aim: float) -> dict[str, Any]:
         "best": best,
         "along": [(each.severity, each.gap) for each in found if each.arm == best and each.gap is not None],
     }
-
-
-def _places(found: Any) -> dict[str, dict[Measure, list[float]]]:
-    """arm → measure → severities."""
-    places: dict[str, dict[Measure, list[float]]] = {}
-    for each in found:
-        places.setdefault(each.arm, {}).setdefault(each.measure, []).append(each.severity)
-    return places
