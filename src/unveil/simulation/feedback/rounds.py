@@ -24,16 +24,8 @@ from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.files import write_whole
 from unveil.propensity.factors import Factors
-from unveil.simulation.feedback.figures import (
-    FirstLog,
-    Lists,
-    Record,
-    counts,
-    of_chosen,
-    of_lists,
-    recommended,
-    standing,
-)
+from unveil.simulation.feedback import figures
+from unveil.simulation.feedback.figures import Lists, Record
 from unveil.simulation.feedback.learners import Learner, Learnt
 from unveil.simulation.feedback.responses import Offer, Response, chosen
 from unveil.simulation.world import World
@@ -150,9 +142,9 @@ class Loop:
             raise UnveilError(f"the response {self.response.name!r} needs a world, and there is none", hint=hint)
 
     @cached_property
-    def first(self) -> FirstLog:
+    def first(self) -> figures.FirstLog:
         """The log before any feedback."""
-        return FirstLog.of(self.base)
+        return figures.FirstLog.of(self.base)
 
     def go(self, learner: Learner, replicate: int = 0, state: State | None = None) -> Iterator[State]:
         """The state after each round, from round 0 or from where another call stopped."""
@@ -180,25 +172,25 @@ class Loop:
             warm = last.learnt if last is not None and self.retraining.warm else None
             seed, epochs = self.training_seed(replicate, round), None if warm is None else self.retraining.epochs
             learnt = learner.learn(sequences, seed, warm, epochs)
-        lists = recommended(learnt.scorer, sequences, learner.length, self.k)
-        shown = of_lists(lists, sequences, self.first) | self._truth(lists.top_UK, sequences)
+        lists = figures.recommended(learnt.scorer, sequences, learner.length, self.k)
+        shown = figures.of_lists(lists, sequences, self.first) | self._truth(lists.top_UK, sequences)
         records = () if last is None else last.records
         return State(chosen_RU, lists, learnt, (*records, shown | consumed | dict(learnt.figures)))
 
     def _respond(self, replicate: int, last: State) -> tuple[Index, Record]:
         """What users chose in all rounds with one more, and the figures of that; at the step after the last."""
         before = grown(self.base, last.chosen_RU)
-        offer = Offer(last.lists, counts(before), self._relevance(last.lists.top_UK, before.n_steps))
+        offer = Offer(last.lists, figures.counts(before), self._relevance(last.lists.top_UK, before.n_steps))
         chosen_U = chosen(offer, self.response, self.luck(replicate, last.round + 1))
-        figures = of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
-        return np.concatenate([last.chosen_RU, chosen_U[None]]), figures
+        found = figures.of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
+        return np.concatenate([last.chosen_RU, chosen_U[None]]), found
 
     def _truth(self, item_UK: Index, before: Sequences, of: str = "") -> Record:
         """How relevant these items are, and how they stand among all that was not met before; None without a world."""
         filled_UK, gamma_UK = item_UK != NOBODY, self._relevance(item_UK, before.n_steps)
         if self.world is None or gamma_UK is None or not filled_UK.any():
             return {f"{of}relevance": None, f"{of}standing": None}
-        found = {"relevance": gamma_UK, "standing": standing(self.world, item_UK, before)}
+        found = {"relevance": gamma_UK, "standing": figures.standing(self.world, item_UK, before)}
         return {f"{of}{name}": float(value_UK[filled_UK].mean()) for name, value_UK in found.items()}
 
     def _relevance(self, item_UK: Index, step: int) -> NDArray[np.float64] | None:
