@@ -107,13 +107,10 @@ def _matching(pattern: str, items: Vocabulary, titles: Sequence[str]) -> list[in
         return [item for *_, item in matching]
     whole = {title.casefold(): title for title in titles}
     words = {word.strip("():,.!?").casefold(): title for title in titles for word in title.split()}
-    near = {named[each]: each for named, least in ((whole, 0.5), (words, 0.7)) for each in _near(wanted, named, least)}
+    both = ((whole, 0.5), (words, 0.7))
+    near = {names[each]: each for names, least in both for each in get_close_matches(wanted, names, 3, least)}
     hint = f"The nearest titles: {'; '.join(list(near)[:3])}." if near else "Look titles up in the file of titles."
     raise UnveilError("no item has this id or this in its title", where="--items", found=pattern, hint=hint)
-
-
-def _near(wanted: str, names: dict[str, str], least: float) -> list[str]:
-    return get_close_matches(wanted, list(names), n=3, cutoff=least)
 
 
 def extremes(z_V: NDArray[Any], tested_V: NDArray[np.bool_], each: int = 4) -> list[Group]:
@@ -301,7 +298,22 @@ def results(found: Fig1, command: str) -> dict[str, Any]:
         "ties_shared": found.shared,
         "static_propensity_mean": found.static,
     }
-    ids = found.log.items
+    ids, quartiles, groups = found.log.items, ("q1", "med", "q3"), []
+    for group in found.groups:
+        items = [
+            {
+                "item_id": ids[item],
+                "title": found.titles[item],
+                "events": int(found.timing.count_V[item]),
+                "steps": [step[name] for name in quartiles],
+                "shares": [share[name] for name in quartiles],
+                "mean_position": float(found.timing.mean_V[item]),
+                "z": float(found.order.z_V[item]),
+                "p_holm": float(found.order.holm_V[item]),
+            }
+            for item, step, share in zip(group.items, *samples(found, group), strict=True)
+        ]
+        groups.append({"name": group.name, "items": items})
     return {
         "question": "fig1",
         "command": command,
@@ -314,22 +326,6 @@ def results(found: Fig1, command: str) -> dict[str, Any]:
         "dispersion": found.timing.dispersion,
         "typical_shift": found.timing.typical_shift,
         "popularity_correlation": found.by_popularity,
-        "groups": [{"name": group.name, "items": _items(found, group)} for group in found.groups],
+        "groups": groups,
         "pairs": [asdict(each) | {"first": ids[each.first], "second": ids[each.second]} for each in found.pairs],
     }
-
-
-def _items(found: Fig1, group: Group) -> list[dict[str, Any]]:
-    return [
-        {
-            "item_id": found.log.items[item],
-            "title": found.titles[item],
-            "events": int(found.timing.count_V[item]),
-            "steps": [step[name] for name in ("q1", "med", "q3")],
-            "shares": [share[name] for name in ("q1", "med", "q3")],
-            "mean_position": float(found.timing.mean_V[item]),
-            "z": float(found.order.z_V[item]),
-            "p_holm": float(found.order.holm_V[item]),
-        }
-        for item, step, share in zip(group.items, *samples(found, group), strict=True)
-    ]
