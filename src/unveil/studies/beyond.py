@@ -1,6 +1,6 @@
 """Beyond the paper: how much of the gap from naive to ideal each estimator closes, with true and estimated exposure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -117,15 +117,27 @@ class Beyond(SemiSynthetic):
             "levels": levels(here, best, headline),
         }
 
-    def _aims(self, found: Sequence[Share]) -> list[tuple[str, Any]]:
-        """With the study's propensities, and with estimated ones or none: whose share is at least the aim at every p.
+    def _aims(self, found: Sequence[Share]) -> Iterator[dict[str, Any]]:
+        """With the study's propensities, and with estimated ones or none: who closes the aim at every severity.
 
         Arms that are given the truth beside another propensity of the study, or the truth with noise, have no aim.
         """
         given = [each for each in found if source_of(each.arm) == STUDY]
         estimated = [each for each in found if is_estimated(each.arm)]
-        aims = ((f"{self.propensity} propensities", given, AIM), ("estimated ones or none", estimated, AIM_ESTIMATED))
-        return [(what, _aim(own, aim)) for what, own, aim in aims if own]
+        for what, aim, own in (("", AIM, given), ("estimated ones or none", AIM_ESTIMATED, estimated)):
+            if own:
+                arms = list(dict.fromkeys(each.arm for each in own))
+                closed = {arm: [each.gap for each in own if each.arm == arm] for arm in arms}
+                least = {arm: min((gap.mean for gap in gaps if gap), default=-9.0) for arm, gaps in closed.items()}
+                best = max(arms, key=lambda arm: least[arm])  # by its worst case
+                yield {
+                    "what": what or f"{self.propensity} propensities",
+                    "aim": aim,
+                    "no_gap": not any(each.gap for each in own),
+                    "arms": [arm for arm, gaps in closed.items() if all(g is not None and g.mean >= aim for g in gaps)],
+                    "best": best,
+                    "along": [(each.severity, each.gap) for each in own if each.arm == best and each.gap is not None],
+                }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """A row for each arm, those with the same source of exposure together; a column for each measure.
@@ -195,18 +207,3 @@ def is_estimated(arm: str) -> bool:
         return source_of(arm) == NONE
     given = propensity_settings(variant.propensity, estimator(variant.estimator).needs, 0)
     return PROPENSITIES[given["propensity.name"]].source not in ("truth", "logged")
-
-
-def _aim(found: Sequence[Share], aim: float) -> dict[str, Any]:
-    """Who reaches the aim at every severity, and how the arm with the best worst case does."""
-    arms = list(dict.fromkeys(each.arm for each in found))
-    closed = {arm: [each.gap for each in found if each.arm == arm] for arm in arms}
-    least = {arm: min((gap.mean for gap in gaps if gap is not None), default=-9.0) for arm, gaps in closed.items()}
-    best = max(arms, key=lambda arm: least[arm])
-    return {
-        "aim": aim,
-        "no_gap": not any(each.gap for each in found),
-        "arms": [arm for arm, gaps in closed.items() if all(g is not None and g.mean >= aim for g in gaps)],
-        "best": best,
-        "along": [(each.severity, each.gap) for each in found if each.arm == best and each.gap is not None],
-    }

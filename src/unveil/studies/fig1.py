@@ -207,7 +207,7 @@ def samples(found: Fig1, group: Group) -> tuple[list[Box], list[Box]]:
     sequences = found.sequences
     place_N = np.arange(len(sequences)) - np.repeat(sequences.offset_U1[:-1], sequences.length_U) + 1.0
 
-    def box(item: int, value_N: Floats) -> Box:
+    def box(item: int, value_N: NDArray[Any]) -> Box:
         own = value_N[sequences.item_N == item]
         return {**boxplot_stats(own)[0], "label": found.titles[item], "count": len(own)}
 

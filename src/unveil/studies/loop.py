@@ -350,7 +350,8 @@ class LoopStudy(Study):
 
     def figures(self, answer: Answer) -> Mapping[str, page.Block]:
         """Every figure along the rounds; the template has a line on each."""
-        return {key: round_figure(answer.results, key) for key in answer.results.plotted}  # type: ignore[attr-defined]
+        results: Any = answer.results
+        return {key: round_figure(results, key) for key in results.plotted}
 
 
 def round_figure(results: LoopResults, key: str) -> page.Figure:
