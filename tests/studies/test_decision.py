@@ -56,7 +56,7 @@ def test_regret_is_against_the_best_of_the_scenario() -> None:
     assert found["steady"].regret == pytest.approx((0.15, 0.0))
     assert found["naive"].largest_regret == pytest.approx(0.20)
     assert found["bold"].worst == 1
-    assert robust_of(found).arm == "bold"
+    assert robust_of(found) == "bold"
 
 
 def test_the_robust_choice_is_taken_where_it_is_sure() -> None:

@@ -1,12 +1,11 @@
 """`unveil loop`, `unveil reproduce rq5`: models retrained, round after round, on what users chose from their lists."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from unveil.cli.options import Assignments, LogOptions, Seed, WorkerOptions, World, named_in, option, takes_options
-from unveil.cli.terminal import command_of, until_stopped
+from unveil.cli.terminal import run_study
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def loop(
     from unveil.studies.loop import LoopStudy
 
     own: dict[str, Any] = {"world": world, "keep_logs": keep_logs, "k": k, "response": response}
-    _run_and_print(LoopStudy(log=options.source(), **own, **how.settings()), how, workers.workers())
+    _run(LoopStudy(log=options.source(), **own, **how.settings()), how, workers.workers())
 
 
 @takes_options
@@ -87,7 +86,7 @@ def rq5(
     from unveil.studies.loop import LoopStudy
 
     data = tuned_for or data_set_of(options)
-    _run_and_print(LoopStudy(log=options.source(), tuned_for=data, **how.settings()), how, workers.workers())
+    _run(LoopStudy(log=options.source(), tuned_for=data, **how.settings()), how, workers.workers())
 
 
 def data_set_of(options: LogOptions) -> str:
@@ -100,20 +99,14 @@ def data_set_of(options: LogOptions) -> str:
     return recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m"
 
 
-def _run_and_print(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> None:
-    """Loop, write and print; a loop that is interrupted says how to go on."""
+def _run(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> None:
+    """Only a folder that is to be resumed may be there already."""
     from unveil.files import check_free
-    from unveil.runs.progress import job_watcher
     from unveil.studies.cells import ABOUT
-    from unveil.studies.engine import run
-    from unveil.studies.writer import print_report, write
 
-    output = how.output
     if not how.resume:
-        check_free(output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
-    elif not (output / ABOUT).exists():
-        raise UnveilError("there is no loop to resume", where=output, hint="Leave --resume out to start one.")
-    with until_stopped(output, "; the rounds that are over are kept. Go on with the same command and --resume."):
-        answer = run(study, output, engine, watch=job_watcher(steps=study.rounds + 1))
-        report = write(answer, output, command_of([word for word in sys.argv[1:] if word != "--resume"]))
-    print_report(report, output)
+        check_free(how.output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
+    elif not (how.output / ABOUT).exists():
+        raise UnveilError("there is no loop to resume", where=how.output, hint="Leave --resume out to start one.")
+    hint = "; the rounds that are over are kept. Go on with the same command and --resume."
+    run_study(study, how.output, engine, steps=study.rounds + 1, hint=hint)

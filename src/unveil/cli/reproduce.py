@@ -254,7 +254,7 @@ def fig1(
     from unveil.data.titles import named_items
     from unveil.files import atomic_folder, check_free
     from unveil.studies.fig1 import fig1 as compute
-    from unveil.studies.fig1_report import write
+    from unveil.studies.fig1 import write
 
     check_free(output, overwrite=overwrite, inputs=[options.log])
     log = options.source().load()

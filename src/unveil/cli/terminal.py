@@ -61,8 +61,12 @@ def bar(label: str) -> Iterator[Callable[[int, int], None]]:
 _WIDE = 160
 
 
+#: How a study that was stopped goes on.
+_AGAIN = ". Go on with the same command."
+
+
 @contextmanager
-def until_stopped(output: Path, hint: str = ". Go on with the same command.") -> Iterator[None]:
+def until_stopped(output: Path, hint: str = _AGAIN) -> Iterator[None]:
     """Inside, being asked to stop ends the command with a word on how to go on."""
     from unveil.processes import sigterm_interrupts
 
@@ -75,28 +79,39 @@ def until_stopped(output: Path, hint: str = ". Go on with the same command.") ->
 
 
 def run_study(
-    study: "Study", output: Path, workers: "Engine", *, overwrite: bool = False, copy_from: Path | None = None
+    study: "Study",
+    output: Path,
+    workers: "Engine",
+    *,
+    overwrite: bool = False,
+    copy_from: Path | None = None,
+    steps: int = 1,
+    hint: str = _AGAIN,
 ) -> "Report":
-    """Run, write and print a study; one that is overwritten stays until the new one is whole."""
+    """Run, write and print a study; one that is overwritten stays until the new one is whole.
+
+    `steps`: of a cell, each of which is shown; `hint`: how to go on with a study that was stopped.
+    """
     from unveil.files import atomic_folder
     from unveil.runs.progress import job_watcher
     from unveil.studies.engine import run
     from unveil.studies.writer import print_report, write
 
     say = partial(typer.echo, err=True)
-    with until_stopped(output), atomic_folder(output, overwrite=True) if overwrite else nullcontext(output) as folder:
-        answer = run(study, folder, workers, watch=job_watcher(), copy_from=copy_from, say=say)
+    place = atomic_folder(output, overwrite=True) if overwrite else nullcontext(output)
+    with until_stopped(output, hint), place as folder:
+        answer = run(study, folder, workers, watch=job_watcher(steps=steps), copy_from=copy_from, say=say)
         report = write(answer, folder, command_of(sys.argv[1:]))
     print_report(report, output)
     return report
 
 
 def command_of(words: list[str]) -> list[str]:
-    """The command that gives these files again; who does the work is no part of it."""
+    """The command that gives these files again; who does the work, and when it was resumed, is no part of it."""
     pairs = zip(["", *words], words, strict=False)
     kept = [word for before, word in pairs if before not in WORKER_OPTIONS and word not in WORKER_OPTIONS]
-    joined = tuple(f"{option}=" for option in WORKER_OPTIONS)
-    return ["unveil", *(word for word in kept if not word.startswith(joined))]
+    left_out = ("--resume", *(f"{option}=" for option in WORKER_OPTIONS))
+    return ["unveil", *(word for word in kept if not word.startswith(left_out))]
 
 
 def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None:

@@ -28,23 +28,8 @@ from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
-from unveil.studies import arms
-from unveil.studies.advise_report import Advice
-from unveil.studies.candidates import (
-    KINDS,
-    Candidates,
-    LogShape,
-    candidates,
-    check_available,
-    check_columns,
-    check_impressions,
-    check_items,
-    from_a_log,
-    impressions_per_event,
-    learns_from,
-    probe,
-    some_users,
-)
+from unveil.studies import arms, candidates
+from unveil.studies.decision import Advice
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.results import BASE, BOUND
 from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios
@@ -109,8 +94,8 @@ class Advise(Study):
                     raise unknown(what, name, known)
         self._check_worlds()
         self._check_estimators()
-        usable = [name for name in self.propensities if name in map(arms.family, from_a_log())]
-        for arm in candidates(self.estimators, usable, self.clips).arms:
+        usable = [name for name in self.propensities if name in map(arms.family, candidates.from_a_log())]
+        for arm in candidates.candidates(self.estimators, usable, self.clips).arms:
             self.recipe(arm, 0)
         return self
 
@@ -138,7 +123,7 @@ class Advise(Study):
         if set(self.estimators) <= {BASE, BOUND}:
             raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
         for name in self.required:
-            if not any("@" in arm for arm in candidates(self.estimators, (name,), ("",)).usable):
+            if not any("@" in arm for arm in candidates.candidates(self.estimators, (name,), ("",)).usable):
                 problem, hint = "no estimator that is tried can use this propensity", "Name others with --estimators."
                 found = ", ".join(self.estimators)
                 raise UnveilError(problem, where=f"--propensities {name}", found=found, hint=hint)
@@ -168,7 +153,7 @@ class Advise(Study):
         needs = estimator(variant.estimator).needs
         own = arms.estimator_seed(variant.estimator, seed) | arms.changes_of(variant.estimator, self.changes)
         changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
-        if needs in KINDS:
+        if needs in candidates.KINDS:
             changes |= arms.propensity_settings(variant.propensity or arms.TRUE_THETA, needs, seed)
             if "rate" in PROPENSITIES.options(changes["propensity.name"]):
                 changes["propensity.rate"] = self.impressions if rate is None else rate
@@ -180,8 +165,8 @@ class Advise(Study):
         shown = user_log(self)
         if self.world not in (None, BUILTIN):
             World.load(Path(self.world))
-        check_impressions(self.impressions, self.left, shown)
-        check_columns(self.required, shown, recorded=self.left > 0)
+        candidates.check_impressions(self.impressions, self.left, shown)
+        candidates.check_columns(self.required, shown, recorded=self.left > 0)
         events = shown.interacted()
         if self.world is None and not self.liked and events.rating is None:
             raise UnveilError(
@@ -190,7 +175,7 @@ class Advise(Study):
                 "relevance: a world is then made for each.",
             )
         if self.world is None:
-            check_items(len(events.items), "what the users that are drawn took")
+            candidates.check_items(len(events.items), "what the users that are drawn took")
         return Source(self.log.log, events.fingerprint(), str(events))
 
     def identity(self, source: Source) -> dict[str, Any]:
@@ -208,7 +193,7 @@ class Advise(Study):
         yield "worlds", worlds
         probed = Cell(self.probe_key, {}, method="run_probe")
         if work.left([probed]):
-            check_items(len(self._first_log(work.folder).items), "a log that was drawn from the world")
+            candidates.check_items(len(self._first_log(work.folder).items), "a log that was drawn from the world")
             work.say("Fitting every propensity to your log and to a drawn one, to find out which can be estimated.")
         yield "looks at propensities", [probed]
         tried, size = self.candidates(work.records[probed.key]).arms, tuple(work.records[probed.key]["size"])
@@ -230,13 +215,14 @@ class Advise(Study):
 
     def cell_key(self, draw: Draw, arm: str) -> str:
         """d0-rational_exposed-p1-r0-naive; with impressions, how many there are for each event."""
-        kept = f"-i{self.left:.3g}" if learns_from(arm) == "impressions" else ""
+        kept = f"-i{self.left:.3g}" if candidates.learns_from(arm) == "impressions" else ""
         return f"d{draw.world}-{draw.scenario.key}-r{draw.replicate}-{arm}{kept}".replace(":", "-")
 
     @property
     def wanted(self) -> list[str]:
         """The propensities of the registry that are looked at."""
-        return [name for name in from_a_log() if not self.propensities or arms.family(name) in self.propensities]
+        known = candidates.from_a_log()
+        return [name for name in known if not self.propensities or arms.family(name) in self.propensities]
 
     @property
     def probe_key(self) -> str:
@@ -244,15 +230,15 @@ class Advise(Study):
         kept = f" {self.left:.3g}" if self.left else ""
         return f"propensities-{sha256((','.join(self.wanted) + kept).encode()).hexdigest()[:8]}"
 
-    def candidates(self, probed: Mapping[str, Any]) -> Candidates:
+    def candidates(self, probed: Mapping[str, Any]) -> candidates.Candidates:
         """The arms that the real log allows, and a drawn one, which always has ratings."""
         real, drawn = probed["real"], probed["drawn"]
-        check_available(self.required, real, drawn)
+        candidates.check_available(self.required, real, drawn)
         able = dict.fromkeys(arms.family(name) for name in real if not (real[name] or drawn[name]))
         order = self.propensities or tuple(able)
         unrated = self.refused_estimators()
         named = [name for name in self.estimators if name not in unrated]
-        found = candidates(named, sorted(able, key=order.index), self.clips)
+        found = candidates.candidates(named, sorted(able, key=order.index), self.clips)
         if found.usable == (BASE,):
             raise UnveilError(
                 "of what is asked for, this log allows the naive loss alone",
@@ -293,8 +279,8 @@ class Advise(Study):
         """Fit each propensity to both logs; and how large a drawn log is."""
         log, window = self._first_log(context.folder), self.recipe(BASE, 0).model.length
         return {
-            "real": probe(self.wanted, user_log(self), window),
-            "drawn": probe(self.wanted, log, window),
+            "real": candidates.probe(self.wanted, user_log(self), window),
+            "drawn": candidates.probe(self.wanted, log, window),
             "size": [len(log.users), len(log.items), len(log.interacted())],
         }
 
@@ -305,11 +291,12 @@ class Advise(Study):
         """Train one candidate on one draw of one scenario, and evaluate it."""
         scenario = next(each for each in self.scenarios if each.key == cell.at["scenario"])
         draw, arm = Draw(cell.at["world"], scenario, cell.at["replicate"]), cell.at["estimator"]
-        recorded = learns_from(arm) == "impressions"
+        recorded = candidates.learns_from(arm) == "impressions"
         trial, rate = trial_context(self, context.folder, draw, recorded)
         recipe = self.recipe(arm, self.training_seed(draw), rate if recorded else None)
         where = {"draw": draw.world, "scenario": scenario.key, "replicate": draw.replicate, "estimator": arm}
-        return {**where, "looks": asdict(LogShape.of(trial.log)), **record(trial, arm, recipe, context.on_progress)}
+        looks = asdict(candidates.LogShape.of(trial.log))
+        return {**where, "looks": looks, **record(trial, arm, recipe, context.on_progress)}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Of every user where there is one draw."""
@@ -325,7 +312,7 @@ class Advise(Study):
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """One row for each arm."""
-        return advice_of(answer).rows()
+        return list(advice_of(answer).rows())
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         """The share of the gap that is closed in each scenario."""
@@ -349,13 +336,13 @@ def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Ad
     shown = user_log(study)
     longest = int(np.bincount(shown.interacted().user).max(initial=1))
     steps = given.get("steps", min(_MOST_STEPS, longest) if world is None else _MOST_STEPS)
-    return study.model_copy(update={"steps": steps, "left": impressions_per_event(shown)})
+    return study.model_copy(update={"steps": steps, "left": candidates.impressions_per_event(shown)})
 
 
 @lru_cache(maxsize=1)
 def user_log(study: Advise) -> Interactions:
     """Some users of the log, with their impressions."""
-    return some_users(study.log.load(), study.users, study.seed)
+    return candidates.some_users(study.log.load(), study.users, study.seed)
 
 
 def draw_log(study: Advise, folder: Path, draw: Draw, recorded: bool = False) -> tuple[World, Interactions, float]:
@@ -394,4 +381,4 @@ def advice_of(answer: Answer) -> Advice:
     reasons = {**probed["drawn"], **{name: why for name, why in probed["real"].items() if why}}  # the real log's first
     refused = {arms.family(name): why for name, why in reasons.items() if why} | study.refused_estimators()
     repeats = describe(log).repeats / len(log)
-    return Advice(answer, study.candidates(probed), refused, LogShape.of(log), repeats)
+    return Advice(answer, study.candidates(probed), refused, candidates.LogShape.of(log), repeats)

@@ -10,16 +10,13 @@ from pydantic import model_validator
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
-from unveil.report.charts import Along, panels
-from unveil.report.names import named
-from unveil.report.page import Block, Figure
-from unveil.report.prose import share, signed
+from unveil.report.page import Block
 from unveil.simulation.choice import users_do
 from unveil.studies.arms import TRUE_THETA, check_gap, with_propensity
 from unveil.studies.engine import Answer, Cell, Context, Study
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, paired_json, verdict
 from unveil.studies.semisynthetic import SemiSynthetic, cell_key, csv_rows
-from unveil.studies.tables import share_spot
+from unveil.studies.tables import shares_figure
 
 #: An axis: its title, the assumption that it breaks, and whether its levels are points of a scale.
 AXES = {
@@ -46,28 +43,20 @@ class Point:
         return with_propensity(name, self.propensity)
 
 
-@dataclass(frozen=True)
-class Level:
-    """A point of an axis, and what it is called there."""
-
-    name: str
-    point: Point
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Axis:
-    """What is varied, which assumption that breaks, and its levels; those of a scale are joined by a line."""
+    """What is varied, which assumption that breaks, and its levels by name; those of a scale are joined by a line."""
 
     name: str
     title: str
     breaks: str
-    levels: tuple[Level, ...]
+    levels: Mapping[str, Point]
     scale: bool
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One estimator at one level. `test` is against naive; its p is corrected over the estimators of the level."""
+    """One estimator at one point. `test` is against naive; its p is corrected over the estimators of the point."""
 
     gap: Estimate | None
     test: Paired
@@ -77,16 +66,6 @@ class Standing:
         """above, below or level: significantly better than naive, worse, or neither."""
         return verdict(self.test)
 
-    @property
-    def text(self) -> str:
-        """62% [40%, 84%], or the difference from naive where there is no gap; marked where not above naive."""
-        shown = f"{signed(self.test.difference)}, no gap" if self.gap is None else share(self.gap)
-        return shown + {"above": "", "below": " −", "level": " °"}[self.verdict]
-
-    def as_json(self) -> dict[str, Any]:
-        """For results.json."""
-        return {"gap_closed": self.gap and asdict(self.gap), "against_naive": paired_json(self.test)}
-
 
 @dataclass(frozen=True)
 class Line:
@@ -94,7 +73,7 @@ class Line:
 
     estimator: str
     axis: Axis
-    standings: Mapping[Level, Standing]
+    standings: Mapping[str, Standing]
 
     @property
     def verdict(self) -> str:
@@ -103,22 +82,17 @@ class Line:
         return "breaks" if "below" in found else "holds" if found == {"above"} else "fades"
 
     @property
-    def untried(self) -> list[Level]:
+    def untried(self) -> list[str]:
         """The levels at which it has no arm."""
         return [level for level in self.axis.levels if level not in self.standings]
 
     @property
-    def not_above(self) -> list[Level]:
-        """The levels at which it is not significantly above naive."""
-        return [level for level, each in self.standings.items() if each.verdict != "above"]
-
-    @property
-    def gaps(self) -> dict[Level, Estimate]:
+    def gaps(self) -> dict[str, Estimate]:
         """The shares of the gap, where there is one."""
         return {level: each.gap for level, each in self.standings.items() if each.gap is not None}
 
     @property
-    def lowest(self) -> Level | None:
+    def lowest(self) -> str | None:
         """The level of the lowest share of the gap."""
         return min(self.gaps, key=lambda level: self.gaps[level].mean, default=None)
 
@@ -164,14 +138,14 @@ class Assumptions(SemiSynthetic):
         for (name, (title, breaks, scale)), values in zip(AXES.items(), given, strict=True):
             every = list(dict.fromkeys([getattr(self.base, name), *values]))
             ordered = sorted(every) if scale else every
-            levels = tuple(Level(_called(name, value), replace(self.base, **{name: value})) for value in ordered)
+            levels = {_called(name, value): replace(self.base, **{name: value}) for value in ordered}
             found += [Axis(name, title, breaks, levels, scale)] if len(levels) > 1 else []
         return found
 
     @property
     def points(self) -> list[Point]:
         """All points, each once, the base first."""
-        return list(dict.fromkeys([self.base, *(level.point for axis in self.axes for level in axis.levels)]))
+        return list(dict.fromkeys([self.base, *(point for axis in self.axes for point in axis.levels.values())]))
 
     def moved(self, point: Point) -> Self:
         """The study with the choice model and the foresight of a point."""
@@ -207,97 +181,90 @@ class Assumptions(SemiSynthetic):
         arm = self.arms_at(point)[cell.at["estimator"]]
         return self.moved(point).run_arm(cell.at, arm, context)
 
-    def lines(self, answer: Answer) -> list[Line]:
-        """Every estimator between naive and ideal along every axis; where it has no arm on an axis there is none."""
-        at = {level: self.standings(answer, level) for axis in self.axes for level in axis.levels}
-        every = (
-            Line(name, axis, {level: at[level][name] for level in axis.levels if name in at[level]})
-            for axis in self.axes
-            for name in dict.fromkeys(self.estimators)
-        )
-        return [line for line in every if line.standings]
+    def lines(self, answer: Answer) -> dict[Axis, dict[str, Line]]:
+        """Every estimator between naive and ideal along every axis on which it has an arm."""
+        at, names = {point: self.standings(answer, point) for point in self.points}, dict.fromkeys(self.estimators)
+        found = {}
+        for axis in self.axes:
+            own = {name: {x: at[p][name] for x, p in axis.levels.items() if name in at[p]} for name in names}
+            found[axis] = {name: Line(name, axis, standings) for name, standings in own.items() if standings}
+        return found
 
-    def standings(self, answer: Answer, level: Level) -> dict[str, Standing]:
-        """All estimators at one level. A share of a gap that may be none has no interval, and says nothing."""
-        results = answer.results.at(**asdict(level.point))
-        measure, found = self.headline(results), {}
+    def standings(self, answer: Answer, point: Point) -> dict[str, Standing]:
+        """All estimators at one point. A share of a gap that may be none has no interval, and says nothing."""
+        results, found = answer.results.at(**asdict(point)), {}
+        measure = self.headline(results)
         for name, test in results.against(measure).items():
             gap = results.gap_closed(name, measure)
-            known = None if gap is None or (gap.low is None and gap.n > 1) else gap
-            found[name] = Standing(known, test)
+            found[name] = Standing(None if gap is None or (gap.low is None and gap.n > 1) else gap, test)
         return {name: each for name, each in found.items() if name != BOUND}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """The base point, every standing along every axis, and the verdicts."""
         lines, axes = self.lines(answer), []
-        for axis in self.axes:
+        for axis, own in lines.items():
             levels = []
-            for level in axis.levels:
-                own = [{"estimator": n, **each.as_json()} for n, each in self.standings(answer, level).items()]
-                levels.append({"level": level.name, **asdict(level.point), "standings": own})
+            for level, point in axis.levels.items():
+                at = {name: line.standings[level] for name, line in own.items() if level in line.standings}
+                standings = [
+                    {"estimator": n, "gap_closed": x.gap and asdict(x.gap), "against_naive": paired_json(x.test)}
+                    for n, x in at.items()
+                ]
+                levels.append({"level": level, **asdict(point), "standings": standings})
             axes.append({"name": axis.name, "title": axis.title, "assumption": axis.breaks, "levels": levels})
         return {
             "preset": self.preset,
             "headline": self.headline(answer.results)._asdict(),
             "base": asdict(self.base),
             "axes": axes,
-            "verdicts": {a.name: {x.estimator: x.verdict for x in lines if x.axis == a} for a in self.axes},
+            "verdicts": {a.name: {name: line.verdict for name, line in own.items()} for a, own in lines.items()},
             "world": [world["description"] for world in self.world_records(answer)],
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """Who holds everywhere and has the best worst case, every line by its axis, the base point and the ends."""
+        """Every line by its axis and by its estimator, the best worst case, the base point and the ends of the gap."""
         lines, measure = self.lines(answer), self.headline(answer.results)
-        names = list(dict.fromkeys(line.estimator for line in lines))
-        whole = {name: [line for line in lines if line.estimator == name and not line.untried] for name in names}
-        tried = {name: own for name, own in whole.items() if len(own) == len(self.axes)}
-        gaps = {name: [gap.mean for line in own for gap in line.gaps.values()] for name, own in tried.items()}
+        of = {name: [own[name] for own in lines.values() if name in own] for name in dict.fromkeys(self.estimators)}
+        of = {name: own for name, own in of.items() if own}
+        whole = {n: own for n, own in of.items() if len(own) == len(lines) and not any(line.untried for line in own)}
+        gaps = {name: [gap.mean for line in own for gap in line.gaps.values()] for name, own in whole.items()}
         worst = {name: min(own) for name, own in gaps.items() if own}
-        at = {level: answer.results.at(**asdict(level.point)) for axis in self.axes for level in axis.levels}
+        at = {
+            n: {x.axis.levels[level]: each for x in own for level, each in x.standings.items()} for n, own in of.items()
+        }
+        results = {point: answer.results.at(**asdict(point)) for point in self.points}
         return {
             "measure": measure,
-            "lines": {axis: [line for line in lines if line.axis == axis] for axis in self.axes},
-            "names": names,
-            "above_naive": {name: self._above(lines, name) for name in names},
-            "hold": [name for name, own in tried.items() if {line.verdict for line in own} == {"holds"}],
-            "broken": list(dict.fromkeys(line.estimator for line in lines if line.verdict == "breaks")),
+            "lines": {axis: list(own.values()) for axis, own in lines.items()},
+            "of": of,
+            "at": at,  # the base point counts once
+            "hold": [name for name, own in whole.items() if {line.verdict for line in own} == {"holds"}],
             "best_worst": max(worst.items(), key=lambda found: found[1], default=None),
-            "at_base": {x.estimator: gap for x in lines for level, gap in x.gaps.items() if level.point == self.base},
+            "at_base": {name: own[self.base].gap for name, own in at.items() if self.base in own},
             "base_users": users_do(self.base.choice),
-            "ends": {end: {level: here.mean(end, measure) for level, here in at.items()} for end in (BASE, BOUND)},
+            "ends": {end: {point: here.mean(end, measure) for point, here in results.items()} for end in (BASE, BOUND)},
         }
-
-    def _above(self, lines: Sequence[Line], name: str) -> list[bool]:
-        """Whether an estimator is significantly above naive at each point; the base point counts once."""
-        own = [line.standings.items() for line in lines if line.estimator == name]
-        return list({level.point: each.verdict == "above" for standings in own for level, each in standings}.values())
 
     def figures(self, answer: Answer) -> Mapping[str, Block]:
         """Estimators down, assumptions across; nothing where there is no gap anywhere."""
-        axes, lines = self.axes, self.lines(answer)
-        if not any(line.gaps for line in lines):
+        lines = self.lines(answer)
+        if not any(line.gaps for own in lines.values() for line in own.values()):
             return {}
-        names = list(dict.fromkeys(line.estimator for line in lines))
-        ticks = {axis: [level.name.replace(" (", "\n(") for level in axis.levels] for axis in axes}
-        columns = [Along(axis.title, ticks[axis], axis.scale) for axis in axes]
-        spots = {
-            (names.index(line.estimator), axes.index(line.axis)): [
-                share_spot(line.gaps.get(level), f"{named(line.estimator)}, {level.name}") for level in line.axis.levels
-            ]
-            for line in lines
+        gaps = {
+            (name, axis.title): {level: line.gaps.get(level) for level in axis.levels}
+            for axis, own in lines.items()
+            for name, line in own.items()
         }
-        alt = f"A row for each of {', '.join(map(named, names))}; a column for each assumption that is broken."
-        drawing = panels([named(name) for name in names], columns, spots, "assumptions")
-        return {"shares_figure": Figure("", drawing, f"{alt} The numbers are in the tables below.")}
+        return {"shares_figure": shares_figure(gaps, "assumptions", {axis.title: axis.scale for axis in lines})}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """The rows of the other studies, on true relevance at ten places, with where they are."""
         places = self.headline(answer.results).k
         return [
-            {"axis": axis.name, "level": level.name, **asdict(level.point), **row}
+            {"axis": axis.name, "level": level, **asdict(point), **row}
             for axis in self.axes
-            for level in axis.levels
-            for row in csv_rows(answer.results.at(**asdict(level.point)), self.preset)
+            for level, point in axis.levels.items()
+            for row in csv_rows(answer.results.at(**asdict(point)), self.preset)
             if row["evaluation"] == TRUE and row["k"] == places
         ]
 

@@ -1,6 +1,6 @@
 """Beyond the paper: how much of the gap from naive to ideal each estimator closes, with true and estimated exposure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -10,15 +10,13 @@ from pydantic import model_validator
 from unveil.estimators.base import estimator
 from unveil.evaluation.statistics import Paired
 from unveil.propensity.base import PROPENSITIES
-from unveil.report.charts import Along, panels
-from unveil.report.names import against, named
-from unveil.report.page import Figure
+from unveil.report.names import against
 from unveil.studies.arms import Variant, check_gap, propensity_settings
 from unveil.studies.engine import Answer
 from unveil.studies.paper import Published
 from unveil.studies.results import ALPHA, BASE, BOUND, TRUE, Estimate, Measure, Results, corrected, paired_json
 from unveil.studies.semisynthetic import SemiSynthetic
-from unveil.studies.tables import share_spot
+from unveil.studies.tables import shares_figure
 
 #: What was set out to be closed at every severity: with the study's propensities, and with what the log gives.
 AIM, AIM_ESTIMATED = 0.60, 0.25
@@ -52,20 +50,6 @@ class Share:
         """Whether it can be distinguished from naive."""
         return self.test.p < ALPHA
 
-    def as_json(self) -> dict[str, Any]:
-        """For results.json."""
-        return {
-            "estimator": self.arm,
-            "estimated": is_estimated(self.arm),
-            "severity": self.severity,
-            **{name: getattr(self.measure, name) for name in ("protocol", "metric", "k")},
-            "gap_closed": self.gap and asdict(self.gap),
-            "against_naive": paired_json(self.test),
-            "below_naive": self.below,
-            "sure": self.significant,
-            "worlds": [each and asdict(each) for each in self.worlds],
-        }
-
 
 class Beyond(SemiSynthetic):
     """The cells are RQ2's, with more estimators, each also with propensities that were estimated from its log."""
@@ -89,7 +73,21 @@ class Beyond(SemiSynthetic):
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """Every share with its interval, its test and its worlds."""
-        found = [each.as_json() for own in self.shares(answer).values() for each in own]
+        found = [
+            {
+                "estimator": each.arm,
+                "estimated": is_estimated(each.arm),
+                "severity": each.severity,
+                **{name: getattr(measure, name) for name in ("protocol", "metric", "k")},
+                "gap_closed": each.gap and asdict(each.gap),
+                "against_naive": paired_json(each.test),
+                "below_naive": each.below,
+                "sure": each.significant,
+                "worlds": [world and asdict(world) for world in each.worlds],
+            }
+            for measure, own in self.shares(answer).items()
+            for each in own
+        ]
         return {**super().findings(answer), "aims": {"study": AIM, "estimated": AIM_ESTIMATED}, "shares": found}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
@@ -104,8 +102,8 @@ class Beyond(SemiSynthetic):
             "every": every,
             "source_of": source_of,
             "reached": {m: [*self._aims(found)] for m, found in every.items()},
-            "below": _places(each for each in below if each.significant),
-            "below_by_chance": _places(each for each in below if not each.significant),
+            "below": [each for each in below if each.significant],
+            "below_by_chance": [each for each in below if not each.significant],
             "estimated": any(map(is_estimated, results.candidates)),
             "paper": [
                 (
@@ -119,15 +117,27 @@ class Beyond(SemiSynthetic):
             "levels": levels(here, best, headline),
         }
 
-    def _aims(self, found: Sequence[Share]) -> list[tuple[str, Any]]:
-        """With the study's propensities, and with estimated ones or none: whose share is at least the aim at every p.
+    def _aims(self, found: Sequence[Share]) -> Iterator[dict[str, Any]]:
+        """With the study's propensities, and with estimated ones or none: who closes the aim at every severity.
 
         Arms that are given the truth beside another propensity of the study, or the truth with noise, have no aim.
         """
         given = [each for each in found if source_of(each.arm) == STUDY]
         estimated = [each for each in found if is_estimated(each.arm)]
-        aims = ((f"{self.propensity} propensities", given, AIM), ("estimated ones or none", estimated, AIM_ESTIMATED))
-        return [(what, _aim(own, aim)) for what, own, aim in aims if own]
+        for what, aim, own in (("", AIM, given), ("estimated ones or none", AIM_ESTIMATED, estimated)):
+            if own:
+                arms = list(dict.fromkeys(each.arm for each in own))
+                closed = {arm: [each.gap for each in own if each.arm == arm] for arm in arms}
+                least = {arm: min((gap.mean for gap in gaps if gap), default=-9.0) for arm, gaps in closed.items()}
+                best = max(arms, key=lambda arm: least[arm])  # by its worst case
+                yield {
+                    "what": what or f"{self.propensity} propensities",
+                    "aim": aim,
+                    "no_gap": not any(each.gap for each in own),
+                    "arms": [arm for arm, gaps in closed.items() if all(g is not None and g.mean >= aim for g in gaps)],
+                    "best": best,
+                    "along": [(each.severity, each.gap) for each in own if each.arm == best and each.gap is not None],
+                }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         """A row for each arm, those with the same source of exposure together; a column for each measure.
@@ -137,18 +147,14 @@ class Beyond(SemiSynthetic):
         results, every = answer.results, self.shares(answer)
         sources = list(dict.fromkeys(map(source_of, results.candidates)))
         arms = sorted(results.candidates, key=lambda arm: sources.index(source_of(arm)))
-        ticks = [f"p = {p:g}" if place == 0 else f"{p:g}" for place, p in enumerate(self.severities)]
-        columns = [Along(f"{m.name}\n{against(m.protocol)}", ticks, joined=True) for m in every]
-        spots = {
-            (row, column): [share_spot(e.gap, f"{named(arm)}, p = {e.severity:g}") for e in found if e.arm == arm]
-            for column, found in enumerate(every.values())
-            for row, arm in enumerate(arms)
+        gaps = {
+            (arm, f"{m.name}\n{against(m.protocol)}"): {f"p = {e.severity:g}": e.gap for e in found if e.arm == arm}
+            for arm in arms
+            for m, found in every.items()
         }
-        aims = {row: AIM for row, arm in enumerate(arms) if source_of(arm) == STUDY}
-        aims |= {row: AIM_ESTIMATED for row, arm in enumerate(arms) if is_estimated(arm)}
-        drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, "gap-closed", aims)
-        alt = f"Share of the gap from naive to ideal that each estimator closes along p: {', '.join(map(named, arms))}."
-        return {"shares": Figure("", drawing, f"{alt} The numbers are in the tables below.")}
+        aims = {arm: AIM for arm in arms if source_of(arm) == STUDY}
+        aims |= {arm: AIM_ESTIMATED for arm in arms if is_estimated(arm)}
+        return {"shares": shares_figure(gaps, "gap-closed", aims=aims)}
 
 
 def shares(results: Results, measure: Measure) -> list[Share]:
@@ -201,26 +207,3 @@ def is_estimated(arm: str) -> bool:
         return source_of(arm) == NONE
     given = propensity_settings(variant.propensity, estimator(variant.estimator).needs, 0)
     return PROPENSITIES[given["propensity.name"]].source not in ("truth", "logged")
-
-
-def _aim(found: Sequence[Share], aim: float) -> dict[str, Any]:
-    """Who reaches the aim at every severity, and how the arm with the best worst case does."""
-    arms = list(dict.fromkeys(each.arm for each in found))
-    closed = {arm: [each.gap for each in found if each.arm == arm] for arm in arms}
-    least = {arm: min((gap.mean for gap in gaps if gap is not None), default=-9.0) for arm, gaps in closed.items()}
-    best = max(arms, key=lambda arm: least[arm])
-    return {
-        "aim": aim,
-        "no_gap": not any(each.gap for each in found),
-        "arms": [arm for arm, gaps in closed.items() if all(g is not None and g.mean >= aim for g in gaps)],
-        "best": best,
-        "along": [(each.severity, each.gap) for each in found if each.arm == best and each.gap is not None],
-    }
-
-
-def _places(found: Any) -> dict[str, dict[Measure, list[float]]]:
-    """arm → measure → severities."""
-    places: dict[str, dict[Measure, list[float]]] = {}
-    for each in found:
-        places.setdefault(each.arm, {}).setdefault(each.measure, []).append(each.severity)
-    return places

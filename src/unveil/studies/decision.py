@@ -1,18 +1,48 @@
-"""Gains over naive across scenarios, and which candidate to use. Shapes: Z scenarios, W worlds, R replicates.
+"""The decision of `unveil advise`: gains over naive across scenarios, which candidate to use, and its config.
 
 Scenarios are strata: the mean over those that were tried is wanted, not over others that might have been.
+Shapes: Z scenarios, W worlds, R replicates.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.estimators.base import estimator
+from unveil.estimators.wmf import WMFDistilled
 from unveil.evaluation.statistics import Paired, paired
-from unveil.studies.results import BASE, corrected, verdict
+from unveil.files import write_whole
+from unveil.report.page import Figure
+from unveil.runs.config import Experiment, as_toml
+from unveil.settings import plain
+from unveil.simulation.choice import users_do
+from unveil.studies.arms import Variant
+from unveil.studies.candidates import Candidates, LogShape, learns_from
+from unveil.studies.engine import Answer
+from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure, corrected, paired_json, verdict
+from unveil.studies.scenarios import Scenario
+from unveil.studies.tables import shares_figure
+from unveil.studies.trial import resolved
+from unveil.studies.writer import Report
 
 Floats = NDArray[np.float64]
+
+CONFIG = "advice.toml"
+#: What is evaluated: the rank of the most relevant item among all items.
+HEADLINE = Measure(TRUE, "full", "NDCG", 10)
+RECALL = Measure(TRUE, "full", "Recall", 10)
+#: Candidates that are drawn; the table has all.
+_MOST_DRAWN = 8
+#: A log in which no more of the events repeat an item is one whose users do not come back.
+_FEW_REPEATS = 0.05
 
 
 def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:
@@ -46,21 +76,9 @@ class Gain:
     mean: Paired  # its p is corrected (Holm) over the candidates
     of_scenario: tuple[float, ...]  # mean gain in each
     regret: tuple[float, ...]  # the mean of the scenario's best usable candidate − its own
-
-    @property
-    def worst(self) -> int:
-        """The scenario with the lowest gain."""
-        return int(np.argmin(self.of_scenario))
-
-    @property
-    def lowest(self) -> float:
-        """The gain there."""
-        return min(self.of_scenario)
-
-    @property
-    def largest_regret(self) -> float:
-        """The most that is lost against the best candidate of a scenario."""
-        return max(self.regret)
+    worst: int  # the scenario with the lowest gain
+    lowest: float  # the gain there
+    largest_regret: float
 
     @property
     def significant(self) -> bool:
@@ -69,15 +87,19 @@ class Gain:
 
 
 def gains(value: Mapping[str, Floats], usable: tuple[str, ...]) -> dict[str, Gain]:
-    """Of each usable arm, from value_ZWR of all arms; naive, whose gain is 0, is among them."""
+    """Of each usable arm, from value_ZWR of all arms, highest mean first; naive, whose gain is 0, is among them."""
     mean_Z = {arm: value[arm].mean(axis=(1, 2)) for arm in usable}
     best_Z = np.max(list(mean_Z.values()), axis=0)
     gain_ZWR = {arm: value[arm] - value[BASE] for arm in usable}
     tests = {arm: mean_over_strata(gain_ZWR[arm]) for arm in usable}
     others = [arm for arm in usable if arm != BASE]
     tests |= zip(others, corrected(tests[arm] for arm in others), strict=True)
-    each = {arm: (gain_ZWR[arm].mean(axis=(1, 2)), best_Z - mean_Z[arm]) for arm in usable}
-    return {arm: Gain(arm, tests[arm], *(tuple(part_Z.tolist()) for part_Z in each[arm])) for arm in usable}
+    found = {}
+    for arm in sorted(usable, key=lambda arm: -tests[arm].difference):
+        gain_Z, regret_Z = gain_ZWR[arm].mean(axis=(1, 2)).tolist(), (best_Z - mean_Z[arm]).tolist()
+        worst = int(np.argmin(gain_Z))
+        found[arm] = Gain(arm, tests[arm], tuple(gain_Z), tuple(regret_Z), worst, gain_Z[worst], max(regret_Z))
+    return found
 
 
 @dataclass(frozen=True)
@@ -86,20 +108,10 @@ class Decision:
 
     chosen: str
     why: str  # "robust", "mean", "naive is safer" or "nothing is sure"
-    gains: Mapping[str, Gain]
+    gains: Mapping[str, Gain]  # highest mean first
     robust: str  # the arm with the smallest largest regret
     best: str  # the arm with the highest mean
     left_out: float | None  # mean gain of the robust choice on draws that were left out when it was made
-
-    @property
-    def gain(self) -> Gain:
-        """Of the chosen arm."""
-        return self.gains[self.chosen]
-
-    @property
-    def ordered(self) -> list[Gain]:
-        """Highest mean first."""
-        return sorted(self.gains.values(), key=lambda each: -each.mean.difference)
 
 
 def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
@@ -109,20 +121,20 @@ def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
     naive.
     """
     found = gains(value, usable)
-    robust, best = robust_of(found), max(found.values(), key=lambda each: each.mean.difference)
-    above = [each for each in found.values() if each.significant]
-    safe = [each for each in above if each.lowest >= 0]
+    robust, best = robust_of(found), next(iter(found))
+    above = [arm for arm, each in found.items() if each.significant]
+    safe = [arm for arm in above if found[arm].lowest >= 0]
     chosen, why = BASE, "naive is safer" if above else "nothing is sure"
     if robust in above:
-        chosen, why = robust.arm, "robust"
+        chosen, why = robust, "robust"
     elif safe:
-        chosen, why = max(safe, key=lambda each: each.mean.difference).arm, "mean"
-    return Decision(chosen, why, found, robust.arm, best.arm, gain_left_out(value, usable))
+        chosen, why = safe[0], "mean"
+    return Decision(chosen, why, found, robust, best, gain_left_out(value, usable))
 
 
-def robust_of(found: Mapping[str, Gain]) -> Gain:
-    """The smallest largest regret; of equals the highest mean."""
-    return min(found.values(), key=lambda each: (each.largest_regret, -each.mean.difference))
+def robust_of(found: Mapping[str, Gain]) -> str:
+    """The smallest largest regret; of equals the highest mean, which comes first."""
+    return min(found, key=lambda arm: found[arm].largest_regret)
 
 
 def gain_left_out(value: Mapping[str, Floats], usable: tuple[str, ...]) -> float | None:
@@ -137,6 +149,147 @@ def gain_left_out(value: Mapping[str, Floats], usable: tuple[str, ...]) -> float
     found = []
     for unit in range(units):
         rest = {arm: np.delete(value[arm], unit, axis) for arm in usable}
-        chosen = robust_of(gains(rest, usable)).arm
+        chosen = robust_of(gains(rest, usable))
         found.append(float((np.take(value[chosen], [unit], axis) - np.take(value[BASE], [unit], axis)).mean()))
     return float(np.mean(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What was tried, and what follows."""
+
+    answer: Answer
+    candidates: Candidates
+    refused: Mapping[str, str]  # propensities and estimators that could not be tried, and why
+    shape: LogShape  # of the log that worlds were fitted to
+    repeats: float  # share of its events that repeat an item of their user
+
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """In the order of all tuples of figures."""
+        return tuple(self.answer.study.scenarios)
+
+    def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
+        """value_ZWR of an arm under a measure."""
+        results = self.answer.results
+        return np.stack([results.at(scenario=each.key).by_replicate(arm, measure) for each in self.scenarios])
+
+    @cached_property
+    def decision(self) -> Decision:
+        """Which to use."""
+        return decide({arm: self.value(arm) for arm in self.candidates.usable}, self.candidates.usable)
+
+    def mean(self, arm: str, measure: Measure = HEADLINE) -> float:
+        """Over all draws."""
+        return float(self.value(arm, measure).mean())
+
+    def share(self, arm: str) -> float | None:
+        """Of the gap from naive to ideal, over all draws; None where there is no gap."""
+        gap = self.mean(BOUND) - self.mean(BASE)
+        return (self.mean(arm) - self.mean(BASE)) / gap if gap > 0 else None
+
+    @cached_property
+    def ceiling(self) -> tuple[str, float]:
+        """The arm with true propensities that gains most, and how much."""
+        known = [arm for arm in self.candidates.ceilings if arm != BOUND] or [BOUND]
+        best = max(known, key=self.mean)
+        return best, mean_over_strata(self.value(best) - self.value(BASE)).difference
+
+    def drawn_shape(self, scenario: Scenario) -> LogShape:
+        """Of the logs drawn in a scenario, on average."""
+        cells = self.answer.where(scenario=scenario.key, estimator=BASE)
+        return LogShape(*(float(np.mean([cell["looks"][each.name] for cell in cells])) for each in fields(LogShape)))
+
+    @cached_property
+    def nearest(self) -> Scenario:
+        """The scenario whose logs are concentrated most like the real one."""
+        return min(self.scenarios, key=lambda each: abs(self.drawn_shape(each).gini - self.shape.gini))
+
+    def findings(self) -> dict[str, Any]:
+        """For results.json."""
+        decision, (arm, gain) = self.decision, self.ceiling
+        return {
+            "headline": HEADLINE._asdict(),
+            "advice": {
+                "chosen": decision.chosen,
+                "why": decision.why,
+                "robust": decision.robust,
+                "highest_mean": decision.best,
+                "gain": paired_json(decision.gains[decision.chosen].mean),
+                "gain_on_draws_left_out": decision.left_out,
+                "share_of_the_gap": self.share(decision.chosen),
+            },
+            "ceiling": {"estimator": arm, "gain": gain},
+            "refused": dict(self.refused),
+            "looks": {"log": asdict(self.shape)} | {s.key: asdict(self.drawn_shape(s)) for s in self.scenarios},
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """For the template."""
+        decision, study, usable = self.decision, self.answer.study, self.candidates.usable
+        roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
+        repeaters = [arm for arm in usable if issubclass(estimator(Variant.of(arm).estimator), WMFDistilled)]
+        command = ["unveil", "train", study.log.log, "--config", str(self.answer.folder / CONFIG), "-o", "run"]
+        return {
+            "found": self,
+            "decision": decision,
+            "roles": {arm: ", ".join(role for role in roles if roles[role] == arm) for arm in decision.gains},
+            "users_do": {each.key: users_do(each.choice) for each in self.scenarios},
+            "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
+            "nearest_gain": decision.gains[decision.chosen].of_scenario[self.scenarios.index(self.nearest)],
+            "uses": {learns_from(arm) for arm in usable},
+            "few_repeats": self.repeats <= _FEW_REPEATS and bool(repeaters),
+            "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
+            "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
+            "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],
+            "next_step": shlex.join(command),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Of results.csv, one for each arm; gains in each scenario by its key."""
+        for arm in self.candidates.arms:
+            gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
+            mean = paired_json(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
+            scenarios = zip(self.scenarios, gain_ZWR.mean(axis=(1, 2)).tolist(), strict=True)
+            yield {
+                "estimator": arm,
+                "usable": gain is not None,
+                "mean": self.mean(arm),
+                "recall": self.mean(arm, RECALL),
+                "gain": mean["difference"],
+                "gain_low": mean["low"],
+                "gain_high": mean["high"],
+                "p": gain and mean["p"],
+                "largest_regret": gain and gain.largest_regret,
+                "share_of_the_gap": self.share(arm),
+                **{f"gain:{scenario.key}": each for scenario, each in scenarios},
+            }
+
+    def figure(self) -> Figure:
+        """Shares of the gap that are closed: candidates down, kinds of users across, severities along."""
+        arms = [arm for arm in self.decision.gains if arm != BASE][:_MOST_DRAWN]
+        arms += [known for known in self.ceiling[:1] if known != BOUND]
+        gaps: dict[tuple[str, str], dict[str, Estimate | None]] = {}
+        for arm, each in product(arms, sorted(self.scenarios, key=lambda each: each.severity)):
+            found = self.answer.results.at(scenario=each.key).gap_closed(arm, HEADLINE)
+            gaps.setdefault((arm, each.users), {})[f"p = {each.severity:g}"] = found
+        return shares_figure(gaps, "scenarios")
+
+
+def write_config(report: Report) -> None:
+    """The run that is advised, for `unveil train LOG --config`."""
+    lines = [report.paragraphs[0], "", f"Written by: {report.command}", "Given to: unveil train LOG --config"]
+    chosen = report.findings["advice"]["chosen"]
+    write_whole(report.answer.folder / CONFIG, as_toml(experiment(report.answer.study, chosen), "\n".join(lines)))
+
+
+def experiment(study: Any, chosen: str) -> Experiment:
+    """The log as it was read, the preset, the chosen arm; a clip that is a share of the events becomes a number."""
+    recipe, log = study.recipe(chosen, study.seed), study.log.load()
+    own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
+    data = {f"data.{name}": value for name, value in vars(study.log).items()}
+    shared = {name: plain(recipe)[name] for name in ("model", "task", "training")}
+    parts = {"estimator": own.estimator, "propensity": own.propensity}
+    changes = {f"{part}.{name}": value for part, options in parts.items() for name, value in options.items()}
+    everywhere = {"training.device": "auto", "training.threads": None}
+    return Experiment.of(study.preset, shared | data).changed(everywhere | changes)

@@ -1,49 +1,157 @@
 """A feedback loop: models retrained, round after round, on what users chose from their recommendations (RQ5)."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
-from safetensors import safe_open
-from safetensors.numpy import save as as_bytes
 
 from unveil.data.filters import LogSource
-from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import Index
 from unveil.data.writers import write as write_log
 from unveil.errors import AtLeastOne, UnveilError, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
+from unveil.evaluation.statistics import Paired
 from unveil.files import write_whole
 from unveil.processes import threads
-from unveil.report.page import Block, Table
-from unveil.runs.workers import OnProgress
+from unveil.report import page
+from unveil.report.names import COLOURS, listed, named
+from unveil.report.plots import Line, Scale, lines
 from unveil.settings import parsed, plain
 from unveil.simulation.feedback.learners import RULES, Network
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, held, load, save
+from unveil.simulation.feedback.rounds import Loop, Retraining, grown_log, held, load, read_base, save, write_base
 from unveil.simulation.world import World
-from unveil.studies import loop_report
 from unveil.studies.arms import changes_of
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.loop_report import FIGURES, measure_of
 from unveil.studies.paper import paper, recognised, tuned
-from unveil.studies.results import ALPHA
-from unveil.training.checkpoint import Best, Checkpoint, Epoch, sweep_drafts
-from unveil.training.progress import Plan
-from unveil.training.progress import Silent as NoTraining
+from unveil.studies.results import ALPHA, Estimate, Measure, Results, corrected
+from unveil.studies.trial import TrainingShare
+from unveil.training.checkpoint import Checkpoint, sweep_drafts
 from unveil.training.recipe import Recipe, network_in
 
 #: One thread a model: then figures do not depend on how many models are trained side by side.
 ALWAYS: Mapping[str, Any] = {"training.threads": 1, "training.device": "cpu"}
 #: Changes of the users' response, among those of the models.
 _RESPONSE = "response."
+
+
+class Shown(NamedTuple):
+    """A figure as it is called, `{k}` standing for the places of a list; its explanation is in the template."""
+
+    title: str
+    group: str
+    digits: int = 3
+
+
+FIGURES: Mapping[str, Shown] = {
+    "efd": Shown("EFD@{k}", "novelty"),
+    "efd_first": Shown("EFD@{k} by the first log", "novelty"),
+    "arp": Shown("ARP@{k}", "novelty", 1),
+    "gini": Shown("Gini@{k}", "diversity"),
+    "coverage": Shown("Coverage@{k}", "diversity"),
+    "collective": Shown("Collective diversity", "diversity", 1),
+    "individual": Shown("Individual diversity", "diversity"),
+    "overlap": Shown("Overlap", "diversity"),
+    "log_gini": Shown("Gini of the log", "log", 4),
+    "taken_efd": Shown("Novelty of the chosen items", "log"),
+    "taken": Shown("Users who chose an item", "log"),
+    "relevance": Shown("Relevance of the recommendations", "truth"),
+    "taken_relevance": Shown("Relevance of the chosen items", "truth"),
+    "standing": Shown("Rank of the recommendations", "truth"),
+    "taken_standing": Shown("Rank of the chosen items", "truth"),
+    "short": Shown("Short lists", "log"),
+    "events": Shown("Events", "log", 0),
+    "loss": Shown("Loss", "training"),
+    "ess": Shown("Effective sample", "training"),
+}
+
+
+def measure_of(key: str, k: int) -> Measure:
+    """A figure as a measure of the long frame."""
+    return Measure(FIGURES[key].group, "loop", key, k)
+
+
+#: The figure that conclusions are drawn from.
+HEADLINE = "efd"
+
+
+class Known(NamedTuple):
+    """The models that have a figure in some round, and the rounds in which all of these have it.
+
+    Training may be rarer than rounds. A model has a figure in a round if all replicates have it.
+    """
+
+    models: list[str]
+    rounds: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class LoopResults(Results):
+    """The figures by round. Some are missing: no item is chosen in round 0, a rule has no loss, a log no γ."""
+
+    @property
+    def k(self) -> int:
+        """The places of a list."""
+        return self.measures[0].k
+
+    @property
+    def rounds(self) -> int:
+        """The last one."""
+        return int(self.along("round")[-1])
+
+    @cached_property
+    def known(self) -> dict[str, Known]:
+        """The figures that are there, in the order of the page."""
+        found = {}
+        for key in FIGURES:
+            at = {
+                (model, n)
+                for model, n in product(self.arms, range(self.rounds + 1))
+                if len(self.values[(("round", n),)].get((model, measure_of(key, self.k)), ())) == self.replicates
+            }
+            models = [model for model in self.arms if model in {model for model, _ in at}]
+            rounds = [n for n in range(self.rounds + 1) if all((model, n) in at for model in models)]
+            if models:
+                found[key] = Known(models, rounds)
+        return found
+
+    @property
+    def plotted(self) -> list[str]:
+        """The figures that are there in more than one round."""
+        return [key for key, known in self.known.items() if len(known.rounds) > 1]
+
+    def title(self, key: str) -> str:
+        """EFD@10."""
+        return FIGURES[key].title.format(k=self.k)
+
+    def figure(self, model: str, key: str, round: int | None = None) -> Estimate:
+        """The mean over replicates and its 95% interval, in the last round if none is named."""
+        return self.at(round=self.rounds if round is None else round).estimate(model, measure_of(key, self.k))
+
+    def changes(self, key: str) -> dict[str, float]:
+        """Of every model the mean of the last round less that of the first one that has the figure."""
+        first, *_, last = self.known[key].rounds
+        return {m: self.figure(m, key, last).mean - self.figure(m, key, first).mean for m in self.arms}
+
+    def highest_first(self, key: str, round: int | None = None) -> list[str]:
+        """The models that have the figure, by their means in a round."""
+        return sorted(self.known[key].models, key=lambda model: -self.figure(model, key, round).mean)
+
+    def differences(self) -> dict[str, Paired]:
+        """EFD of the other models less that of the first in the last round, replicate by replicate; p after Holm."""
+        last, measure, (base, *others) = self.at(round=self.rounds), measure_of(HEADLINE, self.k), self.arms
+        return dict(zip(others, corrected(last.difference(each, base, measure) for each in others), strict=True))
+
+    def above(self, one: str, other: str) -> int:
+        """In how many rounds the mean EFD of one model is higher than another's."""
+        every = range(self.rounds + 1)
+        return sum(self.figure(one, HEADLINE, n).mean > self.figure(other, HEADLINE, n).mean for n in every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +168,7 @@ class LoopStudy(Study):
     name: ClassVar[str] = "loop"
     title: ClassVar[str] = "What does feedback do to recommendations?"
     template: ClassVar[str] = "loop.md.j2"
+    results_type: ClassVar[type[Results]] = LoopResults
     extent: ClassVar[frozenset[str]] = frozenset({"rounds", "replicates", "estimators", "preset", "tuned_for"})
     log: LogSource = Field(exclude=True)
     world: str | None = Field(default=None, exclude=True)
@@ -161,7 +270,13 @@ class LoopStudy(Study):
         write_base(work.folder, Sequences.of(data.log), data.world)
         cells = list(self.cells())
         yield "cells", cells
-        write_whole(work.folder / "loop.csv", table(cells, work.records).write_csv())
+        rows = [
+            {"replicate": cell.at["replicate"], "model": cell.at["estimator"], "round": round, **figures}
+            for cell in cells
+            for round, figures in enumerate(work.records[cell.key]["records"])
+        ]
+        schema = {"replicate": pl.Int64, "model": pl.String, "round": pl.Int64, **dict.fromkeys(FIGURES, pl.Float64)}
+        write_whole(work.folder / "loop.csv", pl.DataFrame(rows, schema=schema).write_csv())
         for cell in cells if self.keep_logs else ():
             state = state_path(work.folder, cell)
             chosen_RU = Checkpoint.load(state).tensors["loop/taken"].numpy()[: self.rounds]
@@ -170,15 +285,20 @@ class LoopStudy(Study):
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         """All rounds of one model in one replicate, from the last one that is there."""
         recipe, path = self.models[cell.at["estimator"]], state_path(context.folder, cell)
-        loop, progress = self.loop(*read_base(context.folder)), _Share(context.on_progress, self.rounds + 1)
-        learner = RULES[cell.at["estimator"]] if recipe is None else Network(recipe, loop.world, progress)
+        loop = self.loop(*read_base(context.folder))
+
+        def advance(share: float) -> None:
+            context.on_progress((after + share) / (self.rounds + 1))
+
+        learner = RULES[cell.at["estimator"]] if recipe is None else Network(recipe, loop.world, TrainingShare(advance))
         sweep_drafts(path)
         state = reached = load(path, loop, learner) if path.exists() else None
-        progress.at = 0 if reached is None else reached.round + 1
+        after = 0 if reached is None else reached.round + 1
         with threads(None if recipe is None else recipe.training.threads):
             for state in loop.go(learner, cell.at["replicate"], reached):
                 save(state, path)
-                progress.next(state)
+                after = state.round + 1
+                advance(0.0)
         assert state is not None
         return {"records": [*state.records[: self.rounds + 1]]}
 
@@ -191,8 +311,21 @@ class LoopStudy(Study):
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
         """A row for each figure, model and round."""
-        worlds = int(answer.source.world is not None)  # type: ignore[attr-defined]
-        return loop_report.csv_rows(answer.results, self.k, {"preset": self.preset, "worlds": worlds})
+        found: Any = answer.results
+        same = {"paper": None, "preset": self.preset, "worlds": int(answer.source.world is not None)}  # type: ignore[attr-defined]
+        return [
+            {
+                "estimator": model,
+                "severity": None,
+                **measure_of(key, self.k)._asdict(),
+                "round": round,
+                **{name: value for name, value in vars(found.figure(model, key, round)).items() if name != "n"},
+                "replicates": found.replicates,
+                **same,
+            }
+            for key, known in found.known.items()
+            for model, round in product(*known)
+        ]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """What was looped, and how."""
@@ -209,23 +342,38 @@ class LoopStudy(Study):
         compared, data = self.tuned_for is not None and {"naive", "ips", "itps"} <= {*self.estimators}, answer.source
         claim = str(paper()["real"]["data"][data.name]["loop"]) if data.name else ""
         return {
-            "outcome": loop_report.Outcome(answer.results, self.k),
             "shown": FIGURES,
-            "k": self.k,
             "alpha": ALPHA,
             "claim": claim if compared else None,
             "retraining": Retraining.parse(self.retrain),
-            "weighted": [name for name in self.estimators if name not in ("naive", "ideal", *RULES)],
         }
 
-    def tables(self, answer: Answer) -> Mapping[str, Table]:
-        """The figures in the first round and in the last."""
-        outcome = loop_report.Outcome(answer.results, self.k)
-        return {"ends": loop_report.ends_table(outcome), "last": loop_report.ends_table(outcome, last_only=True)}
+    def figures(self, answer: Answer) -> Mapping[str, page.Block]:
+        """Every figure along the rounds; the template has a line on each."""
+        results: Any = answer.results
+        return {key: round_figure(results, key) for key in results.plotted}
 
-    def figures(self, answer: Answer) -> Mapping[str, Block]:
-        """Every figure along the rounds, by group."""
-        return loop_report.figures(loop_report.Outcome(answer.results, self.k), self.template)
+
+def round_figure(results: LoopResults, key: str) -> page.Figure:
+    """A figure's means along the rounds, with bands where there are replicates."""
+    title, digits, (models, rounds) = results.title(key), FIGURES[key].digits, results.known[key]
+    drawn, cells = dict[str, Line](), list[list[page.Cell]]()
+    for model in models:
+        found = [results.figure(model, key, n) for n in rounds]
+        texts = [_text(each, digits) for each in found]
+        ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
+        low, high = zip(*ends, strict=True) if ends else (None, None)
+        titles = [f"{named(model)}, round {n}: {text}" for n, text in zip(rounds, texts, strict=True)]
+        drawn[named(model)] = Line(rounds, [each.mean for each in found], titles, COLOURS.get(model), low, high)
+        cells.append([page.Cell(text, each.mean) for text, each in zip(texts, found, strict=True)])
+    columns = [page.Column(name, True) for name in ("round", *drawn)]
+    rows = [[str(n), *row] for n, *row in zip(rounds, *cells, strict=True)]
+    return page.Figure(
+        title,
+        lines(drawn, ("round", title), f"loop-{key}", Scale(bottom=None, whole=True)),
+        f"{title} along the rounds for {listed(models)}.",
+        data=page.Table(f"{title} by round", columns, rows, sortable=False),
+    )
 
 
 def _cost(recipe: Recipe | None) -> float:
@@ -236,74 +384,12 @@ def _cost(recipe: Recipe | None) -> float:
     return epochs * model.blocks * (40 / recipe.task.batch_size + model.length * (model.width + 16) / 8000)
 
 
-def table(cells: Sequence[Cell], records: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """A row for each replicate, model and round."""
-    rows = [
-        {"replicate": cell.at["replicate"], "model": cell.at["estimator"], "round": round, **figures}
-        for cell in cells
-        for round, figures in enumerate(records[cell.key]["records"])
-    ]
-    schema = {"replicate": pl.Int64, "model": pl.String, "round": pl.Int64, **dict.fromkeys(FIGURES, pl.Float64)}
-    return pl.DataFrame(rows, schema=schema)
-
-
-BASE, WORLD, STATES = "histories.safetensors", "world", "states"
-_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
-
-
-def write_base(folder: Path, base: Sequences, world: World | None) -> None:
-    """What all cells start from: the histories before any feedback, and the world in the log's own indices."""
-    about = json.dumps({"n_items": base.n_items, "n_steps": base.n_steps})
-    arrays = {name: np.ascontiguousarray(getattr(base, name)) for name in _ARRAYS}
-    write_whole(folder / BASE, as_bytes(arrays, {"about": about}))
-    if world is not None and not (folder / WORLD).exists():
-        world.save(folder / WORLD)
-
-
-def read_base(folder: Path) -> tuple[Sequences, World | None]:
-    """What `write_base` wrote."""
-    with safe_open(folder / BASE, framework="numpy") as file:
-        about = json.loads((file.metadata() or {})["about"])
-        arrays = {name: file.get_tensor(name) for name in _ARRAYS}
-    world = World.load(folder / WORLD) if (folder / WORLD).exists() else None
-    return Sequences(clock=None, **arrays, **about), world
-
-
 def state_path(folder: Path, cell: Cell) -> Path:
     """The file that is written after every round of a model in a replicate, however many rounds there will be."""
-    return folder / STATES / f"{cell.at['estimator']}-r{cell.at['replicate']}.safetensors"
+    return folder / "states" / f"{cell.at['estimator']}-r{cell.at['replicate']}.safetensors"
 
 
-class _Share(NoTraining):
-    """The share of all rounds that is done, from the epochs of each training."""
-
-    def __init__(self, on_progress: OnProgress, rounds: int) -> None:
-        self.on_progress, self.rounds, self.at, self.epochs = on_progress, rounds, 0, 1
-
-    def next(self, state: State) -> None:
-        self.at = state.round + 1
-        self.on_progress(self.at / self.rounds)
-
-    def start(self, plan: Plan) -> None:
-        self.epochs = plan.epochs
-
-    def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        self.on_progress((self.at + epoch.epoch / (self.epochs + 1)) / self.rounds)
-
-
-_DAY = 86_400_000_000
-
-
-def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
-    """The interactions of the log and of the loop by user and step, with raw ids. Other columns are left behind.
-
-    Where the log has times, a round is a day after the log's last moment, as in the paper.
-    """
-    base = Sequences.of(log)
-    after = grown(base, chosen_RU)
-    time_N = None
-    if log.time is not None:
-        round_N = np.maximum(after.step_N.astype(np.int64) - base.n_steps + 1, 0)
-        known_N = log.time[np.minimum(after.event_N, len(log) - 1)]
-        time_N = np.where(round_N > 0, int(log.time.max()) + round_N * _DAY, known_N)
-    return Interactions(after.user_N, after.item_N, log.users, log.items, time=time_N, step=after.step_N)
+def _text(found: Estimate, digits: int) -> str:
+    """A mean with its interval where it has one."""
+    interval = "" if found.low is None else f" [{found.low:,.{digits}f}, {found.high:,.{digits}f}]"
+    return f"{found.mean:,.{digits}f}{interval}".replace("-", "−")

@@ -31,15 +31,9 @@ class Gain:
     """An arm less naive under one metric: as the recipe reports it, and on true relevance among all items."""
 
     arm: str
-    severity: float
     metric: tuple[str, int]
     reported: Paired
     true: Paired
-
-    @property
-    def claimed(self) -> bool:
-        """Whether the recipe would report a gain."""
-        return verdict(self.reported) == "above"
 
     @property
     def verdict(self) -> str:
@@ -47,13 +41,7 @@ class Gain:
         truth = {"above": "holds", "below": "is a loss", "level": "may be none"}[verdict(self.true)]
         if not self.reported.difference > 0:
             return "missed" if truth == "holds" else "none reported"
-        return truth if self.claimed else f"unsure; {truth}"
-
-    def as_json(self) -> dict[str, Any]:
-        """For results.json."""
-        row = {"estimator": self.arm, "severity": self.severity, "metric": self.metric[0], "k": self.metric[1]}
-        tests = {"reported": paired_json(self.reported), "true": paired_json(self.true)}
-        return {**row, **tests, "claimed": self.claimed, "verdict": self.verdict}
+        return truth if verdict(self.reported) == "above" else f"unsure; {truth}"
 
 
 class Recipe(SemiSynthetic):
@@ -76,7 +64,19 @@ class Recipe(SemiSynthetic):
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
         """Every gain with both tests."""
-        found = [gain.as_json() for severity in self.severities for gain in gains(answer.results, severity)]
+        found = [
+            {
+                "estimator": gain.arm,
+                "severity": severity,
+                **dict(zip(("metric", "k"), gain.metric, strict=True)),
+                "reported": paired_json(gain.reported),
+                "true": paired_json(gain.true),
+                "claimed": verdict(gain.reported) == "above",
+                "verdict": gain.verdict,
+            }
+            for severity in self.severities
+            for gain in gains(answer.results, severity)
+        ]
         return {**super().findings(answer), "gains": found}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
@@ -100,5 +100,5 @@ def gains(results: Results, severity: float) -> list[Gain]:
     for metric in METRICS:
         claims = here.against(Measure(STANDARD, here.protocol("popular"), *metric))
         truth = here.against(Measure(TRUE, "full", *metric))
-        found += [Gain(arm, severity, metric, claims[arm], truth[arm]) for arm in claims if arm != BOUND]
+        found += [Gain(arm, metric, claims[arm], truth[arm]) for arm in claims if arm != BOUND]
     return found

@@ -22,21 +22,13 @@ from unveil.evaluation.protocols import usual_negatives
 from unveil.processes import threads
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.page import Figures
-from unveil.studies import arms, tables
+from unveil.studies import arms, rq4_report, tables
 from unveil.studies.arms import POPULARITY, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper_rows, recognised, size_of, tuned
 from unveil.studies.presets import preset
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
-from unveil.studies.rq4_report import (
-    CONTROL,
-    RealResults,
-    control_figure,
-    control_record,
-    doubted,
-    pairs,
-    proxies,
-)
+from unveil.studies.rq4_report import CONTROL, RealResults
 from unveil.studies.tables import Records, ess_share
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available
@@ -191,7 +183,7 @@ class RQ4(Study):
         found = {"replicate": replicate, "estimator": name, **arm_record(trial, arm), "weights": _weights(arm.trainer)}
         if name == BASE:
             with threads(1):
-                found[CONTROL] = control_record(trial, arm, self.strengths, self.popular)
+                found[CONTROL] = rq4_report.control_record(trial, arm, self.strengths, self.popular)
         return found
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
@@ -211,7 +203,7 @@ class RQ4(Study):
             "interval": f"95%, {over}",
             "headline": self.headline._asdict(),
             "verdict": [each.as_json() for each in self.published(answer).compare(results)],
-            "flips": [pair.as_json() for pair in pairs(results, self.headline)],
+            "flips": [pair.as_json() for pair in rq4_report.pairs(results, self.headline)],
             "control": [{name: c[name] for name in ("strength", "strengths", "along")} for c in self._controls(answer)],
             "weights": {arm: [r["weights"] for r in records] for arm, records in self._trained(answer).items()},
         }
@@ -229,19 +221,19 @@ class RQ4(Study):
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         """What sentences are chosen by."""
         results, trained = answer.results, self._trained(answer)
-        every = pairs(results, self.headline)
+        every = rq4_report.pairs(results, self.headline)
         return {
             "measure": self.headline,
             "published": self.published(answer),
             "compared": self.published(answer).compare(results),
             "pairs": every,
-            "doubted": doubted(results, every, self.headline),
+            "doubted": rq4_report.doubted(results, every, self.headline),
             "chosen": {name: [c["strength"][name] for c in self._controls(answer)] for name in self.protocols},
             "written": {arm: ess_share(records, "as_written") for arm, records in trained.items()},
             "trained": trained,
             "weighting": tables.weight_means(trained),
             "warnings": tables.weight_warnings(trained),
-            "proxies": proxies(self.recipes),
+            "proxies": rq4_report.proxies(self.recipes),
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
@@ -259,7 +251,7 @@ class RQ4(Study):
         dots = [tables.dots_figure(results, measure, published) for measure in published.under(self.popular)]
         return {
             "beside": Figures(dots),
-            "along": control_figure(self._controls(answer), self.strengths, self.protocols),
+            "along": rq4_report.control_figure(self._controls(answer), self.strengths, self.protocols),
             "learning": Figures([tables.learning_figure(self._trained(answer), "each epoch", "learning")]),
         }
 

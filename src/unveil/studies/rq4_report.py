@@ -85,10 +85,6 @@ class Pair:
         means = [test.difference for test in self.tests.values()]
         return min(means) < 0 < max(means)
 
-    def under(self, verdict: str) -> list[str]:
-        """The rankings with this verdict."""
-        return [against(protocol) for protocol, each in self.verdicts.items() if each == verdict]
-
     def as_json(self) -> dict[str, Any]:
         """For results.json."""
         return {

@@ -29,9 +29,14 @@ class Scenario:
         """Of its draws: scenarios have random numbers of their own."""
         return int.from_bytes(sha256(self.key.encode()).digest()[:4])
 
-    def __str__(self) -> str:
+    @property
+    def users(self) -> str:
+        """How they choose, and what they like."""
         declared = "" if self.liked is None else f", {self.liked:.0%} liked"
-        return f"{self.choice.replace('_', ', ')}, p = {self.severity:g}{declared}"
+        return f"{self.choice.replace('_', ', ')}{declared}"
+
+    def __str__(self) -> str:
+        return f"{self.users}, p = {self.severity:g}"
 
 
 class Draw(NamedTuple):

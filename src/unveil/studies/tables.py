@@ -8,7 +8,7 @@ import numpy as np
 
 from unveil.estimators.base import ESTIMATORS
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.report.charts import Dot, Spot, curves, intervals
+from unveil.report.charts import Along, Dot, Spot, curves, intervals, panels
 from unveil.report.names import COLOURS, named
 from unveil.report.page import Cell, Figure, Table, columns, plain
 from unveil.report.plots import Line, Scale, lines
@@ -23,8 +23,32 @@ Records = Sequence[Mapping[str, Any]]
 Row = Sequence[Cell | str]
 
 
-def share_spot(gap: Estimate | None, title: str) -> Spot:
-    """A share of the gap as a point of a panel; an empty one where there is no gap."""
+def shares_figure(
+    gaps: Mapping[tuple[str, str], Mapping[str, Estimate | None]],
+    slug: str,
+    joined: Mapping[str, bool] | None = None,
+    aims: Mapping[str, float] | None = None,
+) -> Figure:
+    """Shares of the gap that are closed, by (arm, column) and level: arms down, columns across, levels along each.
+
+    Levels of a column are joined by a line, unless `joined` says otherwise; an aim is a line of its arm.
+    """
+    arms, titles = list(dict.fromkeys(arm for arm, _ in gaps)), list(dict.fromkeys(title for _, title in gaps))
+    levels = {title: list(next(own for (_, other), own in gaps.items() if other == title)) for title in titles}
+    ticks = {title: [level.replace(" (", "\n(") for level in own] for title, own in levels.items()}
+    columns = [Along(title, ticks[title], joined is None or joined[title]) for title in titles]
+    spots = {
+        (arms.index(arm), titles.index(title)): [
+            _spot(gap, f"{named(arm)}, {' '.join(title.split())}, {level}") for level, gap in own.items()
+        ]
+        for (arm, title), own in gaps.items()
+    }
+    rows = {arms.index(arm): aim for arm, aim in (aims or {}).items()}
+    drawing = panels([named(arm).replace(" · ", "\n") for arm in arms], columns, spots, slug, rows)
+    return Figure("", drawing, f"A row for each of {', '.join(map(named, arms))}. The numbers are in the tables below.")
+
+
+def _spot(gap: Estimate | None, title: str) -> Spot:
     return Spot(None, None, None, "") if gap is None else Spot(gap.mean, gap.low, gap.high, f"{title}: {share(gap)}")
 
 

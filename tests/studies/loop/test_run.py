@@ -15,7 +15,7 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
 from unveil.studies.engine import Answer, run
-from unveil.studies.loop_report import Outcome
+from unveil.studies.loop import LoopResults
 from unveil.studies.writer import write
 
 
@@ -39,9 +39,10 @@ def test_replicates_differ_and_a_model_alone_is_the_same(looped: Answer, tmp_pat
 
 
 def test_means_and_intervals_are_over_replicates(looped: Answer) -> None:
-    outcome = Outcome(looped.results, 5)
+    outcome = looped.results
+    assert isinstance(outcome, LoopResults)
     value = np.array([loop[2]["efd"] for loop in records(looped, "naive")], float)
-    found = outcome.estimate("naive", "efd", 2)
+    found = outcome.figure("naive", "efd", 2)
     assert found.mean == pytest.approx(np.mean(value))
     low, high = stats.t.interval(0.95, 1, loc=np.mean(value), scale=stats.sem(value))
     assert (found.low, found.high) == pytest.approx((low, high))
@@ -51,7 +52,7 @@ def test_means_and_intervals_are_over_replicates(looped: Answer) -> None:
 
 def test_a_longer_loop_goes_on_from_a_shorter_one(looped: Answer, tmp_path: Path) -> None:
     shorter = run(small_study(tmp_path, rounds=1, replicates=1), tmp_path / "loop", Inline())
-    assert Outcome(shorter.results, 5).rounds == 1
+    assert shorter.results.along("round") == [0, 1]
     longer = run(small_study(tmp_path), tmp_path / "loop", Inline())
     assert all(records(longer, model) == records(looped, model) for model in ("naive", "itps", "random"))
 
@@ -98,8 +99,9 @@ def test_the_files(looped: Answer, tmp_path: Path) -> None:
     assert found["question"] == "loop"
     assert found["command"] == "unveil loop 'my log.csv'"
     rows = {(row["estimator"], row["metric"], row["round"]): row for row in found["rows"]}
-    outcome = Outcome(looped.results, 5)
-    assert rows["naive", "efd", 2]["mean"] == outcome.estimate("naive", "efd", 2).mean
+    outcome = looped.results
+    assert isinstance(outcome, LoopResults)
+    assert rows["naive", "efd", 2]["mean"] == outcome.figure("naive", "efd", 2).mean
     assert rows["naive", "efd", 2]["replicates"] == REPLICATES
     assert set(rows["naive", "efd", 2]) >= {"preset", "severity", "protocol", "evaluation", "k", "low", "high", "paper"}
     assert ("random", "loss", 0) not in rows
@@ -111,4 +113,4 @@ def test_the_files(looped: Answer, tmp_path: Path) -> None:
     assert "my log.csv" in page
     assert faults(page) == []
     readme = (tmp_path / "README.md").read_text()
-    assert all(outcome.title(key) in readme for key in outcome.figures)
+    assert all(outcome.title(key) in readme for key in outcome.known)

@@ -20,7 +20,7 @@ from unveil.evaluation.protocols import seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.simulation.world import World
 
-#: Users, and scores, held at once: 16 MiB of scores.
+#: Users, and scores or relevances, held at once: 16 or 32 MiB.
 ROWS, CELLS = 256, 2**22
 
 Floats = NDArray[np.float32]
@@ -61,16 +61,12 @@ def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Li
     return Lists(top_UK, score_UK)
 
 
-#: Relevances held at once: 32 MiB.
-STANDING_CELLS = 2**22
-
-
 def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.float64]:
     """Σ_j [γ_j < γ_i] / (n − 1) over the n items j that a user has not met: 1 the best of them, ½ by chance.
 
     At the step after the last of `sequences`; NaN in empty places, 1 where i is the only item left.
     """
-    share_UK, size = np.empty(item_UK.shape), max(1, STANDING_CELLS // sequences.n_items)
+    share_UK, size = np.empty(item_UK.shape), max(1, CELLS // sequences.n_items)
     for start in range(0, len(item_UK), size):
         item_BK = item_UK[start : start + size]
         user_B = np.arange(start, start + len(item_BK))

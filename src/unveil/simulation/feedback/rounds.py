@@ -3,6 +3,7 @@
 Shapes: R rounds of feedback, U users, K places, V items, N events, T steps, K factors.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -13,22 +14,18 @@ from typing import Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save as as_bytes
 
+from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
+from unveil.files import write_whole
 from unveil.propensity.factors import Factors
-from unveil.simulation.feedback.figures import (
-    FirstLog,
-    Lists,
-    Record,
-    counts,
-    of_chosen,
-    of_lists,
-    recommended,
-    standing,
-)
+from unveil.simulation.feedback import figures
+from unveil.simulation.feedback.figures import Lists, Record
 from unveil.simulation.feedback.learners import Learner, Learnt
 from unveil.simulation.feedback.responses import Offer, Response, chosen
 from unveil.simulation.world import World
@@ -145,9 +142,9 @@ class Loop:
             raise UnveilError(f"the response {self.response.name!r} needs a world, and there is none", hint=hint)
 
     @cached_property
-    def first(self) -> FirstLog:
+    def first(self) -> figures.FirstLog:
         """The log before any feedback."""
-        return FirstLog.of(self.base)
+        return figures.FirstLog.of(self.base)
 
     def go(self, learner: Learner, replicate: int = 0, state: State | None = None) -> Iterator[State]:
         """The state after each round, from round 0 or from where another call stopped."""
@@ -175,25 +172,25 @@ class Loop:
             warm = last.learnt if last is not None and self.retraining.warm else None
             seed, epochs = self.training_seed(replicate, round), None if warm is None else self.retraining.epochs
             learnt = learner.learn(sequences, seed, warm, epochs)
-        lists = recommended(learnt.scorer, sequences, learner.length, self.k)
-        shown = of_lists(lists, sequences, self.first) | self._truth(lists.top_UK, sequences)
+        lists = figures.recommended(learnt.scorer, sequences, learner.length, self.k)
+        shown = figures.of_lists(lists, sequences, self.first) | self._truth(lists.top_UK, sequences)
         records = () if last is None else last.records
         return State(chosen_RU, lists, learnt, (*records, shown | consumed | dict(learnt.figures)))
 
     def _respond(self, replicate: int, last: State) -> tuple[Index, Record]:
         """What users chose in all rounds with one more, and the figures of that; at the step after the last."""
         before = grown(self.base, last.chosen_RU)
-        offer = Offer(last.lists, counts(before), self._relevance(last.lists.top_UK, before.n_steps))
+        offer = Offer(last.lists, figures.counts(before), self._relevance(last.lists.top_UK, before.n_steps))
         chosen_U = chosen(offer, self.response, self.luck(replicate, last.round + 1))
-        figures = of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
-        return np.concatenate([last.chosen_RU, chosen_U[None]]), figures
+        found = figures.of_chosen(chosen_U, offer.count_V) | self._truth(chosen_U[:, None], before, "taken_")
+        return np.concatenate([last.chosen_RU, chosen_U[None]]), found
 
     def _truth(self, item_UK: Index, before: Sequences, of: str = "") -> Record:
         """How relevant these items are, and how they stand among all that was not met before; None without a world."""
         filled_UK, gamma_UK = item_UK != NOBODY, self._relevance(item_UK, before.n_steps)
         if self.world is None or gamma_UK is None or not filled_UK.any():
             return {f"{of}relevance": None, f"{of}standing": None}
-        found = {"relevance": gamma_UK, "standing": standing(self.world, item_UK, before)}
+        found = {"relevance": gamma_UK, "standing": figures.standing(self.world, item_UK, before)}
         return {f"{of}{name}": float(value_UK[filled_UK].mean()) for name, value_UK in found.items()}
 
     def _relevance(self, item_UK: Index, step: int) -> NDArray[np.float64] | None:
@@ -223,3 +220,41 @@ def load(path: Path, loop: Loop, learner: Learner) -> State:
     last = max(round for round in range(len(records)) if loop.retraining.due(round))
     learnt = learner.recall(checkpoint.part("weights"), grown(loop.base, arrays["taken"][:last]))
     return State(arrays["taken"], Lists(arrays["top"], arrays["score"]), learnt, records)
+
+
+BASE, WORLD = "histories.safetensors", "world"
+_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
+_DAY = 86_400_000_000
+
+
+def write_base(folder: Path, base: Sequences, world: World | None) -> None:
+    """What all cells start from: the histories before any feedback, and the world in the log's own indices."""
+    about = json.dumps({"n_items": base.n_items, "n_steps": base.n_steps})
+    arrays = {name: np.ascontiguousarray(getattr(base, name)) for name in _ARRAYS}
+    write_whole(folder / BASE, as_bytes(arrays, {"about": about}))
+    if world is not None and not (folder / WORLD).exists():
+        world.save(folder / WORLD)
+
+
+def read_base(folder: Path) -> tuple[Sequences, World | None]:
+    """What `write_base` wrote."""
+    with safe_open(folder / BASE, framework="numpy") as file:
+        about = json.loads((file.metadata() or {})["about"])
+        arrays = {name: file.get_tensor(name) for name in _ARRAYS}
+    world = World.load(folder / WORLD) if (folder / WORLD).exists() else None
+    return Sequences(clock=None, **arrays, **about), world
+
+
+def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
+    """The interactions of the log and of the loop by user and step, with raw ids. Other columns are left behind.
+
+    Where the log has times, a round is a day after the log's last moment, as in the paper.
+    """
+    base = Sequences.of(log)
+    after = grown(base, chosen_RU)
+    time_N = None
+    if log.time is not None:
+        round_N = np.maximum(after.step_N.astype(np.int64) - base.n_steps + 1, 0)
+        known_N = log.time[np.minimum(after.event_N, len(log) - 1)]
+        time_N = np.where(round_N > 0, int(log.time.max()) + round_N * _DAY, known_N)
+    return Interactions(after.user_N, after.item_N, log.users, log.items, time=time_N, step=after.step_N)
