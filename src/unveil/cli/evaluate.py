@@ -134,8 +134,7 @@ def report(
     """
     from unveil.cli.terminal import bar, print_paragraphs
     from unveil.files import atomic_folder, check_free
-    from unveil.runs.report import ReportOptions
-    from unveil.runs.report import report as compared
+    from unveil.runs.report import Report, ReportOptions
     from unveil.runs.report_page import findings, write_report
     from unveil.runs.run_folder import read_runs
 
@@ -143,7 +142,7 @@ def report(
     named = [user.strip() for user in (users or "").split(",") if user.strip()]
     options = ReportOptions(titles, title_ids, named, dial, alpha)
     with bar("evaluating the models") as progress:
-        found = compared(read_runs(runs), options, progress)
+        found = Report(read_runs(runs), options, progress)
     with atomic_folder(output, overwrite=overwrite) as draft:
         write_report(found, draft, ["unveil", *sys.argv[1:]])
     print_paragraphs(*findings(found))

@@ -18,7 +18,7 @@ from unveil.report.charts import Dot, intervals, reliability_figure
 from unveil.report.page import Cell, Code, Column, Entry, Figure, Lists, Ranked, Table, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
-from unveil.runs.report import LISTS, TOP, ComparedRuns, Example, Point, Report, ReportOptions, Slice, report
+from unveil.runs.report import LISTS, TOP, ComparedRuns, Example, Point, Report, ReportOptions, Slice
 from unveil.runs.run_folder import Run
 from unveil.wording import quantity
 
@@ -49,7 +49,7 @@ def write_report(found: Report, folder: Path, command: Sequence[str]) -> None:
 
 def write_run_page(run: Run, command: Sequence[str]) -> Path:
     """The page of one run in its own folder; the dial is not measured for it."""
-    return _write(report([run], ReportOptions(dial=False)), run.folder / "index.html", command)
+    return _write(Report([run], ReportOptions(dial=False)), run.folder / "index.html", command)
 
 
 def _write(found: Report, path: Path, command: Sequence[str], file: str = "") -> Path:
@@ -142,29 +142,15 @@ def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
     """What the sentences are chosen by, and what is in the tables of the template."""
     orders = {protocol: found.order(protocol) for protocol in found.protocols}
     ranked = [(name, found.row(name, "full", "NDCG@10")) for name in orders["full"]]
-    tests = pl.DataFrame() if found.comparison is None else found.comparison.tests
-    p, headlines = None, tests
+    facts = {**vars(found), "found": found, "names": found.names, "label": label, "file": file}
+    facts |= {"orders": orders, "ranked": ranked, "users": ranked[0][1]["n"], "several": found.comparison is not None}
+    facts["other_orders"] = [protocol for protocol, order in orders.items() if order != orders["full"]]
     if found.comparison is not None:
-        name = pl.concat_str("metric", pl.lit("@"), "k")
+        tests, name = found.comparison.tests, pl.concat_str("metric", pl.lit("@"), "k")
         headlines = tests.filter(name.is_in(_HEADLINES) | (pl.col("protocol") == LISTS))
         pair = pl.col("a").is_in(orders["full"][:2]) & pl.col("b").is_in(orders["full"][:2])
         p = float(tests.filter((pl.col("protocol") == "full") & (name == "NDCG@10") & pair)["p_holm"][0])
-    facts = {
-        "found": found,
-        "label": label,
-        "names": found.names,
-        "several": found.comparison is not None,
-        "users": ranked[0][1]["n"],
-        "ranked": ranked,
-        "orders": orders,
-        "other_orders": [protocol for protocol, order in orders.items() if order != orders["full"]],
-        "p": p,
-        "significant": p is not None and found.comparison is not None and p < found.comparison.alpha,
-        "tests": len(tests),
-        "headlines": headlines.rows(named=True),
-        "file": file,
-        **dict.fromkeys(("novelty", "shared", "calibration", "proxies")),
-    }
+        facts |= {"p": p, "tests": len(tests), "headlines": headlines.rows(named=True)}
     return facts | _report_facts(found) if isinstance(found, Report) else facts
 
 
@@ -174,22 +160,14 @@ def _report_facts(found: Report) -> dict[str, Any]:
     popularity = found.evaluations[found.names[0]].popularity
     baseline = [] if popularity is None else popularity.rows(named=True)
     return {
-        "runs": found.runs,
-        "log": found.runs[0].about["log"],
-        "split": found.runs[0].about["split"].partition(";")[0],
         "metrics": [name for name in _FIRST if name in _metrics(found, found.protocols[0])],
         "baseline": {(row["protocol"], label(row["metric"], row["k"])): row["mean"] for row in baseline},
         "novelty": _novelty(found),
-        "shared": found.shared,
-        "calibration": calibrations,
         "calibrated": list(dict.fromkeys((order[0], order[-1]))),
         "first_means": {
             name: [np.average(side, weights=each.first.size) for side in (each.first.predicted, each.first.observed)]
             for name, each in calibrations.items()
         },
-        "proxies": [run.name for run in found.runs if run.about["by_proxy"]],
-        "slices": list(dict.fromkeys(each.of for each in found.slices)),
-        "monitors": " or ".join(dict.fromkeys(run.experiment.training.monitor for run in found.runs)),
         "weighted": [(run, WeightDiagnostics(**run.about["weights"])) for run in found.runs if run.about["weights"]],
     }
 
