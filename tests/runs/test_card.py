@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from tests.run_folders import Finished
-from unveil.audit.advice import figures
+from unveil.audit.advice import audit
 from unveil.audit.costs import costs
 from unveil.runs.run_folder import audited
 
@@ -45,7 +45,7 @@ def test_a_naive_run_has_no_weights_and_a_true_propensity_no_proxy(finished: Fin
 
 def test_the_figures_of_the_audit_are_those_of_the_audit(finished: Finished) -> None:
     log = finished.run.experiment.data.load()
-    found = figures(log)
+    found = audit(log)
     text, told = card(finished), json.loads((finished.folder / "about.json").read_text())["audit"]
     head, test = found.concentration.head, found.cold.splits["leave-one-out"]
     assert f"{head['1%']:.1%} of the interactions" in text
