@@ -105,12 +105,11 @@ def _check_output(output: Path, *, overwrite: bool) -> None:
     """Before any work is done: a page or a table, and a file that is there only with --overwrite."""
     from unveil.files import check_new_file
     from unveil.report.svg import check_page_path
-    from unveil.runs.report_page import beside
 
     if output.suffix == ".csv":
         check_new_file(output, overwrite=overwrite)
     elif output.suffix.lower() in (".html", ".htm"):
-        check_page_path(output, [beside(output)], what="the comparison", overwrite=overwrite)
+        check_page_path(output, [output.with_suffix(".csv")], what="the comparison", overwrite=overwrite)
     else:
         found = output.suffix or "no ending"
         raise UnveilError("unknown kind of file", where=output, found=found, expected=".html or .csv")

@@ -27,6 +27,15 @@ def listed(arms: Iterable[str]) -> str:
     return ", ".join(named(arm) for arm in arms)
 
 
+#: The order in which metrics are read; others follow as they come.
+_FIRST = ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
+
+
+def in_order(metrics: Iterable[str]) -> list[str]:
+    """Each metric once, the usual ones first."""
+    return sorted(dict.fromkeys(metrics), key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+
+
 def against(protocol: str) -> str:
     """What targets are ranked against: all items, 100 uniform items, 100 popular items."""
     kind, _, count = protocol.partition("-")

@@ -29,7 +29,7 @@ from unveil.propensity.positions import CHANCE, Position, PositionCounts, bootst
 from unveil.propensity.time_of_day_fit import ExposureFit, FittedExposure
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.charts import curves, reliability_figure
-from unveil.report.page import Code, Figure, Page, write_page
+from unveil.report.page import Code, Figure, write_page
 from unveil.report.prose import Prose
 from unveil.settings import parsed, plain
 from unveil.simulation.world import World
@@ -221,17 +221,12 @@ def _options(names: Sequence[str], assignments: Sequence[str]) -> dict[str, dict
 def write_scores(scores: dict[str, Any], folder: Path, command: Sequence[str], *, overwrite: bool = False) -> None:
     """A folder with a page and every figure, whole or not at all."""
     about = {"command": shlex.join(command), "versions": versions(), **scores}
+    best = sorted(about["scores"], key=lambda name: -about["scores"][name]["top"])[:_BEST]
+    figure = _calibration_figure(about, best, ("estimated θ", "true θ, mean"), "exposed")
     with atomic_folder(folder, overwrite=overwrite) as draft:
         write_json(draft / SCORES, about)
-        write_page(scores_page(about), draft / "index.html")
-
-
-def scores_page(about: Mapping[str, Any]) -> Page:
-    """The whole page, from what the folder says of itself."""
-    scores = about["scores"]
-    best = sorted(scores, key=lambda name: -scores[name]["top"])[:_BEST]
-    figure = _calibration_figure(about, best, ("estimated θ", "true θ, mean"), "exposed")
-    return scores_prose(about).page({"calibration": figure, "command": Code(about["command"])})
+        page = scores_prose(about).page({"calibration": figure, "command": Code(about["command"])})
+        write_page(page, draft / "index.html")
 
 
 def _calibration_figure(about: Mapping[str, Any], names: Sequence[str], axes: tuple[str, str], verb: str) -> Figure:
@@ -257,15 +252,9 @@ def scores_prose(about: Mapping[str, Any]) -> Prose:
 
 
 def write_fit(
-    fitted: FittedExposure,
-    log: Interactions,
-    how: ExposureFit,
-    folder: Path,
-    command: Sequence[str],
-    *,
-    overwrite: bool = False,
-) -> dict[str, Any]:
-    """A folder with the model, its quality and a page, whole or not at all; gives what the folder says of itself."""
+    fitted: FittedExposure, log: Interactions, how: ExposureFit, folder: Path, command: Sequence[str], overwrite: bool
+) -> Prose:
+    """A folder with the model, its quality and a page, whole or not at all; gives what the page says."""
     quality = {name: asdict(each) for name, each in fitted.quality.items()}
     about = {
         "command": shlex.join(command),
@@ -279,36 +268,24 @@ def write_fit(
         "quality": quality,
         "epochs": fitted.epochs,
     }
+    at, loss = (np.array([each[name] for each in fitted.epochs]) for name in ("epoch", "valid_log_loss"))
+    parts = {
+        "calibration": _calibration_figure(about, _DRAWN, ("predicted θ", "share that was shown"), "shown"),
+        "learning": curves(at, {"learned": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
+        "command": Code(shlex.join(command)),
+    }
     with atomic_folder(folder, overwrite=overwrite) as draft:
-        written = time_of_day.write(fitted.model, draft, about)
-        write_page(fit_page(written), draft / "index.html")
-    return written
-
-
-def fit_page(about: Mapping[str, Any]) -> Page:
-    """The whole page, from what the folder says of itself."""
-    at, loss = (np.array([each[name] for each in about["epochs"]]) for name in ("epoch", "valid_log_loss"))
-    return fit_prose(about).page(
-        {
-            "calibration": _calibration_figure(about, _DRAWN, ("predicted θ", "share that was shown"), "shown"),
-            "learning": curves(at, {"learned": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
-            "command": Code(about["command"]),
-        }
-    )
+        prose = fit_prose(time_of_day.write(fitted.model, draft, about))
+        write_page(prose.page(parts), draft / "index.html")
+    return prose
 
 
 def fit_prose(about: Mapping[str, Any]) -> Prose:
     """The table and what its figures say."""
     quality = about["quality"]
     best = min((name for name in quality if name not in ("learnt", "uniform")), key=lambda n: quality[n]["log_loss"])
-    facts = {
-        "labels": LABELS,
-        "own": quality["learnt"],
-        "bins": about["curves"]["learnt"],
-        "clicks": quality["taken, static"],
-        "best": best,
-        "gain": quality[best]["log_loss"] - quality["learnt"]["log_loss"],
-    }
+    gain = quality[best]["log_loss"] - quality["learnt"]["log_loss"]
+    facts = {"labels": LABELS, "own": quality["learnt"], "best": best, "gain": gain}
     return Prose(["propensity_fit.md.j2"], {**about, **facts})
 
 
