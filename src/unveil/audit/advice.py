@@ -96,8 +96,20 @@ class Audit:
 
     def prose(self, **more: Any) -> Prose:
         """The template, filled by the figures and by what is decided on them."""
-        facts = {**vars(self), "found": self, "split_name": SPLIT_NAMES, "tie_rule": TIE_RULE, "weighted": WEIGHTED}
-        return Prose(["audit.md.j2"], facts | _evaluation(self) | _popularity(self) | _weights(self.costs) | more)
+        along = self.motions
+        least = min((self.costs.of("ips"), self.costs.of("itps")), key=lambda cost: cost.ess_share)
+        rules = {"split_name": SPLIT_NAMES, "tie_rule": TIE_RULE, "weighted": WEIGHTED, "half_width": HALF_WIDTH}
+        rules |= {"enough": ENOUGH, "clipped": CLIPPED, "exponents": EXPONENTS}
+        facts = {
+            "found": self,
+            "along": along,
+            "motion": next(iter(along.values()), None),
+            "moving": {name: motion.rejecting for name, motion in along.items() if motion.rejecting.holm},
+            "fill": max(0, _KEYS - 1 - len(along) - (self.order is not None) - (self.leakage is not None)),
+            "least": least,
+            "strongest": {name: _strongest(self.costs, name) for name in ("ips", "itps")},
+        }
+        return Prose(["audit.md.j2"], {**vars(self), **rules, **facts, **_evaluation(self), **more})
 
 
 def audit(log: Interactions, *, seed: int = 0, progress: Progress | None = None) -> Audit:
@@ -154,29 +166,6 @@ def _evaluation(found: Audit) -> dict[str, Any]:
         "protocol_scores": {name: score for name, score in protocols.items() if score is not None},
         "cold_split": cold_split,
         "cold_cases": cases if cases is not None and max(cases.items, cases.users) > _MANY_COLD else None,
-    }
-
-
-def _popularity(found: Audit) -> dict[str, Any]:
-    along = found.motions
-    keys = 1 + len(along) + (found.order is not None) + (found.leakage is not None)
-    return {
-        "along": along,
-        "motion": next(iter(along.values()), None),
-        "moving": {name: motion.rejecting for name, motion in along.items() if motion.rejecting.holm},
-        "fill": max(0, _KEYS - keys),
-    }
-
-
-def _weights(costs: Costs) -> dict[str, Any]:
-    least = min((costs.of("ips"), costs.of("itps")), key=lambda cost: cost.ess_share)
-    return {
-        "least": least,
-        "enough": ENOUGH,
-        "strongest": {name: _strongest(costs, name) for name in ("ips", "itps")},
-        "half_width": HALF_WIDTH,
-        "clipped": CLIPPED,
-        "exponents": EXPONENTS,
     }
 
 
