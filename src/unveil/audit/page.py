@@ -108,18 +108,12 @@ def _scores(found: Audit, split: str) -> Figure:
     """NDCG@10 of the baselines under each protocol; all splits on one scale."""
     scores = [each for each in found.baselines if each.metric == "NDCG@10"]
     period = dict(zip(BASELINES, ("all time", "last period"), strict=True))
-    dots = [
-        Dot(
-            f"{each.protocol}, {period[each.baseline]}",
-            each.mean,
-            each.low,
-            each.high,
-            BASELINES.index(each.baseline),
-            f"{each.baseline}, {each.protocol}: NDCG@10 {each.mean:.3f}, {each.low:.3f} to {each.high:.3f}",
-        )
-        for each in sorted(scores, key=lambda each: (each.protocol, each.baseline != BASELINES[0]))
-        if each.split == split
-    ]
+    dots = []
+    for each in sorted(scores, key=lambda each: (each.protocol, each.baseline != BASELINES[0])):
+        if each.split == split:
+            name, figures = f"{each.protocol}, {period[each.baseline]}", (each.mean, each.low, each.high)
+            title = "{}, {}: NDCG@10 {:.3f}, {:.3f} to {:.3f}".format(each.baseline, each.protocol, *figures)
+            dots.append(Dot(name, *figures, BASELINES.index(each.baseline), title))
     drawing = intervals(dots, "NDCG@10", max(1e-3, *(each.high for each in scores)), f"baselines-{split}")
     return Figure("", drawing, "; ".join(dot.title for dot in dots))
 

@@ -13,13 +13,9 @@ def named(arm: str) -> str:
     whole, *options = arm.split("+")
     name, *propensity = whole.split("@")
     own = [_NAMES.get(each, each.replace(":", " ")) for each in propensity]
-    return " · ".join([_NAMES.get(name, name), *own, *map(_option, options)])
-
-
-def _option(option: str) -> str:
-    """clip=5% as clip 5%; one that is true by its name alone."""
-    key, _, value = option.partition("=")
-    return key.replace("_", "-") if value == "true" else f"{key} {value}"
+    for key, _, value in (option.partition("=") for option in options):  # one that is true by its name alone
+        own.append(key.replace("_", "-") if value == "true" else f"{key} {value}")
+    return " · ".join([_NAMES.get(name, name), *own])
 
 
 def listed(arms: Iterable[str]) -> str:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
 from unveil import __version__
-from unveil.errors import UnveilError
 from unveil.files import write_whole
 from unveil.report.svg import Drawing, figures_beside, stylesheet, write_drawings
 
@@ -187,22 +189,15 @@ def percent(value: float, digits: int = 1) -> Cell:
 
 
 def can_be_written() -> bool:
-    """Whether what pages are made with is installed."""
-    return all(find_spec(name) is not None for name in ("jinja2", "matplotlib"))
+    """Whether what plots are drawn with is installed."""
+    return find_spec("matplotlib") is not None
 
 
 def render(page: Page) -> str:
     """The page as HTML."""
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise UnveilError("reports need jinja2 and matplotlib", hint="pip install 'unveil[report]'") from error
+    loader = PackageLoader("unveil.report")
     templates = Environment(
-        loader=PackageLoader("unveil.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     templates.filters["coded"] = _coded
     return templates.get_template("page.html.j2").render(page=page, version=__version__, colours=stylesheet())
@@ -210,8 +205,6 @@ def render(page: Page) -> str:
 
 def _coded(text: str) -> str:
     """Escaped HTML in which what stands between two backticks is code."""
-    from markupsafe import Markup, escape
-
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

@@ -269,7 +269,8 @@ def _block(part: str, shown: Sequence[Block]) -> Block:
 def _shown(part: Block | Sequence[Block], words: Mapping[str, str]) -> list[Block]:
     """A part of the page, or several, with the words that the template gives it."""
     if isinstance(part, Table | Figure):
-        return [replace(part, **{kind: text for kind, text in words.items() if text})]
+        given: dict[str, Any] = {kind: text for kind, text in words.items() if text}
+        return [replace(part, **given)]
     return [each for one in part for each in _shown(one, words)] if isinstance(part, Sequence) else [part]
 
 

@@ -189,8 +189,8 @@ def write_drawings(described: Iterable[tuple[Drawing, str, str]], folder: Path) 
     written = set()
     for drawing, title, text in described:
         about = f"<title>{escape(title)}</title><desc>{escape(text)}</desc><style>{stylesheet()} {_FONT}</style>"
-        svg = re.sub(r"(<svg\b[^>]*>)", lambda tag, inside=about: tag[1] + inside, drawing.svg, count=1)
-        for kind, content in ((".svg", svg + "\n"), (".png", drawing.png())):
+        tag, _, drawn = drawing.svg.partition(">")
+        for kind, content in ((".svg", f"{tag}>{about}{drawn}\n"), (".png", drawing.png())):
             write_whole(path := folder / f"{drawing.name}{kind}", content)
             written.add(path)
     with explained(folder):

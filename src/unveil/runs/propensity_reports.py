@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 
@@ -60,6 +61,8 @@ LABELS = {
 }
 #: The curves that are drawn: one plot holds no more.
 _DRAWN = ("learnt", "shown, of late", "taken, static")
+#: What a propensity assumes that does not say it: popularity, or the truth.
+_ASSUMED = ("that popularity is exposure", "nothing: it is the ground truth")
 #: Ends of the interval.
 ENDS = (0.025, 0.975)
 
@@ -171,6 +174,7 @@ def score_all(
     if not len(train):
         raise UnveilError("the log has no training events: no user has three or more")
     truth, scores = Truth.of(part, train, slots, np.random.default_rng(seed)), {}
+    kinds = [(name, PROPENSITIES[name]) for name in options]
     for name, own in options.items():
         tell(f"fitting {name}")
         scores[name] = score(build(name, own, train, log=log, world=part), truth)
@@ -182,13 +186,8 @@ def score_all(
         "naive": relevance_of_first(truth.log_chosen_MV, truth.logit_MV),  # without correction
         "curves": {name: each.pop("curve") for name, each in scores.items()},
         "scores": scores,
-        "assumes": {name: _assumption(PROPENSITIES[name]) for name in scores},
+        "assumes": {name: str(getattr(kind, "assumes", _ASSUMED[kind.source == "truth"])) for name, kind in kinds},
     }
-
-
-def _assumption(kind: type[PropensityModel]) -> str:
-    known = "nothing: it is the ground truth" if kind.source == "truth" else "that popularity is exposure"
-    return str(getattr(kind, "assumes", known))
 
 
 def _options(names: Sequence[str], assignments: Sequence[str]) -> dict[str, dict[str, object]]:
@@ -307,7 +306,7 @@ def examine_positions(
     best = int(e_K.argmax())
     e_DK = bootstrap(informative, add, draws, np.random.default_rng(seed))
     low_K, high_K = np.quantile(e_DK / e_DK[:, [best]], ENDS, axis=0)
-    columns = {
+    columns: dict[str, Any] = {
         "position": informative.position_K,
         "shown": shown_K[kept_K].astype(int),
         "clicked": clicked_K[kept_K].astype(int),
@@ -317,9 +316,8 @@ def examine_positions(
         "low": low_K,
         "high": high_K,
     }
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return {
-        "places": [dict(zip(columns, row, strict=True)) for row in rows],
+        "places": pl.DataFrame(columns).to_dicts(),
         "best": int(informative.position_K[best]),
         "items": len(np.unique(informative.item_P)),
         "clicks": int(informative.clicked_P.sum()),

@@ -73,8 +73,8 @@ def run(
             return read_run(folder)
         keep = Keep(folder, resume, identity={"log": found.fingerprint})
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        model, baseline = map(found.evaluator.evaluate, (trainer.model, Popularity.fit(split.train)))
-        evaluation = replace(model, popularity=baseline.summary)
+        baseline = found.evaluator.evaluate(Popularity.fit(split.train))
+        evaluation = replace(found.evaluator.evaluate(trainer.model), popularity=baseline.summary)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
@@ -92,7 +92,7 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         found.trainer.fit(found.validation, group=group)
-        for scorer in (found.trainer.model, Popularity.fit(found.split.train)):
+        for scorer in (Popularity.fit(found.split.train), found.trainer.model):
             found.evaluator.evaluate(scorer, resamples=1)
 
 
@@ -150,8 +150,8 @@ def evaluate(folder: Path) -> Evaluation:
     split = read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    model, baseline = map(evaluator.evaluate, (recommender.model, Popularity.fit(split.train)))
-    evaluation = replace(model, popularity=baseline.summary)
+    baseline = evaluator.evaluate(Popularity.fit(split.train))
+    evaluation = replace(evaluator.evaluate(recommender.model), popularity=baseline.summary)
     evaluation.write(folder)
     return evaluation
 
