@@ -227,19 +227,14 @@ def panels(
                 titles |= _draw(grid[r, c], column, spots.get((r, c), ()), COLOURS[r % len(COLOURS)], f"at{r}-{c}-")
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
-            _levels(grid[-1, c], column.levels)
+            leaning = sum(max(map(len, level.split("\n"))) for level in column.levels) > _LETTERS  # long names
+            style = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
+            grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels), **style)
+            grid[-1, c].set_xlim(-0.4, len(column.levels) - 0.6)
         drawing, rem = themed(on.figure, slug, titles), _REM_PER_INCH * size[0]
         # Wider than other drawings where the page is, and never so narrow that its words cannot be read.
         style = f'class="wide" style="max-width: {rem:g}rem; min-width: {rem * _NARROWEST:g}rem"'
         return replace(drawing, svg=drawing.svg.replace("<svg ", f"<svg {style} ", 1))
-
-
-def _levels(axes: "Axes", levels: Sequence[str]) -> None:
-    """The levels below the lowest panel, with room on either side; long names lean."""
-    leaning = sum(max(map(len, level.split("\n"))) for level in levels) > _LETTERS
-    style: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
-    axes.set_xticks(range(len(levels)), list(levels), **style)
-    axes.set_xlim(-0.4, len(levels) - 0.6)
 
 
 def _name(axes: "Axes", name: str) -> None:

@@ -45,12 +45,9 @@ _PRINTED = LIGHT | {"paper": "#ffffff", "warn-back": "#ffffff", "ink": "#000000"
 
 def stylesheet() -> str:
     """The colours as variables: light, dark where the reader's system is, and for the printer."""
-    schemes = {"": LIGHT, "(prefers-color-scheme: dark)": DARK, "print": _PRINTED}
-    roots = {medium: " ".join(f"--{name}: {value};" for name, value in own.items()) for medium, own in schemes.items()}
-    return "\n".join(
-        f"@media {medium} {{ :root {{ {root} }} }}" if medium else f":root {{ {root} }}"
-        for medium, root in roots.items()
-    )
+    variables = (" ".join(f"--{name}: {value};" for name, value in own.items()) for own in (LIGHT, DARK, _PRINTED))
+    light, dark, printed = (f":root {{ {every} }}" for every in variables)
+    return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n@media print {{ {printed} }}"
 
 
 #: Colours to draw with: those of the light page, each standing for a variable of the page's theme.
@@ -159,9 +156,7 @@ def _adapted(key: str, value: str, name: str) -> str:
     value = value.replace("url(#", f"url(#{name}-")
     value = re.sub(r"\s*font-family:[^;]*;?", "", value)
     value = re.sub(r"font: ([0-9.]+px) [^;]*", r"font-size: \1", value)
-    return re.sub(
-        r"#[0-9a-f]{6}", lambda found: f"var(--{_THEME[found[0]]})" if found[0] in _THEME else found[0], value
-    )
+    return re.sub("|".join(_THEME), lambda found: f"var(--{_THEME[found[0]]})", value)
 
 
 _FONT = "text { font-family: sans-serif; }"

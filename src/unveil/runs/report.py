@@ -244,9 +244,8 @@ class Report(ComparedRuns):
         self.dials: dict[str, list[Point]] = {}  # without points where the novelty setting was not measured
         for done, run in enumerate(runs, 1):
             recommender, split = run.model()
-            how = {"exclude_seen": run.experiment.evaluation.exclude_seen}
-            scored = calibration(recommender.model, split.test, split.whole, recommender.length, **how)
-            self.calibrations[run.name] = scored
+            scored, exclude_seen = (recommender.model, split.test, split.whole), run.experiment.evaluation.exclude_seen
+            self.calibrations[run.name] = calibration(*scored, recommender.length, exclude_seen=exclude_seen)
             self.dials[run.name] = _dial(run.folder) if options.dial else []
             if progress is not None:
                 progress(done, len(runs))
