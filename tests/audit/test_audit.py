@@ -11,7 +11,6 @@ import pytest
 from tests.audit.logs import generated
 from tests.audit.small import log_of
 from unveil.audit import Audit, audit
-from unveil.audit.advice import verdict
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 
@@ -58,7 +57,7 @@ def test_the_verdict_calls_few_items_few(rejecting: int, share: str | None) -> N
     assert found.histories is not None
     tested = replace(found.histories.rejecting, items=50, holm=rejecting)
     histories = replace(found.histories, static=tested)
-    said = verdict(replace(found, histories=histories, calendar=None))
+    said = replace(found, histories=histories, calendar=None).verdict
     assert share in said if share else "of 50" not in said
     assert histories.mostly_still == ("hardly" in said or share is None) == (rejecting < 3)
 

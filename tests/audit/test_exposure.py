@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.audit.logs import generated
 from tests.audit.small import log_of
-from unveil.audit.advice import advice, figures
+from unveil.audit.advice import audit
 from unveil.audit.exposure import exposure
 
 
@@ -69,10 +69,10 @@ def test_how_far_what_was_taken_overlaps_with_what_was_shown(rare: int, warns: b
     theta_N[:rare] = 0.002
     theta_N[50:] = 0.0001
     log = replace(log, propensity=theta_N, clicked=np.arange(60) < 50)
-    found = figures(log)
+    found = audit(log)
     assert found.exposure.logged_smallest == (0.002 if rare else 0.5)
     assert found.exposure.logged_rare == rare / 50
-    told = [each for each in advice(found) if each.about == "exposure"]
+    told = [each for each in found.advice if each.about == "exposure"]
     assert [each.figure for each in told if f"the largest weight is {500 if rare else 2}." in each.reason]
     overlap = [each for each in told if "0.01" in each.of]
     assert [each.warning for each in overlap] == ([] if warns is None else [warns])

@@ -11,7 +11,7 @@ from tests.audit.logs import generated
 from tests.pages import faults
 from unveil.audit.advice import Audit, audit
 from unveil.audit.motion import Mover
-from unveil.audit.page import _movers, beside, check_output, key_figures, write
+from unveil.audit.page import _movers, beside, check_output, write
 from unveil.data.interactions import Interactions
 from unveil.errors import UnveilError
 
@@ -77,8 +77,8 @@ def test_the_json_has_the_documented_fields(folder: Path, log: Interactions, fou
 
 
 def test_five_figures_whatever_the_log_has(found: Audit) -> None:
-    assert len(key_figures(found)) == 5
-    assert len(key_figures(audit(generated(clock=False, users=60)))) == 5
+    assert len(found.prose().key_figures("keys")) == 5
+    assert len(audit(generated(clock=False, users=60)).prose().key_figures("keys")) == 5
 
 
 def test_shares_of_items_say_of_which_items(found: Audit) -> None:
@@ -86,7 +86,7 @@ def test_shares_of_items_say_of_which_items(found: Audit) -> None:
     motion = found.histories
     assert motion is not None
     assert 0 < motion.rejecting.items < found.log.items
-    labels = [figure.label for figure in key_figures(found) if "popularity along" in figure.label]
+    labels = [figure.label for figure in found.prose().key_figures("keys") if "popularity along" in figure.label]
     assert len(labels) == 2
     assert all("items with ten interactions or more" in label for label in labels)
     if motion.rejecting.holm:

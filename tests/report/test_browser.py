@@ -15,7 +15,6 @@ from unveil.report.page import (
     Figures,
     Lists,
     Page,
-    Ranked,
     Section,
     Table,
     number,
@@ -36,7 +35,7 @@ ROWS: list[list[Cell | str]] = [
     ["d", number(-1.0), "w"],
 ]
 TABLE = Table("Things", [Column("name"), Column("value", True), Column("a third column with a long heading")], ROWS)
-LISTS = Lists("User 7", "History: Heat", [Ranked(name, [Entry("Heat", "", "taken next")]) for name in ("one", "two")])
+LISTS = Lists("User 7", "History: Heat", {name: [Entry("Heat", "", "taken next")] for name in ("one", "two")})
 
 
 def figure(name: str, points: int) -> Figure:

@@ -21,7 +21,6 @@ from unveil.report.page import (
     Lists,
     Note,
     Page,
-    Ranked,
     Section,
     Table,
     Text,
@@ -34,7 +33,7 @@ from unveil.report.page import (
 )
 
 TABLE = Table("Estimators", [Column("name"), Column("NDCG", True, "mean of 5")], [["naive", number(0.5)], ["<b>", "–"]])
-LISTS = Lists("User 7", "History: <x>", [Ranked("naive", [Entry("Heat", "taken 9 times", "taken next")])])
+LISTS = Lists("User 7", "History: <x>", {"naive": [Entry("Heat", "taken 9 times", "taken next")]})
 
 
 def figure(name: str) -> Figure:

@@ -24,7 +24,6 @@ from unveil.runs.propensity_reports import (
     relevance_of_first,
     score,
     score_all,
-    scores_page,
     scores_prose,
     usable,
 )
@@ -132,6 +131,6 @@ def test_as_it_is_typed(tmp_path: Path) -> None:
     assert not faults(page)
     closed = max(about["scores"][name]["gap"] for name in ("damped-temporal", "popularity-static"))
     assert closed < about["scores"]["known-static"]["gap"], "the reference is the truth, and no estimate"
-    assert scores_page(about).key_figures[1].value == share(closed)
+    assert scores_prose(about).key_figures("keys")[1].value == share(closed)
     again = CliRunner().invoke(app, [*asked, *options])
     assert "not empty" in str(again.exception)

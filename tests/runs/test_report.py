@@ -14,7 +14,7 @@ from tests.run_folders import ITEMS, USERS, Finished, experiment_on, write_log
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation
 from unveil.evaluation.statistics import paired
-from unveil.runs.report import Report, ReportOptions, measure_dial, report, shared_C
+from unveil.runs.report import Report, ReportOptions, measure_dial, shared_C
 from unveil.runs.report_page import at_novelty, write_report, write_run_page
 from unveil.runs.run_folder import read_runs
 from unveil.runs.train import run
@@ -33,7 +33,7 @@ def titles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(pair: list[Path], titles: Path) -> Report:
-    return report(read_runs(pair), ReportOptions(titles=titles, users=["0007"]))
+    return Report(read_runs(pair), ReportOptions(titles=titles, users=["0007"]))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_users_are_picked_by_how_far_the_lists_differ(pair: list[Path]) -> None:
     first, second = (np.array(run.evaluation.frame["top"].to_list()) for run in runs)
     by_hand = [len(set(a) & set(b)) / 10 for a, b in zip(first.tolist(), second.tolist(), strict=True)]
     assert shared.tolist() == pytest.approx(by_hand)
-    most, middle, least = report(read_runs(pair), ReportOptions(dial=False)).examples
+    most, middle, least = Report(read_runs(pair), ReportOptions(dial=False)).examples
     overlap = [len(set(each.lists[0]) & set(each.lists[1])) / 10 for each in (most, middle, least)]
     assert overlap == [min(by_hand), pytest.approx(np.sort(by_hand)[USERS // 2]), max(by_hand)]
 
@@ -152,7 +152,7 @@ def test_one_run_alone_has_a_page_in_its_own_folder(pair: list[Path], tmp_path: 
     assert html.count("<section") == 6
     evaluation = Evaluation.read(copy)
     assert f"copy has an NDCG@10 of {evaluation.value('full', 'NDCG', 10):.3f}" in html
-    write_report(report(read_runs(pair[:1]), ReportOptions(dial=False)), tmp_path, ["unveil", "report"])
+    write_report(Report(read_runs(pair[:1]), ReportOptions(dial=False)), tmp_path, ["unveil", "report"])
     alone = (tmp_path / "index.html").read_text()
     assert not (tmp_path / "tests.csv").exists()
     assert not [words for words in ("tests.csv", "other runs", "Significance") if words in alone]
@@ -201,4 +201,4 @@ def test_what_is_no_finished_run(pair: list[Path], folder: Path, tmp_path: Path)
 
 def test_users_that_have_no_list(pair: list[Path]) -> None:
     with pytest.raises(UnveilError, match="no such user in the log: found 'nobody'"):
-        report(read_runs(pair), ReportOptions(users=["nobody"], dial=False))
+        Report(read_runs(pair), ReportOptions(users=["nobody"], dial=False))

@@ -15,7 +15,7 @@ from unveil.data.writers import write
 from unveil.errors import UnveilError
 from unveil.evaluation.result import Evaluation, compare
 from unveil.runs import run_folder
-from unveil.runs.train import evaluate, run
+from unveil.runs.train import evaluate, prepared, run
 from unveil.serving.recommender import Recommender
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World
@@ -327,9 +327,9 @@ def test_a_temporal_split(finished: Finished, tmp_path: Path) -> None:
 
 
 def test_a_password_is_not_written(finished: Finished, tmp_path: Path) -> None:
-    secret = replace(finished.run.experiment.data, log="postgresql://me:hunter2@host/db", query="SELECT 1")
-    _, split = finished.run.model()
-    run_folder.begin(tmp_path, replace(finished.run.experiment, data=secret), finished.run.about, split)
+    found = prepared(finished.run.experiment, lambda _: None)
+    secret = replace(found.experiment.data, log="postgresql://me:hunter2@host/db", query="SELECT 1")
+    run_folder.begin(tmp_path, replace(found, experiment=replace(found.experiment, data=secret)), workers=1)
     written = (tmp_path / "config.json").read_text()
     assert "postgresql://me:***@host/db" in written
     assert "hunter2" not in written

@@ -130,15 +130,10 @@ def repeats(sequences: Sequences, first: Sequences, split: Split | None) -> Repe
         tied_N = size[moment_N] > 1
         pair = moment_N[tied_N] * sequences.n_items + item_N[tied_N]
         same_moment = len(pair) - len(np.unique(pair))
-    targets = None if split is None else _targets(sequences, first, split)
+    targets = None if split is None else 0.0
+    if split is not None and len(split.test):  # no repeat: a first interaction, which is known by its row of the log
+        is_first = np.zeros(int(sequences.event_N.max()) + 1, bool)
+        is_first[first.event_N] = True
+        at_C = sequences.offset_U1[split.test.user_C] + split.test.seen_C
+        targets = float(1 - is_first[sequences.event_N[at_C]].mean())
     return Repeats(count, count / len(sequences), int(at_once_N.sum()), same_moment, targets)
-
-
-def _targets(sequences: Sequences, first: Sequences, split: Split) -> float:
-    """A target is no repeat where it is a first interaction, which is known by its row of the log."""
-    if not len(split.test):
-        return 0.0
-    is_first = np.zeros(int(sequences.event_N.max()) + 1, bool)
-    is_first[first.event_N] = True
-    at_C = sequences.offset_U1[split.test.user_C] + split.test.seen_C
-    return float(1 - is_first[sequences.event_N[at_C]].mean())

@@ -1,11 +1,10 @@
 """What IPS and ITPS weights would cost on this log: how many equally weighted events are left. Shapes: M slots."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
@@ -61,16 +60,14 @@ def costs(train: Sequences, window: int = WINDOW) -> Costs:
     }
     cell_N = recent.step_N.astype(np.int64) * recent.n_items + recent.item_N
     alone = float((np.unique(cell_N, return_counts=True)[1] == 1).sum() / len(cell_N))
-    settings = [cost for name, model in models.items() for cost in _settings(name, model.fit(train)(slots))]
-    return Costs(window, len(recent), alone, tuple(settings))
-
-
-def _settings(name: str, theta_M: Tensor) -> Iterator[Cost]:
-    """Every exponent with clips that raise about these shares of the propensities, in two digits to be copied."""
-    ordered = np.sort(theta_M.numpy())
-    for exponent in EXPONENTS:
-        for share in CLIPPED:
-            clip = 0.0 if not share else float(f"{ordered[int(share * len(ordered))]:.1e}")
+    settings = []
+    for name, model in models.items():
+        theta_M = model.fit(train)(slots)
+        ordered = np.sort(theta_M.numpy())
+        # Clips raise about these shares of the propensities; they have two digits, to be copied.
+        clips = [float(f"{ordered[int(share * len(ordered))]:.1e}") if share else 0.0 for share in CLIPPED]
+        for exponent, clip in product(EXPONENTS, clips):
             found = diagnose(inverse(theta_M, clip, exponent))
             clipped = float((theta_M < clip).double().mean())
-            yield Cost(name, exponent, clip, clipped, found.ess_share, found.largest_share)
+            settings.append(Cost(name, exponent, clip, clipped, found.ess_share, found.largest_share))
+    return Costs(window, len(recent), alone, tuple(settings))

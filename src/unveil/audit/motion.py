@@ -62,7 +62,9 @@ def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:
     Each turn multiplies a rate by (counted / expected). What is expected is concave in the rate, so that from below
     it never overshoots. Items with equally many interactions have the same rate, which is found once.
     """
-    length_G, users_G = _grouped(length_U)
+    ordered = np.sort(length_U[length_U > 0]).astype(float)
+    groups = np.array_split(ordered, min(_GROUPS, len(ordered)))
+    length_G, users_G = np.array([part.mean() for part in groups]), np.array([len(part) for part in groups], float)
     count_K, items_K = np.unique(count_V[count_V > 0], return_counts=True)
     rate_K, time_G = count_K / len(length_U), length_G / items_K.sum()
     for _ in range(_TURNS):
@@ -71,13 +73,6 @@ def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:
     found_V = np.zeros(len(count_V))
     found_V[count_V > 0] = rate_K[np.searchsorted(count_K, count_V[count_V > 0])]
     return found_V
-
-
-def _grouped(length_U: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Mean length and number of users of groups of like length."""
-    ordered = np.sort(length_U[length_U > 0]).astype(float)
-    parts = np.array_split(ordered, min(_GROUPS, len(ordered)))
-    return np.array([part.mean() for part in parts]), np.array([len(part) for part in parts], float)
 
 
 def observed_until(rate_V: Floats, length_U: NDArray[Any]) -> Floats:
@@ -150,11 +145,6 @@ class Tested:
     items: int  # with ten events or more
     holm: int  # hardly one of them by chance
     fdr: int  # at most one in twenty of them by chance
-
-    @classmethod
-    def of(cls, family: Family) -> "Tested":
-        """The counts of a family of tests."""
-        return cls(family.tested, family.certain, family.discovered)
 
     @property
     def share(self) -> float:
@@ -230,8 +220,8 @@ def _motion(
     return Motion(
         len(sequences),
         PERIODS,
-        Tested.of(order),
-        None if static is None else Tested.of(static),
+        Tested(order.tested, order.certain, order.discovered),
+        None if static is None else Tested(static.tested, static.certain, static.discovered),
         found.dispersion,
         found.typical_shift,
         heads(count_VP, shuffled_VP),

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unveil.audit.advice import WEIGHTED, Audit, motions, prose
+from unveil.audit.advice import WEIGHTED, Audit
 from unveil.audit.baselines import BASELINES
 from unveil.audit.costs import EXPONENTS
 from unveil.audit.motion import Motion
@@ -14,7 +14,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown
 from unveil.files import versions, write_json
 from unveil.report.charts import Dot, intervals
-from unveil.report.page import Code, Column, Figure, KeyFigure, Page, Point, Table, count, percent, write_page
+from unveil.report.page import Code, Column, Figure, Page, Point, Table, count, percent, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import portion
 from unveil.report.svg import check_page_path
@@ -43,7 +43,7 @@ def write(
 
 def results(found: Audit, log: Interactions, command: str) -> dict[str, Any]:
     """Every figure under the names of `Audit`, items by their own ids, and what it was made with."""
-    figures = asdict(found)
+    figures = {**asdict(found), "verdict": found.verdict, "advice": [asdict(each) for each in found.advice]}
     for name in ("histories", "calendar"):
         for mover in (figures[name] or {}).get("movers", ()):
             mover["item"] = log.items[mover["item"]]
@@ -59,20 +59,10 @@ def audit_page(found: Audit, titles: Sequence[str], name: str, command: str) -> 
         **{f"baselines-{split}": _scores(found, split) for split in {score.split for score in found.baselines}},
         **{f"ess{nth_clip}": _costs(found, nth_clip) for nth_clip in (0, 1)},
     }
-    if along := motions(found):
+    if along := found.motions:
         parts["heads"] = _heads(along)
     parts |= {f"movers-{name}": _movers(motion, name, titles) for name, motion in along.items() if motion.movers}
-    return prose(found, name=name).page(parts)
-
-
-def summary(found: Audit) -> str:
-    """How large the log is, and the verdict."""
-    return f"{prose(found).line('size')} {found.verdict}"
-
-
-def key_figures(found: Audit) -> list[KeyFigure]:
-    """The five that matter most, of those that the log can give."""
-    return prose(found).key_figures("keys")
+    return found.prose(name=name, verdict=found.verdict).page(parts)
 
 
 def _concentration(lorenz: Sequence[float]) -> dict[str, Figure]:
@@ -118,18 +108,12 @@ def _scores(found: Audit, split: str) -> Figure:
     """NDCG@10 of the baselines under each protocol; all splits on one scale."""
     scores = [each for each in found.baselines if each.metric == "NDCG@10"]
     period = dict(zip(BASELINES, ("all time", "last period"), strict=True))
-    dots = [
-        Dot(
-            f"{each.protocol}, {period[each.baseline]}",
-            each.mean,
-            each.low,
-            each.high,
-            BASELINES.index(each.baseline),
-            f"{each.baseline}, {each.protocol}: NDCG@10 {each.mean:.3f}, {each.low:.3f} to {each.high:.3f}",
-        )
-        for each in sorted(scores, key=lambda each: (each.protocol, each.baseline != BASELINES[0]))
-        if each.split == split
-    ]
+    dots = []
+    for each in sorted(scores, key=lambda each: (each.protocol, each.baseline != BASELINES[0])):
+        if each.split == split:
+            name, figures = f"{each.protocol}, {period[each.baseline]}", (each.mean, each.low, each.high)
+            title = "{}, {}: NDCG@10 {:.3f}, {:.3f} to {:.3f}".format(each.baseline, each.protocol, *figures)
+            dots.append(Dot(name, *figures, BASELINES.index(each.baseline), title))
     drawing = intervals(dots, "NDCG@10", max(1e-3, *(each.high for each in scores)), f"baselines-{split}")
     return Figure("", drawing, "; ".join(dot.title for dot in dots))
 

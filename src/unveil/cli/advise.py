@@ -43,7 +43,7 @@ def audit(
     from rich.table import Table
 
     from unveil.audit.advice import audit as audited
-    from unveil.audit.page import beside, check_output, key_figures, summary, write
+    from unveil.audit.page import beside, check_output, write
     from unveil.data.titles import named_items
 
     check_output(output, overwrite=overwrite)
@@ -52,10 +52,11 @@ def audit(
     with bar("auditing") as progress:
         found = audited(log, seed=seed, progress=progress)
     write(found, log, names, options.log, output, ["unveil", *sys.argv[1:]])
-    print_paragraphs(summary(found))
+    prose = found.prose()
+    print_paragraphs(f"{prose.line('size')} {found.verdict}")
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(justify="right", no_wrap=True)
-    for figure in key_figures(found):
+    for figure in prose.key_figures("keys"):
         grid.add_row(figure.value, figure.label)
     print_table(grid, "")
     print_paragraphs(*(f"[bold]Warning[/bold]  {each.title}" for each in found.advice if each.warning))

@@ -105,12 +105,11 @@ def _check_output(output: Path, *, overwrite: bool) -> None:
     """Before any work is done: a page or a table, and a file that is there only with --overwrite."""
     from unveil.files import check_new_file
     from unveil.report.svg import check_page_path
-    from unveil.runs.report_page import beside
 
     if output.suffix == ".csv":
         check_new_file(output, overwrite=overwrite)
     elif output.suffix.lower() in (".html", ".htm"):
-        check_page_path(output, [beside(output)], what="the comparison", overwrite=overwrite)
+        check_page_path(output, [output.with_suffix(".csv")], what="the comparison", overwrite=overwrite)
     else:
         found = output.suffix or "no ending"
         raise UnveilError("unknown kind of file", where=output, found=found, expected=".html or .csv")
@@ -134,8 +133,7 @@ def report(
     """
     from unveil.cli.terminal import bar, print_paragraphs
     from unveil.files import atomic_folder, check_free
-    from unveil.runs.report import ReportOptions
-    from unveil.runs.report import report as compared
+    from unveil.runs.report import Report, ReportOptions
     from unveil.runs.report_page import findings, write_report
     from unveil.runs.run_folder import read_runs
 
@@ -143,7 +141,7 @@ def report(
     named = [user.strip() for user in (users or "").split(",") if user.strip()]
     options = ReportOptions(titles, title_ids, named, dial, alpha)
     with bar("evaluating the models") as progress:
-        found = compared(read_runs(runs), options, progress)
+        found = Report(read_runs(runs), options, progress)
     with atomic_folder(output, overwrite=overwrite) as draft:
         write_report(found, draft, ["unveil", *sys.argv[1:]])
     print_paragraphs(*findings(found))

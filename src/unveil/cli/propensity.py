@@ -85,7 +85,7 @@ def fit(
     from unveil.cli.terminal import bar
     from unveil.files import check_free
     from unveil.propensity import time_of_day_fit
-    from unveil.runs.propensity_reports import fit_prose, write_fit
+    from unveil.runs.propensity_reports import write_fit
     from unveil.settings import changed, parsed
 
     check_free(output, overwrite=overwrite, inputs=[options.log])
@@ -94,7 +94,7 @@ def fit(
     log = options.source().load()
     with bar("learning exposure") as progress:
         fitted = time_of_day_fit.fit(log, how, progress)
-    _print(fit_prose(write_fit(fitted, log, how, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)))
+    _print(write_fit(fitted, log, how, output, ["unveil", *sys.argv[1:]], overwrite))
     use = f"--set propensity.name=learnt-temporal --set propensity.path={output}"
     typer.echo(f"open {output / 'index.html'}; use: {use}")
 

@@ -1,11 +1,11 @@
 """Results as tables for people and files for programs."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from unveil.report.names import in_order
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from unveil.evaluation.result import Comparison, Evaluation
     from unveil.runs.run_folder import Run
 
-#: The order in which metrics are read; others follow as they come.
-_FIRST = ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
 _LISTS = "lists"
 
 
@@ -42,7 +40,7 @@ def print_evaluation(evaluation: "Evaluation") -> None:
     cells = _cells(evaluation.summary)
     baseline = {} if evaluation.popularity is None else _cells(evaluation.popularity)
     protocols = [protocol for protocol in dict.fromkeys(protocol for protocol, _ in cells) if protocol != _LISTS]
-    names = _in_order(name for protocol, name in cells if protocol != _LISTS)
+    names = in_order(name for protocol, name in cells if protocol != _LISTS)
     rows = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
     if baseline:
         rows += [[f"popularity {n}", *(_figure(baseline.get((one, n))) for one in protocols)] for n in names]
@@ -74,7 +72,7 @@ def print_comparison(comparison: "Comparison") -> None:
         rows = figures.setdefault(row["protocol"], {}).setdefault(name, {})
         rows[row["model"]] = f"{row['mean']:.4f}{mark}"
     for protocol, cells in figures.items():
-        body = [[name, *(cells[name].get(model, "–") for model in models)] for name in _in_order(cells)]
+        body = [[name, *(cells[name].get(model, "–") for model in models)] for name in in_order(cells)]
         print_table([protocol, *models], body)
         typer.echo()
     test = f"paired t-test per user, Holm-corrected p < {comparison.alpha:g}"
@@ -110,11 +108,6 @@ def _written(frame: "pl.DataFrame", kind: str) -> bytes:
     content = BytesIO()
     writers[kind](content)
     return content.getvalue()
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
-    found = list(dict.fromkeys(names))
-    return sorted(found, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
 
 
 def _figure(row: dict[str, Any] | None) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unveil.report.page import Column, Table, count, number
 from unveil.report.page import Figure as PlotFigure
-from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, plain_numbers, write_beside
+from unveil.report.plots import Line, Scale, apart, canvas, colour_of, lines, percent_ticks, plain_numbers, write_beside
 from unveil.report.svg import COLOURS, INK, LINE, MUTED, PAPER, Drawing, themed
 
 if TYPE_CHECKING:
@@ -227,22 +227,14 @@ def panels(
                 titles |= _draw(grid[r, c], column, spots.get((r, c), ()), COLOURS[r % len(COLOURS)], f"at{r}-{c}-")
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
-            _levels(grid[-1, c], column.levels)
-        return _wide(themed(on.figure, slug, titles), size[0])
-
-
-def _wide(drawing: Drawing, inches: float) -> Drawing:
-    """Wider than other drawings where the page is, and never so narrow that its words cannot be read."""
-    style = f"max-width: {_REM_PER_INCH * inches:g}rem; min-width: {_REM_PER_INCH * inches * _NARROWEST:g}rem"
-    return replace(drawing, svg=drawing.svg.replace("<svg ", f'<svg class="wide" style="{style}" ', 1))
-
-
-def _levels(axes: "Axes", levels: Sequence[str]) -> None:
-    """The levels below the lowest panel, with room on either side; long names lean."""
-    leaning = sum(max(map(len, level.split("\n"))) for level in levels) > _LETTERS
-    style: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
-    axes.set_xticks(range(len(levels)), list(levels), **style)
-    axes.set_xlim(-0.4, len(levels) - 0.6)
+            leaning = sum(max(map(len, level.split("\n"))) for level in column.levels) > _LETTERS  # long names
+            style = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
+            grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels), **style)
+            grid[-1, c].set_xlim(-0.4, len(column.levels) - 0.6)
+        drawing, rem = themed(on.figure, slug, titles), _REM_PER_INCH * size[0]
+        # Wider than other drawings where the page is, and never so narrow that its words cannot be read.
+        style = f'class="wide" style="max-width: {rem:g}rem; min-width: {rem * _NARROWEST:g}rem"'
+        return replace(drawing, svg=drawing.svg.replace("<svg ", f"<svg {style} ", 1))
 
 
 def _name(axes: "Axes", name: str) -> None:
@@ -256,8 +248,6 @@ def _name(axes: "Axes", name: str) -> None:
 
 def _ground(axes: "Axes", aim: float | None) -> None:
     """The two ends of the gap, and what is aimed at."""
-    from matplotlib.ticker import PercentFormatter
-
     axes.grid(visible=False, axis="x")
     axes.tick_params(length=0, which="both")
     axes.axhline(0, color=INK, linewidth=0.9)
@@ -265,7 +255,7 @@ def _ground(axes: "Axes", aim: float | None) -> None:
     if aim is not None:
         axes.axhline(aim, color=MUTED, linewidth=0.8, dashes=(4, 3))
     axes.set(ylim=(_LOW, _HIGH), yticks=(0, 0.5, 1))
-    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    percent_ticks(axes.yaxis)
 
 
 def _draw(axes: "Axes", column: Along, spots: Sequence[Spot], colour: Any, gid: str) -> dict[str, list[str]]:

@@ -13,18 +13,23 @@ def named(arm: str) -> str:
     whole, *options = arm.split("+")
     name, *propensity = whole.split("@")
     own = [_NAMES.get(each, each.replace(":", " ")) for each in propensity]
-    return " · ".join([_NAMES.get(name, name), *own, *map(_option, options)])
-
-
-def _option(option: str) -> str:
-    """clip=5% as clip 5%; one that is true by its name alone."""
-    key, _, value = option.partition("=")
-    return key.replace("_", "-") if value == "true" else f"{key} {value}"
+    for key, _, value in (option.partition("=") for option in options):  # one that is true by its name alone
+        own.append(key.replace("_", "-") if value == "true" else f"{key} {value}")
+    return " · ".join([_NAMES.get(name, name), *own])
 
 
 def listed(arms: Iterable[str]) -> str:
     """Arms one after another."""
     return ", ".join(named(arm) for arm in arms)
+
+
+#: The order in which metrics are read; others follow as they come.
+_FIRST = ["NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5"]
+
+
+def in_order(metrics: Iterable[str]) -> list[str]:
+    """Each metric once, the usual ones first."""
+    return sorted(dict.fromkeys(metrics), key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
 
 
 def against(protocol: str) -> str:

@@ -6,16 +6,25 @@ and prints. `write_page` also writes every plot as a file of its own. The same p
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from unveil import __version__
-from unveil.errors import UnveilError
 from unveil.files import write_whole
 from unveil.report.svg import Drawing, figures_beside, stylesheet, write_drawings
+
+
+class _Kind:
+    """Tells the template what to draw: table, figure, figures, text, …"""
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ def columns(heading: str, *numbers: str) -> list[Column]:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(_Kind):
     """Rows under a caption; the first cell of a row is its heading. A reader can sort it unless told otherwise."""
 
     caption: str
@@ -52,11 +61,10 @@ class Table:
     rows: Sequence[Sequence[Cell | str]]
     sortable: bool = True
     foot: str = ""  # what its marks mean
-    kind: ClassVar[str] = "table"
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(_Kind):
     """A plot: `title` says what is seen, `alt` describes it to those who cannot see it, `data` gives its numbers."""
 
     title: str
@@ -64,36 +72,32 @@ class Figure:
     alt: str
     caption: str = ""
     data: Table | None = None
-    kind: ClassVar[str] = "figure"
 
 
 @dataclass(frozen=True)
-class Figures:
+class Figures(_Kind):
     """Plots side by side where there is room."""
 
     figures: Sequence[Figure]
-    kind: ClassVar[str] = "figures"
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(_Kind):
     """A paragraph."""
 
     text: str
-    kind: ClassVar[str] = "text"
 
 
 @dataclass(frozen=True)
-class Note:
+class Note(_Kind):
     """A remark that stands apart; a `warning` asks for attention."""
 
     text: str
     warning: bool = False
-    kind: ClassVar[str] = "note"
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(_Kind):
     """One thing to do or to know: what, the figure it stands on, and why. `code` in backticks is set as code."""
 
     title: str
@@ -101,15 +105,13 @@ class Point:
     of: str
     text: str
     warning: bool = False
-    kind: ClassVar[str] = "point"
 
 
 @dataclass(frozen=True)
-class Code:
+class Code(_Kind):
     """Commands to copy."""
 
     text: str
-    kind: ClassVar[str] = "code"
 
 
 @dataclass(frozen=True)
@@ -122,21 +124,12 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """A list whose order means something."""
-
-    title: str
-    entries: Sequence[Entry]
-
-
-@dataclass(frozen=True)
-class Lists:
+class Lists(_Kind):
     """Lists side by side where there is room, one below another where there is none."""
 
     title: str
     about: str
-    lists: Sequence[Ranked]
-    kind: ClassVar[str] = "lists"
+    lists: Mapping[str, Sequence[Entry]]  # by their titles
 
 
 @dataclass(frozen=True)
@@ -196,22 +189,15 @@ def percent(value: float, digits: int = 1) -> Cell:
 
 
 def can_be_written() -> bool:
-    """Whether what pages are made with is installed."""
-    return all(find_spec(name) is not None for name in ("jinja2", "matplotlib"))
+    """Whether what plots are drawn with is installed."""
+    return find_spec("matplotlib") is not None
 
 
 def render(page: Page) -> str:
     """The page as HTML."""
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise UnveilError("reports need jinja2 and matplotlib", hint="pip install 'unveil[report]'") from error
+    loader = PackageLoader("unveil.report")
     templates = Environment(
-        loader=PackageLoader("unveil.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     templates.filters["coded"] = _coded
     return templates.get_template("page.html.j2").render(page=page, version=__version__, colours=stylesheet())
@@ -219,16 +205,11 @@ def render(page: Page) -> str:
 
 def _coded(text: str) -> str:
     """Escaped HTML in which what stands between two backticks is code."""
-    from markupsafe import Markup, escape
-
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def write_page(page: Page, path: Path) -> None:
     """Write the plots as SVG and PNG files into a folder beside the page, and then the page, whole or not at all."""
     html = render(page)
-    write_drawings(
-        [(each.drawing, each.title, each.alt) for each in page.figures()],
-        figures_beside(path),
-    )
+    write_drawings([(each.drawing, each.title, each.alt) for each in page.figures()], figures_beside(path))
     write_whole(path, html)

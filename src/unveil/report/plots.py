@@ -28,8 +28,6 @@ _MOST_POINTS = 300
 _SHORT = 100
 _SIZE = (4.8, 3.1)
 _BINS = 40
-
-
 #: More marks than this on one line are seen only under the pointer.
 _MOST_MARKS = 40
 
@@ -112,7 +110,7 @@ def lorenz(counts: Mapping[str, NDArray[Any]]) -> Drawing:
             where = float(np.interp(height, share, part)), height
             write_beside(on.axes, label, where, (-5, 2), COLOURS[place], ha="right", va="bottom", fontsize=9.5)
         on.axes.set(xlim=(0, 1), ylim=(0, 1))
-        _percent(on.axes.xaxis, on.axes.yaxis)
+        percent_ticks(on.axes.xaxis, on.axes.yaxis)
         return on.drawing("lorenz")
 
 
@@ -163,7 +161,7 @@ def distributions(
     edges = np.geomspace(together.min(), together.max(), _BINS + 1)
     with canvas(x, "share") as on:
         on.axes.set_xscale("log")
-        _percent(on.axes.yaxis)
+        percent_ticks(on.axes.yaxis)
         for place, (label, value) in zip(colours, values.items(), strict=True):
             share = np.histogram(value, edges)[0] / len(value)
             colour, peak = COLOURS[place], int(share.argmax())
@@ -192,7 +190,8 @@ def plain_numbers(axes: "Axes", *, y: bool = True) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _percent(*every: "Axis") -> None:
+def percent_ticks(*every: "Axis") -> None:
+    """Whole percentages."""
     from matplotlib.ticker import PercentFormatter
 
     for axis in every:
@@ -245,14 +244,17 @@ def colour_of(place: int | None) -> str:
 def lines(drawn: Mapping[str, Line], axes: tuple[str, str], slug: str, scale: Scale | None = None) -> Drawing:
     """One line for each name, named at its end. Points without a value are left out."""
     scale = scale or Scale()
-    known = {name: _known(line) for name, line in drawn.items()}
-    drawn = {name: line for name, line in known.items() if line.x}
+    drawn = {name: known for name, line in drawn.items() if (known := _known(line)).x}
     with canvas(*axes) as on:
         if scale.diagonal:
             end = max(value for line in drawn.values() for value in (*line.x, *line.y))
             on.axes.plot([0, end], [0, end], color=MUTED, linewidth=0.8, dashes=(4, 3))
         for line in drawn.values():
-            _line(on, line)
+            colour, dashes = colour_of(line.colour), (4, 3) if line.colour is None else (None, None)
+            if line.low is not None and line.high is not None:
+                on.axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+            on.axes.plot(line.x, line.y, color=colour, linewidth=1.8, dashes=dashes)
+            on.marks(line.x, line.y, line.titles, colour)
         _scaled(on.axes, scale)
         _end_labels(on.axes, drawn)
         return on.drawing(slug)
@@ -293,14 +295,6 @@ def _known(line: Line) -> Line:
     sides: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "titles", "low", "high")}
     kept: dict[str, Any] = {name: [side[n] for n in at] for name, side in sides.items() if side is not None}
     return replace(line, **kept)
-
-
-def _line(on: Canvas, line: Line) -> None:
-    colour, dashes = colour_of(line.colour), (4, 3) if line.colour is None else (None, None)
-    if line.low is not None and line.high is not None:
-        on.axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
-    on.axes.plot(line.x, line.y, color=colour, linewidth=1.8, dashes=dashes)
-    on.marks(line.x, line.y, line.titles, colour)
 
 
 def _scaled(axes: "Axes", scale: Scale) -> None:

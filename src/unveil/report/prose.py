@@ -205,7 +205,7 @@ class Prose:
         shown: list[Block] = []
 
         def show(name: str, caption: str = "", *, beside: bool = False, **words: str) -> str:
-            blocks = _shown(parts[name], _plain(caption), **{kind: _plain(text) for kind, text in words.items()})
+            blocks = _shown(parts[name], {kind: _plain(text) for kind, text in {"caption": caption, **words}.items()})
             if beside:
                 shown[-1] = _side_by_side(shown[-1], *blocks)
                 return ""
@@ -266,15 +266,12 @@ def _block(part: str, shown: Sequence[Block]) -> Block:
     return Text(text)
 
 
-def _shown(part: Block | Sequence[Block], caption: str, title: str = "", foot: str = "", alt: str = "") -> list[Block]:
+def _shown(part: Block | Sequence[Block], words: Mapping[str, str]) -> list[Block]:
     """A part of the page, or several, with the words that the template gives it."""
-    if isinstance(part, Table):
-        return [replace(part, caption=caption or part.caption, foot=foot or part.foot)]
-    if isinstance(part, Figure):
-        return [replace(part, caption=caption or part.caption, title=title or part.title, alt=alt or part.alt)]
-    if isinstance(part, Sequence):
-        return [each for one in part for each in _shown(one, caption, title, foot, alt)]
-    return [part]
+    if isinstance(part, Table | Figure):
+        given: dict[str, Any] = {kind: text for kind, text in words.items() if text}
+        return [replace(part, **given)]
+    return [each for one in part for each in _shown(one, words)] if isinstance(part, Sequence) else [part]
 
 
 def _side_by_side(first: Block, *others: Block) -> Figures:

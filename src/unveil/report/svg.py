@@ -22,50 +22,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LIGHT = {
-    "paper": "#fdfdfb",
-    "raised": "#f4f4ef",
-    "ink": "#1d2126",
-    "muted": "#5a626b",
-    "line": "#dcdcd4",
-    "accent": "#00609a",
-    "warn": "#8a4b00",
-    "warn-back": "#fdf3e3",
-    "c1": "#006cad",
-    "c2": "#b84c00",
-    "c3": "#007a57",
-    "c4": "#a44a85",
-    "c5": "#8c6000",
-    "c6": "#6a51a3",
+#: In light, and in dark.
+_COLOURS = {
+    "paper": ("#fdfdfb", "#14171b"),
+    "raised": ("#f4f4ef", "#1d2126"),
+    "ink": ("#1d2126", "#e8e8e3"),
+    "muted": ("#5a626b", "#a2abb4"),
+    "line": ("#dcdcd4", "#343a41"),
+    "accent": ("#00609a", "#7cc4f5"),
+    "warn": ("#8a4b00", "#f2b866"),
+    "warn-back": ("#fdf3e3", "#2c2315"),
+    "c1": ("#006cad", "#5db7ee"),
+    "c2": ("#b84c00", "#ff9452"),
+    "c3": ("#007a57", "#3fd0a4"),
+    "c4": ("#a44a85", "#e59ac8"),
+    "c5": ("#8c6000", "#e9b949"),
+    "c6": ("#6a51a3", "#b9a7f0"),
 }
-DARK = {
-    "paper": "#14171b",
-    "raised": "#1d2126",
-    "ink": "#e8e8e3",
-    "muted": "#a2abb4",
-    "line": "#343a41",
-    "accent": "#7cc4f5",
-    "warn": "#f2b866",
-    "warn-back": "#2c2315",
-    "c1": "#5db7ee",
-    "c2": "#ff9452",
-    "c3": "#3fd0a4",
-    "c4": "#e59ac8",
-    "c5": "#e9b949",
-    "c6": "#b9a7f0",
-}
+LIGHT, DARK = ({name: both[place] for name, both in _COLOURS.items()} for place in (0, 1))
 _PRINTED = LIGHT | {"paper": "#ffffff", "warn-back": "#ffffff", "ink": "#000000", "muted": "#444444"}
 
 
 def stylesheet() -> str:
     """The colours as variables: light, dark where the reader's system is, and for the printer."""
-    schemes = {"(prefers-color-scheme: dark)": DARK, "print": _PRINTED}
-    wrapped = [f"@media {medium} {{ {_root(colours)} }}" for medium, colours in schemes.items()]
-    return "\n".join([_root(LIGHT), *wrapped])
-
-
-def _root(colours: Mapping[str, str]) -> str:
-    return f":root {{ {' '.join(f'--{name}: {value};' for name, value in colours.items())} }}"
+    variables = (" ".join(f"--{name}: {value};" for name, value in own.items()) for own in (LIGHT, DARK, _PRINTED))
+    light, dark, printed = (f":root {{ {every} }}" for every in variables)
+    return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n@media print {{ {printed} }}"
 
 
 #: Colours to draw with: those of the light page, each standing for a variable of the page's theme.
@@ -174,13 +156,10 @@ def _adapted(key: str, value: str, name: str) -> str:
     value = value.replace("url(#", f"url(#{name}-")
     value = re.sub(r"\s*font-family:[^;]*;?", "", value)
     value = re.sub(r"font: ([0-9.]+px) [^;]*", r"font-size: \1", value)
-    return re.sub(
-        r"#[0-9a-f]{6}", lambda found: f"var(--{_THEME[found[0]]})" if found[0] in _THEME else found[0], value
-    )
+    return re.sub("|".join(_THEME), lambda found: f"var(--{_THEME[found[0]]})", value)
 
 
 _FONT = "text { font-family: sans-serif; }"
-_KINDS = (".svg", ".png")
 
 
 def figures_beside(page: Path) -> Path:
@@ -200,21 +179,15 @@ def check_page_path(page: Path, beside: Iterable[Path] = (), *, what: str, overw
 def write_drawings(described: Iterable[tuple[Drawing, str, str]], folder: Path) -> None:
     """Two files for each drawing, by its name; what an earlier page has left there goes.
 
-    With each drawing come its title and a description for those who cannot see it.
+    With each drawing come its title and a description for those who cannot see it: the SVG holds them, and its colours.
     """
     written = set()
     for drawing, title, text in described:
-        write_whole(folder / f"{drawing.name}.svg", standalone(drawing, title, text))
-        write_whole(folder / f"{drawing.name}.png", drawing.png())
-        written |= {f"{drawing.name}{kind}" for kind in _KINDS}
+        about = f"<title>{escape(title)}</title><desc>{escape(text)}</desc><style>{stylesheet()} {_FONT}</style>"
+        tag, _, drawn = drawing.svg.partition(">")
+        for kind, content in ((".svg", f"{tag}>{about}{drawn}\n"), (".png", drawing.png())):
+            write_whole(path := folder / f"{drawing.name}{kind}", content)
+            written.add(path)
     with explained(folder):
-        for path in folder.glob("*.*"):
-            if path.suffix in _KINDS and path.name not in written:
-                path.unlink(missing_ok=True)
-
-
-def standalone(drawing: Drawing, title: str, text: str) -> str:
-    """The drawing with its title, its description and its colours inside."""
-    about = f"<title>{escape(title)}</title><desc>{escape(text)}</desc>"
-    inside = f"{about}<style>{stylesheet()} {_FONT}</style>"
-    return re.sub(r"(<svg\b[^>]*>)", lambda tag: tag[1] + inside, drawing.svg, count=1) + "\n"
+        for path in {*folder.glob("*.svg"), *folder.glob("*.png")} - written:
+            path.unlink(missing_ok=True)

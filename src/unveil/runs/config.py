@@ -2,10 +2,12 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
+
+import numpy as np
 
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
@@ -15,6 +17,9 @@ from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError, check_ranges
 from unveil.settings import flattened, plain, read_toml, toml_value
 from unveil.training.recipe import PRESETS, Recipe, network_in, preset
+from unveil.wording import quantity
+
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -27,12 +32,27 @@ class DataConfig(LogSource):
     test_from: float = 0.9
     targets: Targets = "last"
 
-    def parts(self, log: Interactions) -> Split:
-        """Train, validation and test."""
+    def parts(self, log: Interactions, tell: Tell = lambda _: None) -> Split:
+        """Train, validation and test; their sizes are told. Impressions without a click are in no history."""
         sequences = Sequences.of(log)
         if self.split == "leave-one-out":
-            return leave_one_out(sequences)
-        return temporal_split(sequences, valid=self.valid_from, test=self.test_from, targets=self.targets)
+            split = leave_one_out(sequences)
+        else:
+            split = temporal_split(sequences, valid=self.valid_from, test=self.test_from, targets=self.targets)
+        if log.clicked is None:
+            tell(f"log        {log}")
+        else:
+            tell(f"clicked    {_sizes(log.interacted(), 'click')}")
+            tell(f"shown      {_sizes(log, 'impression')}; all items shown can be recommended")
+        tell(f"split      {split.rule}; {quantity(split.train_only, 'user')} for training only")
+        tell(f"           {split}")
+        return split
+
+
+def _sizes(log: Interactions, noun: str) -> str:
+    """Rows, and how many users and items have any."""
+    users, items = len(np.unique(log.user)), len(np.unique(log.item))
+    return f"{quantity(len(log), noun)}, {quantity(users, 'user')}, {quantity(items, 'item')}"
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from unveil.data.interactions import Interactions
-from unveil.errors import UnveilError
 from unveil.evaluation.labelled import LabelledTest, evaluate
 from unveil.evaluation.result import Evaluation
 from unveil.models.baselines import Popularity
+from unveil.serving.recommendations import read_ids
 from unveil.serving.recommender import Recommender
 
 #: What to do with test rows whose item is in the user's own history.
@@ -21,7 +21,7 @@ def read_test(
 ) -> LabelledTest:
     """A file of `user_id, item_id[, label]` in any format that a log may have; `candidates` has one item id a line."""
     log = Interactions.read(source, even_one=True)
-    named = None if candidates is None else _lines(candidates)
+    named = None if candidates is None else read_ids(candidates, "item")
     keep_seen = {"error": None, "skip": False, "keep": True}[seen]
     known = (recommender.users, recommender.items, recommender.sequences)
     return LabelledTest.of(log, *known, candidates=named, keep_seen=keep_seen, where=source)
@@ -33,13 +33,3 @@ def evaluate_labelled(recommender: Recommender, test: LabelledTest, ks: Sequence
     popularity = evaluate(Popularity.fit(sequences), sequences, test, length, ks=ks)
     found = evaluate(recommender.model, sequences, test, length, ks=ks)
     return replace(found, popularity=popularity.summary)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnveilError(f"cannot read: {error}", where=path, expected="a text file with one item id a line") from None
-    if not (found := [line for line in lines if line]):
-        raise UnveilError("no candidates", where=path, expected="one item id a line")
-    return found

@@ -19,33 +19,10 @@ def spell(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"
 
 
-class Watcher:
-    """Is informed of how jobs go; this one shows nothing."""
-
-    def start(self, left: Sequence[Job], total: int, what: str) -> None:
-        """These jobs are to be done, of so many in all; `what` they are: cells, worlds."""
-
-    def event(self, event: Event) -> None:
-        """Something happened."""
-
-    def stop(self) -> None:
-        """The work is over, done or not."""
-
-
-Silent = Watcher
-
-
-def job_watcher(console: Console | None = None, steps: int = 1) -> Watcher:
-    """A live bar on a terminal, plain lines elsewhere: one for each job, or for each of the `steps` of a job."""
-    console = console or Console(stderr=True)
-    return Bar(console) if console.is_terminal else Lines(console, steps)
-
-
 @dataclass
-class _Counter(Watcher):
-    """Knows how much of the work is done, by the costs of the jobs."""
+class Watcher:
+    """Is informed of how jobs go, and counts how much is done, by their costs; this one shows nothing."""
 
-    console: Console
     cost: dict[str, float] = field(default_factory=dict, init=False)
     share: dict[str, float] = field(default_factory=dict, init=False)
     running: dict[str, None] = field(default_factory=dict, init=False)  # in the order of their beginning
@@ -54,13 +31,13 @@ class _Counter(Watcher):
     what: str = field(default="cells", init=False)
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
-        """Nothing is done yet."""
+        """These jobs are to be done, of so many in all; `what` they are: cells, worlds."""
         self.cost = {job.key: job.cost for job in left}
         self.share, self.running = {}, {}
         self.total, self.over, self.what = total, total - len(left), what
 
     def event(self, event: Event) -> None:
-        """Count it."""
+        """Something happened."""
         match event:
             case Advanced(key, share):
                 self.share[key] = share
@@ -69,6 +46,9 @@ class _Counter(Watcher):
                 self.share[key] = 1.0
                 self.running.pop(key, None)
                 self.over += 1
+
+    def stop(self) -> None:
+        """The work is over, done or not."""
 
     @property
     def title(self) -> str:
@@ -81,10 +61,20 @@ class _Counter(Watcher):
         return sum(self.cost[key] * share for key, share in self.share.items())
 
 
+Silent = Watcher
+
+
+def job_watcher(console: Console | None = None, steps: int = 1) -> Watcher:
+    """A live bar on a terminal, plain lines elsewhere: one for each job, or for each of the `steps` of a job."""
+    console = console or Console(stderr=True)
+    return Bar(console) if console.is_terminal else Lines(console, steps)
+
+
 @dataclass
-class Bar(_Counter):
+class Bar(Watcher):
     """One bar, with the last note of what is done, or else the jobs that are at work, and the time left."""
 
+    console: Console
     note: str = ""
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
@@ -112,9 +102,10 @@ class Bar(_Counter):
 
 
 @dataclass
-class Lines(_Counter):
+class Lines(Watcher):
     """A plain line for each job that is over; of jobs that have `steps`, such as rounds, one for each of them."""
 
+    console: Console
     steps: int = 1
     begun: float = 0.0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 
@@ -29,7 +30,7 @@ from unveil.propensity.positions import CHANCE, Position, PositionCounts, bootst
 from unveil.propensity.time_of_day_fit import ExposureFit, FittedExposure
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.charts import curves, reliability_figure
-from unveil.report.page import Code, Figure, Page, write_page
+from unveil.report.page import Code, Figure, write_page
 from unveil.report.prose import Prose
 from unveil.settings import parsed, plain
 from unveil.simulation.world import World
@@ -60,6 +61,8 @@ LABELS = {
 }
 #: The curves that are drawn: one plot holds no more.
 _DRAWN = ("learnt", "shown, of late", "taken, static")
+#: What a propensity assumes that does not say it: popularity, or the truth.
+_ASSUMED = ("that popularity is exposure", "nothing: it is the ground truth")
 #: Ends of the interval.
 ENDS = (0.025, 0.975)
 
@@ -171,6 +174,7 @@ def score_all(
     if not len(train):
         raise UnveilError("the log has no training events: no user has three or more")
     truth, scores = Truth.of(part, train, slots, np.random.default_rng(seed)), {}
+    kinds = [(name, PROPENSITIES[name]) for name in options]
     for name, own in options.items():
         tell(f"fitting {name}")
         scores[name] = score(build(name, own, train, log=log, world=part), truth)
@@ -182,13 +186,8 @@ def score_all(
         "naive": relevance_of_first(truth.log_chosen_MV, truth.logit_MV),  # without correction
         "curves": {name: each.pop("curve") for name, each in scores.items()},
         "scores": scores,
-        "assumes": {name: _assumption(PROPENSITIES[name]) for name in scores},
+        "assumes": {name: str(getattr(kind, "assumes", _ASSUMED[kind.source == "truth"])) for name, kind in kinds},
     }
-
-
-def _assumption(kind: type[PropensityModel]) -> str:
-    known = "nothing: it is the ground truth" if kind.source == "truth" else "that popularity is exposure"
-    return str(getattr(kind, "assumes", known))
 
 
 def _options(names: Sequence[str], assignments: Sequence[str]) -> dict[str, dict[str, object]]:
@@ -221,17 +220,12 @@ def _options(names: Sequence[str], assignments: Sequence[str]) -> dict[str, dict
 def write_scores(scores: dict[str, Any], folder: Path, command: Sequence[str], *, overwrite: bool = False) -> None:
     """A folder with a page and every figure, whole or not at all."""
     about = {"command": shlex.join(command), "versions": versions(), **scores}
+    best = sorted(about["scores"], key=lambda name: -about["scores"][name]["top"])[:_BEST]
+    figure = _calibration_figure(about, best, ("estimated θ", "true θ, mean"), "exposed")
     with atomic_folder(folder, overwrite=overwrite) as draft:
         write_json(draft / SCORES, about)
-        write_page(scores_page(about), draft / "index.html")
-
-
-def scores_page(about: Mapping[str, Any]) -> Page:
-    """The whole page, from what the folder says of itself."""
-    scores = about["scores"]
-    best = sorted(scores, key=lambda name: -scores[name]["top"])[:_BEST]
-    figure = _calibration_figure(about, best, ("estimated θ", "true θ, mean"), "exposed")
-    return scores_prose(about).page({"calibration": figure, "command": Code(about["command"])})
+        page = scores_prose(about).page({"calibration": figure, "command": Code(about["command"])})
+        write_page(page, draft / "index.html")
 
 
 def _calibration_figure(about: Mapping[str, Any], names: Sequence[str], axes: tuple[str, str], verb: str) -> Figure:
@@ -257,15 +251,9 @@ def scores_prose(about: Mapping[str, Any]) -> Prose:
 
 
 def write_fit(
-    fitted: FittedExposure,
-    log: Interactions,
-    how: ExposureFit,
-    folder: Path,
-    command: Sequence[str],
-    *,
-    overwrite: bool = False,
-) -> dict[str, Any]:
-    """A folder with the model, its quality and a page, whole or not at all; gives what the folder says of itself."""
+    fitted: FittedExposure, log: Interactions, how: ExposureFit, folder: Path, command: Sequence[str], overwrite: bool
+) -> Prose:
+    """A folder with the model, its quality and a page, whole or not at all; gives what the page says."""
     quality = {name: asdict(each) for name, each in fitted.quality.items()}
     about = {
         "command": shlex.join(command),
@@ -279,36 +267,24 @@ def write_fit(
         "quality": quality,
         "epochs": fitted.epochs,
     }
+    at, loss = (np.array([each[name] for each in fitted.epochs]) for name in ("epoch", "valid_log_loss"))
+    parts = {
+        "calibration": _calibration_figure(about, _DRAWN, ("predicted θ", "share that was shown"), "shown"),
+        "learning": curves(at, {"learned": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
+        "command": Code(shlex.join(command)),
+    }
     with atomic_folder(folder, overwrite=overwrite) as draft:
-        written = time_of_day.write(fitted.model, draft, about)
-        write_page(fit_page(written), draft / "index.html")
-    return written
-
-
-def fit_page(about: Mapping[str, Any]) -> Page:
-    """The whole page, from what the folder says of itself."""
-    at, loss = (np.array([each[name] for each in about["epochs"]]) for name in ("epoch", "valid_log_loss"))
-    return fit_prose(about).page(
-        {
-            "calibration": _calibration_figure(about, _DRAWN, ("predicted θ", "share that was shown"), "shown"),
-            "learning": curves(at, {"learned": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
-            "command": Code(about["command"]),
-        }
-    )
+        prose = fit_prose(time_of_day.write(fitted.model, draft, about))
+        write_page(prose.page(parts), draft / "index.html")
+    return prose
 
 
 def fit_prose(about: Mapping[str, Any]) -> Prose:
     """The table and what its figures say."""
     quality = about["quality"]
     best = min((name for name in quality if name not in ("learnt", "uniform")), key=lambda n: quality[n]["log_loss"])
-    facts = {
-        "labels": LABELS,
-        "own": quality["learnt"],
-        "bins": about["curves"]["learnt"],
-        "clicks": quality["taken, static"],
-        "best": best,
-        "gain": quality[best]["log_loss"] - quality["learnt"]["log_loss"],
-    }
+    gain = quality[best]["log_loss"] - quality["learnt"]["log_loss"]
+    facts = {"labels": LABELS, "own": quality["learnt"], "best": best, "gain": gain}
     return Prose(["propensity_fit.md.j2"], {**about, **facts})
 
 
@@ -330,7 +306,7 @@ def examine_positions(
     best = int(e_K.argmax())
     e_DK = bootstrap(informative, add, draws, np.random.default_rng(seed))
     low_K, high_K = np.quantile(e_DK / e_DK[:, [best]], ENDS, axis=0)
-    columns = {
+    columns: dict[str, Any] = {
         "position": informative.position_K,
         "shown": shown_K[kept_K].astype(int),
         "clicked": clicked_K[kept_K].astype(int),
@@ -340,9 +316,8 @@ def examine_positions(
         "low": low_K,
         "high": high_K,
     }
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return {
-        "places": [dict(zip(columns, row, strict=True)) for row in rows],
+        "places": pl.DataFrame(columns).to_dicts(),
         "best": int(informative.position_K[best]),
         "items": len(np.unique(informative.item_P)),
         "clicks": int(informative.clicked_P.sum()),

@@ -185,7 +185,7 @@ def _example(runs: Sequence[Run], recommender: Recommender, case: int, why: str)
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ComparedRuns:
     """Evaluations on the same cases by the name of the run, and the tests between them; None: one run alone."""
 
@@ -214,22 +214,6 @@ class ComparedRuns:
         return sorted(self.names, key=lambda name: -self.row(name, protocol, "NDCG@10")["mean"])
 
 
-@dataclass(frozen=True, eq=False)
-class Report(ComparedRuns):
-    """Runs that were evaluated on the same cases."""
-
-    runs: Sequence[Run]
-    calibrations: Mapping[str, Calibration]
-    dials: Mapping[str, Sequence[Point]]  # without points where the novelty setting was not measured
-    slices: Sequence[Slice]
-    differing: Mapping[str, Sequence[Any]]
-    examples: Sequence[Example]
-    shared: float | None  # of the recommendations of two runs, mean over cases and pairs
-    titles: Sequence[str]
-    ids: Sequence[str]
-    count_V: NDArray[np.int64]  # training interactions of each item
-
-
 @dataclass(frozen=True)
 class ReportOptions:
     """Titles of items, users whose recommendations are shown, whether to measure the dial, level of the tests."""
@@ -241,40 +225,30 @@ class ReportOptions:
     alpha: float = 0.05
 
 
-def report(runs: Sequence[Run], options: ReportOptions | None = None, progress: Progress | None = None) -> Report:
-    """Compare the runs, and evaluate their models where their files do not say enough."""
-    options = options or ReportOptions()
-    recommender, split = runs[0].model()
-    titles = named_items(recommender.items, options.titles, options.title_ids)
-    shown = examples(runs, recommender, options.users)
-    calibrations, dials = {}, {}
-    for done, run in enumerate(runs, 1):
-        calibrations[run.name] = _calibration(run)
-        dials[run.name] = _dial(run.folder) if options.dial else []
-        if progress is not None:
-            progress(done, len(runs))
-    several = len(runs) > 1
-    evaluations = {run.name: run.evaluation for run in runs}
-    return Report(
-        evaluations,
-        compare(evaluations, alpha=options.alpha) if several else None,
-        runs,
-        calibrations,
-        dials,
-        slices(runs, split.train.count_V),
-        differing(runs),
-        shown,
-        float(shared_C(runs).mean()) if several else None,
-        titles,
-        recommender.items.ids.to_list(),
-        split.train.count_V,
-    )
+class Report(ComparedRuns):
+    """Runs that were evaluated on the same cases. Their models are evaluated where their files do not say enough."""
 
-
-def _calibration(run: Run) -> Calibration:
-    recommender, split = run.model()
-    exclude_seen = run.experiment.evaluation.exclude_seen
-    return calibration(recommender.model, split.test, split.whole, recommender.length, exclude_seen=exclude_seen)
+    def __init__(self, runs: Sequence[Run], options: ReportOptions | None = None, progress: Progress | None = None):
+        options, evaluations = options or ReportOptions(), {run.name: run.evaluation for run in runs}
+        several = len(runs) > 1
+        super().__init__(evaluations, compare(evaluations, alpha=options.alpha) if several else None)
+        recommender, split = runs[0].model()
+        self.runs, self.differing = runs, differing(runs)
+        self.count_V = split.train.count_V
+        self.ids = recommender.items.ids.to_list()
+        self.titles = named_items(recommender.items, options.titles, options.title_ids)
+        self.examples = examples(runs, recommender, options.users)
+        self.slices = slices(runs, self.count_V)
+        self.shared = float(shared_C(runs).mean()) if several else None  # of the lists of two runs, mean over pairs
+        self.calibrations: dict[str, Calibration] = {}
+        self.dials: dict[str, list[Point]] = {}  # without points where the novelty setting was not measured
+        for done, run in enumerate(runs, 1):
+            recommender, split = run.model()
+            scored, exclude_seen = (recommender.model, split.test, split.whole), run.experiment.evaluation.exclude_seen
+            self.calibrations[run.name] = calibration(*scored, recommender.length, exclude_seen=exclude_seen)
+            self.dials[run.name] = _dial(run.folder) if options.dial else []
+            if progress is not None:
+                progress(done, len(runs))
 
 
 def _dial(folder: Path) -> list[Point]:

@@ -10,22 +10,21 @@ import numpy as np
 import polars as pl
 
 from unveil.data.readers.database import shown
-from unveil.evaluation.calibration import Reliability
 from unveil.evaluation.result import label
 from unveil.files import versions, write_json, write_whole
 from unveil.propensity.weights import WeightDiagnostics
 from unveil.report.charts import Dot, intervals, reliability_figure
-from unveil.report.page import Cell, Code, Column, Entry, Figure, Lists, Ranked, Table, write_page
+from unveil.report.names import in_order
+from unveil.report.page import Cell, Code, Column, Entry, Figure, Lists, Table, write_page
 from unveil.report.plots import Line, Scale, line_figure
 from unveil.report.prose import Prose
-from unveil.runs.report import LISTS, TOP, ComparedRuns, Example, Point, Report, ReportOptions, Slice, report
+from unveil.runs.report import LISTS, TOP, ComparedRuns, Example, Point, Report, ReportOptions, Slice
 from unveil.runs.run_folder import Run
 from unveil.wording import quantity
 
 #: The page of the novelty setting in the folder of a run.
 DIAL = "dial.html"
 _HEADLINES = ("NDCG@10", "Recall@10")
-_FIRST = ("NDCG@10", "Recall@10", "MRR@10", "NDCG@5", "Recall@5", "MRR@5")
 #: What list metrics are; which way is better is for the reader to say.
 _MEANING = {
     "ARP": "training interactions of a recommended item",
@@ -49,7 +48,7 @@ def write_report(found: Report, folder: Path, command: Sequence[str]) -> None:
 
 def write_run_page(run: Run, command: Sequence[str]) -> Path:
     """The page of one run in its own folder; the dial is not measured for it."""
-    return _write(report([run], ReportOptions(dial=False)), run.folder / "index.html", command)
+    return _write(Report([run], ReportOptions(dial=False)), run.folder / "index.html", command)
 
 
 def _write(found: Report, path: Path, command: Sequence[str], file: str = "") -> Path:
@@ -58,17 +57,13 @@ def _write(found: Report, path: Path, command: Sequence[str], file: str = "") ->
     return path
 
 
-def beside(page: Path) -> Path:
-    """compare.csv beside compare.html."""
-    return page.with_suffix(".csv")
-
-
 def write_comparison(found: ComparedRuns, page: Path, command: Sequence[str]) -> None:
-    """Every test as CSV, and the page; no model is evaluated again."""
+    """Every test as CSV beside it, and the page; no model is evaluated again."""
     assert found.comparison is not None
-    write_whole(beside(page), found.comparison.tests.write_csv())
+    table = page.with_suffix(".csv")
+    write_whole(table, found.comparison.tests.write_csv())
     parts = _result_parts(found) | {"command": Code(shlex.join(command))}
-    write_page(Prose(["comparison.md.j2", "report.md.j2"], _facts(found, file=beside(page).name)).page(parts), page)
+    write_page(Prose(["comparison.md.j2", "report.md.j2"], _facts(found, file=table.name)).page(parts), page)
 
 
 def write_dial_page(name: str, points: Sequence[Point], path: Path, command: Sequence[str]) -> Path:
@@ -142,29 +137,15 @@ def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
     """What the sentences are chosen by, and what is in the tables of the template."""
     orders = {protocol: found.order(protocol) for protocol in found.protocols}
     ranked = [(name, found.row(name, "full", "NDCG@10")) for name in orders["full"]]
-    tests = pl.DataFrame() if found.comparison is None else found.comparison.tests
-    p, headlines = None, tests
+    facts = {**vars(found), "found": found, "names": found.names, "label": label, "file": file}
+    facts |= {"orders": orders, "ranked": ranked, "users": ranked[0][1]["n"], "several": found.comparison is not None}
+    facts["other_orders"] = [protocol for protocol, order in orders.items() if order != orders["full"]]
     if found.comparison is not None:
-        name = pl.concat_str("metric", pl.lit("@"), "k")
+        tests, name = found.comparison.tests, pl.concat_str("metric", pl.lit("@"), "k")
         headlines = tests.filter(name.is_in(_HEADLINES) | (pl.col("protocol") == LISTS))
         pair = pl.col("a").is_in(orders["full"][:2]) & pl.col("b").is_in(orders["full"][:2])
         p = float(tests.filter((pl.col("protocol") == "full") & (name == "NDCG@10") & pair)["p_holm"][0])
-    facts = {
-        "found": found,
-        "label": label,
-        "names": found.names,
-        "several": found.comparison is not None,
-        "users": ranked[0][1]["n"],
-        "ranked": ranked,
-        "orders": orders,
-        "other_orders": [protocol for protocol, order in orders.items() if order != orders["full"]],
-        "p": p,
-        "significant": p is not None and found.comparison is not None and p < found.comparison.alpha,
-        "tests": len(tests),
-        "headlines": headlines.rows(named=True),
-        "file": file,
-        **dict.fromkeys(("novelty", "shared", "calibration", "proxies")),
-    }
+        facts |= {"p": p, "tests": len(tests), "headlines": headlines.rows(named=True)}
     return facts | _report_facts(found) if isinstance(found, Report) else facts
 
 
@@ -174,22 +155,14 @@ def _report_facts(found: Report) -> dict[str, Any]:
     popularity = found.evaluations[found.names[0]].popularity
     baseline = [] if popularity is None else popularity.rows(named=True)
     return {
-        "runs": found.runs,
-        "log": found.runs[0].about["log"],
-        "split": found.runs[0].about["split"].partition(";")[0],
-        "metrics": [name for name in _FIRST if name in _metrics(found, found.protocols[0])],
+        "metrics": _metrics(found, found.protocols[0]),
         "baseline": {(row["protocol"], label(row["metric"], row["k"])): row["mean"] for row in baseline},
         "novelty": _novelty(found),
-        "shared": found.shared,
-        "calibration": calibrations,
         "calibrated": list(dict.fromkeys((order[0], order[-1]))),
         "first_means": {
             name: [np.average(side, weights=each.first.size) for side in (each.first.predicted, each.first.observed)]
             for name, each in calibrations.items()
         },
-        "proxies": [run.name for run in found.runs if run.about["by_proxy"]],
-        "slices": list(dict.fromkeys(each.of for each in found.slices)),
-        "monitors": " or ".join(dict.fromkeys(run.experiment.training.monitor for run in found.runs)),
         "weighted": [(run, WeightDiagnostics(**run.about["weights"])) for run in found.runs if run.about["weights"]],
     }
 
@@ -222,8 +195,7 @@ def _metrics(found: ComparedRuns, protocol: str) -> list[str]:
     """Those that all runs have, the usual ones first."""
     wanted = pl.col("protocol") == protocol
     each = [run.summary.filter(wanted).select("metric", "k").rows() for run in found.evaluations.values()]
-    names = [label(*pair) for pair in each[0] if all(pair in other for other in each)]
-    return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+    return in_order(label(*pair) for pair in each[0] if all(pair in other for other in each))
 
 
 def _table(found: ComparedRuns, protocol: str) -> Table:
@@ -265,11 +237,14 @@ def _report_parts(found: Report) -> dict[str, Any]:
         group = [each for each in found.slices if each.of == of]
         if len(group) > 1:
             parts[f"slice-{nth}"] = _slice_lines(found.names, of, group)
-    reliabilities = {
-        "first": ({name: each.first for name, each in found.calibrations.items()}, "share that was right", "right"),
-        "items": ({name: each.items for name, each in found.calibrations.items()}, "share of next items", "observed"),
-    }
-    parts |= {f"calibration-{way}": _reliability(way, *of) for way, of in reliabilities.items()}
+    for way, observed, verb in (
+        ("first", "share that was right", "right"),
+        ("items", "share of next items", "observed"),
+    ):
+        curves = {name: getattr(each, way) for name, each in found.calibrations.items()}
+        bins = {name: (each.predicted, each.observed) for name, each in curves.items()}
+        axes, slug = ("predicted probability, logarithmic", observed), f"calibration-{way}"
+        parts[slug] = reliability_figure(bins, axes, verb, slug)
     return parts | _curves(found.runs) | {"examples": [_lists(found, example) for example in found.examples]}
 
 
@@ -281,11 +256,6 @@ def _slice_lines(names: Sequence[str], of: str, group: Sequence[Slice]) -> Figur
         hover = [f"{run}, {each.name}: {value:.3f}" for each, value in zip(group, mean, strict=True)]
         drawn[run] = Line(list(ticks), mean, hover, place, low, high)
     return line_figure(drawn, ("third of the cases", "NDCG@10"), f"by-{of.split()[0]}", Scale(ticks=ticks))
-
-
-def _reliability(way: str, found: Mapping[str, Reliability], observed: str, verb: str) -> Figure:
-    bins = {name: (each.predicted, each.observed) for name, each in found.items()}
-    return reliability_figure(bins, ("predicted probability, logarithmic", observed), verb, f"calibration-{way}")
 
 
 def _dial_figures(dials: Mapping[str, Sequence[Point]]) -> dict[str, Figure]:
@@ -346,5 +316,5 @@ def _lists(found: Report, example: Example) -> Lists:
         "target": found.titles[example.target],
         "names": found.names,
     }
-    ranked = [Ranked(name, [entry(name, item) for item in items]) for name, items in lists.items()]
+    ranked = {name: [entry(name, item) for item in items] for name, items in lists.items()}
     return Lists(f"User {example.user}: {example.why}", Prose(["report.md.j2"], facts).line("example"), ranked)

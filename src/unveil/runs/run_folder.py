@@ -16,7 +16,7 @@ README.md                the model card
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +24,25 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
+from unveil.audit.checks import cold, concentration, leakage
+from unveil.audit.costs import costs
+from unveil.data.describe import describe
+from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
-from unveil.evaluation.result import Evaluation
-from unveil.files import alone_in, check_free, check_idle, explained, write_json, write_whole
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
+from unveil.evaluation.result import RULES, Evaluation, label
+from unveil.files import alone_in, check_free, check_idle, explained, versions, write_json, write_whole
+from unveil.report.prose import Prose
 from unveil.runs.config import Experiment
 from unveil.serving.model_files import MANIFEST
 from unveil.serving.recommender import Recommender
 from unveil.settings import built, flattened, plain
 from unveil.training.checkpoint import check_same_run
 from unveil.training.recipe import WHEREABOUTS
-from unveil.training.trainer import Fitted, fitted_in
+from unveil.training.trainer import Fitted, Trainer, fitted_in
 
 CONFIG, ABOUT, CARD = "config.json", "about.json", "README.md"
 SPLIT, NEGATIVES = "cases.safetensors", "negatives.safetensors"
@@ -47,6 +53,22 @@ _NEEDED = ("versions", "workers", "log", "split", "propensity", "by_proxy", "wei
 #: Settings that decide on which cases, and against which negatives, a run is evaluated.
 _CASES = ("data.split", "data.valid_from", "data.test_from", "data.targets")
 _HINT = "Name a folder that `unveil train` wrote."
+#: With more interactions only counts are made of a log: its other figures hold every interaction in memory.
+MOST = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A run before its training: read, split and built, the same for all of a group."""
+
+    experiment: Experiment
+    log: Interactions
+    split: Split
+    trainer: Trainer
+    validation: ValidationEvaluator
+    evaluator: Evaluator
+    fingerprint: str  # of the log
+    origin: str | None  # of the world, if there is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +99,11 @@ class Run:
             return self.trained
         recommender = Recommender.load(self.folder, calibrated=False)
         return recommender, read_split(self.folder, recommender.sequences)
+
+    def card(self) -> str:
+        """The model card: Markdown for the README of the folder."""
+        source = Path(shown(self.experiment.data.log)).name
+        return Prose(["card.md.j2"], {**vars(self), "source": source, "rules": RULES, "label": label}).text("card")
 
 
 @contextmanager
@@ -150,8 +177,28 @@ def read_config(folder: Path) -> Experiment:
     return built(Experiment, read_json(folder / CONFIG), where=folder / CONFIG)
 
 
-def begin(folder: Path, experiment: Experiment, about: Mapping[str, Any], split: Split) -> None:
-    """What is known before training: settings, with passwords left out; the data; and the cases as places in it."""
+def begin(folder: Path, run: Prepared, workers: int) -> dict[str, Any]:
+    """Write what is known before training, and give what about.json says; a run that is finished stays as it is.
+
+    These are the settings, with passwords left out; the data; and the cases as places in it.
+    """
+    experiment, split, trainer = run.experiment, run.split, run.trainer
+    check_same(folder, experiment, run.fingerprint, run.origin)
+    if is_finished(folder):
+        return read_json(folder / ABOUT)
+    about = {
+        "versions": versions(),
+        "workers": workers,
+        "log": {"fingerprint": run.fingerprint, **asdict(describe(run.log))},
+        "world": run.origin,
+        "split": split.rule,
+        "cases": {name: len(getattr(split, name)) for name in ("train", "valid", "test")},
+        "audit": audited(split, experiment.model.length),
+        "propensity": None if trainer.propensity is None else trainer.propensity.name,
+        "by_proxy": trainer.by_proxy,
+        "weights": None if trainer.weights is None else asdict(trainer.weights),
+        "parameters": trainer.model.n_parameters(),
+    }
     public = replace(experiment, data=replace(experiment.data, log=shown(experiment.data.log)))
     write_json(folder / CONFIG, plain(public))
     write_json(folder / ABOUT, about)
@@ -161,6 +208,26 @@ def begin(folder: Path, experiment: Experiment, about: Mapping[str, Any], split:
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     header = {"about": json.dumps({"rule": split.rule, "train_only": split.train_only})}
     write_whole(folder / SPLIT, as_bytes(whole, header))
+    return about
+
+
+def audited(split: Split, window: int) -> dict[str, Any]:
+    """Concentration, cold cases, leakage, and the effective sample size of weights by popularity.
+
+    `window` is the number of interactions of each user that the model is trained on; `unveil audit` has the rest.
+    """
+    head = concentration(split.whole.count_V)
+    test = cold(split.whole, {"test": split}).splits.get("test")
+    small = len(split.whole) <= MOST
+    later = leakage(split) if small else None
+    spent = costs(split.train, window) if small and len(split.train) else None
+    return {
+        "gini": head.gini,
+        "head": head.head,
+        "cold": None if test is None else asdict(test),
+        "leakage": None if later is None else asdict(later),
+        "ess_share": None if spent is None else {name: spent.of(name).ess_share for name in ("ips", "itps")},
+    }
 
 
 def read_split(folder: Path, whole: Sequences) -> Split:

@@ -1,7 +1,10 @@
 """From a training part and a recipe to a `Trainer`: the parts put together in one place."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
@@ -18,11 +21,13 @@ from unveil.models.base import Backbone, backbone
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.build import build as build_propensity
 from unveil.propensity.build import parts as parts_of_propensity
+from unveil.propensity.impressions import Recorded
 from unveil.propensity.known import TrueWorld
 from unveil.settings import plain
 from unveil.training.device import pick_device
 from unveil.training.recipe import AUTO, Recipe, named
 from unveil.training.trainer import Trainer
+from unveil.wording import quantity
 
 
 def prepare(
@@ -32,11 +37,12 @@ def prepare(
     log: Interactions | None = None,
     world: TrueWorld | None = None,
     propensity: PropensityModel | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Trainer:
     """Build the parts of a recipe: nothing that a user got wrong is found later than here.
 
     The log gives logged propensities, a world the true ones and the true relevance. A `propensity` that was fitted
-    before (`propensity_of`) is not fitted again.
+    before (`propensity_of`) is not fitted again. What was built is told, with warnings where it is doubtful.
     """
     pick_device(recipe.training.device)
     model = new_model(recipe, train.n_items)
@@ -47,7 +53,34 @@ def prepare(
     weights = weight_diagnostics(chosen, task.slots)
     mean_weight = 1.0 if weights is None else weights.mean
     shown = log is not None and log.clicked is not None and not log.clicked.all()
-    return Trainer(recipe.training, model, chosen, task, mean_weight, propensity, weights, shown)
+    trainer = Trainer(recipe.training, model, chosen, task, mean_weight, propensity, weights, shown)
+    if tell is not None:
+        for line in _description(trainer, train):
+            tell(line)
+    return trainer
+
+
+def _description(trainer: Trainer, train: Sequences) -> list[str]:
+    """What is trained, on how much and where; the weights, and warnings where they or their source are doubtful."""
+    how = "with" if trainer.weights is None else "weighted by"
+    by = "" if trainer.propensity is None else f", {how} {trainer.propensity.name}"
+    lines = [f"estimator  {trainer.estimator.name}{by}"]
+    if isinstance(trainer.propensity, Recorded):  # a wrong share of the impressions would go unnoticed
+        rate = trainer.propensity.rate
+        share = f", of which the log holds {rate:g} (propensity.rate)"
+        doubt = "; if the log holds only a share of them, set it: --set propensity.rate=0.1"
+        lines.append(f"exposure   learned from impressions{share if rate < 1 else doubt}")
+    if trainer.weights is not None:
+        lines.append(f"weights    {trainer.weights}")
+    lines += [f"warning: {warning}" for warning in trainer.warnings()]
+    model, length = trainer.model, trainer.model.config.length
+    events, read = len(train.item_N), int(np.minimum(train.length_U, length).sum())
+    kept = f"the last {length} of each user" if read < events else "all of them"
+    return [
+        *lines,
+        f"model      {model.name}, {quantity(model.n_parameters(), 'parameter')}, on {trainer.device}",
+        f"reads      {quantity(events, 'event')} to train on, of which the network reads {read:,}: {kept}",
+    ]
 
 
 def new_model(recipe: Recipe, n_items: int) -> Backbone:

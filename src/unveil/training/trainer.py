@@ -203,7 +203,13 @@ class Trainer:
         """One pass over the task; then validate, store and report."""
         seed_epoch(self.config.seed, number, self.group.rank)
         start, tally = time.perf_counter(), Tally()
-        for tally in self.steps(number):
+        self.model.train()
+        for nth, batch in enumerate(self.task.epoch(number)):
+            tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
+            if len(batch.slots):  # a batch without slots teaches nothing
+                self.step(batch, tally, number)
+            if nth % _TRIM_EVERY == 0:
+                self.trim_heap()
             self.watch.batch(tally.loss)
         if not tally.slots:
             raise UnveilError("no item was masked in a whole epoch", hint="Raise the mask probability.")
@@ -213,18 +219,6 @@ class Trainer:
         self.state.epochs.append(Epoch(number, tally.loss, tally.lr, tally.slots, seconds, validation))
         self.store()
         self.watch.epoch(self.state.epochs[-1], self.state.best)
-
-    def steps(self, number: int) -> Iterator[Tally]:
-        """The tally after each batch. A batch without slots teaches nothing and is passed over."""
-        self.model.train()
-        tally = Tally()
-        for nth, batch in enumerate(self.task.epoch(number)):
-            tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
-            if len(batch.slots):
-                self.step(batch, tally, number)
-            if nth % _TRIM_EVERY == 0:
-                self.trim_heap()
-            yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
         """One step of the optimiser, the same for all of the group: risks and gradients are sums over its parts."""

@@ -18,8 +18,8 @@ from optuna.trial import TrialState
 from unveil.data.readers.database import shown
 from unveil.errors import UnveilError
 from unveil.files import alone_in, explained
+from unveil.runs.config import Tell
 from unveil.runs.progress import Silent, Watcher
-from unveil.runs.train import Tell
 from unveil.runs.tune.storage import (
     REPLICATES,
     ConfigurationSampler,

@@ -28,9 +28,9 @@ from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.impressions import training_impressions
 from unveil.registry import Registry
-from unveil.runs.config import Experiment, as_toml
+from unveil.runs.config import Experiment, Tell, as_toml
 from unveil.runs.run_folder import identity, read_json
-from unveil.runs.train import Tell, origin_of, tell_data, tell_training, world_of
+from unveil.runs.train import origin_of, world_of
 from unveil.runs.tune.study import Replicate, Space
 from unveil.settings import changed
 from unveil.simulation.fit import Fit, counted, observed, shared
@@ -90,8 +90,7 @@ class Training:
     def context(self, tried: Collection[str], tell: Tell) -> "TrainingContext":
         """Read the log, split it, and leave the test cases out. `tried`: names of the settings that vary."""
         log = self.experiment.data.load()
-        split = self.experiment.data.parts(log)
-        tell_data(log, split, tell)
+        split = self.experiment.data.parts(log, tell)
         return TrainingContext.of(self, log, split, world_of(self.experiment, log), tried)
 
     def toml(self, head: str) -> str:
@@ -141,7 +140,7 @@ class TrainingContext:
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
         """Build what a trial needs, to find errors before anything is trained, and say what it is."""
-        tell_training(self.ready(self.recipe_of(settings)), self.train, tell)
+        self.ready(self.recipe_of(settings), tell)
 
     def recipe_of(self, settings: Mapping[str, Any], replicate: int = 0) -> Recipe:
         """The recipe of a trial. Replicate r has the same seed in all trials: they are compared in pairs."""
@@ -154,9 +153,9 @@ class TrainingContext:
                 seeds[f"{part}.seed"] = int(chosen.get("seed", 0)) + replicate
         return recipe.changed(seeds)
 
-    def ready(self, recipe: Recipe) -> Trainer:
+    def ready(self, recipe: Recipe, tell: Tell | None = None) -> Trainer:
         """All parts of a training, checked and built."""
-        return prepare(self.train, recipe, log=self.logged, world=self.world)
+        return prepare(self.train, recipe, log=self.logged, world=self.world, tell=tell)
 
     def fit(self, recipe: Recipe, keep: Keep, watch: Watcher) -> Fitted:
         """Train, or go on training, by the recipe."""

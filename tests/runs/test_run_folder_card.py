@@ -4,15 +4,15 @@ from dataclasses import replace
 import pytest
 
 from tests.run_folders import Finished
-from unveil.audit.advice import figures
+from unveil.audit.advice import audit
 from unveil.audit.costs import costs
-from unveil.runs.card import audited, model_card
+from unveil.runs.run_folder import audited
 
 
 def card(finished: Finished, **about: object) -> str:
     run = finished.run
     told = json.loads((finished.folder / "about.json").read_text()) | about
-    return model_card(replace(run, about=told))
+    return replace(run, about=told).card()
 
 
 def test_the_card_of_a_run(finished: Finished) -> None:
@@ -45,7 +45,7 @@ def test_a_naive_run_has_no_weights_and_a_true_propensity_no_proxy(finished: Fin
 
 def test_the_figures_of_the_audit_are_those_of_the_audit(finished: Finished) -> None:
     log = finished.run.experiment.data.load()
-    found = figures(log)
+    found = audit(log)
     text, told = card(finished), json.loads((finished.folder / "about.json").read_text())["audit"]
     head, test = found.concentration.head, found.cold.splits["leave-one-out"]
     assert f"{head['1%']:.1%} of the interactions" in text
@@ -61,7 +61,7 @@ def test_the_figures_of_the_audit_are_those_of_the_audit(finished: Finished) -> 
 
 
 def test_a_large_log_is_only_counted(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unveil.runs.card.MOST", 10)
+    monkeypatch.setattr("unveil.runs.run_folder.MOST", 10)
     split = finished.run.experiment.data.parts(finished.run.experiment.data.load())
     found = audited(split, 8)
     assert found["leakage"] is None
@@ -82,4 +82,4 @@ def test_a_password_is_not_on_the_card(finished: Finished) -> None:
     run = finished.run
     secret = replace(run.experiment, data=replace(run.experiment.data, log="mysql://me:hunter2@host/db"))
     about = json.loads((finished.folder / "about.json").read_text())
-    assert "hunter2" not in model_card(replace(run, experiment=secret, about=about))
+    assert "hunter2" not in replace(run, experiment=secret, about=about).card()
