@@ -8,9 +8,9 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
+from unveil.estimators.base import build as build_estimator
 from unveil.estimators.base import estimator
-from unveil.estimators.build import build as build_estimator
-from unveil.estimators.build import parts as parts_of_estimator
+from unveil.estimators.base import parts as parts_of_estimator
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.protocols import FULL
