@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
 
-from unveil.data.batches import Batch
-from unveil.data.slots import Slots
+from unveil.data.batches import Batch, ClozeTask, NextItemTask
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Explaining, Signal, cloze_risk
 from unveil.evaluation.evaluator import ValidationEvaluator
@@ -46,24 +45,6 @@ Validate = Callable[[Backbone], Mapping[str, float] | float]
 
 CHECKPOINT, EPOCHS = "checkpoint.safetensors", "training.jsonl"
 _TRIM_EVERY = 16  # batches
-
-
-class Task(Protocol):
-    """Batches to learn from. `epoch(n)` is a pure function of n: that makes resumption exact."""
-
-    def __len__(self) -> int:
-        """Batches of an epoch."""
-
-    def epoch(self, n: int) -> Iterator[Batch]:
-        """The batches of epoch n."""
-
-    @property
-    def slots(self) -> Slots:
-        """Every event that can be asked for."""
-
-    @property
-    def slots_per_batch(self) -> float:
-        """The expected number of slots in a full batch."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +108,7 @@ class Trainer:
     config: TrainerConfig
     model: Backbone
     estimator: Estimator
-    task: Task
+    task: ClozeTask | NextItemTask  # `epoch(n)` is a pure function of n: that makes resumption exact
     mean_weight: float = 1.0  # of the estimator's weights over all slots
     propensity: PropensityModel | None = None  # None: the estimator does not weight by one
     weights: WeightDiagnostics | None = None
