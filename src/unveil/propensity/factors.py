@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences, every_rating
+from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, check_ranges
 from unveil.processes import threads
@@ -182,11 +181,6 @@ class InteractionCounts:
 
     def __len__(self) -> int:
         return len(self.user_N)
-
-
-def ratings_of(log: Interactions, train: Sequences, name: str) -> Values:
-    """The rating of every training event; an error if one is missing."""
-    return every_rating(log, train, f"the propensity {name!r}", "timing or joint-temporal, which need none")
 
 
 def shrunk_means(index_N: Index, value_N: Values, weight_N: Values, size: int, backing: float) -> Values:

@@ -186,8 +186,12 @@ def _words(index: NDArray[Any]) -> Words:
     return index.astype(np.uint64) + np.uint64(1)
 
 
+def splitmix(word: Words) -> Words:
+    """The first output of splitmix64 from these states: every bit of it depends on every bit of the state."""
+    return _mixed(word + _GOLDEN)
+
+
 def _mixed(word: Words) -> Words:
-    """The finaliser of splitmix64: every bit of the result depends on every bit of the word."""
     word = (word ^ (word >> np.uint64(30))) * _FIRST
     word = (word ^ (word >> np.uint64(27))) * _SECOND
     return word ^ (word >> np.uint64(31))
