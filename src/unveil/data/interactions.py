@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -103,13 +104,7 @@ class Interactions:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Interactions):
             return NotImplemented
-        mine, theirs = self.columns(), other.columns()
-        return (
-            self.users == other.users
-            and self.items == other.items
-            and mine.keys() == theirs.keys()
-            and all(np.array_equal(mine[name], theirs[name], equal_nan=mine[name].dtype.kind == "f") for name in mine)
-        )
+        return all(mine == theirs for mine, theirs in zip_longest(self.content(), other.content()))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -193,7 +193,7 @@ class ValidationEvaluator:
 
     The test cases cannot be reached from here: histories end with the last validation context, so that no test target
     is among them. To choose by test figures one would need another type. Of a packed log they are a part of one file;
-    a tuner is given them apart (`Sequences.apart`).
+    a tuner is given them apart (`Sequences.copied`).
     """
 
     evaluator: Evaluator
@@ -208,28 +208,30 @@ class ValidationEvaluator:
         split: Split,
         *,
         length: int,
-        metric_name: str = "NDCG",
-        k: int = 10,
+        monitor: str = "NDCG@10",
         protocol: str = FULL,
-        uniform: int = 0,
-        popular: int = 0,
         exclude_seen: bool = True,
         seed: int = 0,
     ) -> Self:
-        """The validation part of a split. `protocol` names the ranking that counts, e.g. full or uniform-100."""
+        """The validation part of a split. `protocol` names the ranking that counts: full, uniform-N or popular-N."""
+        name, _, k = monitor.partition("@")
+        if not k.isdecimal() or not int(k):
+            expected = "a metric at a number of places, e.g. NDCG@10"
+            raise UnveilError("no such figure", where="training.monitor", found=monitor, expected=expected)
+        kind, _, count = protocol.partition("-")
+        negatives = {each: int(count) if each == kind else 0 for each in ("uniform", "popular")}
         # Histories end after each user's last validation context, or after training where there is none.
         stop_U = split.train.length_U.copy()
         np.maximum.at(stop_U, split.valid.user_C, split.valid.seen_C)
         sequences = split.whole.cut(np.zeros_like(stop_U), stop_U)
-        drawn: dict[str, Any] = {"uniform": uniform, "popular": popular, "exclude_seen": exclude_seen, "seed": seed}
+        drawn: dict[str, Any] = {**negatives, "exclude_seen": exclude_seen, "seed": seed}
         evaluator = Evaluator.of(split.valid, sequences, split.train, length=length, **drawn)
-        chosen = metric(metric_name)
+        chosen = metric(name)
         if not isinstance(chosen, RankMetric):
-            raise UnveilError("not a metric of the target's rank", found=metric_name, expected="NDCG, Recall or MRR")
+            raise UnveilError("not a metric of the target's rank", found=name, expected="NDCG, Recall or MRR")
         if protocol not in evaluator.candidates.protocols:
-            there = ", ".join(evaluator.candidates.protocols)
-            raise UnveilError("no such protocol", found=protocol, expected=f"one of {there}")
-        return cls(evaluator, chosen, k, protocol)
+            raise UnveilError("no such protocol", found=protocol, expected="full, uniform-N or popular-N")
+        return cls(evaluator, chosen, int(k), protocol)
 
     def explained_by(self, shift: Shift) -> Self:
         """Interactions ranked by what an estimator expects, scores + shift; the ground truth by scores alone.

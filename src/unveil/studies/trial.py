@@ -99,10 +99,10 @@ class TrialContext:
 
     @classmethod
     def real(cls, log: Interactions, split: Split, recipe: Recipe, *, negatives: int, validation: str) -> Self:
-        """A real log: items of a user's history do not compete; validation, too, has negatives of every kind."""
-        drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives, "seed": recipe.training.seed}
-        drawn["length"] = recipe.model.length
+        """A real log: items of a user's history do not compete."""
+        drawn: dict[str, Any] = {"length": recipe.model.length, "seed": recipe.training.seed}
         chosen = _in_small_batches(ValidationEvaluator.of(split, protocol=validation, **drawn))
+        drawn |= {"uniform": negatives, "popular": negatives}
         return cls(log, split, chosen, {STANDARD: Evaluator.of(split.test, split.whole, split.train, **drawn)})
 
     def of_length(self, length: int) -> Self:

@@ -7,7 +7,6 @@ from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
-from unveil.errors import UnveilError
 from unveil.estimators.base import build as build_estimator
 from unveil.estimators.base import estimator
 from unveil.estimators.base import parts as parts_of_estimator
@@ -67,14 +66,8 @@ def validation_of(
     split: Split, recipe: Recipe, *, protocol: str = FULL, exclude_seen: bool = True, seed: int = 0
 ) -> ValidationEvaluator:
     """What `training.monitor`, such as NDCG@10, says of a model under `protocol`: full, uniform-N or popular-N."""
-    metric, _, k = recipe.training.monitor.partition("@")
-    if not k.isdecimal() or not int(k):
-        found, expected = recipe.training.monitor, "a metric at a number of places, e.g. NDCG@10"
-        raise UnveilError("no such figure", where="training.monitor", found=found, expected=expected)
-    kind, _, count = protocol.partition("-")
-    how: dict[str, Any] = {"protocol": protocol, "exclude_seen": exclude_seen, "seed": seed}
-    how |= {each: int(count) for each in ("uniform", "popular") if each == kind}
-    validation = ValidationEvaluator.of(split, length=recipe.model.length, metric_name=metric, k=int(k), **how)
+    how: dict[str, Any] = {"monitor": recipe.training.monitor, "exclude_seen": exclude_seen, "seed": seed}
+    validation = ValidationEvaluator.of(split, length=recipe.model.length, protocol=protocol, **how)
     device = str(pick_device(recipe.training.device))
     return replace(validation, evaluator=replace(validation.evaluator, device=device))
 
