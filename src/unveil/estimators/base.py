@@ -6,6 +6,7 @@ Shapes: M masked slots, D width, V items.
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -19,7 +20,7 @@ from unveil.errors import UnveilError, check_ranges
 from unveil.estimators import losses
 from unveil.estimators.losses import Wide
 from unveil.estimators.sampling import Sample, sampled_loss
-from unveil.propensity.base import PROPENSITIES, Kind, PropensityModel
+from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.propensity.known import TrueWorld
 from unveil.registry import Registry
 
@@ -213,20 +214,13 @@ def build(
     return built.fit(train)
 
 
-@dataclass(frozen=True)
-class _StandIn:
-    """In the place of a propensity, for an estimator that is built to have its options checked."""
-
-    kind: Kind
-    name: str = "a stand-in"
-
-
 def check_options(name: str, options: Mapping[str, object]) -> None:
     """Before anything is fitted or trained: options of an estimator that it does not have, or that are out of range."""
     needs = ESTIMATORS[name].needs
     if needs == "truth":
         return
-    stand_ins: list[object] = [_StandIn(needs)] if needs in ("static", "temporal") else [None] * (needs == "ratings")
+    propensity = SimpleNamespace(kind=needs, name="a stand-in")
+    stand_ins = [propensity] if needs in ("static", "temporal") else [None] * (needs == "ratings")
     with suppress(AttributeError):  # a plug-in that needs more of its parts when it is built
         ESTIMATORS.build(name, options, *stand_ins)
 

@@ -150,7 +150,7 @@ def examination(counts: PositionCounts, add: float) -> Floats:
     """
     check_range(add > 0, "position.add", add, "above 0")
     likelihood = _Likelihood(counts, add)
-    alpha_K = np.zeros(len(counts.position_K))
+    alpha_K: Floats = np.zeros(len(counts.position_K))
     for _ in range(_STEPS):
         gradient_K, information_KK = likelihood.slope(alpha_K)
         if np.abs(gradient_K).max() <= _FLAT * likelihood.clicks:
