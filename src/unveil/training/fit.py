@@ -7,16 +7,13 @@ from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
-from unveil.estimators.base import build as build_estimator
-from unveil.estimators.base import estimator
-from unveil.estimators.base import parts as parts_of_estimator
+from unveil.estimators import base as estimators
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.protocols import FULL
 from unveil.models.base import Backbone, backbone
+from unveil.propensity import build as propensities
 from unveil.propensity.base import PROPENSITIES, PropensityModel
-from unveil.propensity.build import build as build_propensity
-from unveil.propensity.build import parts as parts_of_propensity
 from unveil.propensity.known import TrueWorld
 from unveil.settings import plain
 from unveil.training.device import pick_device
@@ -42,7 +39,7 @@ def prepare(
     task = task_of(train, recipe, model)
     propensity = propensity or propensity_of(train, recipe, log, world)
     name, options = named(recipe.estimator)
-    chosen = build_estimator(name, options, propensity=propensity, world=world, train=train, log=log)
+    chosen = estimators.build(name, options, propensity=propensity, world=world, train=train, log=log)
     weights = weight_diagnostics(chosen, task.slots)
     mean_weight = 1.0 if weights is None else weights.mean
     shown = log is not None and log.clicked is not None and not log.clicked.all()
@@ -80,21 +77,21 @@ def propensity_of(
     if name is None:
         return None
     _, options = named(recipe.propensity)
-    return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
+    return propensities.build(name, options, train, window=recipe.model.length, log=log, world=world)
 
 
 def check_available(recipe: Recipe, log: Interactions | None, world: TrueWorld | None = None) -> None:
     """Before anything is fitted: a column, or a world, that the recipe needs and that is not there."""
     name = propensity_name(recipe, world)
     if name is None:
-        parts_of_estimator(str(recipe.estimator["name"]), None, world, log)
+        estimators.parts(str(recipe.estimator["name"]), None, world, log)
     else:
-        parts_of_propensity(PROPENSITIES[name], log, world)
+        propensities.parts(PROPENSITIES[name], log, world)
 
 
 def propensity_name(recipe: Recipe, world: TrueWorld | None = None) -> str | None:
     """The propensity that the recipe comes down to; None where its estimator uses none."""
-    needs, name = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
+    needs, name = estimators.estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
     if needs not in ("static", "temporal"):
         return None
     return f"{'popularity' if world is None else 'known'}-{needs}" if name == AUTO else name
@@ -104,5 +101,5 @@ def reads_log(recipe: Recipe) -> bool:
     """Whether a training by the recipe asks for more of the log than its histories: ratings, positions, times …"""
     name = propensity_name(recipe)
     if name is None:
-        return estimator(str(recipe.estimator["name"])).needs == "ratings"
+        return estimators.estimator(str(recipe.estimator["name"])).needs == "ratings"
     return PROPENSITIES[name].source not in ("nothing", "truth")

@@ -6,7 +6,7 @@ Shapes: B batch, L length, D width, M masked slots, V items.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,7 @@ from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import caveats, is_popularity
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.training.checkpoint import (
-    Best,
-    Checkpoint,
-    Epoch,
-    TrainingState,
-    check_same_run,
-    read_epochs,
-    settings,
-    sweep_drafts,
-)
+from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs, sweep_drafts
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
 from unveil.training.optimiser import AdamW, learning_rate
 from unveil.training.process_group import SINGLE, ProcessGroup
@@ -300,6 +291,24 @@ class Trainer:
             "estimator": {"name": estimator.name, **settings(estimator)},
             "task": settings(self.task),
         }
+
+
+_SIMPLE = (bool, int, float, str, tuple, type(None))
+
+
+def settings(thing: object) -> dict[str, Any]:
+    """The numbers, words and choices of a dataclass, by field name; data and parts of other kinds are left out."""
+    if not is_dataclass(thing):
+        return {}
+    named = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return {name: _plain(value) for name, value in named.items() if isinstance(value, _SIMPLE)}
+
+
+def _plain(value: object) -> object:
+    """As JSON has it: it knows no infinity, which a clip may well be."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def normaliser(
