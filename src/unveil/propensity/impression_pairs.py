@@ -52,7 +52,7 @@ class Impressions:
         clicked_N = np.ones(len(shown), bool) if shown.clicked is None else shown.clicked
         user_N, item_N = shown.user.astype(np.int64), shown.item.astype(np.int64)
         size = (len(log.users), len(log.items))
-        return cls(user_N, item_N, days_of(shown.time, first), hours(shown.time), clicked_N, *size, first)
+        return cls(user_N, item_N, *day_and_hour(shown.time, first), clicked_N, *size, first)
 
     def __len__(self) -> int:
         return len(self.user_N)
@@ -71,21 +71,16 @@ class Impressions:
         """The impressions from day `start` up to, not including, day `stop`."""
         return self.where((self.day_N >= start) & (self.day_N < stop))
 
-    def counts(self, days: int, *, clicked: bool = False) -> Floats:
-        """count_DV: how often each item was shown (or clicked) on each of the first `days` days."""
-        rows = (self.where(self.clicked_N) if clicked else self).between(0, days)
-        flat = np.bincount(rows.day_N * self.n_items + rows.item_N, minlength=days * self.n_items)
-        return flat.reshape(days, self.n_items).astype(np.float64)
+    def counts(self, *, clicked: bool = False) -> Floats:
+        """count_DV: how often each item was shown (or clicked) on each day."""
+        rows, size = self.where(self.clicked_N) if clicked else self, self.n_days * self.n_items
+        flat = np.bincount(rows.day_N * self.n_items + rows.item_N, minlength=size)
+        return flat.reshape(-1, self.n_items).astype(np.float64)
 
 
-def days_of(time: Index, first_day: int) -> Index:
-    """Days since `first_day` of times in µs."""
-    return np.asarray(time // _DAY - first_day, np.int64)
-
-
-def hours(time: Index) -> Index:
-    """Hours of the day (UTC), 0 to 23."""
-    return np.asarray(time // _HOUR % HOURS, np.int64)
+def day_and_hour(time: Index, first_day: int) -> tuple[Index, Index]:
+    """Days since `first_day` and hours of the day (UTC), 0 to 23, of times in µs."""
+    return np.asarray(time // _DAY - first_day, np.int64), np.asarray(time // _HOUR % HOURS, np.int64)
 
 
 def share(count: NDArray[Any], add: float = 1.0) -> Floats:

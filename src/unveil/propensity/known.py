@@ -11,11 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, rows_in_words
 from unveil.data.slots import Slots
 from unveil.errors import NotNegative, UnveilError, check_range, check_ranges
 from unveil.propensity.base import Kind, OfEvents, PropensityModel, Source, as_theta, both_kinds, indices, register
-from unveil.wording import quantity
 
 #: Users whose steps are averaged at a time.
 _BLOCK = 256
@@ -139,13 +138,9 @@ class Logged(OfEvents):
         theta_N = self.propensity_N[train.event_N]
         bad_N = ~((theta_N > 0) & (theta_N <= 1))
         if bad_N.any():
-            events, first = quantity(int(bad_N.sum()), "training event"), int(train.event_N[bad_N][0]) + 1
-            raise UnveilError(
-                "the log has propensities outside (0, 1]",
-                where=f"{events}, first row {first} of the log",
-                found=float(theta_N[bad_N][0]),
-                expected="a number above 0, at most 1",
-            )
+            where, found = rows_in_words(train.event_N[bad_N], "training event"), float(theta_N[bad_N][0])
+            problem, expected = "the log has propensities outside (0, 1]", "a number above 0, at most 1"
+            raise UnveilError(problem, where=where, found=found, expected=expected)
         return self
 
     def __call__(self, slots: Slots) -> Tensor:

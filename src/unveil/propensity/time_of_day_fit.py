@@ -123,7 +123,7 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     days = _days(shown, how)
     learn, valid, test = (shown.between(*ends) for ends in days.values())
     rng = np.random.default_rng(how.seed)
-    count_DV = shown.counts(shown.n_days)
+    count_DV = shown.counts()
     shares = np.log(recent_share(count_DV, how.half_life)), np.log(recent_share(count_DV, how.longer))
     uniform_V = np.full(shown.n_items, 1 / shown.n_items)
     held_out = with_negatives(valid, how.judged_negatives, uniform_V, rng)
@@ -216,7 +216,7 @@ def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs
     """Popularity among clicks and among impressions, on the training days and recently."""
     found: dict[str, NDArray[np.floating]] = {"uniform": np.full(len(pairs), 1 / shown.n_items)}
     for name, clicked in (("taken", True), ("shown", False)):
-        count_DV = shown.counts(shown.n_days, clicked=clicked)
+        count_DV = shown.counts(clicked=clicked)
         found[f"{name}, static"] = share(count_DV[:until].sum(0))[pairs.item_M]
         found[f"{name}, of late"] = recent_share(count_DV, how.half_life)[pairs.day_M, pairs.item_M]
     return found
