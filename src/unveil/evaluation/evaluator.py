@@ -210,16 +210,20 @@ class ValidationEvaluator:
         length: int,
         monitor: str = "NDCG@10",
         protocol: str = FULL,
+        negatives: Mapping[str, int] | None = None,
         exclude_seen: bool = True,
         seed: int = 0,
     ) -> Self:
-        """The validation part of a split. `protocol` names the ranking that counts: full, uniform-N or popular-N."""
+        """The validation part of a split. `protocol` names the ranking that counts: full, uniform-N or popular-N.
+
+        `negatives` says how many of each kind are drawn, if more than those that the protocol needs.
+        """
         name, _, k = monitor.partition("@")
         if not k.isdecimal() or not int(k):
             expected = "a metric at a number of places, e.g. NDCG@10"
             raise UnveilError("no such figure", where="training.monitor", found=monitor, expected=expected)
         kind, _, count = protocol.partition("-")
-        negatives = {each: int(count) if each == kind else 0 for each in ("uniform", "popular")}
+        negatives = negatives or {each: int(count) if each == kind else 0 for each in ("uniform", "popular")}
         # Histories end after each user's last validation context, or after training where there is none.
         stop_U = split.train.length_U.copy()
         np.maximum.at(stop_U, split.valid.user_C, split.valid.seen_C)

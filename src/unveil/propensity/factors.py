@@ -58,11 +58,8 @@ class Factors:
 
     def plus(self, other: "Factors", scale: float = 1.0) -> Self:
         """The sum of two sets of logits, the second times `scale`: their columns side by side."""
-        return type(self)(
-            np.hstack([self.P_UK, np.float32(scale) * other.P_UK]),
-            np.hstack([self.Q_VK, other.Q_VK]),
-            np.hstack([self.W_TK, other.W_TK]),
-        )
+        pairs = (self.P_UK, np.float32(scale) * other.P_UK), (self.Q_VK, other.Q_VK), (self.W_TK, other.W_TK)
+        return type(self)(*map(np.hstack, pairs))
 
     def biased(
         self, user_U: Indices | None = None, item_V: Indices | None = None, step_T: Indices | None = None

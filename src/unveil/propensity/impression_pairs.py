@@ -183,11 +183,8 @@ def calibration(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats) -> tup
     """The bins, the calibration error and the mass; what was shown may be a probability."""
     predicted_B, seen_B, size_B = binned(theta_M, shown_M, weight_M, BINS)
     there, shown = size_B > 0, float(shown_M.sum())
-    curve = Calibration(
-        (predicted_B[there] / size_B[there]).tolist(),
-        (seen_B[there] / size_B[there]).tolist(),
-        predicted_B[there].tolist(),
-    )
+    columns = (predicted_B[there] / size_B[there], seen_B[there] / size_B[there], predicted_B[there])
+    curve = Calibration(*(column_B.tolist() for column_B in columns))
     return curve, float(np.abs(predicted_B - seen_B).sum() / shown), float(predicted_B.sum() / shown)
 
 

@@ -99,11 +99,12 @@ class TrialContext:
 
     @classmethod
     def real(cls, log: Interactions, split: Split, recipe: Recipe, *, negatives: int, validation: str) -> Self:
-        """A real log: items of a user's history do not compete."""
-        drawn: dict[str, Any] = {"length": recipe.model.length, "seed": recipe.training.seed}
-        chosen = _in_small_batches(ValidationEvaluator.of(split, protocol=validation, **drawn))
-        drawn |= {"uniform": negatives, "popular": negatives}
-        return cls(log, split, chosen, {STANDARD: Evaluator.of(split.test, split.whole, split.train, **drawn)})
+        """A real log: items of a user's history do not compete; validation, too, has negatives of every kind."""
+        drawn: dict[str, int] = {"uniform": negatives, "popular": negatives}
+        shared: dict[str, Any] = {"length": recipe.model.length, "seed": recipe.training.seed}
+        chosen = ValidationEvaluator.of(split, protocol=validation, negatives=drawn, **shared)
+        standard = Evaluator.of(split.test, split.whole, split.train, **drawn, **shared)
+        return cls(log, split, _in_small_batches(chosen), {STANDARD: standard})
 
     def of_length(self, length: int) -> Self:
         """The same cases for a model that reads so many tokens."""
