@@ -133,17 +133,12 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     pairs = with_negatives(test, how.judged_negatives, uniform_V, rng)
     theta = _popularities(shown, days["learn"][1], how, pairs)
     theta["learnt"] = model.theta(*pairs.sides)
-    return FittedExposure(
-        model,
-        {name: quality_of(each, pairs) for name, each in theta.items()},
-        {name: stop - start for name, (start, stop) in days.items()},
-        {"learn": len(learn), "valid": len(valid), "test": len(test)},
-        epochs,
-        {
-            "users": float((~np.isin(test.user_N, learn.user_N)).mean()),
-            "items": float((~np.isin(test.item_N, learn.item_N)).mean()),
-        },
-    )
+    quality = {name: quality_of(each, pairs) for name, each in theta.items()}
+    lengths = {name: stop - start for name, (start, stop) in days.items()}
+    sizes = {"learn": len(learn), "valid": len(valid), "test": len(test)}
+    sides = {"users": (test.user_N, learn.user_N), "items": (test.item_N, learn.item_N)}
+    unknown = {name: float((~np.isin(there_N, known_N)).mean()) for name, (there_N, known_N) in sides.items()}
+    return FittedExposure(model, quality, lengths, sizes, epochs, unknown)
 
 
 def train(

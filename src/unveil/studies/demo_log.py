@@ -12,7 +12,7 @@ from unveil.audit.exposure import rank_correlation
 from unveil.data.describe import Description, describe, rows
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.evaluation.ground_truth import favourites_of
+from unveil.evaluation.evaluator import favourites_of
 from unveil.report import charts, plots
 from unveil.report.page import Column, Figure, Table, columns, count
 from unveil.simulation.world import World

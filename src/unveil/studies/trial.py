@@ -17,8 +17,13 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import blocks, estimator, events
 from unveil.estimators.inverse import CLIP, share_of
-from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
-from unveil.evaluation.ground_truth import favourites_of, true_cases, true_relevance_metrics
+from unveil.evaluation.evaluator import (
+    Evaluator,
+    ValidationEvaluator,
+    favourites_of,
+    true_cases,
+    true_relevance_metrics,
+)
 from unveil.evaluation.metrics import RankMetric, metrics_of
 from unveil.evaluation.protocols import FULL
 from unveil.evaluation.ranking import Scorer
