@@ -78,9 +78,8 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: TrueWo
     there: dict[Source, object] = {"truth": world}
     if log is not None:
         shown = log.clicked is not None and not log.clicked.all()
-        columns: dict[Source, bool] = {"ratings": log.rating is not None, "positions": log.position is not None}
-        columns |= {"log": True, "impressions": shown}
-        there |= {"logged": log.propensity} | {source: log for source, has in columns.items() if has}
+        there |= {"log": log, "logged": log.propensity, "impressions": log if shown else None}
+        there |= {"ratings": None if log.rating is None else log, "positions": None if log.position is None else log}
     if (part := there.get(chosen.source)) is None:
         what, hint = _NEEDS[chosen.source]
         raise UnveilError(f"the propensity {chosen.name!r} needs {what}, and there is none", hint=hint)

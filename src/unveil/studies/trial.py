@@ -105,7 +105,7 @@ class TrialContext:
     @classmethod
     def real(cls, log: Interactions, split: Split, recipe: Recipe, *, negatives: int, validation: str) -> Self:
         """A real log: items of a user's history do not compete; validation, too, has negatives of every kind."""
-        drawn: dict[str, int] = {"uniform": negatives, "popular": negatives}
+        drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives}
         shared: dict[str, Any] = {"length": recipe.model.length, "seed": recipe.training.seed}
         chosen = ValidationEvaluator.of(split, protocol=validation, negatives=drawn, **shared)
         standard = Evaluator.of(split.test, split.whole, split.train, **drawn, **shared)
