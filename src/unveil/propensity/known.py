@@ -4,6 +4,7 @@ Shapes: N rows of the log, M slots, B some users or slots, U users, V items.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -82,43 +83,34 @@ class KnownTemporal:
 @register
 @dataclass
 class KnownStatic:
-    """θ_si = (1/T) Σ_t θ_sit (the paper's section 5.1.3): averaged once for a user, then kept."""
+    """θ_si = (1/T) Σ_t θ_sit (the paper's section 5.1.3): averaged once, then kept."""
 
     world: TrueWorld
 
     name: ClassVar[str] = "known-static"
     kind: ClassVar[Kind] = "static"
     source: ClassVar[Source] = "truth"
-    _theta_UV: NDArray[np.float32] = field(init=False, repr=False)
-    _known_U: NDArray[np.bool_] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self._theta_UV = np.empty((self.world.n_users, self.world.n_items), np.float32)
-        self._known_U = np.zeros(self.world.n_users, bool)
+    @cached_property
+    def _theta_UV(self) -> NDArray[np.float32]:
+        theta_UV = np.empty((self.world.n_users, self.world.n_items), np.float32)
+        for user_B in np.array_split(np.arange(len(theta_UV)), -(-len(theta_UV) // _BLOCK)):
+            theta_UV[user_B] = self.world.static_exposure(user_B)
+        return theta_UV
 
     def fit(self, train: Sequences) -> Self:
-        """Average over the steps for every user with training events."""
-        self._average(np.flatnonzero(train.length_U))
+        """Nothing to learn."""
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ_si of the slots' items."""
         user_M, item_M, _ = indices(slots)
-        self._average(user_M)
         return as_theta(self._theta_UV[user_M, item_M], slots)
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ_si of all items."""
         user_M, _, _ = indices(slots)
-        self._average(user_M)
         return as_theta(self._theta_UV[user_M], slots)
-
-    def _average(self, user_M: NDArray[Any]) -> None:
-        new_B = np.unique(user_M[~self._known_U[user_M]])
-        for start in range(0, len(new_B), _BLOCK):
-            user_B = new_B[start : start + _BLOCK]
-            self._theta_UV[user_B] = self.world.static_exposure(user_B)
-        self._known_U[new_B] = True
 
 
 @register
