@@ -91,7 +91,7 @@ def test_slots_are_events_of_the_training_part(train: Sequences, length: int, rh
 
 
 def _columns(task: ClozeTask) -> list[torch.Tensor]:
-    slots = task.slots.part(0, len(task.slots))
+    slots = task.slots
     assert slots.event_M is not None
     return [slots.user_M, slots.item_M, slots.step_M, slots.event_M]
 
@@ -181,7 +181,7 @@ def test_a_batch_knows_its_lot_and_so_does_every_part_of_it() -> None:
     slots = [batch.slots for batch in task.epoch(7)]
     assert [each.lot for each in slots] == [(4, 7, 0), (4, 7, 1), (4, 7, 2)]
     assert slots[1].part(0, 1).lot == slots[1].to("cpu").lot == (4, 7, 1)
-    assert task.slots.part(0, 1).lot == ()
+    assert task.slots.lot == ()
 
 
 def test_batches_move() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -122,9 +122,9 @@ class _Task:
         where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
         return Batch(torch.from_numpy(token_BL), replace(slots, lot=lot), where)
 
-    def part(self, start: int, stop: int) -> Slots:
+    def events(self, some: slice) -> Slots:
         """Some of the events of all rows as slots."""
-        nth_M = np.arange(start, min(stop, len(self.recent)))
+        nth_M = np.arange(*some.indices(len(self.recent)))
         row_M = np.searchsorted(self.start_R, nth_M, side="right") - 1
         slots = self._slots(self.user_R[row_M], nth_M + self._shift_R[row_M])
         release(*self._columns())
@@ -168,18 +168,29 @@ def _equal_parts(row_R: RowNumbers, length_R: NDArray[Any], batch_size: int) -> 
 
 
 class AllSlots(Slots):
-    """Every event of a task's rows as a slot, of which `part` makes some: the whole may be larger than memory."""
+    """Every event of a task's rows as a slot. Parts of it are made on request: the whole may be larger than memory."""
+
+    _task: _Task
 
     def __init__(self, task: _Task) -> None:
-        vars(self)["task"] = task
+        self.__dict__["_task"] = task
 
     def __len__(self) -> int:
-        return len(vars(self)["task"].recent)
+        return len(self._task.recent)
 
-    def part(self, start: int, stop: int) -> Slots:
-        """The slots from `start` up to, not including, `stop`."""
-        slots: Slots = vars(self)["task"].part(start, stop)
-        return slots
+    def at(self, rows: Tensor | slice) -> Slots:
+        """Some of the slots, by their places."""
+        return self._task.events(rows) if isinstance(rows, slice) else self._whole.at(rows)
+
+    @cached_property
+    def _whole(self) -> Slots:
+        return self._task.events(slice(None))
+
+    def __getattr__(self, name: str) -> Tensor:
+        """The columns user_M, item_M, step_M and event_M."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return cast(Tensor, getattr(self._whole, name))
 
 
 @dataclass(frozen=True, eq=False)

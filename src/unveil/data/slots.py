@@ -31,7 +31,7 @@ class Slots:
     user_M: Tensor
     item_M: Tensor
     step_M: Tensor
-    event_M: Tensor | None = None
+    event_M: Tensor | None = field(default_factory=lambda: None)  # no default in the class: see `AllSlots`
     lot: tuple[int, ...] = field(default=(), kw_only=True)
 
     def __len__(self) -> int:
