@@ -19,8 +19,7 @@ from benchmarks.memory import own_peak_mib, reset_peak
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
-from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk, events
-from unveil.estimators.build import build
+from unveil.estimators.base import ESTIMATORS, Estimator, Signal, build, cloze_risk, events
 from unveil.propensity.build import build as propensity
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.world import World

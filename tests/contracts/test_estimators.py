@@ -6,8 +6,7 @@ import torch
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilWarning
-from unveil.estimators.base import ESTIMATORS, Estimator, Signal, cloze_risk
-from unveil.estimators.build import build
+from unveil.estimators.base import ESTIMATORS, Estimator, Signal, build, cloze_risk
 from unveil.estimators.inverse import ITPS, weight_diagnostics
 from unveil.estimators.losses import Wide
 from unveil.propensity.build import build as propensity

@@ -16,10 +16,9 @@ from tests.estimators.test_corrected import slope as softmax_slope
 from tests.estimators.test_rational import chance as best_of_the_exposed
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
-from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.build import build
+from unveil.estimators.base import Signal, build, cloze_risk
 from unveil.estimators.inverse import weight_diagnostics
-from unveil.estimators.race import race
+from unveil.estimators.losses import race
 from unveil.propensity.known import KnownTemporal
 
 Row = NDArray[np.float64]

@@ -13,8 +13,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators import corrected
-from unveil.estimators.base import Signal, cloze_risk, events
-from unveil.estimators.build import build
+from unveil.estimators.base import Signal, build, cloze_risk, events
 from unveil.estimators.corrected import CorrectedDistilled, ExposureCorrected, LogitAdjustment, UserFactors
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.processes import threads

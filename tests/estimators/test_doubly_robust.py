@@ -12,8 +12,7 @@ from tests.data.ragged import sequences_of
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import cloze_risk, events
-from unveil.estimators.build import build
+from unveil.estimators.base import build, cloze_risk, events
 from unveil.estimators.doubly_robust import DoublyRobust, Transitions, doubly_robust
 from unveil.estimators.inverse import ITPS, weight_diagnostics
 from unveil.propensity.known import KnownTemporal, Noisy, NoisyTemporal

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.build import build
+from unveil.estimators.base import Signal, build, cloze_risk
 from unveil.estimators.inverse import ITPS, ShrunkITPS, best_cut, weight_diagnostics
 from unveil.propensity.known import KnownTemporal, Logged
 

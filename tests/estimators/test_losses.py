@@ -11,8 +11,7 @@ from torch import Tensor
 from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.estimators import losses
-from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.build import build
+from unveil.estimators.base import Signal, build, cloze_risk
 from unveil.estimators.losses import ByRows, by_slope, cross_entropy, fused_loss, softmax_loss
 from unveil.propensity.known import KnownTemporal
 

@@ -12,8 +12,7 @@ from scipy.special import expit
 
 from tests.estimators.toys import Toy, random_world
 from unveil.errors import UnveilError
-from unveil.estimators.base import Signal, cloze_risk
-from unveil.estimators.build import build
+from unveil.estimators.base import Signal, build, cloze_risk
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.propensity.joint import choice_loss
 from unveil.propensity.known import KnownTemporal

@@ -12,8 +12,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators import base
-from unveil.estimators.base import Signal
-from unveil.estimators.build import build
+from unveil.estimators.base import Signal, build
 from unveil.estimators.inverse import IPS, ITPS, weight_diagnostics
 from unveil.estimators.naive import Ideal, Naive
 from unveil.propensity.known import KnownStatic, KnownTemporal, Logged

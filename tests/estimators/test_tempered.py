@@ -16,8 +16,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
-from unveil.estimators.base import Estimator, cloze_risk, events
-from unveil.estimators.build import build
+from unveil.estimators.base import Estimator, build, cloze_risk, events
 from unveil.estimators.corrected import CorrectedTempered, ExposureCorrected, borne_out, contrasts, most_likely
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive

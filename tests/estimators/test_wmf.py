@@ -19,8 +19,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators import wmf
-from unveil.estimators.base import Signal, cloze_risk, events
-from unveil.estimators.build import build
+from unveil.estimators.base import Signal, build, cloze_risk, events
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.estimators.naive import Naive
 from unveil.estimators.wmf import InteractionSets, WMFDistilled, WMFDistilledRated, interacted, item_ratings, solve

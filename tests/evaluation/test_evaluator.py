@@ -277,14 +277,14 @@ def test_the_truth_is_ranked_by_scores_alone() -> None:
 
 def test_another_metric_and_protocol_can_be_chosen() -> None:
     split = SPLITS["leave one out"]
-    validate = ValidationEvaluator.of(split, length=6, metric_name="Recall", k=5, protocol="uniform-10", uniform=10)
+    validate = ValidationEvaluator.of(split, length=6, monitor="Recall@5", protocol="uniform-10")
     scorer = Random(split.whole.n_items)
     assert validate(scorer) == pytest.approx(validate.evaluator.evaluate(scorer).value("uniform-10", "Recall", 5))
 
 
 def test_what_does_not_exist_is_refused() -> None:
     split = SPLITS["leave one out"]
-    with pytest.raises(UnveilError, match="no such protocol: found 'uniform-10', expected one of full"):
-        ValidationEvaluator.of(split, length=6, protocol="uniform-10")
+    with pytest.raises(UnveilError, match="no such protocol: found 'some-10', expected full, uniform-N or popular-N"):
+        ValidationEvaluator.of(split, length=6, protocol="some-10")
     with pytest.raises(UnveilError, match="not a metric of the target's rank: found 'Gini'"):
-        ValidationEvaluator.of(split, length=6, metric_name="Gini")
+        ValidationEvaluator.of(split, length=6, monitor="Gini@10")

@@ -15,8 +15,7 @@ from tests.evaluation.small import Table
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, leave_one_out
 from unveil.data.vocabulary import Vocabulary
-from unveil.evaluation.evaluator import CaseMetric, Evaluator
-from unveil.evaluation.ground_truth import favourites_of, true_cases, true_relevance_metrics
+from unveil.evaluation.evaluator import CaseMetric, Evaluator, favourites_of, true_cases, true_relevance_metrics
 from unveil.evaluation.metrics import NOBODY, RankCorrelation, Regret, Relevance, higher_is_better, metric
 from unveil.evaluation.ranking import Scorer
 from unveil.evaluation.result import Evaluation, compare

@@ -25,7 +25,7 @@ def test_recent_shares_look_back_and_fade() -> None:
 
 def test_a_drawn_pair_stands_for_as_many_as_its_rate_says() -> None:
     shown = Impressions.of(impressions())
-    q_V = 0.5 / ITEMS + 0.5 * share(shown.counts(shown.n_days).sum(0))
+    q_V = 0.5 / ITEMS + 0.5 * share(shown.counts().sum(0))
     pairs = with_negatives(shown, 8, q_V, np.random.default_rng(0))
     drawn = ~pairs.shown_M
     each_V = np.bincount(pairs.item_M[drawn], weights=pairs.weight_M[drawn], minlength=ITEMS)

@@ -164,7 +164,7 @@ def test_liking_of_a_pair_is_shrunk_by_the_noise_found() -> None:
     count = np.full(users * items, float(times))
     ratings = preferences.ravel()[:, None] + 0.5 * rng.normal(size=(users * items, times))
     mean, scatter = ratings.mean(1), ((ratings - ratings.mean(1, keepdims=True)) ** 2).sum(1)
-    rated = RatedPreferences.of(
+    rated = RatedPreferences(
         InteractionCounts(user, item, np.zeros_like(user), count, (users, items, 1), mean, scatter)
     )
     assert rated.noise == pytest.approx(0.25, rel=0.1)

@@ -8,7 +8,7 @@ from tests.estimators.toys import Toy, random_world
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS, cloze_risk
-from unveil.estimators.build import build as estimator_of
+from unveil.estimators.base import build as estimator_of
 from unveil.propensity.build import build
 from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import TemporalPopularity

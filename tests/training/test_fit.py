@@ -97,14 +97,12 @@ def split() -> Split:
 
 
 @pytest.mark.parametrize(
-    ("monitor", "metric", "k", "tied"),  # tied with four negatives, a target is fifth
-    [("NDCG@10", "NDCG", 10, 1 / np.log2(6)), ("Recall@3", "Recall", 3, 0.0)],
+    ("monitor", "tied"),  # tied with four negatives, a target is fifth
+    [("NDCG@10", 1 / np.log2(6)), ("Recall@3", 0.0)],
 )
-def test_the_monitor_says_what_validates(monitor: str, metric: str, k: int, tied: float, split: Split) -> None:
+def test_the_monitor_says_what_validates(monitor: str, tied: float, split: Split) -> None:
     found = validation_of(split, recipe({"training.monitor": monitor}), protocol="popular-4", seed=3)
-    same = ValidationEvaluator.of(
-        split, length=TINY["model.length"], metric_name=metric, k=k, protocol="popular-4", popular=4, seed=3
-    )
+    same = ValidationEvaluator.of(split, length=TINY["model.length"], monitor=monitor, protocol="popular-4", seed=3)
     scorer = Random(split.whole.n_items)
     assert found(scorer) == same(scorer) > 0
     assert found(Constant(split.whole.n_items)) == pytest.approx(tied)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import pytest
@@ -99,42 +99,35 @@ def test_training_leaves_the_global_generator_and_threads_as_they_were() -> None
     assert torch.get_num_threads() == threads
 
 
-class Holes:
+@dataclass(frozen=True, eq=False)
+class Holes(ClozeTask):
     """A task in which every other batch has no slot."""
 
-    def __init__(self, task: ClozeTask, *, all_empty: bool = False) -> None:
-        self.task, self.all_empty = task, all_empty
-
-    @property
-    def slots(self) -> Slots:
-        return self.task.slots
-
-    @property
-    def slots_per_batch(self) -> float:
-        return self.task.slots_per_batch
+    all_empty: bool = field(default=False, kw_only=True)
 
     def __len__(self) -> int:
-        return 2 * len(self.task)
+        return 2 * super().__len__()
 
     def epoch(self, n: int) -> Iterator[Batch]:
         nothing = torch.zeros(0, dtype=torch.int64)
-        for batch in self.task.epoch(n):
+        for batch in super().epoch(n):
             yield Batch(batch.token_BL, Slots(nothing, nothing, nothing), (nothing, nothing))
             if not self.all_empty:
                 yield batch
 
 
 def test_batches_without_slots_teach_nothing_and_harm_nothing() -> None:
-    task = ClozeTask(circle(), LENGTH, 16, 0.3, seed=2)
+    rows = (circle(), LENGTH, 16, 0.3)
+    task = ClozeTask(*rows, seed=2)
     config = replace(TRAINING, epochs=1, warmup=0, schedule="constant")
     weights = []
-    for version in (task, Holes(task)):
+    for version in (task, Holes(*rows, seed=2)):
         model = BERT4Rec(replace(MODEL, dropout=0.0), V, seed=1)
         Trainer(config, model, Naive(), version).fit()
         weights.append(model.item.weight.detach())
     assert torch.equal(*weights)
     with pytest.raises(UnveilError, match="no item was masked"):
-        Trainer(config, BERT4Rec(MODEL, V), Naive(), Holes(task, all_empty=True)).fit()
+        Trainer(config, BERT4Rec(MODEL, V), Naive(), Holes(*rows, seed=2, all_empty=True)).fit()
 
 
 class Notes(Silent):

@@ -17,6 +17,7 @@ from torch import Tensor
 from unveil.data.mapped import Bits, release
 from unveil.data.sequences import BLOCK, Sequences
 from unveil.data.slots import Slots, mask_token, pad_token, places
+from unveil.data.vocabulary import Index
 from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges
 
 RowNumbers = NDArray[np.int64]
@@ -51,61 +52,86 @@ class Cells:
     empty_BL: NDArray[np.bool_]  # left of the row
 
 
-class Rows:
-    """The last `length` training events of every user who has any, a row each.
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Each epoch has the last `length` training events of every user who has any, a row each.
 
     With `bucket`, rows of similar length share a batch, cropped to its longest row, and `batch_size` is the mean number
     of rows; without, rows are drawn at random and padded to `length`.
     """
 
-    def __init__(self, train: Sequences, length: int, batch_size: int, bucket: bool) -> None:
-        if not len(train):
+    train: Sequences
+    length: AtLeastOne
+    batch_size: AtLeastOne
+    seed: int = field(default=0, kw_only=True)
+    bucket: bool = field(default=True, kw_only=True)
+    recent: Sequences = field(init=False, repr=False)  # the events of all rows, end to end
+    user_R: RowNumbers = field(init=False, repr=False)
+    start_R: RowNumbers = field(init=False, repr=False)  # of the row among the events
+    length_R: RowNumbers = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "")
+        if not len(self.train):
             raise UnveilError("the training part has no events", hint="Use a longer log, or a later cut in time.")
-        self.length, self.batch_size, self.bucket, self.n_items = length, batch_size, bucket, train.n_items
-        self.recent = train.recent(length)  # the events of all rows, end to end
-        self.user_R = np.flatnonzero(self.recent.length_U)
-        self.start_R = self.recent.offset_U1[:-1][self.user_R]
-        self.stop_R = self.recent.offset_U1[1:][self.user_R]
-        self.length_R = self.stop_R - self.start_R
-        storage = self.recent.storage
-        self.item_N = storage.item_N  # the column that `Cells.at_BL` points into
-        self._columns = (storage.item_N, storage.step_N, storage.event_N)
-        self._shift_R = self.recent.first_U[self.user_R] - self.start_R  # from a place among the events to the columns
+        recent = self.train.recent(self.length)
+        user_R = np.flatnonzero(recent.length_U)
+        rows = {"user_R": user_R, "start_R": recent.offset_U1[user_R], "length_R": recent.length_U[user_R]}
+        vars(self).update(recent=recent, **rows)
 
     def __len__(self) -> int:
         """Batches of an epoch."""
         return -(-len(self.start_R) // self.batch_size)
 
-    def batches(self, rng: np.random.Generator) -> Iterator[Cells]:
+    @property
+    def slots(self) -> Slots:
+        """Every event that can be predicted, as one set of slots: what weights are diagnosed on."""
+        return AllSlots(self)
+
+    @property
+    def item_N(self) -> Index:
+        """The column that `Cells.at_BL` points into."""
+        return self.recent.storage.item_N
+
+    @cached_property
+    def _shift_R(self) -> RowNumbers:
+        """From a place among the events to the columns."""
+        return self.recent.first_U[self.user_R] - self.start_R
+
+    def _columns(self) -> tuple[Index, Index, Index]:
+        return self.item_N, self.recent.storage.step_N, self.recent.storage.event_N
+
+    def cells(self, rng: np.random.Generator) -> Iterator[Cells]:
         """The cells of an epoch, batch by batch."""
         held, draw = 0, by_length if self.bucket else at_random
         for row_B in draw(self.length_R, self.batch_size, rng):
             width = int(self.length_R[row_B].max()) if self.bucket else self.length
-            nth_BL, empty_BL = places(self.start_R[row_B], self.stop_R[row_B], width)
+            start_B = self.start_R[row_B]
+            nth_BL, empty_BL = places(start_B, start_B + self.length_R[row_B], width)
             yield Cells(row_B, nth_BL, np.where(empty_BL, 0, nth_BL + self._shift_R[row_B, None]), empty_BL)
             held += len(row_B)
             if held > _HELD:
-                release(*self._columns)
+                release(*self._columns())
                 held = 0
 
     def batch(self, token_BL: NDArray[Any], cells: Cells, slot_BL: NDArray[np.bool_], lot: tuple[int, ...]) -> Batch:
         """Tokens with padding in the empty cells, and a slot for the event of every cell of `slot_BL`."""
-        token_BL = np.where(cells.empty_BL, pad_token(self.n_items), token_BL).astype(np.int64)
+        token_BL = np.where(cells.empty_BL, pad_token(self.train.n_items), token_BL).astype(np.int64)
         b_M, l_M = np.nonzero(slot_BL)
         slots = self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M])
         where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
         return Batch(torch.from_numpy(token_BL), replace(slots, lot=lot), where)
 
-    def slots(self, events: slice) -> Slots:
+    def events(self, some: slice) -> Slots:
         """Some of the events of all rows as slots."""
-        nth_M = np.arange(*events.indices(len(self.recent)))
-        row_M = np.searchsorted(self.stop_R, nth_M, side="right")
+        nth_M = np.arange(*some.indices(len(self.recent)))
+        row_M = np.searchsorted(self.start_R, nth_M, side="right") - 1
         slots = self._slots(self.user_R[row_M], nth_M + self._shift_R[row_M])
-        release(*self._columns)
+        release(*self._columns())
         return slots
 
     def _slots(self, user_M: NDArray[Any], at_M: NDArray[Any]) -> Slots:
-        columns = (user_M, *(column[at_M] for column in self._columns))
+        columns = (user_M, *(column[at_M] for column in self._columns()))
         return Slots(*(torch.from_numpy(column.astype(np.int64)) for column in columns))
 
 
@@ -142,54 +168,29 @@ def _equal_parts(row_R: RowNumbers, length_R: NDArray[Any], batch_size: int) -> 
 
 
 class AllSlots(Slots):
-    """Every event of the rows as a slot. Parts of it are made on request: the whole may be larger than memory."""
+    """Every event of a task's rows as a slot. Parts of it are made on request: the whole may be larger than memory."""
 
-    _rows: Rows
+    _task: _Task
 
-    def __init__(self, rows: Rows) -> None:
-        self.__dict__["_rows"] = rows
+    def __init__(self, task: _Task) -> None:
+        self.__dict__["_task"] = task
 
     def __len__(self) -> int:
-        return len(self._rows.recent)
+        return len(self._task.recent)
 
     def at(self, rows: Tensor | slice) -> Slots:
         """Some of the slots, by their places."""
-        return self._rows.slots(rows) if isinstance(rows, slice) else self._whole.at(rows)
+        return self._task.events(rows) if isinstance(rows, slice) else self._whole.at(rows)
 
     @cached_property
     def _whole(self) -> Slots:
-        return self._rows.slots(slice(None))
+        return self._task.events(slice(None))
 
     def __getattr__(self, name: str) -> Tensor:
         """The columns user_M, item_M, step_M and event_M."""
         if name.startswith("_"):
             raise AttributeError(name)
         return cast(Tensor, getattr(self._whole, name))
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """Each epoch has the last `length` training events of every user once; how rows share batches, see `Rows`."""
-
-    train: Sequences
-    length: AtLeastOne
-    batch_size: AtLeastOne
-    seed: int = field(default=0, kw_only=True)
-    bucket: bool = field(default=True, kw_only=True)
-    rows: Rows = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check_ranges(self, "")
-        object.__setattr__(self, "rows", Rows(self.train, self.length, self.batch_size, self.bucket))
-
-    def __len__(self) -> int:
-        """Batches of an epoch."""
-        return len(self.rows)
-
-    @property
-    def slots(self) -> Slots:
-        """Every event that can be predicted, as one set of slots: what weights are diagnosed on."""
-        return AllSlots(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +202,7 @@ class ClozeTask(_Task):
     its last event hidden and no other: the question that is asked when recommending. Users without training events
     have no row; a history of one event is a row of MASK alone, from which the model learns what to say knowing nothing.
 
-    Which events are hidden in epoch n depends on the seed and n alone, not on how rows share batches (see `Rows`).
+    Which events are hidden in epoch n depends on the seed and n alone, not on how rows share batches (see `_Task`).
     """
 
     mask_probability: UpToOne
@@ -215,7 +216,7 @@ class ClozeTask(_Task):
         Divide each batch's risk by this instead of its own M and all slots of an epoch weigh the same, whichever rows
         they share a batch with.
         """
-        rho, length_R = self.mask_probability, self.rows.length_R
+        rho, length_R = self.mask_probability, self.length_R
         drawn_R = rho * length_R + ((1 - rho) ** length_R if self.always_mask else 0.0)
         return self.batch_size * float(np.mean(self.last_share + (1 - self.last_share) * drawn_R))
 
@@ -223,25 +224,26 @@ class ClozeTask(_Task):
         """The batches of epoch n: a pure function of the seed and n, so that a resumed run sees what it would have."""
         rng = np.random.default_rng([self.seed, n])
         hidden, mask = self._hidden(rng), mask_token(self.train.n_items)
-        for nth, cells in enumerate(self.rows.batches(rng)):
+        for nth, cells in enumerate(self.cells(rng)):
             hidden_BL = hidden[cells.nth_BL] & ~cells.empty_BL
-            token_BL = np.where(hidden_BL, mask, self.rows.item_N[cells.at_BL])
-            yield self.rows.batch(token_BL, cells, hidden_BL, (self.seed, n, nth))
+            token_BL = np.where(hidden_BL, mask, self.item_N[cells.at_BL])
+            yield self.batch(token_BL, cells, hidden_BL, (self.seed, n, nth))
 
     def _hidden(self, rng: np.random.Generator) -> Bits:
         """Which events are hidden, among those of all rows: a bit each."""
-        rows, hidden = self.rows, Bits(len(self.rows.recent))
+        hidden = Bits(len(self.recent))
         hidden.fill(lambda count: rng.random(count, np.float32) < self.mask_probability)
-        last_R = rng.random(len(rows.length_R)) < self.last_share
-        chosen_R = rows.start_R + rng.integers(rows.length_R)
-        edges = np.searchsorted(rows.stop_R, np.arange(0, len(hidden) + BLOCK, BLOCK))
+        last_R = rng.random(len(self.length_R)) < self.last_share
+        chosen_R = self.start_R + rng.integers(self.length_R)
+        stop_R = self.start_R + self.length_R
+        edges = np.searchsorted(stop_R, np.arange(0, len(hidden) + BLOCK, BLOCK))
         for first, last in pairwise(np.unique([*edges, len(last_R)]).tolist()):
-            some, begin = slice(first, last), int(rows.start_R[first])
-            with hidden.open(slice(begin, int(rows.stop_R[last - 1]))) as hidden_N:
-                hidden_N &= ~np.repeat(last_R[some], rows.length_R[some])
-                hidden_N[rows.stop_R[some][last_R[some]] - begin - 1] = True
+            some, begin = slice(first, last), int(self.start_R[first])
+            with hidden.open(slice(begin, int(stop_R[last - 1]))) as hidden_N:
+                hidden_N &= ~np.repeat(last_R[some], self.length_R[some])
+                hidden_N[stop_R[some][last_R[some]] - begin - 1] = True
                 if self.always_mask:
-                    whole_R = ~np.logical_or.reduceat(hidden_N, rows.start_R[some] - begin)
+                    whole_R = ~np.logical_or.reduceat(hidden_N, self.start_R[some] - begin)
                     hidden_N[chosen_R[some][whole_R] - begin] = True
         return hidden
 
@@ -257,14 +259,14 @@ class NextItemTask(_Task):
     @cached_property
     def slots_per_batch(self) -> float:
         """The expected number of slots in a full batch."""
-        return self.batch_size * float(self.rows.length_R.mean())
+        return self.batch_size * float(self.length_R.mean())
 
     def epoch(self, n: int) -> Iterator[Batch]:
         """The batches of epoch n: a pure function of the seed and n, so that a resumed run sees what it would have."""
         rng = np.random.default_rng([self.seed, n])
-        for nth, cells in enumerate(self.rows.batches(rng)):
+        for nth, cells in enumerate(self.cells(rng)):
             event_BL = ~cells.empty_BL
             first_BL = event_BL & (np.cumsum(event_BL, axis=1) == 1)
-            before_BL = self.rows.item_N[np.maximum(cells.at_BL - 1, 0)]
+            before_BL = self.item_N[np.maximum(cells.at_BL - 1, 0)]
             token_BL = np.where(first_BL, mask_token(self.train.n_items), before_BL)
-            yield self.rows.batch(token_BL, cells, event_BL, (self.seed, n, nth))
+            yield self.batch(token_BL, cells, event_BL, (self.seed, n, nth))

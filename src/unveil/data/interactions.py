@@ -1,8 +1,9 @@
 """Interactions: an immutable log of users, items and times, in dense indices, with the raw ids beside it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from unveil.data.indexing import counted, indexed, side_by_side, sorted_rows
+from unveil.data.mapped import blocks, walked
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.wording import quantity
@@ -102,13 +104,7 @@ class Interactions:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Interactions):
             return NotImplemented
-        mine, theirs = self.columns(), other.columns()
-        return (
-            self.users == other.users
-            and self.items == other.items
-            and mine.keys() == theirs.keys()
-            and all(np.array_equal(mine[name], theirs[name], equal_nan=mine[name].dtype.kind == "f") for name in mine)
-        )
+        return all(mine == theirs for mine, theirs in zip_longest(self.content(), other.content()))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -164,12 +160,18 @@ class Interactions:
     def fingerprint(self) -> str:
         """A hash of the whole content, to tell whether two runs saw the same log."""
         digest = sha256()
-        for ids in (self.users.ids, self.items.ids):
-            digest.update("\0".join(ids).encode())
-        for name, column in self.columns().items():
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(column).data)
+        for chunk in self.content():
+            digest.update(chunk)
         return digest.hexdigest()
+
+    def content(self) -> Iterator[bytes]:
+        """All that the log is, in pieces: the ids, then each column under its name."""
+        for ids in (self.users.ids, self.items.ids):
+            for part in blocks(len(ids)):
+                yield (b"\0" if part.start else b"") + "\0".join(ids[part]).encode()
+        for name, column in self.columns().items():
+            yield name.encode()
+            yield from (part.tobytes() for part in walked(column))
 
 
 def _compacted(index: Index, vocabulary: Vocabulary) -> tuple[Index, Vocabulary]:

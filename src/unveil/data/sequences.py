@@ -206,10 +206,11 @@ def every_rating(log: Interactions, train: Sequences, who: str, instead: str) ->
     rating_N = np.full(len(train), np.nan) if log.rating is None else log.rating[train.event_N].astype(np.float64)
     empty_N = ~np.isfinite(rating_N)
     if empty_N.any():
-        events, first = quantity(int(empty_N.sum()), "training event"), int(train.event_N[empty_N][0]) + 1
-        raise UnveilError(
-            f"{who} needs a rating of every event, and some are empty",
-            where=f"{events}, first row {first} of the log",
-            hint=f"Fill them in, or use {instead}.",
-        )
+        problem, hint = f"{who} needs a rating of every event, and some are empty", f"Fill them in, or use {instead}."
+        raise UnveilError(problem, where=rows_in_words(train.event_N[empty_N], "training event"), hint=hint)
     return rating_N
+
+
+def rows_in_words(row_N: NDArray[Any], noun: str) -> str:
+    """How many rows of a log these are, and the first of them as an editor counts."""
+    return f"{quantity(len(row_N), noun)}, first row {int(row_N[0]) + 1} of the log"

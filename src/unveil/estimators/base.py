@@ -1,24 +1,27 @@
-"""What an estimator is, where estimators are found, and the one loss that applies them.
+"""What an estimator is, how one is found and built by its name, and the one loss that applies them.
 
 Shapes: M masked slots, D width, V items.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, check_ranges
 from unveil.estimators import losses
 from unveil.estimators.losses import Wide
-from unveil.estimators.race import race
 from unveil.estimators.sampling import Sample, sampled_loss
 from unveil.propensity.base import PROPENSITIES, PropensityModel
+from unveil.propensity.known import TrueWorld
 from unveil.registry import Registry
 
 #: What an estimator asks for beside the log: a propensity of one kind, ratings in it, or the truth of a world.
@@ -155,7 +158,7 @@ def _loss(signal: Signal) -> tuple[losses.ChunkLoss, Wide | losses.Both | None]:
             return losses.by_slope(losses.soft_cross_entropy), signal.imputed_MV
         return losses.by_slope(losses.explained), losses.Both(signal.imputed_MV, signal.offset_MV)
     if signal.theta_MV is not None:
-        return losses.by_slope(race), signal.theta_MV
+        return losses.by_slope(losses.race), signal.theta_MV
     return losses.softmax_loss, signal.offset_MV
 
 
@@ -190,3 +193,59 @@ def blocks(slots: Slots) -> Iterator[Slots]:
 def weights_of(estimator: Estimator, slots: Slots) -> Tensor:
     """w_M of any number of slots, block by block."""
     return torch.cat([estimator(part).weight_M for part in blocks(slots)])
+
+
+def build(
+    name: str,
+    options: Mapping[str, object],
+    *,
+    propensity: PropensityModel | None = None,
+    world: TrueWorld | None = None,
+    train: Sequences | None = None,
+    log: Interactions | None = None,
+) -> Estimator:
+    """The estimator `name` with its options, given the propensity, world, training part or log that it needs."""
+    built = ESTIMATORS.build(name, options, *parts(name, propensity, world, log))
+    if not isinstance(built, Learns):
+        return built
+    if train is None:
+        hint = "Pass the training part (train=)."
+        raise UnveilError(f"the estimator {name!r} learns from the training part, and none is given", hint=hint)
+    return built.fit(train)
+
+
+def check_options(name: str, options: Mapping[str, object]) -> None:
+    """Before anything is fitted or trained: options of an estimator that it does not have, or that are out of range."""
+    needs = ESTIMATORS[name].needs
+    if needs == "truth":
+        return
+    propensity = SimpleNamespace(kind=needs, name="a stand-in")
+    stand_ins = [propensity] if needs in ("static", "temporal") else [None] * (needs == "ratings")
+    with suppress(AttributeError):  # a plug-in that needs more of its parts when it is built
+        ESTIMATORS.build(name, options, *stand_ins)
+
+
+#: What is missing, and what to do, where an estimator needs more than a propensity.
+_MISSING = {
+    "ratings": ("a log with ratings", "Use 'wmf-distilled', which needs none."),
+    "truth": (
+        "a world whose truth is known",
+        "Name the world of the log with --world (in Python, world=), or choose another estimator.",
+    ),
+}
+
+
+def parts(
+    name: str, propensity: PropensityModel | None, world: TrueWorld | None, log: Interactions | None
+) -> list[object]:
+    """What an estimator is built from; an error names what is missing."""
+    needs = ESTIMATORS[name].needs
+    if needs == "nothing":
+        return []
+    rated = None if log is None or log.rating is None else log
+    part = {"ratings": rated, "truth": world}.get(needs, propensity)
+    if part is None:
+        instead = f"Name one, such as 'recorded-{needs}', learnt from impressions; popularity is the last resort."
+        what, hint = _MISSING.get(needs, (f"a {needs} propensity", instead))
+        raise UnveilError(f"the estimator {name!r} needs {what}, and none is given", hint=hint)
+    return [part]

@@ -122,14 +122,7 @@ class UserFactors:
 
     @classmethod
     def of(
-        cls,
-        train: Sequences,
-        signal: Callable[[Slots], Signal],
-        *,
-        width: int,
-        penalty: float,
-        batches: int,
-        seed: int,
+        cls, train: Sequences, signal: Callable[[Slots], Signal], *, width: int, penalty: float, batches: int, seed: int
     ) -> Self:
         """By descent over so many batches of events: the work does not grow with the log."""
         generator = torch.Generator().manual_seed(seed)

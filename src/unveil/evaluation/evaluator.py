@@ -1,10 +1,11 @@
-"""Evaluator: cases and their candidates in, any scorer's results out, in one pass over the cases.
+"""Evaluator: cases and their candidates in, any scorer's results out, in one pass; and the ground truth of a world.
 
 Shapes: B cases of a batch, C cases, K places, L tokens, N negatives, V items.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -18,10 +19,12 @@ from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots, histories
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
-from unveil.evaluation.metrics import CatalogueMetric, ListMetric, RankMetric, metric, metrics_of
+from unveil.evaluation.metrics import CatalogueMetric, ListMetric, RankMetric, TruthMetric, metric, metrics_of
 from unveil.evaluation.protocols import FULL, Candidates, case_fingerprint, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, rank_among, rank_among_all, top_items
-from unveil.evaluation.result import Evaluation
+from unveil.evaluation.result import Evaluation, column
+from unveil.propensity.factors import Indices
+from unveil.propensity.known import TrueWorld
 
 
 class Sharing(Protocol):
@@ -193,7 +196,7 @@ class ValidationEvaluator:
 
     The test cases cannot be reached from here: histories end with the last validation context, so that no test target
     is among them. To choose by test figures one would need another type. Of a packed log they are a part of one file;
-    a tuner is given them apart (`Sequences.apart`).
+    a tuner is given them apart (`Sequences.copied`).
     """
 
     evaluator: Evaluator
@@ -208,28 +211,34 @@ class ValidationEvaluator:
         split: Split,
         *,
         length: int,
-        metric_name: str = "NDCG",
-        k: int = 10,
+        monitor: str = "NDCG@10",
         protocol: str = FULL,
-        uniform: int = 0,
-        popular: int = 0,
+        negatives: Mapping[str, int] | None = None,
         exclude_seen: bool = True,
         seed: int = 0,
     ) -> Self:
-        """The validation part of a split. `protocol` names the ranking that counts, e.g. full or uniform-100."""
+        """The validation part of a split. `protocol` names the ranking that counts: full, uniform-N or popular-N.
+
+        `negatives` says how many of each kind are drawn, if more than those that the protocol needs.
+        """
+        name, _, k = monitor.partition("@")
+        if not k.isdecimal() or not int(k):
+            expected = "a metric at a number of places, e.g. NDCG@10"
+            raise UnveilError("no such figure", where="training.monitor", found=monitor, expected=expected)
+        kind, _, count = protocol.partition("-")
+        negatives = negatives or {each: int(count) if each == kind else 0 for each in ("uniform", "popular")}
         # Histories end after each user's last validation context, or after training where there is none.
         stop_U = split.train.length_U.copy()
         np.maximum.at(stop_U, split.valid.user_C, split.valid.seen_C)
         sequences = split.whole.cut(np.zeros_like(stop_U), stop_U)
-        drawn: dict[str, Any] = {"uniform": uniform, "popular": popular, "exclude_seen": exclude_seen, "seed": seed}
+        drawn: dict[str, Any] = {**negatives, "exclude_seen": exclude_seen, "seed": seed}
         evaluator = Evaluator.of(split.valid, sequences, split.train, length=length, **drawn)
-        chosen = metric(metric_name)
+        chosen = metric(name)
         if not isinstance(chosen, RankMetric):
-            raise UnveilError("not a metric of the target's rank", found=metric_name, expected="NDCG, Recall or MRR")
+            raise UnveilError("not a metric of the target's rank", found=name, expected="NDCG, Recall or MRR")
         if protocol not in evaluator.candidates.protocols:
-            there = ", ".join(evaluator.candidates.protocols)
-            raise UnveilError("no such protocol", found=protocol, expected=f"one of {there}")
-        return cls(evaluator, chosen, k, protocol)
+            raise UnveilError("no such protocol", found=protocol, expected="full, uniform-N or popular-N")
+        return cls(evaluator, chosen, int(k), protocol)
 
     def explained_by(self, shift: Shift) -> Self:
         """Interactions ranked by what an estimator expects, scores + shift; the ground truth by scores alone.
@@ -245,3 +254,41 @@ class ValidationEvaluator:
         user_C = self.evaluator.cases.user_C
         cases_U = np.bincount(user_C)
         return float((np.bincount(user_C, weights=value_C)[cases_U > 0] / cases_U[cases_U > 0]).mean())
+
+
+#: The protocol of a world, whose true relevance is known. Every item is every item of the world at hand: for targets,
+#: negatives, rankings and training over the items that occur in a log (the paper's observed catalogue), narrow both
+#: alike, `log = log.compact(); world = world.aligned_with(log)`.
+TRUTH = "truth"
+#: Slots whose relevance of all items is held at once.
+_SLOTS = 1024
+
+
+def true_relevance_metrics(world: TrueWorld, cases: EvalCases, k: int) -> dict[str, CaseMetric]:
+    """Every metric of true relevance at each case's own user and step, of lists with k places or of all scores, by the
+    name of its column."""
+
+    def at(metric: TruthMetric, case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
+        gamma_BV = world.relevance(cases.user_C[case_B], cases.step_C[case_B])
+        return torch.from_numpy(metric(gamma_BV, scores_BV.cpu().numpy(), top_BK.cpu().numpy()))
+
+    return {
+        column(TRUTH, metric.name, k if metric.of_lists else 0): partial(at, metric)
+        for metric in metrics_of(TruthMetric)
+    }
+
+
+def favourites_of(world: TrueWorld, user_N: Indices, step_N: Indices) -> NDArray[np.int64]:
+    """argmax_i γ_sit at each of these users and steps, block by block."""
+    starts = range(0, len(user_N), _SLOTS)
+    best = [world.ideal_target(user_N[at : at + _SLOTS], step_N[at : at + _SLOTS]) for at in starts]
+    return np.concatenate([np.zeros(0, np.int64), *best])
+
+
+def true_cases(world: TrueWorld, cases: EvalCases) -> EvalCases:
+    """The same questions with another answer: the item of highest γ at the case's own user and step.
+
+    This is the paper's evaluation on true relevance: what a user who sees every item would take next.
+    """
+    best_C = favourites_of(world, cases.user_C, cases.step_C)
+    return replace(cases, item_C=best_C.astype(cases.item_C.dtype))

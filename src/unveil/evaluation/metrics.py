@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.describe import gini
 from unveil.data.vocabulary import Index
 from unveil.registry import Registry
 
@@ -170,9 +171,7 @@ class Gini(CatalogueMetric):
     higher_is_better: ClassVar[bool] = False
 
     def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
-        times_V = np.sort(np.bincount(top_CK[top_CK != NOBODY], minlength=n_items))
-        place_V = np.arange(1, n_items + 1)
-        return float(((2 * place_V - n_items - 1) * times_V).sum() / (n_items * max(times_V.sum(), 1)))
+        return gini(np.bincount(top_CK[top_CK != NOBODY], minlength=n_items))
 
 
 @METRICS.register

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unveil.data.sequences import Sequences
 from unveil.data.slots import pad_token
+from unveil.propensity.known import splitmix
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +55,13 @@ class Random:
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """24 random bits for each history and item."""
-        place_L = torch.arange(token_BL.shape[1], 0, -1, device=token_BL.device)
-        key_BL = _mixed(token_BL + _mixed(place_L + _mixed(torch.tensor(self.seed))))
-        history_B = (key_BL * (token_BL != pad_token(self.n_items))).sum(dim=1)
-        bits_BV = _mixed(history_B[:, None] + _mixed(torch.arange(self.n_items, device=token_BL.device)))
-        return ((bits_BV >> 40) & 0xFFFFFF).to(torch.float32) / 2**24
+        word_BL = token_BL.cpu().numpy().astype(np.uint64)
+        place_L = np.arange(word_BL.shape[1], 0, -1).astype(np.uint64)
+        key_BL = splitmix(word_BL + splitmix(place_L + splitmix(np.array([self.seed]).astype(np.uint64))))
+        history_B = (key_BL * (word_BL != pad_token(self.n_items))).sum(axis=1, dtype=np.uint64)
+        bits_BV = splitmix(history_B[:, None] + splitmix(np.arange(self.n_items, dtype=np.uint64)))
+        scores_BV = (bits_BV >> np.uint64(40)).astype(np.float32) / np.float32(2**24)
+        return torch.from_numpy(scores_BV).to(token_BL.device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +85,3 @@ class LessPopular:
 def log_share(count_V: Tensor) -> Tensor:
     """log((count_i + 1) / (Σ_j count_j + V)): popularity, smoothed so that no item has none."""
     return ((count_V + 1) / (count_V.sum() + len(count_V))).log()
-
-
-def _mixed(x: Tensor) -> Tensor:
-    """Spread 64-bit integers evenly over all 64-bit integers (the finaliser of SplitMix64; products wrap around)."""
-    x = x + _signed(0x9E3779B97F4A7C15)
-    x = (x ^ ((x >> 30) & (2**34 - 1))) * _signed(0xBF58476D1CE4E5B9)
-    x = (x ^ ((x >> 27) & (2**37 - 1))) * _signed(0x94D049BB133111EB)
-    return x ^ ((x >> 31) & (2**33 - 1))
-
-
-def _signed(word: int) -> int:
-    return word - 2**64 if word >= 2**63 else word

@@ -75,23 +75,15 @@ def parts(chosen: type[PropensityModel], log: Interactions | None, world: TrueWo
     """What a model is built from; an error names what is missing."""
     if chosen.source == "nothing":
         return []
-    part = _part(chosen.source, log, world)
-    if part is None:
+    there: dict[Source, object] = {"truth": world}
+    if log is not None:
+        shown = log.clicked is not None and not log.clicked.all()
+        there |= {"log": log, "logged": log.propensity, "impressions": log if shown else None}
+        there |= {"ratings": None if log.rating is None else log, "positions": None if log.position is None else log}
+    if (part := there.get(chosen.source)) is None:
         what, hint = _NEEDS[chosen.source]
         raise UnveilError(f"the propensity {chosen.name!r} needs {what}, and there is none", hint=hint)
     return [part]
-
-
-def _part(source: Source, log: Interactions | None, world: TrueWorld | None) -> object | None:
-    if source == "truth":
-        return world
-    if log is None or source == "log":
-        return log
-    if source == "logged":
-        return log.propensity
-    if source == "impressions":
-        return None if log.clicked is None or log.clicked.all() else log
-    return None if (log.rating if source == "ratings" else log.position) is None else log
 
 
 def is_popularity(model: PropensityModel | None) -> bool:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences, every_rating
+from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, check_ranges
 from unveil.processes import threads
@@ -59,11 +58,8 @@ class Factors:
 
     def plus(self, other: "Factors", scale: float = 1.0) -> Self:
         """The sum of two sets of logits, the second times `scale`: their columns side by side."""
-        return type(self)(
-            np.hstack([self.P_UK, np.float32(scale) * other.P_UK]),
-            np.hstack([self.Q_VK, other.Q_VK]),
-            np.hstack([self.W_TK, other.W_TK]),
-        )
+        pairs = (self.P_UK, np.float32(scale) * other.P_UK), (self.Q_VK, other.Q_VK), (self.W_TK, other.W_TK)
+        return type(self)(*map(np.hstack, pairs))
 
     def biased(
         self, user_U: Indices | None = None, item_V: Indices | None = None, step_T: Indices | None = None
@@ -182,11 +178,6 @@ class InteractionCounts:
 
     def __len__(self) -> int:
         return len(self.user_N)
-
-
-def ratings_of(log: Interactions, train: Sequences, name: str) -> Values:
-    """The rating of every training event; an error if one is missing."""
-    return every_rating(log, train, f"the propensity {name!r}", "timing or joint-temporal, which need none")
 
 
 def shrunk_means(index_N: Index, value_N: Values, weight_N: Values, size: int, backing: float) -> Values:

@@ -52,7 +52,7 @@ class Impressions:
         clicked_N = np.ones(len(shown), bool) if shown.clicked is None else shown.clicked
         user_N, item_N = shown.user.astype(np.int64), shown.item.astype(np.int64)
         size = (len(log.users), len(log.items))
-        return cls(user_N, item_N, days_of(shown.time, first), hours(shown.time), clicked_N, *size, first)
+        return cls(user_N, item_N, *day_and_hour(shown.time, first), clicked_N, *size, first)
 
     def __len__(self) -> int:
         return len(self.user_N)
@@ -71,21 +71,16 @@ class Impressions:
         """The impressions from day `start` up to, not including, day `stop`."""
         return self.where((self.day_N >= start) & (self.day_N < stop))
 
-    def counts(self, days: int, *, clicked: bool = False) -> Floats:
-        """count_DV: how often each item was shown (or clicked) on each of the first `days` days."""
-        rows = (self.where(self.clicked_N) if clicked else self).between(0, days)
-        flat = np.bincount(rows.day_N * self.n_items + rows.item_N, minlength=days * self.n_items)
-        return flat.reshape(days, self.n_items).astype(np.float64)
+    def counts(self, *, clicked: bool = False) -> Floats:
+        """count_DV: how often each item was shown (or clicked) on each day."""
+        rows, size = self.where(self.clicked_N) if clicked else self, self.n_days * self.n_items
+        flat = np.bincount(rows.day_N * self.n_items + rows.item_N, minlength=size)
+        return flat.reshape(-1, self.n_items).astype(np.float64)
 
 
-def days_of(time: Index, first_day: int) -> Index:
-    """Days since `first_day` of times in µs."""
-    return np.asarray(time // _DAY - first_day, np.int64)
-
-
-def hours(time: Index) -> Index:
-    """Hours of the day (UTC), 0 to 23."""
-    return np.asarray(time // _HOUR % HOURS, np.int64)
+def day_and_hour(time: Index, first_day: int) -> tuple[Index, Index]:
+    """Days since `first_day` and hours of the day (UTC), 0 to 23, of times in µs."""
+    return np.asarray(time // _DAY - first_day, np.int64), np.asarray(time // _HOUR % HOURS, np.int64)
 
 
 def share(count: NDArray[Any], add: float = 1.0) -> Floats:
@@ -188,11 +183,8 @@ def calibration(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats) -> tup
     """The bins, the calibration error and the mass; what was shown may be a probability."""
     predicted_B, seen_B, size_B = binned(theta_M, shown_M, weight_M, BINS)
     there, shown = size_B > 0, float(shown_M.sum())
-    curve = Calibration(
-        (predicted_B[there] / size_B[there]).tolist(),
-        (seen_B[there] / size_B[there]).tolist(),
-        predicted_B[there].tolist(),
-    )
+    columns = (predicted_B[there] / size_B[there], seen_B[there] / size_B[there], predicted_B[there])
+    curve = Calibration(*(column_B.tolist() for column_B in columns))
     return curve, float(np.abs(predicted_B - seen_B).sum() / shown), float(predicted_B.sum() / shown)
 
 

@@ -4,7 +4,6 @@ An item that is preferred to the one chosen, and was not chosen, was not exposed
 Shapes: N cells (user, item, block) that occur, B of them in a batch, S items of a sample, C blocks, U users, V items.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,11 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtr
 from torch import Tensor, nn
-from torch.nn import Parameter
 from torch.nn.functional import softplus
 
 from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, every_rating
 from unveil.errors import AtLeastOne, NotNegative, Positive
 from unveil.processes import threads
 from unveil.propensity.base import Source, both_kinds
@@ -32,7 +30,6 @@ from unveil.propensity.factors import (
     InteractionCounts,
     Values,
     minimise,
-    ratings_of,
     shrunk_means,
     shuffled_batches,
 )
@@ -47,7 +44,7 @@ _NOISE, _LEAST = 0.5, 1e-3
 _SURE = 1 - 1e-6
 
 
-class Preferences:
+class Preferences(nn.Module):
     """How likely a user prefers one item to another; unless a subclass learns that, all is known."""
 
     fixed: ClassVar[bool] = True  # j is better than i at all times or at none, uncertain which; or drawn anew each time
@@ -64,12 +61,8 @@ class Preferences:
         """Minus the logarithm of the prior, up to a constant."""
         return torch.zeros(())
 
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """What is learnt."""
-        return iter(())
 
-
-class FactorPreferences(nn.Module, Preferences):
+class FactorPreferences(Preferences):
     """f_si = centre + b_s + c_i + ⟨P_s, Q_i⟩ at all steps; j is preferred to i with σ((f_j − f_i) / sharpness).
 
     Ratings are r = f_si + ε with ε normal, its variance learnt too. Without ratings the sharpness is the scale of f.
@@ -111,38 +104,29 @@ class FactorPreferences(nn.Module, Preferences):
         return self.f.prior_loss()
 
 
-@dataclass(frozen=True, eq=False)
 class RatedPreferences(Preferences):
     """f_si = μ + b_s + c_i + e_si from ratings r = f_si + ε; without a rating of the pair, e_si = 0 ± its deviation.
 
-    e_si is shrunk by the variances found: of ε from ratings of the same pair, of e from what is left between pairs.
-    Preferences do not change with the step.
+    By alternation over users, items and pairs. e_si is shrunk by the variances found: of ε from ratings of the same
+    pair, of e from what is left between pairs. Preferences do not change with the step.
     """
 
-    mean_UV: Any  # sparse: e_si
-    count_UV: Any  # sparse: ratings of the pair
-    item_V: Values  # c_i
-    noise: float  # variance of ε
-    pair: float  # variance of e
-
-    @classmethod
-    def of(cls, counts: InteractionCounts) -> "RatedPreferences":
-        """By alternation over users, items and pairs."""
+    def __init__(self, counts: InteractionCounts) -> None:
+        super().__init__()
         assert counts.rating_N is not None
         users, items, _ = counts.shape
         count_N, rating_N = counts.count_N, counts.rating_N
         mean = float(np.average(rating_N, weights=count_N))
-        user_U, item_V, pair_N = np.zeros(users), np.zeros(items), np.zeros(len(counts))
+        user_U, self.item_V, pair_N = np.zeros(users), np.zeros(items), np.zeros(len(counts))
         for _ in range(_ROUNDS):
             left_N = rating_N - mean - pair_N
-            user_U = shrunk_means(counts.user_N, left_N - item_V[counts.item_N], count_N, users, _PRIOR_RATINGS)
-            item_V = shrunk_means(counts.item_N, left_N - user_U[counts.user_N], count_N, items, _PRIOR_RATINGS)
-            left_N = rating_N - mean - user_U[counts.user_N] - item_V[counts.item_N]
-            noise, pair = _variances(counts, left_N)
-            pair_N = left_N * count_N / (count_N + noise / pair)
-        at = (counts.user_N, counts.item_N)
-        mean_UV, count_UV = (sparse.csr_matrix((each_N, at), shape=(users, items)) for each_N in (pair_N, count_N))
-        return cls(mean_UV, count_UV, item_V, noise, pair)
+            user_U = shrunk_means(counts.user_N, left_N - self.item_V[counts.item_N], count_N, users, _PRIOR_RATINGS)
+            self.item_V = shrunk_means(counts.item_N, left_N - user_U[counts.user_N], count_N, items, _PRIOR_RATINGS)
+            left_N = rating_N - mean - user_U[counts.user_N] - self.item_V[counts.item_N]
+            self.noise, self.pair = _variances(counts, left_N)
+            pair_N = left_N * count_N / (count_N + self.noise / self.pair)
+        at, shape = (counts.user_N, counts.item_N), (users, items)
+        self.mean_UV, self.count_UV = (sparse.csr_matrix((each_N, at), shape=shape) for each_N in (pair_N, count_N))
 
     def better(self, user_B: Tensor, item_B: Tensor, item_S: Tensor) -> Tensor:
         """P(f_sj > f_si) of every sampled item j, given the ratings: Φ(difference / its standard deviation)."""
@@ -230,12 +214,7 @@ def choice_loss(own_B: Tensor, other_BS: Tensor, better_BS: Tensor, count_B: Ten
 
 
 def fit_exposure(
-    counts: InteractionCounts,
-    exposure: FactorTables | PopularityLine,
-    preferences: Preferences,
-    *,
-    batches: int,
-    seed: int,
+    counts: InteractionCounts, exposure: Exposure, preferences: Preferences, *, batches: int, seed: int
 ) -> None:
     """Learn both in place, by Adam on so many batches of cells: the work does not grow with the log."""
     rng = np.random.default_rng(seed)
@@ -248,11 +227,7 @@ def fit_exposure(
 
 
 def _loss(
-    counts: InteractionCounts,
-    exposure: FactorTables | PopularityLine,
-    preferences: Preferences,
-    nth_B: Index,
-    item_S: Index,
+    counts: InteractionCounts, exposure: Exposure, preferences: Preferences, nth_B: Index, item_S: Index
 ) -> Tensor:
     """Choices, ratings and priors, of a batch scaled to all cells; divided by the events, so that `lr` fits any log."""
     user_B, item_B, block_B = (torch.from_numpy(side[nth_B]) for side in (counts.user_N, counts.item_N, counts.block_N))
@@ -298,7 +273,18 @@ JointStatic, JointTemporal = both_kinds("joint", Joint)
 
 
 @dataclass(kw_only=True)
-class JointRated(FittedFactors):
+class _Rated(FittedFactors):
+    log: Interactions = field(kw_only=False)
+
+    source: ClassVar[Source] = "ratings"
+
+    def _ratings(self, train: Sequences) -> Values:
+        instead = "timing or joint-temporal, which need none"
+        return every_rating(self.log, train, f"the propensity {self.name!r}", instead)
+
+
+@dataclass(kw_only=True)
+class JointRated(_Rated):
     """Minimises −log θ_i − Σ_j log(1 − θ_j · σ((f_j − f_i) / sharpness)) + (r − f_i)² / 2σ² + log σ over θ and f.
 
     Ratings set the scale of f, so that both may be personal: ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk and
@@ -308,15 +294,13 @@ class JointRated(FittedFactors):
     Assumes a user who chooses the best exposed item, by constant preferences with few factors.
     """
 
-    log: Interactions = field(kw_only=False)
     width: AtLeastOne = 16
     sharpness: Positive = 0.1
 
-    source: ClassVar[Source] = "ratings"
     assumes: ClassVar[str] = "that users choose the best item they see, by the preferences that their ratings show"
 
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
-        counts = InteractionCounts.of(train, blocks, ratings_of(self.log, train, self.name))
+        counts = InteractionCounts.of(train, blocks, self._ratings(train))
         rng = torch.Generator().manual_seed(self.seed)
         exposure = FactorTables(counts.shape, self.width, INITIAL_LOGIT, penalty=self.penalty, generator=rng)
         preferences = FactorPreferences(counts, self.width, self.sharpness, penalty=2 * self.penalty, generator=rng)
@@ -328,7 +312,7 @@ JointRatedStatic, JointRatedTemporal = both_kinds("joint-rated", JointRated)
 
 
 @dataclass(kw_only=True)
-class RatedPopularity(FittedFactors):
+class RatedPopularity(_Rated):
     """θ̂_it = σ(centre + exponent · log popularity_it): two numbers, learnt with preferences as in `joint-rated`.
 
     So ratings choose the exponent: a popular item that is preferred to the one chosen was not exposed there, and is
@@ -337,19 +321,17 @@ class RatedPopularity(FittedFactors):
     Assumes a user who chooses the best exposed item, and log exposure linear in log popularity.
     """
 
-    log: Interactions = field(kw_only=False)
     penalty: NotNegative = 16.0
     sharpness: Positive = 0.1
     batches: AtLeastOne = 600
 
-    source: ClassVar[Source] = "ratings"
     assumes: ClassVar[str] = (
         "that users choose the best item they see, and that exposure is popularity to a power that ratings show"
     )
     exponent: float = field(init=False, repr=False)
 
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
-        counts = InteractionCounts.of(train, blocks, ratings_of(self.log, train, self.name))
+        counts = InteractionCounts.of(train, blocks, self._ratings(train))
         rng = torch.Generator().manual_seed(self.seed)
         line = PopularityLine(log_popularity(counts), INITIAL_LOGIT)
         preferences = FactorPreferences(counts, self.width, self.sharpness, penalty=self.penalty, generator=rng)
@@ -362,7 +344,7 @@ RatedStatic, RatedTemporal = both_kinds("rated", RatedPopularity)
 
 
 @dataclass(kw_only=True)
-class Censored(FittedFactors):
+class Censored(_Rated):
     """ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk by the likelihood of what was chosen and what was not.
 
     First preferences, from ratings alone (`RatedPreferences`); then exposure, a logistic model in which the chosen item
@@ -374,17 +356,14 @@ class Censored(FittedFactors):
     preferences of the others are overestimated, and their exposure underestimated.
     """
 
-    log: Interactions = field(kw_only=False)
-
-    source: ClassVar[Source] = "ratings"
     assumes: ClassVar[str] = (
         "that users choose the best item they see, and that ratings of chosen items hold for all others too"
     )
 
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
-        rating_E = ratings_of(self.log, train, self.name)
+        rating_E = self._ratings(train)
         counts = InteractionCounts.of(train, blocks, rating_E)
-        preferences = RatedPreferences.of(InteractionCounts.of(train, Blocks.of(train, 1), rating_E))
+        preferences = RatedPreferences(InteractionCounts.of(train, Blocks.of(train, 1), rating_E))
         rng = torch.Generator().manual_seed(self.seed)
         exposure = FactorTables(counts.shape, self.width, INITIAL_LOGIT, penalty=self.penalty, generator=rng)
         fit_exposure(counts, exposure, preferences, batches=self.batches, seed=self.seed)

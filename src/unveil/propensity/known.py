@@ -4,6 +4,7 @@ Shapes: N rows of the log, M slots, B some users or slots, U users, V items.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -11,11 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, rows_in_words
 from unveil.data.slots import Slots
 from unveil.errors import NotNegative, UnveilError, check_range, check_ranges
 from unveil.propensity.base import Kind, OfEvents, PropensityModel, Source, as_theta, both_kinds, indices, register
-from unveil.wording import quantity
 
 #: Users whose steps are averaged at a time.
 _BLOCK = 256
@@ -83,43 +83,34 @@ class KnownTemporal:
 @register
 @dataclass
 class KnownStatic:
-    """θ_si = (1/T) Σ_t θ_sit (the paper's section 5.1.3): averaged once for a user, then kept."""
+    """θ_si = (1/T) Σ_t θ_sit (the paper's section 5.1.3): averaged once, then kept."""
 
     world: TrueWorld
 
     name: ClassVar[str] = "known-static"
     kind: ClassVar[Kind] = "static"
     source: ClassVar[Source] = "truth"
-    _theta_UV: NDArray[np.float32] = field(init=False, repr=False)
-    _known_U: NDArray[np.bool_] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self._theta_UV = np.empty((self.world.n_users, self.world.n_items), np.float32)
-        self._known_U = np.zeros(self.world.n_users, bool)
+    @cached_property
+    def _theta_UV(self) -> NDArray[np.float32]:
+        theta_UV = np.empty((self.world.n_users, self.world.n_items), np.float32)
+        for user_B in np.array_split(np.arange(len(theta_UV)), -(-len(theta_UV) // _BLOCK)):
+            theta_UV[user_B] = self.world.static_exposure(user_B)
+        return theta_UV
 
     def fit(self, train: Sequences) -> Self:
-        """Average over the steps for every user with training events."""
-        self._average(np.flatnonzero(train.length_U))
+        """Nothing to learn."""
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
         """θ_si of the slots' items."""
         user_M, item_M, _ = indices(slots)
-        self._average(user_M)
         return as_theta(self._theta_UV[user_M, item_M], slots)
 
     def of_all(self, slots: Slots) -> Tensor:
         """θ_si of all items."""
         user_M, _, _ = indices(slots)
-        self._average(user_M)
         return as_theta(self._theta_UV[user_M], slots)
-
-    def _average(self, user_M: NDArray[Any]) -> None:
-        new_B = np.unique(user_M[~self._known_U[user_M]])
-        for start in range(0, len(new_B), _BLOCK):
-            user_B = new_B[start : start + _BLOCK]
-            self._theta_UV[user_B] = self.world.static_exposure(user_B)
-        self._known_U[new_B] = True
 
 
 @register
@@ -139,13 +130,9 @@ class Logged(OfEvents):
         theta_N = self.propensity_N[train.event_N]
         bad_N = ~((theta_N > 0) & (theta_N <= 1))
         if bad_N.any():
-            events, first = quantity(int(bad_N.sum()), "training event"), int(train.event_N[bad_N][0]) + 1
-            raise UnveilError(
-                "the log has propensities outside (0, 1]",
-                where=f"{events}, first row {first} of the log",
-                found=float(theta_N[bad_N][0]),
-                expected="a number above 0, at most 1",
-            )
+            where, found = rows_in_words(train.event_N[bad_N], "training event"), float(theta_N[bad_N][0])
+            problem, expected = "the log has propensities outside (0, 1]", "a number above 0, at most 1"
+            raise UnveilError(problem, where=where, found=found, expected=expected)
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
@@ -186,8 +173,12 @@ def _words(index: NDArray[Any]) -> Words:
     return index.astype(np.uint64) + np.uint64(1)
 
 
+def splitmix(word: Words) -> Words:
+    """The first output of splitmix64 from these states: every bit of it depends on every bit of the state."""
+    return _mixed(word + _GOLDEN)
+
+
 def _mixed(word: Words) -> Words:
-    """The finaliser of splitmix64: every bit of the result depends on every bit of the word."""
     word = (word ^ (word >> np.uint64(30))) * _FIRST
     word = (word ^ (word >> np.uint64(27))) * _SECOND
     return word ^ (word >> np.uint64(31))

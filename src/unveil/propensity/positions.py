@@ -24,7 +24,7 @@ from scipy.special import chdtrc
 from torch import Tensor
 
 from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.sequences import Sequences, rows_in_words
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError, check_range
 from unveil.propensity.base import Kind, OfEvents, Source, register
@@ -71,13 +71,8 @@ class PositionCounts:
             )
         bad_N = shown_N & (log.position < 0)
         if bad_N.any():
-            rows, first = quantity(int(bad_N.sum()), "impression"), int(bad_N.argmax())
-            raise UnveilError(
-                "no position",
-                where=f"{rows}, first row {first + 1} of the log",
-                found=int(log.position[first]),
-                expected="a whole number from 0",
-            )
+            where, found = rows_in_words(np.flatnonzero(bad_N), "impression"), int(log.position[bad_N][0])
+            raise UnveilError("no position", where=where, found=found, expected="a whole number from 0")
         position_K, place_N = np.unique(_pooled(log.position[shown_N], deepest), return_inverse=True)
         key_N = log.item[shown_N].astype(np.int64) * len(position_K) + place_N
         key_P, pair_N = np.unique(key_N, return_inverse=True)
@@ -150,7 +145,7 @@ def examination(counts: PositionCounts, add: float) -> Floats:
     """
     check_range(add > 0, "position.add", add, "above 0")
     likelihood = _Likelihood(counts, add)
-    alpha_K = np.zeros(len(counts.position_K))
+    alpha_K: Floats = np.zeros(len(counts.position_K))
     for _ in range(_STEPS):
         gradient_K, information_KK = likelihood.slope(alpha_K)
         if np.abs(gradient_K).max() <= _FLAT * likelihood.clicks:

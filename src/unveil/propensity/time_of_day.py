@@ -26,7 +26,7 @@ from unveil.data.slots import Slots
 from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.base import Kind, Source, as_theta, indices, register
-from unveil.propensity.impression_pairs import days_of, hours
+from unveil.propensity.impression_pairs import day_and_hour
 
 Floats = NDArray[np.float32]
 Indices = NDArray[Any]
@@ -237,8 +237,7 @@ class LearntTemporal(Learnt):
         if slots.event_M is None:
             raise UnveilError("learnt propensities need the time of an event, and these slots are no events of the log")
         assert self.log.time is not None
-        time_M = self.log.time[slots.event_M.cpu().numpy()]
-        return days_of(time_M, self._model.first_day), hours(time_M)
+        return day_and_hour(self.log.time[slots.event_M.cpu().numpy()], self._model.first_day)
 
 
 @register

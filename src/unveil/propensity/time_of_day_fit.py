@@ -123,7 +123,7 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     days = _days(shown, how)
     learn, valid, test = (shown.between(*ends) for ends in days.values())
     rng = np.random.default_rng(how.seed)
-    count_DV = shown.counts(shown.n_days)
+    count_DV = shown.counts()
     shares = np.log(recent_share(count_DV, how.half_life)), np.log(recent_share(count_DV, how.longer))
     uniform_V = np.full(shown.n_items, 1 / shown.n_items)
     held_out = with_negatives(valid, how.judged_negatives, uniform_V, rng)
@@ -133,17 +133,12 @@ def fit(log: Interactions, how: ExposureFit, progress: Progress = lambda done, t
     pairs = with_negatives(test, how.judged_negatives, uniform_V, rng)
     theta = _popularities(shown, days["learn"][1], how, pairs)
     theta["learnt"] = model.theta(*pairs.sides)
-    return FittedExposure(
-        model,
-        {name: quality_of(each, pairs) for name, each in theta.items()},
-        {name: stop - start for name, (start, stop) in days.items()},
-        {"learn": len(learn), "valid": len(valid), "test": len(test)},
-        epochs,
-        {
-            "users": float((~np.isin(test.user_N, learn.user_N)).mean()),
-            "items": float((~np.isin(test.item_N, learn.item_N)).mean()),
-        },
-    )
+    quality = {name: quality_of(each, pairs) for name, each in theta.items()}
+    lengths = {name: stop - start for name, (start, stop) in days.items()}
+    sizes = {"learn": len(learn), "valid": len(valid), "test": len(test)}
+    sides = {"users": (test.user_N, learn.user_N), "items": (test.item_N, learn.item_N)}
+    unknown = {name: float((~np.isin(there_N, known_N)).mean()) for name, (there_N, known_N) in sides.items()}
+    return FittedExposure(model, quality, lengths, sizes, epochs, unknown)
 
 
 def train(
@@ -216,7 +211,7 @@ def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs
     """Popularity among clicks and among impressions, on the training days and recently."""
     found: dict[str, NDArray[np.floating]] = {"uniform": np.full(len(pairs), 1 / shown.n_items)}
     for name, clicked in (("taken", True), ("shown", False)):
-        count_DV = shown.counts(shown.n_days, clicked=clicked)
+        count_DV = shown.counts(clicked=clicked)
         found[f"{name}, static"] = share(count_DV[:until].sum(0))[pairs.item_M]
         found[f"{name}, of late"] = recent_share(count_DV, how.half_life)[pairs.day_M, pairs.item_M]
     return found

@@ -228,8 +228,8 @@ def panels(
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
             leaning = sum(max(map(len, level.split("\n"))) for level in column.levels) > _LETTERS  # long names
-            style = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
-            grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels), **style)
+            turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
+            grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels), **turned)
             grid[-1, c].set_xlim(-0.4, len(column.levels) - 0.6)
         drawing, rem = themed(on.figure, slug, titles), _REM_PER_INCH * size[0]
         # Wider than other drawings where the page is, and never so narrow that its words cannot be read.

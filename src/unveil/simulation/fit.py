@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError, check_range, check_ranges
-from unveil.models.tensor_factorization.gibbs import Gibbs, sample
+from unveil.models.tensor_factorization.gibbs import Gibbs
 from unveil.models.tensor_factorization.recipes import RECIPES, Advance, Learnt, Recipe
 from unveil.models.tensor_factorization.task import Negatives, Parts, Task, Tuples, split
 from unveil.propensity.factors import Factors
@@ -82,11 +82,11 @@ def learn_and_score(
         hint = "Lower the recipe's lr."
         raise UnveilError(f"the fit of {task.name} diverged: its factors are not all numbers", hint=hint)
     train, parts = task.epoch(for_biases), (task.parts.valid, task.parts.test)
-    biases = sample(BIASES, train, task.likelihood, parts, for_biases, advance)
+    _, by_biases = BIASES.sample(train, task.likelihood, parts, for_biases, advance)
     by_world = Learnt.by(learnt.factors, task)
     predictions: dict[str, Sequence[NDArray[np.float64]]] = {
         "mean": [np.full(len(part), train.value_N.mean()) for part in parts],  # the same value for every tuple
-        "bias_only": biases.mean,  # user, item and step each add their own
+        "bias_only": by_biases,  # user, item and step each add their own
         "recipe": (learnt.valid_N, learnt.test_N),
         "world": (by_world.valid_N, by_world.test_N),  # by the factors that the world is made of
     }

@@ -17,7 +17,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.writers import write as write_log
 from unveil.estimators.base import weights_of
-from unveil.evaluation.ground_truth import favourites_of
+from unveil.evaluation.evaluator import favourites_of
 from unveil.evaluation.result import column, parts, per_user
 from unveil.report import plots
 from unveil.report.charts import curves, intervals

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.slots import Slots
-from unveil.estimators.base import Estimator, Signal, cloze_risk, estimator
-from unveil.estimators.build import build
+from unveil.estimators.base import Estimator, Signal, build, cloze_risk, estimator
 from unveil.evaluation.statistics import paired
 from unveil.propensity.base import PROPENSITIES, PropensityModel
 from unveil.runs.workers import OnProgress

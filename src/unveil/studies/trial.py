@@ -17,8 +17,13 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import blocks, estimator, events
 from unveil.estimators.inverse import CLIP, share_of
-from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
-from unveil.evaluation.ground_truth import favourites_of, true_cases, true_relevance_metrics
+from unveil.evaluation.evaluator import (
+    Evaluator,
+    ValidationEvaluator,
+    favourites_of,
+    true_cases,
+    true_relevance_metrics,
+)
 from unveil.evaluation.metrics import RankMetric, metrics_of
 from unveil.evaluation.protocols import FULL
 from unveil.evaluation.ranking import Scorer
@@ -100,10 +105,11 @@ class TrialContext:
     @classmethod
     def real(cls, log: Interactions, split: Split, recipe: Recipe, *, negatives: int, validation: str) -> Self:
         """A real log: items of a user's history do not compete; validation, too, has negatives of every kind."""
-        drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives, "seed": recipe.training.seed}
-        drawn["length"] = recipe.model.length
-        chosen = _in_small_batches(ValidationEvaluator.of(split, protocol=validation, **drawn))
-        return cls(log, split, chosen, {STANDARD: Evaluator.of(split.test, split.whole, split.train, **drawn)})
+        drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives}
+        shared: dict[str, Any] = {"length": recipe.model.length, "seed": recipe.training.seed}
+        chosen = ValidationEvaluator.of(split, protocol=validation, negatives=drawn, **shared)
+        standard = Evaluator.of(split.test, split.whole, split.train, **drawn, **shared)
+        return cls(log, split, _in_small_batches(chosen), {STANDARD: standard})
 
     def of_length(self, length: int) -> Self:
         """The same cases for a model that reads so many tokens."""

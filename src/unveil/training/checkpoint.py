@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,23 +18,6 @@ from unveil.files import write_whole
 from unveil.models.base import Backbone
 from unveil.settings import flattened
 from unveil.training.optimiser import AdamW
-
-_SIMPLE = (bool, int, float, str, tuple, type(None))
-
-
-def settings(thing: object) -> dict[str, Any]:
-    """The numbers, words and choices of a dataclass, by field name; data and parts of other kinds are left out."""
-    if not is_dataclass(thing):
-        return {}
-    named = {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return {name: _plain(value) for name, value in named.items() if isinstance(value, _SIMPLE)}
-
-
-def _plain(value: object) -> object:
-    """As JSON has it: it knows no infinity, which a clip may well be."""
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:

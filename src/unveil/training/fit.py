@@ -10,17 +10,13 @@ from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
-from unveil.errors import UnveilError
-from unveil.estimators.base import estimator
-from unveil.estimators.build import build as build_estimator
-from unveil.estimators.build import parts as parts_of_estimator
+from unveil.estimators import base as estimators
 from unveil.estimators.inverse import weight_diagnostics
 from unveil.evaluation.evaluator import ValidationEvaluator
 from unveil.evaluation.protocols import FULL
 from unveil.models.base import Backbone, backbone
+from unveil.propensity import build as propensities
 from unveil.propensity.base import PROPENSITIES, PropensityModel
-from unveil.propensity.build import build as build_propensity
-from unveil.propensity.build import parts as parts_of_propensity
 from unveil.propensity.impressions import Recorded
 from unveil.propensity.known import TrueWorld
 from unveil.settings import plain
@@ -49,7 +45,7 @@ def prepare(
     task = task_of(train, recipe, model)
     propensity = propensity or propensity_of(train, recipe, log, world)
     name, options = named(recipe.estimator)
-    chosen = build_estimator(name, options, propensity=propensity, world=world, train=train, log=log)
+    chosen = estimators.build(name, options, propensity=propensity, world=world, train=train, log=log)
     weights = weight_diagnostics(chosen, task.slots)
     mean_weight = 1.0 if weights is None else weights.mean
     shown = log is not None and log.clicked is not None and not log.clicked.all()
@@ -100,14 +96,8 @@ def validation_of(
     split: Split, recipe: Recipe, *, protocol: str = FULL, exclude_seen: bool = True, seed: int = 0
 ) -> ValidationEvaluator:
     """What `training.monitor`, such as NDCG@10, says of a model under `protocol`: full, uniform-N or popular-N."""
-    metric, _, k = recipe.training.monitor.partition("@")
-    if not k.isdecimal() or not int(k):
-        found, expected = recipe.training.monitor, "a metric at a number of places, e.g. NDCG@10"
-        raise UnveilError("no such figure", where="training.monitor", found=found, expected=expected)
-    kind, _, count = protocol.partition("-")
-    how: dict[str, Any] = {"protocol": protocol, "exclude_seen": exclude_seen, "seed": seed}
-    how |= {each: int(count) for each in ("uniform", "popular") if each == kind}
-    validation = ValidationEvaluator.of(split, length=recipe.model.length, metric_name=metric, k=int(k), **how)
+    how: dict[str, Any] = {"monitor": recipe.training.monitor, "exclude_seen": exclude_seen, "seed": seed}
+    validation = ValidationEvaluator.of(split, length=recipe.model.length, protocol=protocol, **how)
     device = str(pick_device(recipe.training.device))
     return replace(validation, evaluator=replace(validation.evaluator, device=device))
 
@@ -120,21 +110,21 @@ def propensity_of(
     if name is None:
         return None
     _, options = named(recipe.propensity)
-    return build_propensity(name, options, train, window=recipe.model.length, log=log, world=world)
+    return propensities.build(name, options, train, window=recipe.model.length, log=log, world=world)
 
 
 def check_available(recipe: Recipe, log: Interactions | None, world: TrueWorld | None = None) -> None:
     """Before anything is fitted: a column, or a world, that the recipe needs and that is not there."""
     name = propensity_name(recipe, world)
     if name is None:
-        parts_of_estimator(str(recipe.estimator["name"]), None, world, log)
+        estimators.parts(str(recipe.estimator["name"]), None, world, log)
     else:
-        parts_of_propensity(PROPENSITIES[name], log, world)
+        propensities.parts(PROPENSITIES[name], log, world)
 
 
 def propensity_name(recipe: Recipe, world: TrueWorld | None = None) -> str | None:
     """The propensity that the recipe comes down to; None where its estimator uses none."""
-    needs, name = estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
+    needs, name = estimators.estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
     if needs not in ("static", "temporal"):
         return None
     return f"{'popularity' if world is None else 'known'}-{needs}" if name == AUTO else name
@@ -144,5 +134,5 @@ def reads_log(recipe: Recipe) -> bool:
     """Whether a training by the recipe asks for more of the log than its histories: ratings, positions, times …"""
     name = propensity_name(recipe)
     if name is None:
-        return estimator(str(recipe.estimator["name"])).needs == "ratings"
+        return estimators.estimator(str(recipe.estimator["name"])).needs == "ratings"
     return PROPENSITIES[name].source not in ("nothing", "truth")

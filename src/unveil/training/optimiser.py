@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,21 +63,10 @@ class AdamW:
                 continue
             mean, square, count = map(list, zip(*map(self._state, moved), strict=True))
             torch._foreach_add_(count, 1)
-            torch._fused_adamw_(
-                moved,
-                [each.grad for each in moved if each.grad is not None],
-                mean,
-                square,
-                [],
-                count,
-                lr=lr,
-                beta1=self.betas[0],
-                beta2=self.betas[1],
-                weight_decay=decay,
-                eps=EPSILON,
-                amsgrad=False,
-                maximize=False,
-            )
+            gradients = [each.grad for each in moved if each.grad is not None]
+            beta1, beta2 = self.betas
+            rates: dict[str, Any] = {"lr": lr, "beta1": beta1, "beta2": beta2, "weight_decay": decay, "eps": EPSILON}
+            torch._fused_adamw_(moved, gradients, mean, square, [], count, **rates, amsgrad=False, maximize=False)
 
     def _state(self, parameter: Tensor) -> tuple[Tensor, ...]:
         if not self.state[parameter]:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from unveil.errors import AtLeastOne, NotNegative, Positive, check_range, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
-from unveil.estimators.build import check_options as check_estimator
+from unveil.estimators.base import check_options as check_estimator
 from unveil.estimators.inverse import settled
 from unveil.models.base import BACKBONES, NetworkConfig, backbone
 from unveil.models.sasrec import SASRecConfig

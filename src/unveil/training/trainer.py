@@ -6,16 +6,15 @@ Shapes: B batch, L length, D width, M masked slots, V items.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
 
-from unveil.data.batches import Batch
-from unveil.data.slots import Slots
+from unveil.data.batches import Batch, ClozeTask, NextItemTask
 from unveil.errors import UnveilError
 from unveil.estimators.base import Estimator, Explaining, Signal, cloze_risk
 from unveil.evaluation.evaluator import ValidationEvaluator
@@ -25,16 +24,7 @@ from unveil.processes import threads
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import caveats, is_popularity
 from unveil.propensity.weights import WeightDiagnostics
-from unveil.training.checkpoint import (
-    Best,
-    Checkpoint,
-    Epoch,
-    TrainingState,
-    check_same_run,
-    read_epochs,
-    settings,
-    sweep_drafts,
-)
+from unveil.training.checkpoint import Best, Checkpoint, Epoch, TrainingState, check_same_run, read_epochs, sweep_drafts
 from unveil.training.device import HeapTrim, pick_device, seed_epoch
 from unveil.training.distributed import SINGLE, ProcessGroup
 from unveil.training.optimiser import AdamW, learning_rate
@@ -46,24 +36,6 @@ Validate = Callable[[Backbone], Mapping[str, float] | float]
 
 CHECKPOINT, EPOCHS = "checkpoint.safetensors", "training.jsonl"
 _TRIM_EVERY = 16  # batches
-
-
-class Task(Protocol):
-    """Batches to learn from. `epoch(n)` is a pure function of n: that makes resumption exact."""
-
-    def __len__(self) -> int:
-        """Batches of an epoch."""
-
-    def epoch(self, n: int) -> Iterator[Batch]:
-        """The batches of epoch n."""
-
-    @property
-    def slots(self) -> Slots:
-        """Every event that can be asked for."""
-
-    @property
-    def slots_per_batch(self) -> float:
-        """The expected number of slots in a full batch."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +99,7 @@ class Trainer:
     config: TrainerConfig
     model: Backbone
     estimator: Estimator
-    task: Task
+    task: ClozeTask | NextItemTask  # `epoch(n)` is a pure function of n: that makes resumption exact
     mean_weight: float = 1.0  # of the estimator's weights over all slots
     propensity: PropensityModel | None = None  # None: the estimator does not weight by one
     weights: WeightDiagnostics | None = None
@@ -201,15 +173,8 @@ class Trainer:
 
     def train_epoch(self, number: int, validate: Validate | None) -> None:
         """One pass over the task; then validate, store and report."""
-        seed_epoch(self.config.seed, number, self.group.rank)
         start, tally = time.perf_counter(), Tally()
-        self.model.train()
-        for nth, batch in enumerate(self.task.epoch(number)):
-            tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
-            if len(batch.slots):  # a batch without slots teaches nothing
-                self.step(batch, tally, number)
-            if nth % _TRIM_EVERY == 0:
-                self.trim_heap()
+        for tally in self.steps(number):
             self.watch.batch(tally.loss)
         if not tally.slots:
             raise UnveilError("no item was masked in a whole epoch", hint="Raise the mask probability.")
@@ -219,6 +184,19 @@ class Trainer:
         self.state.epochs.append(Epoch(number, tally.loss, tally.lr, tally.slots, seconds, validation))
         self.store()
         self.watch.epoch(self.state.epochs[-1], self.state.best)
+
+    def steps(self, number: int) -> Iterator[Tally]:
+        """The steps of an epoch, one at a time, with the sums so far."""
+        seed_epoch(self.config.seed, number, self.group.rank)
+        self.model.train()
+        tally = Tally()
+        for nth, batch in enumerate(self.task.epoch(number)):
+            tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
+            if len(batch.slots):  # a batch without slots teaches nothing
+                self.step(batch, tally, number)
+            if nth % _TRIM_EVERY == 0:
+                self.trim_heap()
+            yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
         """One step of the optimiser, the same for all of the group: risks and gradients are sums over its parts."""
@@ -313,6 +291,24 @@ class Trainer:
             "estimator": {"name": estimator.name, **settings(estimator)},
             "task": settings(self.task),
         }
+
+
+_SIMPLE = (bool, int, float, str, tuple, type(None))
+
+
+def settings(thing: object) -> dict[str, Any]:
+    """The numbers, words and choices of a dataclass, by field name; data and parts of other kinds are left out."""
+    if not is_dataclass(thing):
+        return {}
+    named = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return {name: _plain(value) for name, value in named.items() if isinstance(value, _SIMPLE)}
+
+
+def _plain(value: object) -> object:
+    """As JSON has it: it knows no infinity, which a clip may well be."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def normaliser(

@@ -16,7 +16,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers.base import FORMATS
 from unveil.data.readers.columns import ReadOptions
 from unveil.data.readers.content import Content
-from unveil.data.readers.delimited import Csv
+from unveil.data.readers.delimited import WithHeader
 from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
@@ -328,7 +328,7 @@ def test_columns_of_the_wrong_type(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A format that, while it reads, makes the file longer: as another process might."""
 
-    class Growing(Csv):
+    class Growing(WithHeader):
         name = "growing"
 
         def read(self, content: Content, options: ReadOptions) -> Table:

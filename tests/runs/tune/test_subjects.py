@@ -19,8 +19,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, Split
 from unveil.errors import UnveilError
 from unveil.estimators.wmf import WMFDistilledRated
-from unveil.evaluation.evaluator import ValidationEvaluator
-from unveil.evaluation.ground_truth import favourites_of
+from unveil.evaluation.evaluator import ValidationEvaluator, favourites_of
 from unveil.propensity.positions import Position
 from unveil.runs.config import Experiment
 from unveil.runs.tune.subjects import Training, TrainingContext, training_rows

@@ -20,18 +20,8 @@ _ALWAYS_ALLOWED = 1 << 20
 _MOST_MEMBERS = 1_000
 _CHUNK = 1 << 20
 #: What the standard library raises on damaged archives; not all of it on purpose.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    gzip.BadGzipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    RuntimeError,
-    ValueError,
-    LookupError,
-    OverflowError,
-)
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, struct.error)
+_DAMAGE_BY_CHANCE = (EOFError, RuntimeError, ValueError, LookupError, OverflowError)
 _BAD_NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 
 
@@ -45,7 +35,7 @@ def unpack(archive: Path, folder: Path, *, top: str = "") -> None:
                 if not plain:
                     raise _unsafe(archive, name, "a link or a device")
                 _write(folder.joinpath(*_safe_parts(archive, name, top)), content, budget)
-    except _DAMAGE as error:
+    except (*_DAMAGE, *_DAMAGE_BY_CHANCE) as error:
         problem = "the archive is damaged or of a kind that cannot be read"
         raise UnveilError(problem, where=archive.name, found=str(error)) from error
     except OSError as error:

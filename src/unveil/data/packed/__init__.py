@@ -48,7 +48,7 @@ def pack(
             content = BytesIO()
             ids.ids.to_frame().write_ipc(content, compression="uncompressed")
             (draft / name).write_bytes(content.getbuffer())
-        fingerprint, histories = hashes(log, progress)
+        fingerprint, histories = hashes(log.log(), draft, progress)
         Manifest(
             events=len(log),
             interactions=len(mapped(draft / HISTORIES["event_N"])),

@@ -82,14 +82,14 @@ class Columns:
     items: Vocabulary
 
     def __getitem__(self, role: str) -> NDArray[Any]:
-        return mapped(self.path(role))
+        return mapped(self.folder / f"{role}.npy")
 
     def __len__(self) -> int:
         return len(self["user"])
 
-    def path(self, role: str) -> Path:
-        """The file of a role's column."""
-        return self.folder / f"{role}.npy"
+    def log(self) -> Interactions:
+        """The log as it lies in the folder."""
+        return Interactions(users=self.users, items=self.items, **{role: self[role] for role in self.roles})
 
     def blocks(self, *roles: str) -> Iterator[tuple[slice, list[NDArray[Any]]]]:
         """Which rows, and these columns of them, block by block from end to end."""
@@ -100,11 +100,11 @@ class Columns:
 
     def rewrite(self, role: str, size: int, parts: Iterable[NDArray[Any]]) -> None:
         """Replace a column by these parts of it."""
-        draft = self.path(role).with_suffix(".new")
+        draft = self.folder / f"{role}.new"
         with column_file(draft, KINDS[role], size) as append:
             for part in parts:
                 append(part)
-        draft.replace(self.path(role))
+        draft.replace(draft.with_suffix(".npy"))
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ class PackedLog(Interactions):
 
     def verify(self, tell: Tell | None = None) -> None:
         """Read everything: a folder whose content is not what was packed is an error."""
-        columns = Columns(self.folder, self.manifest.columns, self.users, self.items)
-        if hashes(columns, Progress(tell, ["hash"])) != (self.manifest.fingerprint, self.manifest.histories):
+        known = (self.manifest.fingerprint, self.manifest.histories)
+        if hashes(self, self.folder, Progress(tell, ["hash"])) != known:
             raise UnveilError("the content is not what was packed", where=self.folder, hint=_AGAIN)
 
 
@@ -216,32 +216,18 @@ def _vocabulary(path: Path) -> Vocabulary:
         raise UnveilError(f"the ids cannot be read: {error}", where=path, hint=_AGAIN) from None
 
 
-def hashes(columns: Columns, progress: Progress) -> tuple[str, str]:
-    """The fingerprint of the log (see `Interactions.fingerprint`), and a hash of the files of the histories."""
-    digests = {"log": sha256(), "histories": sha256()}
-    chunks = chain(
-        (("log", chunk) for chunk in _content(columns)),
-        (("histories", chunk) for name in HISTORIES.values() for chunk in _end_of(columns.folder / name)),
-    )
-    total = sum(path.stat().st_size for path in columns.folder.iterdir())
-    for name, chunk in progress.through("hash", chunks, total, lambda step: len(step[1])):
-        digests[name].update(chunk)
-    return digests["log"].hexdigest(), digests["histories"].hexdigest()
+def hashes(log: Interactions, folder: Path, progress: Progress) -> tuple[str, str]:
+    """The fingerprint of the log, and a hash of the files of the histories."""
+    whole, histories = sha256(), sha256()
+    files = chain.from_iterable(_bytes_of(folder / name) for name in HISTORIES.values())
+    chunks = chain(((whole, chunk) for chunk in log.content()), ((histories, chunk) for chunk in files))
+    total = sum(path.stat().st_size for path in folder.iterdir())
+    for digest, chunk in progress.through("hash", chunks, total, lambda step: len(step[1])):
+        digest.update(chunk)
+    return whole.hexdigest(), histories.hexdigest()
 
 
-def _content(columns: Columns) -> Iterator[bytes]:
-    for ids in (columns.users, columns.items):
-        for part in blocks(len(ids)):
-            yield (b"\0" if part.start else b"") + "\0".join(ids.ids[part]).encode()
-    for role in columns.roles:
-        yield role.encode()
-        yield from _end_of(columns.path(role), columns[role].nbytes)
-
-
-def _end_of(path: Path, size: int | None = None) -> Iterator[bytes]:
-    """The last `size` bytes of a file, or all of it; of a column file, its values without the header."""
+def _bytes_of(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        if size is not None:
-            file.seek(-size, 2)
         while chunk := file.read(_CHUNK):
             yield chunk

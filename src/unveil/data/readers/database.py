@@ -2,10 +2,8 @@
 
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,24 +88,9 @@ def _rows(connection: "Connection", options: ReadOptions, source: str) -> Table:
 
 
 def _column(values: Sequence[Any]) -> pl.Series:
-    """A column of one type; where a database mixes types, of text."""
-    kinds = {type(value) for value in values} - {type(None)}
-    if kinds <= {bool}:
-        return pl.Series(values, dtype=pl.Boolean)
-    if kinds <= {int} and all(abs(value) < 2**63 for value in values if value is not None):
-        return pl.Series(values, dtype=pl.Int64)
-    convert: Callable[[Any], object] = str
-    dtype: pl.DataType = pl.String()
-    if kinds <= {int, float, Decimal}:
-        convert, dtype = float, pl.Float64()
-    elif kinds <= {datetime, date}:
-        convert, dtype = _moment, pl.Datetime("us")
-    elif bytes in kinds or memoryview in kinds:
-        convert, dtype = bytes, pl.Binary()
-    return pl.Series([None if value is None else convert(value) for value in values], dtype=dtype)
-
-
-def _moment(value: date) -> datetime:
-    """In UTC, and then without a zone."""
-    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+    """A column of one type; where a database mixes types, or has its own, of text."""
+    with suppress(pl.exceptions.PolarsError):
+        column = pl.Series(values, strict=False)
+        if column.dtype != pl.Object:
+            return column
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

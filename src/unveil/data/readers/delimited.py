@@ -24,6 +24,7 @@ from unveil.errors import UnveilError
 if TYPE_CHECKING:
     from _csv import Reader
 
+_DELIMITERS = ",\t;|"
 _SAMPLE = 100
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 #: Types of columns whose values all look so, best first.
@@ -59,7 +60,7 @@ class WithHeader(Format):
             return Likeness.CERTAIN if set(names) >= set(self.marks) else Likeness.NO
         if is_header(names, options.columns):
             return Likeness.NAMES
-        widest = max(len(header_of(content, other.separator)) for other in (Csv, Tsv, Semicolon, Pipe))
+        widest = max(len(header_of(content, other)) for other in _DELIMITERS)
         return Likeness.PERHAPS if len(names) == widest > 1 else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
@@ -79,46 +80,17 @@ class WithHeader(Format):
         return read_rows(content, Layout(self.separator, names), options)
 
 
-@FORMATS.register
-class Csv(WithHeader):
-    """comma-separated, with a header"""
-
-    name, separator = "csv", ","
+def _with_header(name: str, about: str, separator: str = ",", marks: tuple[str, ...] = ()) -> None:
+    parts = {"name": name, "separator": separator, "marks": marks, "__doc__": about, "__module__": __name__}
+    FORMATS.register(type(f"WithHeader-{name}", (WithHeader,), parts))
 
 
-@FORMATS.register
-class Tsv(WithHeader):
-    """tab-separated, with a header"""
-
-    name, separator = "tsv", "\t"
-
-
-@FORMATS.register
-class Semicolon(WithHeader):
-    """semicolon-separated, with a header"""
-
-    name, separator = "semicolon", ";"
-
-
-@FORMATS.register
-class Pipe(WithHeader):
-    """separated by |, with a header"""
-
-    name, separator = "pipe", "|"
-
-
-@FORMATS.register
-class MovieLensCsv(WithHeader):
-    """MovieLens ratings.csv (20M, 25M, 32M)"""
-
-    name, marks = "movielens", ("userId", "movieId", "rating", "timestamp")
-
-
-@FORMATS.register
-class AmazonCsv(WithHeader):
-    """Amazon reviews 2023, CSV (ms)"""
-
-    name, marks = "amazon-2023", ("user_id", "parent_asin", "rating", "timestamp")
+_with_header("csv", "comma-separated, with a header")
+_with_header("tsv", "tab-separated, with a header", "\t")
+_with_header("semicolon", "semicolon-separated, with a header", ";")
+_with_header("pipe", "separated by |, with a header", "|")
+_with_header("movielens", "MovieLens ratings.csv (20M, 25M, 32M)", marks=("userId", "movieId", "rating", "timestamp"))
+_with_header("amazon-2023", "Amazon reviews 2023, CSV (ms)", marks=("user_id", "parent_asin", "rating", "timestamp"))
 
 
 @FORMATS.register

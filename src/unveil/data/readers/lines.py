@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
+from typing import ClassVar
 
 import polars as pl
 
@@ -19,11 +20,33 @@ _NO_CHARACTER_OF_TEXT = "\x01"
 _DIGIT = re.compile(r"\d")
 
 
+class Words(Format):
+    """Lines of words between blanks, the first of them a user, the others items."""
+
+    items: ClassVar[str]  # which of the words, to show
+    odd: ClassVar[pl.Expr]  # what number of words is an error, and what is said of it
+    problem: ClassVar[str]
+    expected: ClassVar[str]
+
+    def read(self, content: Content, options: ReadOptions) -> Table:
+        """One row for each item."""
+        lines = read_words(content, options)
+        odd = lines.filter(self.odd)
+        if len(odd):
+            where, found = f"{content.path}, row {odd['row'][0] + 1}", " ".join(odd["words"][0])
+            hint = "Correct the line, or name another --format."
+            raise UnveilError(self.problem, where=where, found=found, expected=self.expected, hint=hint)
+        split = lines.select("row", user=pl.col("words").list.first(), item=pl.col("words").list.slice(1))
+        events, names = split.explode("item"), {"user": "1", "item": self.items}
+        return Table(content.path, events.drop("row"), names, lambda row: int(events["row"][row]) + 1)
+
+
 @FORMATS.register
-class Pairs(Format):
+class Pairs(Words):
     """`user item` on each line, in order, no header (SASRec, BERT4Rec)"""
 
-    name = "pairs"
+    name, items, problem, expected = "pairs", "2", "not a pair", "a user and an item"
+    odd = pl.col("words").list.len() != 2
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """Two words on every line, of which the first names no columns and has no delimiters of another format."""
@@ -33,41 +56,20 @@ class Pairs(Format):
         two = all(len(_words(line)) == 2 for line in content.head)
         return Likeness.SHAPE if two and not header else Likeness.NO
 
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """Users and items; a line of more or fewer words is an error."""
-        lines = read_words(content, options)
-        odd = lines.filter(pl.col("words").list.len() != 2)
-        if len(odd):
-            where, found = f"{content.path}, row {odd['row'][0] + 1}", " ".join(odd["words"][0])
-            hint = "Correct the line, or name another --format."
-            raise UnveilError("not a pair", where=where, found=found, expected="a user and an item", hint=hint)
-        frame = lines.select(user=pl.col("words").list.first(), item=pl.col("words").list.last())
-        return Table(content.path, frame, {"user": "1", "item": "2"}, lambda row: int(lines["row"][row]) + 1)
-
 
 @FORMATS.register
-class SequenceLines(Format):
+class SequenceLines(Words):
     """one user's whole sequence on each line: user item item …, no header (S3Rec)"""
 
-    name = "sequences"
+    name, items = "sequences", "2 and on"
+    problem, expected = "a user without items", "a user and at least one item"
+    odd = pl.col("words").list.len() < 2
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """Whole numbers on lines of unequal length; other words, and tables of equal lines, have to be named."""
         lengths = {len(_words(line)) for line in content.head}
         numbers = all(re.fullmatch(r"[\d \t]+", line) for line in content.head)
         return Likeness.SHAPE if numbers and len(lengths) > 1 and min(lengths) > 1 else Likeness.NO
-
-    def read(self, content: Content, options: ReadOptions) -> Table:
-        """One row for each item; a user without items is an error."""
-        lines = read_words(content, options)
-        lonely = lines.filter(pl.col("words").list.len() < 2)
-        if len(lonely):
-            where, expected = f"{content.path}, row {lonely['row'][0] + 1}", "a user and at least one item"
-            raise UnveilError("a user without items", where=where, found=lonely["words"][0][0], expected=expected)
-        split = lines.select("row", user=pl.col("words").list.first(), item=pl.col("words").list.slice(1))
-        events = split.explode("item")
-        names = {"user": "1", "item": "2 and on"}
-        return Table(content.path, events.drop("row"), names, lambda row: int(events["row"][row]) + 1)
 
 
 def read_words(content: Content, options: ReadOptions) -> pl.DataFrame:

@@ -4,6 +4,7 @@ N tuples, B tuples of one block, D columns.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -50,13 +51,14 @@ class Grouped:
         """
         D, R = tables[0].shape[1], len(self.offset_R1) - 1
         both_RDE = np.zeros((R, D, D + 1))  # the precision, and beside it the pull
-        for first, last in self._blocks():
+        # Whole rows at a time, of about so many tuples.
+        edges = np.searchsorted(self.offset_R1, np.arange(0, len(value_N) + _BLOCK, _BLOCK)).clip(max=R)
+        for first, last in pairwise(np.unique([0, *edges, R]).tolist()):
             rows = slice(self.offset_R1[first], self.offset_R1[last])
             x_BE = self._seen(tables, rows, value_N)
             weighed_BD = x_BE[:, :-1] * precision_N[self.order_N[rows], None]
-            edges = (self.offset_R1[first : last + 1] - self.offset_R1[first]).tolist()
-            for row, at in enumerate(map(slice, edges[:-1], edges[1:]), first):
-                np.matmul(weighed_BD[at].T, x_BE[at], out=both_RDE[row])
+            for row, at in enumerate(pairwise(self.offset_R1[first : last + 1] - self.offset_R1[first]), first):
+                np.matmul(weighed_BD[slice(*at)].T, x_BE[slice(*at)], out=both_RDE[row])
         return Evidence(both_RDE[..., :-1], both_RDE[..., -1])
 
     def _seen(self, tables: tuple[Values, Values], rows: slice, value_N: Values) -> Values:
@@ -68,13 +70,6 @@ class Grouped:
         x_BE[:, -1] = value_N[self.order_N[rows]] - one_BD[:, -1] - two_BD[:, -1]
         return x_BE
 
-    def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Runs of whole rows of about so many tuples."""
-        total = int(self.offset_R1[-1])
-        edges = np.searchsorted(self.offset_R1, np.arange(0, total + _BLOCK, _BLOCK)).clip(max=len(self.offset_R1) - 1)
-        edges = np.unique(np.append(edges, [0, len(self.offset_R1) - 1]))
-        yield from zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
-
 
 def normal(precision_RDD: Values, pull_RD: Values, rng: np.random.Generator) -> Values:
     """f_r ~ N(A_r⁻¹ b_r, A_r⁻¹) for every row, by A = L Lᵀ."""
@@ -83,105 +78,80 @@ def normal(precision_RDD: Values, pull_RD: Values, rng: np.random.Generator) -> 
     return np.asarray(np.linalg.solve(np.swapaxes(root_RDD, -1, -2), half_RD[..., None])[..., 0], np.float64)
 
 
-@dataclass(frozen=True)
-class Chain:
-    """x_t = ρ x_{t−1} + √(1 − ρ²) ε_t, of variance one; its precision over the steps has three diagonals."""
+def draw_rows(table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
+    """μ, Λ | rows, then every row | μ, Λ, tuples, where rows are alike: f_r ~ N(μ, Λ⁻¹).
 
-    steps: int
-    persistence: float
-
-    @property
-    def diagonal_T(self) -> Values:
-        """(1, 1 + ρ², …, 1 + ρ², 1) / (1 − ρ²); 1 where there is a single step."""
-        if self.steps == 1:
-            return np.ones(1)
-        inner_T = np.full(self.steps, 1 + self.persistence**2)
-        inner_T[[0, -1]] = 1
-        return np.asarray(inner_T / (1 - self.persistence**2))
-
-    @property
-    def beside(self) -> float:
-        """−ρ / (1 − ρ²), between neighbours."""
-        return -self.persistence / (1 - self.persistence**2)
-
-    def applied(self, x_TD: Values) -> Values:
-        """The precision times x."""
-        product_TD = self.diagonal_T[:, None] * x_TD
-        product_TD[1:] += self.beside * x_TD[:-1]
-        product_TD[:-1] += self.beside * x_TD[1:]
-        return np.asarray(product_TD)
-
-    def draw(self, evidence: Evidence, scale_D: Values, middle_D: Values, rng: np.random.Generator) -> Values:
-        """All steps at once, from the prior N(middle, (scale × precision)⁻¹) and the evidence.
-
-        The joint precision is a band: blocks of D along the diagonal and, at distance D, the chain between neighbours.
-        So is its root: A = L Lᵀ, L y = b, Lᵀ x = y + ε.
-        """
-        T, D = evidence.pull_RD.shape
-        pull_TD = evidence.pull_RD + self.applied(np.tile(middle_D, (T, 1))) * scale_D
-        root = cholesky_banded(self._band(evidence.precision_RDD, scale_D), lower=True, check_finite=False)
-        half_N, _ = dtbtrs(root, pull_TD.reshape(-1, 1), uplo="L")
-        drawn_N, _ = dtbtrs(root, half_N + rng.standard_normal((T * D, 1)), uplo="L", trans="T")
-        return np.asarray(drawn_N).reshape(T, D)
-
-    def _band(self, precision_TDD: Values, scale_D: Values) -> Values:
-        """The joint precision by diagonals, the main one first, each flat over (step, column)."""
-        T, D, _ = precision_TDD.shape
-        band = np.zeros((D + 1, T, D))
-        for below in range(D):
-            band[below, :, : D - below] = precision_TDD.diagonal(-below, 1, 2)
-        band[0] += self.diagonal_T[:, None] * scale_D
-        band[D, :-1] = self.beside * scale_D
-        return band.reshape(D + 1, T * D)
-
-
-@dataclass(frozen=True)
-class NormalWishart:
-    """Rows are alike: f_r ~ N(μ, Λ⁻¹), Λ ~ Wishart(I, D), μ ~ N(0, (β Λ)⁻¹).
-
-    How far rows spread, and in which directions together, is learnt: nothing has to be tuned. Salakhutdinov and Mnih
-    (2008) give the conditionals.
+    Λ ~ Wishart(I, D), μ ~ N(0, Λ⁻¹): how far rows spread, and in which directions together, is learnt. Nothing has to
+    be tuned. Salakhutdinov and Mnih (2008) give the conditionals.
     """
+    mean_D, precision_DD = spread_of(table_RD, rng)
+    return normal(evidence.precision_RDD + precision_DD, evidence.pull_RD + precision_DD @ mean_D, rng)
 
-    beta: float = 1.0
 
-    def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
-        """μ, Λ | rows, then every row | μ, Λ, tuples."""
-        mean_D, precision_DD = self.parameters(table_RD, rng)
-        return normal(evidence.precision_RDD + precision_DD, evidence.pull_RD + precision_DD @ mean_D, rng)
-
-    def parameters(self, table_RD: Values, rng: np.random.Generator) -> tuple[Values, Values]:
-        """Λ ~ Wishart((I + Σ (f_r − f̄)(f_r − f̄)ᵀ + Rβ/(R+β) f̄f̄ᵀ)⁻¹, D + R), μ ~ N(R f̄/(R+β), ((R+β)Λ)⁻¹)."""
-        R, D = table_RD.shape
-        mean_D = table_RD.mean(0)
-        apart_RD = table_RD - mean_D
-        shrink = R * self.beta / (R + self.beta)
-        scatter_DD = np.eye(D) + apart_RD.T @ apart_RD + shrink * np.outer(mean_D, mean_D)
-        precision_DD = wishart(np.linalg.inv(scatter_DD), D + R, rng)
-        weight_DD = (R + self.beta) * precision_DD
-        return normal(weight_DD[None], (weight_DD @ mean_D * R / (R + self.beta))[None], rng)[0], precision_DD
+def spread_of(table_RD: Values, rng: np.random.Generator) -> tuple[Values, Values]:
+    """Λ ~ Wishart((I + Σ (f_r − f̄)(f_r − f̄)ᵀ + R/(R+1) f̄f̄ᵀ)⁻¹, D + R), μ ~ N(R f̄/(R+1), ((R+1)Λ)⁻¹)."""
+    R, D = table_RD.shape
+    mean_D = table_RD.mean(0)
+    apart_RD = table_RD - mean_D
+    scatter_DD = np.eye(D) + apart_RD.T @ apart_RD + R / (R + 1) * np.outer(mean_D, mean_D)
+    precision_DD = wishart(np.linalg.inv(scatter_DD), D + R, rng)
+    weight_DD = (R + 1) * precision_DD
+    return normal(weight_DD[None], (weight_DD @ mean_D * R / (R + 1))[None], rng)[0], precision_DD
 
 
 @dataclass(frozen=True)
 class SlowSteps:
-    """Steps differ little from step to step: each column is a stationary chain about 1, the bias about 0.
+    """Steps differ little from step to step: W_tk = 1 + sway_k · x_t, and the bias about 0 alike, with the chain
 
-    W_tk = 1 + sway_k · x_t, with x of variance one and correlation persistence^|t − t'|; 1/sway² ~ Gamma with mean
-    1/sway² and `firmness` as its shape, so that the tuples decide how far a factor comes and goes.
+    x_t = ρ x_{t−1} + √(1 − ρ²) ε_t of variance one, ρ the persistence; its precision over the steps has three
+    diagonals. 1/sway² ~ Gamma with mean 1/sway² and `firmness` as its shape, so that the tuples decide how far a
+    factor comes and goes.
     """
 
     persistence: float = 0.95
     sway: float = 0.3
     firmness: float = 1.0
 
-    def draw(self, table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
+    def draw(self, table_TD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
         """1/sway_k² | steps, then all steps together | sway, tuples."""
-        chain = Chain(len(table_RD), self.persistence)
-        middle_D = np.append(np.ones(table_RD.shape[1] - 1), 0.0)
-        apart_RD = table_RD - middle_D
-        rough_D = (apart_RD * chain.applied(apart_RD)).sum(0)  # xᵀ (precision) x: how unlikely the chain finds it
-        shape, rate_D = self.firmness + len(table_RD) / 2, self.firmness * self.sway**2 + rough_D / 2
-        return chain.draw(evidence, rng.gamma(shape, 1 / rate_D), middle_D, rng)
+        middle_D = np.append(np.ones(table_TD.shape[1] - 1), 0.0)
+        apart_TD = table_TD - middle_D
+        rough_D = (apart_TD * self.precision_times(apart_TD)).sum(0)  # how unlikely the chain finds it
+        shape, rate_D = self.firmness + len(table_TD) / 2, self.firmness * self.sway**2 + rough_D / 2
+        return self.draw_chain(evidence, rng.gamma(shape, 1 / rate_D), middle_D, rng)
+
+    def draw_chain(self, evidence: Evidence, scale_D: Values, middle_D: Values, rng: np.random.Generator) -> Values:
+        """All steps at once, from the prior N(middle, (scale × precision)⁻¹) and the evidence.
+
+        The joint precision is a band: blocks of D along the diagonal and, at distance D, the chain between neighbours.
+        So is its root: A = L Lᵀ, L y = b, Lᵀ x = y + ε.
+        """
+        T, D = evidence.pull_RD.shape
+        diagonal_T, beside = self._precision(T)
+        band = np.zeros((D + 1, T, D))  # by diagonals, the main one first, each over (step, column)
+        for below in range(D):
+            band[below, :, : D - below] = evidence.precision_RDD.diagonal(-below, 1, 2)
+        band[0] += diagonal_T[:, None] * scale_D
+        band[D, :-1] = beside * scale_D
+        pull_TD = evidence.pull_RD + self.precision_times(np.tile(middle_D, (T, 1))) * scale_D
+        root = cholesky_banded(band.reshape(D + 1, T * D), lower=True, check_finite=False)
+        half_N, _ = dtbtrs(root, pull_TD.reshape(-1, 1), uplo="L")
+        drawn_N, _ = dtbtrs(root, half_N + rng.standard_normal((T * D, 1)), uplo="L", trans="T")
+        return np.asarray(drawn_N).reshape(T, D)
+
+    def precision_times(self, x_TD: Values) -> Values:
+        """The chain's precision over the steps, times x."""
+        diagonal_T, beside = self._precision(len(x_TD))
+        product_TD = diagonal_T[:, None] * x_TD
+        product_TD[1:] += beside * x_TD[:-1]
+        product_TD[:-1] += beside * x_TD[1:]
+        return np.asarray(product_TD)
+
+    def _precision(self, steps: int) -> tuple[Values, float]:
+        """(1, 1 + ρ², …, 1 + ρ², 1) / (1 − ρ²), 1 for a single step; and −ρ / (1 − ρ²) between neighbours."""
+        inner_T, free = np.full(steps, 1 + self.persistence**2), 1 - self.persistence**2
+        inner_T[[0, -1]] = 1 if steps > 1 else free
+        return inner_T / free, -self.persistence / free
 
 
 def wishart(scale_DD: Values, freedom: int, rng: np.random.Generator) -> Values:
@@ -229,52 +199,40 @@ class Gibbs:
     width: int = 15
     sweeps: int = 100
     burn_in: int = 40  # first sweeps, whose draws still remember the start
-    rows: NormalWishart = field(default_factory=NormalWishart)
     steps: SlowSteps = field(default_factory=SlowSteps)
 
-    def draws(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Iterator[Draw]:
-        """The draw after each sweep; those of the burn-in too."""
-        grouped = [Grouped.of(train, side) for side in range(3)]
-        priors: list[NormalWishart | SlowSteps] = [self.rows, self.rows, self.steps]
-        draw = self._start(train, likelihood, rng)
-        for _ in range(self.sweeps):
-            value_N, precision_N = likelihood.gaussian(train.value_N, draw.logits(train), rng)
-            tables = list(draw.tables)
-            for side, (group, prior) in enumerate(zip(grouped, priors, strict=True)):
-                one, two = (tables[other] for other in range(3) if other != side)
-                evidence = group.evidence((one, two), value_N - draw.centre, precision_N)
-                tables[side] = prior.draw(tables[side], evidence, rng)
-            draw = Draw(draw.centre, (tables[0], tables[1], tables[2]))
-            yield draw
+    def sample(
+        self,
+        train: Tuples,
+        likelihood: Likelihood,
+        tested: Sequence[Tuples],
+        rng: np.random.Generator,
+        advance: Callable[[int], None] = lambda tuples: None,
+    ) -> tuple[Draw, list[Values]]:
+        """The last draw; and predictions of the `tested` tuples, averaged over the draws after the burn-in."""
+        total = [np.zeros(len(part)) for part in tested]
+        for sweep, draw in enumerate(self.draws(train, likelihood, rng)):
+            if sweep >= self.burn_in:
+                for sum_N, part in zip(total, tested, strict=True):
+                    sum_N += likelihood.predicted(draw.logits(part))
+            advance(len(train))
+        return draw, [sum_N / (self.sweeps - self.burn_in) for sum_N in total]
 
-    def _start(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Draw:
-        """Small factors for users and items, steps that do nothing yet, no biases."""
+    def draws(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Iterator[Draw]:
+        """The draw after each sweep; those of the burn-in too. It begins with small factors for users and items,
+        steps that do nothing yet, and no biases."""
+        grouped = [Grouped.of(train, side) for side in range(3)]
         users, items, steps = (np.zeros((size, self.width + 1)) for size in train.shape)
         users[:, :-1] = 0.3 * rng.standard_normal((len(users), self.width))
         items[:, :-1] = 0.3 * rng.standard_normal((len(items), self.width))
         steps[:, :-1] = 1
-        return Draw(likelihood.centre(train.value_N), (users, items, steps))
-
-
-class Sampled(NamedTuple):
-    """The last draw, and posterior means of predictions."""
-
-    draw: Draw
-    mean: tuple[Values, ...]
-
-
-def sample(
-    gibbs: Gibbs,
-    train: Tuples,
-    likelihood: Likelihood,
-    tested: Sequence[Tuples],
-    rng: np.random.Generator,
-    advance: Callable[[int], None] = lambda tuples: None,
-) -> Sampled:
-    """Run the sampler; average the predictions of the `tested` tuples over the draws after the burn-in."""
-    total: list[Values] = [np.zeros(len(part)) for part in tested]
-    for sweep, draw in enumerate(gibbs.draws(train, likelihood, rng)):
-        if sweep >= gibbs.burn_in:
-            total = [sum_N + likelihood.predicted(draw.logits(part)) for sum_N, part in zip(total, tested, strict=True)]
-        advance(len(train))
-    return Sampled(draw, tuple(sum_N / (gibbs.sweeps - gibbs.burn_in) for sum_N in total))
+        draw = Draw(likelihood.centre(train.value_N), (users, items, steps))
+        for _ in range(self.sweeps):
+            value_N, precision_N = likelihood.gaussian(train.value_N, draw.logits(train), rng)
+            tables = list(draw.tables)
+            for side, (group, drawn) in enumerate(zip(grouped, (draw_rows, draw_rows, self.steps.draw), strict=True)):
+                one, two = (tables[other] for other in range(3) if other != side)
+                evidence = group.evidence((one, two), value_N - draw.centre, precision_N)
+                tables[side] = drawn(tables[side], evidence, rng)
+            draw = Draw(draw.centre, (tables[0], tables[1], tables[2]))
+            yield draw

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_range, check_ranges
-from unveil.models.tensor_factorization.gibbs import Gibbs, SlowSteps, sample
+from unveil.models.tensor_factorization.gibbs import Gibbs, SlowSteps
 from unveil.models.tensor_factorization.task import Task, Tuples, Where
 from unveil.processes import threads
 from unveil.propensity.factors import Factors
@@ -137,26 +137,47 @@ RECIPES: Registry[Recipe] = Registry(
 register = RECIPES.register
 
 
-def descend(
-    state: Descent, task: Task, epochs: int, rng: np.random.Generator, advance: Advance, *, keep_best: bool
-) -> Learnt:
-    """Go through all epochs; keep the last, or the one that predicts the validation part best."""
-    kept: tuple[float, Learnt] | None = None
-    for _ in range(epochs):
-        train = task.epoch(rng)
-        with threads(1):
-            state.epoch(train, rng)
-        advance(len(train))
-        if keep_best:
-            learnt = Learnt.by(state.factors(), task)
-            loss = task.loss(learnt.valid_N, task.parts.valid)
-            kept = min(kept or (loss, learnt), (loss, learnt), key=lambda each: each[0])
-    return kept[1] if kept is not None else Learnt.by(state.factors(), task)
+class ByDescent:
+    """Minibatches and Adam from where a recipe starts; the last epoch, or the best on the validation part, is kept."""
+
+    name: ClassVar[str]
+    batch: int
+    epochs: int
+    lr: float
+    penalty: float = 0.0
+    keep_best: bool = True
+
+    def __post_init__(self) -> None:
+        check_ranges(self, self.name)
+
+    def start(self, task: Task, rng: np.random.Generator) -> Sides:
+        """The tables at the start."""
+        raise NotImplementedError
+
+    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
+        """All epochs."""
+        how: dict[str, Any] = {"batch": self.batch, "lr": self.lr, "penalty": self.penalty}
+        state = Descent(self.start(task, rng), task.size, logistic=task.metric == "AUC", **how)
+        kept: tuple[float, Learnt] | None = None
+        for _ in range(self.epochs):
+            train = task.epoch(rng)
+            with threads(1):
+                state.epoch(train, rng)
+            advance(len(train))
+            if self.keep_best:
+                learnt = Learnt.by(state.factors(), task)
+                loss = task.loss(learnt.valid_N, task.parts.valid)
+                kept = min(kept or (loss, learnt), (loss, learnt), key=lambda each: each[0])
+        return kept[1] if kept is not None else Learnt.by(state.factors(), task)
+
+    def work(self, task: Task) -> int:
+        """A pass over all tuples each epoch."""
+        return self.epochs * task.size
 
 
 @register
 @dataclass(frozen=True)
-class Paper:
+class Paper(ByDescent):
     """Adam on minibatches, with the sizes of the paper's code and all three factors learnt.
 
     The paper does not say where the factors start. From numbers about zero, the usual choice, a product of three is
@@ -173,20 +194,7 @@ class Paper:
     spread: NotNegative = 0.3  # of the factors at the start, as a share of their size
     keep_best: bool = False  # the epoch of the best validation instead of the last
 
-    def __post_init__(self) -> None:
-        check_ranges(self, self.name)
-
-    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
-        """All epochs."""
-        start, logistic = self._start(task, rng), task.metric == "AUC"
-        state = Descent(start, task.size, logistic=logistic, batch=self.batch, lr=self.lr)
-        return descend(state, task, self.epochs, rng, advance, keep_best=self.keep_best)
-
-    def work(self, task: Task) -> int:
-        """A pass over all tuples each epoch."""
-        return self.epochs * task.size
-
-    def _start(self, task: Task, rng: np.random.Generator) -> Sides:
+    def start(self, task: Task, rng: np.random.Generator) -> Sides:
         """Σ_k P Q W is the mean at the start, and its sign is that of the users."""
         centre = task.likelihood.centre(task.epoch(rng).value_N)
         size = (abs(centre) / self.width) ** (1 / 3)
@@ -201,7 +209,7 @@ _BIASES = 4  # columns for the centre, and the biases of users, items and steps
 
 @register
 @dataclass(frozen=True)
-class Regularised:
+class Regularised(ByDescent):
     """The maximum a posteriori under P, Q ~ N(0, 1/λ), W ~ N(1, 1/λ), stopped where the validation part likes it best.
 
     The penalty shrinks what few tuples support, and that is most of what is personal: see ADR 5.
@@ -216,20 +224,7 @@ class Regularised:
     lr: Positive = 5e-3
     penalty: NotNegative = 20.0
 
-    def __post_init__(self) -> None:
-        check_ranges(self, self.name)
-
-    def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
-        """All epochs; the best on the validation part is kept."""
-        start, logistic = self._start(task, rng), task.metric == "AUC"
-        state = Descent(start, task.size, logistic=logistic, batch=self.batch, lr=self.lr, penalty=self.penalty)
-        return descend(state, task, self.epochs, rng, advance, keep_best=True)
-
-    def work(self, task: Task) -> int:
-        """A pass over all tuples each epoch."""
-        return self.epochs * task.size
-
-    def _start(self, task: Task, rng: np.random.Generator) -> Sides:
+    def start(self, task: Task, rng: np.random.Generator) -> Sides:
         """Small tastes, steps that do nothing yet, no biases, and a fixed centre."""
         users, items, steps = (self._table(rows, bias, rng) for bias, rows in enumerate(task.parts.train.shape, 1))
         users[:, self.width] = task.likelihood.centre(task.epoch(rng).value_N)
@@ -273,13 +268,13 @@ class Posterior:
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
         """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""
-        gibbs = Gibbs(self.width, self.sweeps, self.burn_in, steps=SlowSteps(self.persistence, self.sway))
+        gibbs = Gibbs(self.width, self.sweeps, self.burn_in, SlowSteps(self.persistence, self.sway))
         try:
-            sampled = sample(gibbs, task.epoch(rng), task.likelihood, task.parts[1:], rng, advance)
+            draw, means = gibbs.sample(task.epoch(rng), task.likelihood, task.parts[1:], rng, advance)
         except (np.linalg.LinAlgError, ArithmeticError):
             hint = "Options nearer to the usual may help, or ratings of a usual size."
             raise UnveilError(f"the factors of {task.name} grew without bound", hint=hint) from None
-        return Learnt(sampled.draw.factors(), *sampled.mean)
+        return Learnt(draw.factors(), *means)
 
     def work(self, task: Task) -> int:
         """A pass over all tuples each sweep."""

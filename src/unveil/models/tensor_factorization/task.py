@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from unveil.errors import UnveilError
+from unveil.propensity.impression_pairs import auc as weighted_auc
 
 Index = NDArray[np.int64]
 Values = NDArray[np.float64]
@@ -141,12 +142,8 @@ def mse(predicted_N: NDArray[Any], value_N: NDArray[Any]) -> float:
 
 
 def auc(predicted_N: NDArray[Any], value_N: NDArray[Any]) -> float:
-    """P(a positive is ranked above a negative), ties counting half: the area under the ROC curve, by mean ranks."""
-    _, group_N, size = np.unique(predicted_N, return_inverse=True, return_counts=True)
-    rank_N = (np.cumsum(size) - (size - 1) / 2)[group_N]
-    positive_N = np.asarray(value_N) > 0
-    positives, negatives = int(positive_N.sum()), int((~positive_N).sum())
-    return float((rank_N[positive_N].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    """P(a positive is ranked above a negative), ties counting half: the area under the ROC curve."""
+    return weighted_auc(np.asarray(predicted_N), np.asarray(value_N) > 0, np.ones(len(predicted_N)))
 
 
 #: Terms that are drawn; the others enter by their mean, and take 0.2% of the standard deviation with them.

@@ -21,8 +21,7 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split
 from unveil.errors import UnveilError
 from unveil.estimators.base import ESTIMATORS
-from unveil.evaluation.evaluator import ValidationEvaluator
-from unveil.evaluation.ground_truth import true_cases
+from unveil.evaluation.evaluator import ValidationEvaluator, true_cases
 from unveil.files import write_json
 from unveil.models.tensor_factorization.task import Task, Tuples
 from unveil.propensity.base import PROPENSITIES
