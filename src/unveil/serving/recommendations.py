@@ -1,7 +1,7 @@
 """Recommendations as the command line requests them: for one history, for the users of a file, or for all users."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,12 +10,11 @@ import polars as pl
 
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import UNKNOWN, Index
+from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
 from unveil.serving.explanations import COLUMNS, explained
-from unveil.serving.exposure import next_steps
-from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection, joined
+from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection
 from unveil.serving.streaming import write_frames
 from unveil.wording import some
 
@@ -93,11 +92,11 @@ def recommendations(folder: Path, request: ListRequest) -> Recommendations:
 def recommend_all(folder: Path, request: ListRequest, path: Path) -> int:
     """Stream the recommendations for all users of the log to a file; the number of rows."""
     recommender = Recommender.load(folder)
-    lists = _Lists(recommender, request)
     user_U = np.arange(len(recommender.users), dtype=np.int32)
-    frames = recommender.batches(user_U, lists.selection, filter_seen=request.filter_seen)
+    frames = recommender.batches(user_U, request.selection(recommender), filter_seen=request.filter_seen)
+    written = (_marked(explained(recommender, frame, request.reasons), request) for frame in frames)
     schema = SCHEMA | (COLUMNS if request.reasons else {}) | ({"fallback": pl.String} if request.fallback else {})
-    return write_frames((_marked(lists.explained(frame), request) for frame in frames), schema, path)
+    return write_frames(written, schema, path)
 
 
 class _Lists:
@@ -113,7 +112,8 @@ class _Lists:
             frame = self.popular([""]).drop("user_id")
             return Recommendations(frame, unknown_items=tuple(ids), fallback_users=("",))
         lists = self.recommender.recommend_for([ids], self.selection, filter_seen=self.request.filter_seen)
-        return replace(lists, frame=self.explained(lists.frame, {"0": known}).drop("user_id"))
+        frame = explained(self.recommender, lists.frame, self.request.reasons, {"0": known})
+        return replace(lists, frame=frame.drop("user_id"))
 
     def of_log(self, log: Interactions) -> Recommendations:
         """For the users of another log, by their histories in it."""
@@ -132,25 +132,12 @@ class _Lists:
             cold = [user for user, place in zip(users, places, strict=True) if place == UNKNOWN]
             users = [user for user, place in zip(users, places, strict=True) if place != UNKNOWN]
         lists = self.recommender.recommend(users, self.selection, filter_seen=self.request.filter_seen)
-        frames = [self.explained(lists.frame), *([self.popular(cold)] if cold else [])]
-        return replace(lists, frame=joined(frames), fallback_users=tuple(cold))
+        known = explained(self.recommender, lists.frame, self.request.reasons)
+        return replace(lists, frame=pl.concat([known, self.popular(cold)]), fallback_users=tuple(cold))
 
     def popular(self, users: list[str]) -> pl.DataFrame:
         """The same popular items for each."""
-        frame = self.recommender.popular(users, self.selection)
-        return self.explained(frame, dict.fromkeys(users, np.zeros(0, np.int32)))
-
-    def explained(self, frame: pl.DataFrame, histories: Mapping[str, Index] | None = None) -> pl.DataFrame:
-        """With reasons, if they are requested; without histories, by those of the recommender's users."""
-        if not self.request.reasons:
-            return frame
-        steps = None
-        if histories is None:
-            names, sequences = frame["user_id"].unique(maintain_order=True), self.recommender.sequences
-            user_B = self.recommender.users.index(names)
-            histories = {name: sequences.history(int(user)) for name, user in zip(names, user_B, strict=True)}
-            steps = dict(zip(names, next_steps(sequences, user_B).tolist(), strict=True))
-        return explained(self.recommender, frame, histories, self.request.reasons, steps)
+        return explained(self.recommender, self.recommender.popular(users, self.selection), self.request.reasons, {})
 
 
 def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str] = ()) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 Shapes: B users of a batch, K places, V items.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.interactions import Interactions
+from unveil.data.mapped import release
 from unveil.data.sequences import Sequences
-from unveil.data.slots import histories as user_tokens
 from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.protocols import Cells, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.files import atomic_folder
 from unveil.models.base import Backbone
@@ -44,14 +43,15 @@ class Selection:
     allowed_V: Tensor | None = None  # True: may be recommended; None: all may
     shift_V: Tensor | None = None
 
-    def __call__(self, scores_BV: Tensor, barred: Cells) -> tuple[Tensor, Tensor]:
-        """top_BK and their scores; `NOBODY` fills places for which no item is left."""
+    def __call__(self, scores_BV: Tensor, seen: Sequence[Index] = ()) -> tuple[Tensor, Tensor]:
+        """top_BK without the items seen in each row, and their scores; `NOBODY` where no item is left."""
         if self.shift_V is not None:
             scores_BV = scores_BV + self.shift_V
         if self.allowed_V is not None:
             scores_BV = scores_BV.masked_fill(~self.allowed_V, -torch.inf)
-        row_N, item_N = (torch.from_numpy(part) for part in barred)
-        top_BK = top_items(scores_BV, self.k, (row_N, item_N))
+        row_N = np.repeat(np.arange(len(seen)), [len(items) for items in seen])
+        item_N = np.concatenate([np.zeros(0, np.int64), *seen])
+        top_BK = top_items(scores_BV, self.k, (torch.from_numpy(row_N), torch.from_numpy(item_N)))
         return top_BK, scores_BV.gather(1, top_BK.clamp_min(0))
 
     def without_novelty(self) -> Self:
@@ -75,6 +75,7 @@ ROWS, CELLS = 256, 2**22
 
 _SAME_IDS = "Give ids as they are written in the log that the model was trained on."
 SCHEMA = {"user_id": pl.String, "item_id": pl.String, "score": pl.Float32, "rank": pl.Int32}
+_EMPTY = pl.DataFrame(schema=SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -164,17 +165,15 @@ class Recommender:
         if unknown and len(unknown) == len(raw):
             raise UnveilError("none of the users is known", found=unknown[0], hint="Give a history instead.")
         frames = self.batches(index_B[index_B != UNKNOWN], k, filter_seen=filter_seen)
-        return Recommendations(joined(frames), unknown_users=unknown)
+        return Recommendations(pl.concat([_EMPTY, *frames]), unknown_users=unknown)
 
     def batches(self, user_B: Index, k: int | Selection = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
         """Recommendations for many users, by index, a frame at a time: memory does not grow with their number."""
         selection = self._chosen(k)
         for part in self.parts(len(user_B)):
-            part_B = user_B[part]
-            seen_B = self.sequences.length_U[part_B]
-            token_BL = user_tokens(self.sequences, part_B, seen_B, self.length)
-            barred = seen_cells(self.sequences, part_B, seen_B) if filter_seen else no_cells()
-            yield self._lists(self.users.raw(part_B), token_BL, barred, selection)
+            histories = [self.sequences.history(user) for user in user_B[part].tolist()]
+            yield self._lists(self.users.raw(user_B[part]), histories, selection, filter_seen=filter_seen)
+            release(self.sequences.storage.item_N)
 
     def recommend_for(
         self, histories: Sequence[Sequence[str]], k: int | Selection = 10, *, filter_seen: bool = True
@@ -195,12 +194,10 @@ class Recommender:
                     found=", ".join(history),
                     hint=_SAME_IDS,
                 )
-        frames = []
-        for part in self.parts(len(known)):
-            names = pl.Series([str(place) for place in range(part.start, part.stop)])
-            barred = _cells(known[part]) if filter_seen else no_cells()
-            frames.append(self._lists(names, tokens_of(known[part], len(self.items), self.length), barred, selection))
-        return Recommendations(joined(frames), unknown_items=tuple(unknown))
+        names = pl.Series(range(len(known)), dtype=pl.Int64).cast(pl.String)
+        parts = self.parts(len(known))
+        frames = (self._lists(names[part], known[part], selection, filter_seen=filter_seen) for part in parts)
+        return Recommendations(pl.concat([_EMPTY, *frames]), unknown_items=tuple(unknown))
 
     def with_histories(self, log: Interactions) -> Self:
         """The same model with the histories of another log: of new users, or with later interactions.
@@ -223,8 +220,7 @@ class Recommender:
 
     def popular(self, names: Sequence[str], k: int | Selection = 10) -> pl.DataFrame:
         """The same popular items for each name, for unknown users; novelty is ignored."""
-        top_1K, score_1K = self._chosen(k).without_novelty()(self.popularity_1V, no_cells())
-        once = self._frame(pl.Series([""]), top_1K.numpy(), score_1K.numpy()).drop("user_id")
+        once = self._frame(pl.Series([""]), *self._chosen(k).without_novelty()(self.popularity_1V)).drop("user_id")
         users = pl.DataFrame({"user_id": list(names)}, schema={"user_id": pl.String})
         return users.join(once, how="cross")
 
@@ -277,18 +273,23 @@ class Recommender:
         size = max(1, min(ROWS, CELLS // len(self.items)))
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
-    def _lists(self, names: pl.Series, token_BL: Tensor, barred: Cells, selection: Selection) -> pl.DataFrame:
+    def scores(self, histories: Sequence[Index]) -> Tensor:
+        """scores_BV of all items after each history."""
+        token_BL = tokens_of(histories, len(self.items), self.length)
         with at_rest(self.model):
-            scores_BV = checked_scores(self.model, token_BL, len(self.items)).cpu()
-        top_BK, score_BK = selection(scores_BV, barred)
-        return self._frame(names, top_BK.numpy(), score_BK.numpy())
+            return checked_scores(self.model, token_BL, len(self.items)).cpu()
 
-    def _frame(self, names: pl.Series, top_BK: NDArray[Any], score_BK: NDArray[Any]) -> pl.DataFrame:
-        row_N, place_N = np.nonzero(top_BK != NOBODY)
+    def _lists(
+        self, names: pl.Series, histories: Sequence[Index], selection: Selection, *, filter_seen: bool
+    ) -> pl.DataFrame:
+        return self._frame(names, *selection(self.scores(histories), histories if filter_seen else ()))
+
+    def _frame(self, names: pl.Series, top_BK: Tensor, score_BK: Tensor) -> pl.DataFrame:
+        row_N, place_N = np.nonzero(top_BK.numpy() != NOBODY)
         columns = {
             "user_id": names.gather(row_N),
-            "item_id": self.items.raw(top_BK[row_N, place_N]),
-            "score": score_BK[row_N, place_N],
+            "item_id": self.items.raw(top_BK.numpy()[row_N, place_N]),
+            "score": score_BK.numpy()[row_N, place_N],
             "rank": place_N + 1,
         }
         return pl.DataFrame(columns, schema=SCHEMA)
@@ -299,15 +300,3 @@ def network_of(recommender: Recommender) -> Backbone:
     if not isinstance(recommender.model, Backbone):
         raise UnveilError("only a network can be exported", found=type(recommender.model).__name__)
     return recommender.model
-
-
-def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """All in one frame; without any, an empty one."""
-    whole = list(frames)
-    return pl.concat(whole, how="vertical") if whole else pl.DataFrame(schema=SCHEMA)
-
-
-def _cells(histories: Sequence[Index]) -> Cells:
-    """Row and item of everything in the histories."""
-    row_N = np.repeat(np.arange(len(histories)), [len(history) for history in histories])
-    return row_N, np.concatenate([*histories, np.zeros(0, np.int32)]).astype(np.int64)
