@@ -85,7 +85,12 @@ def load(folder: Path) -> Recommender:
     manifest = _manifest(folder)
     try:
         for name in (WEIGHTS, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
-            _check_hash(folder / name, manifest["sha256"][name])
+            path = folder / name
+            if not path.exists():
+                raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
+            with path.open("rb") as file:
+                if file_digest(file, "sha256").hexdigest() != manifest["sha256"][name]:
+                    raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
         return _assembled(folder, manifest)
     except (SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]  # torch lists every tensor, a line each
@@ -107,14 +112,6 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if found != FORMAT:
         raise UnveilError("not a manifest of this version", where=path, found=found, expected=repr(FORMAT))
     return dict(manifest)
-
-
-def _check_hash(path: Path, expected: str) -> None:
-    if not path.exists():
-        raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
-    with path.open("rb") as file:
-        if file_digest(file, "sha256").hexdigest() != expected:
-            raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
 
 
 def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:

@@ -14,8 +14,8 @@ from unveil.data.vocabulary import UNKNOWN
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
 from unveil.serving.explanations import COLUMNS, explained
+from unveil.serving.export import write_frames
 from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection
-from unveil.serving.streaming import write_frames
 from unveil.wording import some
 
 

@@ -272,7 +272,7 @@ def test_beyond_what_is_taken_on_at_once_clients_are_told_to_come_back(store: Mo
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client", "onnx", "onnxruntime"])
 def test_what_is_not_installed_is_named_with_the_command(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    module, extra = ("onnx_graphs", "export") if missing.startswith("onnx") else ("server", "serve")
+    module, extra = ("onnx_model", "export") if missing.startswith("onnx") else ("server", "serve")
     with pytest.raises(UnveilError, match=rf"pip install 'unveil\[{extra}\]'"):
         importlib.reload(importlib.import_module(f"unveil.serving.{module}"))
 
