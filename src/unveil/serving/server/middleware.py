@@ -141,9 +141,8 @@ class Middleware:
             self._check_token(headers.get("authorization", ""))
             most = self.service.limits.concurrent
             if self.under_way > most:  # checked before the body is read: memory stays bounded
-                raise HTTPException(
-                    429, f"too many requests at once: at most {most:,}; try again", {"retry-after": "1"}
-                )
+                problem = f"too many requests at once: at most {most:,}; try again"
+                raise HTTPException(429, problem, {"retry-after": "1"})
             receive = _replayed(await self._body(headers, receive), receive)
         await self.app(scope, receive, send)
 
@@ -162,25 +161,21 @@ class Middleware:
         declared = headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > _DROPPED:
             raise self._too_large(int(declared))
-        seconds = self.service.limits.seconds
+        parts, size, more, limits = list[bytes](), 0, True, self.service.limits
         try:
-            async with asyncio.timeout(seconds):
-                return await self._read(receive)
+            async with asyncio.timeout(limits.seconds):
+                while more and size <= _DROPPED:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise HTTPException(408, "the client went away before its request had arrived")
+                    part = message.get("body", b"")
+                    size, more = size + len(part), message.get("more_body", False)
+                    if size <= limits.body:
+                        parts.append(part)
         except TimeoutError:
-            problem = f"the request did not arrive within {seconds:g} seconds"
+            problem = f"the request did not arrive within {limits.seconds:g} seconds"
             raise HTTPException(408, problem, {"connection": "close"}) from None
-
-    async def _read(self, receive: Receive) -> bytes:
-        parts, size, more, most = list[bytes](), 0, True, self.service.limits.body
-        while more and size <= _DROPPED:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise HTTPException(408, "the client went away before its request had arrived")
-            part = message.get("body", b"")
-            size, more = size + len(part), message.get("more_body", False)
-            if size <= most:
-                parts.append(part)
-        if size > most:
+        if size > limits.body:
             raise self._too_large(size)
         return b"".join(parts)
 

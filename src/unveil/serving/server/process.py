@@ -35,11 +35,9 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
         start_logs()
         middleware = middleware_of(store, settings)
         host, port = listener.getsockname()[:2]
-        where = f"[{host}]" if ":" in host else host
+        url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
         versions = {served.name: served.version for served in store.models.values()}
-        log_event(
-            "started", {"url": f"http://{where}:{port}/", "models": versions, "token": settings.token is not None}
-        )
+        log_event("started", {"url": url, "models": versions, "token": settings.token is not None})
         config = uvicorn.Config(
             middleware,
             http=timeout_protocol(settings.limits.seconds),
