@@ -19,7 +19,7 @@ from unveil.errors import UnveilError
 from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.runs.train import run
-from unveil.serving.exposure import ExposureTable, ItemExposure, exposure_table, item_exposures, next_steps
+from unveil.serving.exposure import ExposureTable, exposure_table, item_exposures, next_steps
 from unveil.serving.recommendations import ListRequest, recommendations
 from unveil.serving.recommender import Recommender
 
@@ -38,12 +38,12 @@ def test_a_step_is_read_at_the_nearest_one_and_a_stranger_at_the_last() -> None:
 def test_where_nothing_is_known_popularity_is_given_and_named() -> None:
     share_V = np.array([0.75, 0.25])
     assert item_exposures(None, share_V, [1, 0], None) == [
-        ItemExposure(0.25, "popularity"),
-        ItemExposure(0.75, "popularity"),
+        (0.25, "popularity"),
+        (0.75, "popularity"),
     ]
     assert item_exposures(TABLE, share_V, [1, 0], None) == [
-        ItemExposure(0.25, "popularity"),
-        ItemExposure(float(np.float32(0.3)), "x"),
+        (0.25, "popularity"),
+        (float(np.float32(0.3)), "x"),
     ]
     assert item_exposures(TABLE, share_V, [], 3) == []
 

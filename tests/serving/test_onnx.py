@@ -11,7 +11,7 @@ from tests.run_folders import Finished
 from unveil.data.slots import mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
-from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity, checked_onnx, on_onnx
+from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity, checked_onnx, servable
 
 ITEMS, LENGTH = 13, 9
 FORMS = [
@@ -126,7 +126,7 @@ def test_a_run_on_onnx_gives_the_lists_of_the_run(finished: Finished) -> None:
     content, difference = checked_onnx(recommender)
     assert len(content) > 1000
     assert 0 < difference < 1e-4
-    lists, expected = on_onnx(recommender).recommend(k=5).frame, recommender.recommend(k=5).frame
+    lists, expected = servable(recommender).recommend(k=5).frame, recommender.recommend(k=5).frame
     assert lists["item_id"].to_list() == expected["item_id"].to_list()
     np.testing.assert_allclose(lists["score"], expected["score"], atol=1e-5)
 

@@ -1,13 +1,16 @@
 """`unveil world fit|draw|describe`: simulated worlds whose relevance and exposure are known."""
 
 import sys
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option, takes_options
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, unknown
+from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
@@ -72,7 +75,6 @@ def fit(
 
 def _recipe_options(assignments: list[str]) -> dict[str, Any]:
     """`name=value` for both parts, `relevance.name=value` and `exposure.name=value` for one of them."""
-    from unveil.errors import unknown
     from unveil.settings import parsed
 
     parts = ("relevance", "exposure")
@@ -113,7 +115,6 @@ def draw(
     from unveil.simulation.choice import choice_model
     from unveil.simulation.generate import Impressions, Ratings
     from unveil.simulation.world import World
-    from unveil.wording import quantity
 
     check_new_file(output, overwrite=overwrite)
     if save_world is not None:
@@ -162,9 +163,6 @@ def describe(
     json: AsJson = False,
 ) -> None:
     """Describe a world: its size, its favourites, how much relevance and exposure differ, and its origin."""
-    from dataclasses import asdict
-    from json import dumps
-
     from unveil.simulation.world import World
 
     source = World.open(world, seed)
@@ -182,24 +180,16 @@ def print_world(world: "World") -> None:
     from unveil.runs.world_page import fit_table
     from unveil.simulation.describe import rows
 
-    origin = world.origin
-    try:
-        fit = fit_table(origin) if origin.get("kind") == "fitted" else None
-        text = _origin(origin)
-    except (KeyError, TypeError, ValueError) as error:
-        hint = "Fit the world again; --json shows what there is."
-        raise UnveilError(f"a damaged world: it does not say how it was fitted ({error})", hint=hint) from error
-    if fit is not None:
+    origin, kind = world.origin, world.origin.get("kind", "unknown")
+    text = f"The built-in world, seed {origin.get('seed')}." if kind == "builtin" else f"Origin: {kind}."
+    if kind == "fitted":
+        try:
+            fit, seed = fit_table(origin), origin["settings"]["seed"]
+            learnt = f"from {origin['relevance']['tuples']:,} ratings of the log {origin['log']}"
+            text = f"Fitted {learnt} by the recipe {origin['recipe']!r}, seed {seed}."
+        except (KeyError, TypeError, ValueError) as error:
+            hint = "Fit the world again; --json shows what there is."
+            raise UnveilError(f"a damaged world: it does not say how it was fitted ({error})", hint=hint) from error
         print_page_table(fit)
-        typer.echo()
     print_table(["world", ""], [list(row) for row in rows(world.describe())])
     typer.echo(text)
-
-
-def _origin(origin: dict[str, Any]) -> str:
-    if origin.get("kind") == "fitted":
-        learnt = f"from {origin['relevance']['tuples']:,} ratings of the log {origin['log']}"
-        return f"Fitted {learnt} by the recipe {origin['recipe']!r}, seed {origin['settings']['seed']}."
-    if origin.get("kind") == "builtin":
-        return f"The built-in world, seed {origin.get('seed')}."
-    return f"Origin: {origin.get('kind', 'unknown')}."

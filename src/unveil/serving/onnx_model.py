@@ -232,16 +232,12 @@ def checked_onnx(recommender: Recommender) -> tuple[bytes, float]:
     return content, check_parity(OnnxScorer(content), model, recommender.sequences, recommender.length)
 
 
-def on_onnx(recommender: Recommender) -> Recommender:
-    """The same recommender on ONNX Runtime; an error if it differs."""
-    return replace(recommender, model=OnnxScorer(checked_onnx(recommender)[0]))
-
-
 def servable(recommender: Recommender) -> Recommender:
-    """On ONNX Runtime; or in torch, if the network has no ONNX form: of another package, or too large."""
+    """On ONNX Runtime, an error if it differs; or in torch, if the network is of another package or too large."""
     model = network_of(recommender)
-    fits = model.name in _WRITERS and _size(_graph(model)) <= LARGEST
-    return on_onnx(recommender) if fits else recommender
+    if model.name not in _WRITERS or _size(_graph(model)) > LARGEST:
+        return recommender
+    return replace(recommender, model=OnnxScorer(checked_onnx(recommender)[0]))
 
 
 def as_bytes(model: Backbone, length: int) -> bytes:

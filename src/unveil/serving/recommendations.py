@@ -81,7 +81,11 @@ def recommendations(folder: Path, request: ListRequest) -> Recommendations:
     """
     writer = _Lists(Recommender.load(folder), request)
     if request.history is not None:
-        lists = writer.of_history(_ids_of(request.history))
+        rows = csv.reader(request.history.splitlines(), skipinitialspace=True)
+        try:
+            lists = writer.of_history([part.strip() for row in rows for part in row if part.strip()])
+        except csv.Error as error:
+            raise UnveilError(f"not ids with commas between them: {error}", where="the history") from None
     elif request.histories is not None:
         lists = writer.of_log(request.histories.read(even_one=True))
     else:
@@ -146,15 +150,6 @@ def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str] = ()
         return frame
     cold = pl.col("user_id").is_in(list(users)) if "user_id" in frame.columns else pl.lit(bool(users))
     return frame.with_columns(pl.when(cold).then(pl.lit("popularity")).otherwise(None).alias("fallback"))
-
-
-def _ids_of(history: str) -> list[str]:
-    """The ids between commas, or one per line; with quotes as in CSV."""
-    parts = (part.strip() for row in csv.reader(history.splitlines(), skipinitialspace=True) for part in row)
-    try:
-        return [part for part in parts if part]
-    except csv.Error as error:
-        raise UnveilError(f"not ids with commas between them: {error}", where="the history") from None
 
 
 def read_ids(path: Path, kind: str) -> list[str]:

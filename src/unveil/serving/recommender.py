@@ -27,7 +27,7 @@ from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.files import atomic_folder
 from unveil.models.base import Backbone
 from unveil.models.baselines import log_share
-from unveil.serving.exposure import ExposureTable
+from unveil.serving.exposure import ExposureTable, exposure_table
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
@@ -120,7 +120,6 @@ class Recommender:
         Where popularity has to stand in for exposure, or the weights are degenerate, an `UnveilWarning` says so.
         """
         from unveil.data.splits import leave_one_out
-        from unveil.serving.exposure import exposure_table
         from unveil.training.fit import prepare, validation_of
         from unveil.training.recipe import Recipe, network_in
 
@@ -188,12 +187,8 @@ class Recommender:
             known.append(index[index != UNKNOWN])
             unknown |= dict.fromkeys(raw for raw, v in zip(history, index, strict=True) if v == UNKNOWN)
             if len(history) and not len(known[-1]):
-                raise UnveilError(
-                    "no item of the history is known",
-                    where=f"history {place}" if len(histories) > 1 else None,
-                    found=", ".join(history),
-                    hint=_SAME_IDS,
-                )
+                where, found = f"history {place}" if len(histories) > 1 else None, ", ".join(history)
+                raise UnveilError("no item of the history is known", where=where, found=found, hint=_SAME_IDS)
         names = pl.Series(range(len(known)), dtype=pl.Int64).cast(pl.String)
         parts = self.parts(len(known))
         frames = (self._lists(names[part], known[part], selection, filter_seen=filter_seen) for part in parts)
@@ -286,13 +281,9 @@ class Recommender:
 
     def _frame(self, names: pl.Series, top_BK: Tensor, score_BK: Tensor) -> pl.DataFrame:
         row_N, place_N = np.nonzero(top_BK.numpy() != NOBODY)
-        columns = {
-            "user_id": names.gather(row_N),
-            "item_id": self.items.raw(top_BK.numpy()[row_N, place_N]),
-            "score": score_BK.numpy()[row_N, place_N],
-            "rank": place_N + 1,
-        }
-        return pl.DataFrame(columns, schema=SCHEMA)
+        item_N, score_N = (part_BK.numpy()[row_N, place_N] for part_BK in (top_BK, score_BK))
+        columns = names.gather(row_N), self.items.raw(item_N), score_N, place_N + 1
+        return pl.DataFrame(dict(zip(SCHEMA, columns, strict=True)), schema=SCHEMA)
 
 
 def network_of(recommender: Recommender) -> Backbone:

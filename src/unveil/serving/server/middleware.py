@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -31,23 +30,18 @@ _DROPPED = 32 << 20
 _REQUEST_ID = re.compile(r"[\w.:-]{1,64}")
 
 
-@dataclass(frozen=True)
 class OriginCheck:
     """Which requests a server without a token accepts: those of this machine, but not of web pages of another origin.
 
     Such a page can make a browser request 127.0.0.1: under a name of its own (DNS rebinding), seen in `Host`, or across
     sites, seen in `Sec-Fetch-Site` and `Origin`. With a token this is not needed: the page has none.
-    `names` are accepted host names besides loopback's; `strict`: no others are accepted.
+    `names` are accepted host names besides loopback's. No others are accepted, `strict`, where only this machine can
+    reach the server or where names were given.
     """
 
-    names: frozenset[str] = frozenset()
-    strict: bool = False
-
-    @classmethod
-    def of(cls, listening: str, names: Iterable[str]) -> Self:
-        """Strict where only this machine can reach the server, or where names were given."""
-        known = frozenset(_host_name(each) for each in names)
-        return cls(known, strict=is_loopback(listening) or bool(known))
+    def __init__(self, listening: str, names: Iterable[str]) -> None:
+        self.names = {_host_name(each) for each in names}
+        self.strict = is_loopback(listening) or bool(self.names)
 
     def check(self, scope: Scope, headers: Mapping[str, str]) -> None:
         """Refuse a request to another host name, or from a page of another origin."""

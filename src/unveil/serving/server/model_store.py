@@ -184,20 +184,18 @@ class ServedModel:
         top_1K, score_1K = selection(scores_1V, [history] if request.filter_seen else ())
         top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
         shown = item_exposures(recommender.exposure, recommender.share_V, top_K, step)
-        ranks, why = range(1, len(top_K) + 1), reasons(recommender, history, np.array(top_K), request.reasons)
+        why = reasons(recommender, history, np.array(top_K), request.reasons)
         items = [
             schemas.RecommendedItem(
                 **self._named(item),
-                rank=rank,
-                score=score,
+                rank=k + 1,
+                score=float(score_1K[0, k]),
                 popularity=float(recommender.share_V[item]),
-                propensity=exposure.propensity,
-                propensity_source=exposure.source,
-                reasons=[schemas.Reason(**self._named(other), effect=effect) for other, effect in effects],
+                propensity=shown[k][0],
+                propensity_source=shown[k][1],
+                reasons=[schemas.Reason(**self._named(other), effect=effect) for other, effect in why[k]],
             )
-            for rank, item, score, exposure, effects in zip(
-                ranks, top_K, score_1K[0].tolist(), shown, why, strict=False
-            )
+            for k, item in enumerate(top_K)
         ]
         return schemas.RecommendResponse(
             model=self.name,

@@ -31,7 +31,13 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
     store = ModelStore(info or ItemInfo())
     store.add(folders)
     store.check_titles()
-    with _listening(settings.host, settings.port) as listener:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:  # connections wait until the server runs
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        problem, hint = f"cannot listen: {error.strerror or error}", "Name another place with --host or --port."
+        raise UnveilError(problem, where=f"{settings.host}:{settings.port}", hint=hint) from None
+    with listener:
         start_logs()
         middleware = middleware_of(store, settings)
         host, port = listener.getsockname()[:2]
@@ -51,22 +57,12 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
         Server(config, middleware.service).run([listener])
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """A listening socket; connections wait until the server runs."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        hint = "Name another place with --host or --port."
-        raise UnveilError(f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", hint=hint) from None
-
-
 def middleware_of(store: ModelStore, settings: Settings) -> Middleware:
     """The service, its app and the middleware around it."""
     service = InferenceService(store, settings)
     app = create_app(service)
     paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
-    return Middleware(app, service, OriginCheck.of(settings.host, settings.hosts), paths)
+    return Middleware(app, service, OriginCheck(settings.host, settings.hosts), paths)
 
 
 class Server(uvicorn.Server):
