@@ -51,6 +51,13 @@ def test_a_loop_out_of_range(wrong: dict[str, Any]) -> None:
         LoopStudy(log=LOG, **wrong)
 
 
+@pytest.mark.parametrize(("preset", "network"), [("quick", "sasrec"), ("converged", "sasrec"), ("paper", "bert4rec")])
+def test_a_loop_that_names_no_network_has_the_default_of_train(preset: str, network: str) -> None:
+    assert [recipe.model.name for recipe in recipes("naive", "itps", preset=preset)] == [network, network]
+    (named,) = recipes("naive", preset=preset, changes=("model.name=gru4rec",))
+    assert named.model.name == "gru4rec"
+
+
 def test_the_authors_settings_are_their_own_for_each_model() -> None:
     paper = {"preset": "paper", "tuned_for": "beauty", "changes": ("ips:training.epochs=3",)}
     naive, ips = recipes("naive", "ips", "random", **paper)
@@ -60,5 +67,6 @@ def test_the_authors_settings_are_their_own_for_each_model() -> None:
     naive, ips = recipes("naive", "ips", preset="converged", tuned_for="ml-1m")
     assert naive.model == ips.model
     assert ips.estimator == {"name": "ips", "exponent": 0.5}
+    assert naive.model.name == "bert4rec"
     with pytest.raises(UnveilError, match=r"unknown data set with the authors' settings.*ml-1m"):
         recipes("naive", preset="paper", tuned_for="ml-2m")
