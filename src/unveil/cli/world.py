@@ -1,7 +1,7 @@
 """`unveil world fit|draw|describe`: simulated worlds whose relevance and exposure are known."""
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,20 @@ WorldArgument = Annotated[str, typer.Argument(help="'builtin', or the folder of 
 Severity = Annotated[float | None, option("Exponent p of exposure, above 0; by default the world's own.")]
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """How a world is fitted; None: as the config or the default has it."""
+
+    steps: Annotated[int | None, option("T: last interactions used of each user; 100 by default.", min=1)] = None
+    recipe: Annotated[str | None, option("posterior (default), regularised or paper.")] = None
+    seed: Annotated[int | None, option("Seed of everything random.", min=0)] = None
+    severity: Annotated[float | None, option("Exponent p of exposure, above 0; 1 by default.")] = None
+    centre: Annotated[float | None, option("Rating with relevance 1/2: γ = σ(r − centre); 0 by default.")] = None
+    negatives: Annotated[int | None, option("Sampled unexposed tuples per exposed one; 3 by default.", min=1)] = None
+    redraw: Annotated[bool | None, option("Sample the negatives anew in each epoch; the default.")] = None
+    real_lengths: Annotated[bool | None, option("Users are active as long as their history.", "--real-lengths")] = None
+
+
 @app.command("fit")
 @takes_options
 def fit(
@@ -28,14 +42,7 @@ def fit(
     options: LogOptions,
     output: Annotated[Path, option("Folder of the world.", "--output", "-o")],
     config: Annotated[list[Path] | None, option("TOML file that `unveil tune` wrote; one per part or both.")] = None,
-    steps: Annotated[int | None, option("T: last interactions used of each user; 100 by default.", min=1)] = None,
-    recipe: Annotated[str | None, option("posterior (default), regularised or paper.")] = None,
-    seed: Annotated[int | None, option("Seed of everything random.", min=0)] = None,
-    severity: Annotated[float | None, option("Exponent p of exposure, above 0; 1 by default.")] = None,
-    centre: Annotated[float | None, option("Rating with relevance 1/2: γ = σ(r − centre); 0 by default.")] = None,
-    negatives: Annotated[int | None, option("Sampled unexposed tuples per exposed one; 3 by default.", min=1)] = None,
-    redraw: Annotated[bool | None, option("Sample the negatives anew in each epoch; the default.")] = None,
-    real_lengths: Annotated[bool | None, option("Users are active as long as their history.", "--real-lengths")] = None,
+    how: FitOptions,
     assignments: Assignments = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -51,17 +58,7 @@ def fit(
     from unveil.simulation.fit import fit_of, fit_world
 
     check_free(output, overwrite=overwrite, inputs=[options.log, *(config or [])])
-    named = {
-        "steps": steps,
-        "recipe": recipe,
-        "seed": seed,
-        "severity": severity,
-        "centre": centre,
-        "negatives": negatives,
-        "redraw": redraw,
-        "real_lengths": real_lengths,
-    }
-    given = {name: value for name, value in named.items() if value is not None}
+    given = {name: value for name, value in vars(how).items() if value is not None}
     wanted = fit_of(config or [], given | _recipe_options(assignments or []))
     wanted.recipes()
     log = options.source().load()

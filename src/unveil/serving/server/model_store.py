@@ -12,10 +12,9 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.vocabulary import UNKNOWN
+from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError, unknown
 from unveil.evaluation.metrics import NOBODY
 from unveil.serving.attributes import Attributes
@@ -25,8 +24,6 @@ from unveil.serving.model_files import DIAL, FILES, read_dial, version_of
 from unveil.serving.onnx_model import servable
 from unveil.serving.recommender import Recommender, Selection, network_of
 from unveil.serving.server import schemas
-
-History = NDArray[np.int64]
 
 
 @contextmanager
@@ -165,18 +162,18 @@ class ServedModel:
     def _user(self, request: schemas.RecommendRequest) -> int:
         return UNKNOWN if request.user is None else self.recommender.users.find(request.user)
 
-    def _history(self, request: schemas.RecommendRequest) -> History:
+    def _history(self, request: schemas.RecommendRequest) -> Index:
         """Indices of the items that are known."""
         if (user := self._user(request)) != UNKNOWN:
-            return self.recommender.sequences.history(user).astype(np.int64)
-        return np.array([self.place[raw] for raw in request.history or () if raw in self.place], np.int64)
+            return self.recommender.sequences.history(user)
+        return np.array([self.place[raw] for raw in request.history or () if raw in self.place], np.int32)
 
     def _unknown(self, given: Sequence[str]) -> list[str]:
         """The ids that the model does not know, each once."""
         return [raw for raw in dict.fromkeys(given) if raw not in self.place]
 
     def _answer(
-        self, request: schemas.RecommendRequest, selection: Selection, history: History, scores_1V: Tensor
+        self, request: schemas.RecommendRequest, selection: Selection, history: Index, scores_1V: Tensor
     ) -> schemas.RecommendResponse:
         recommender, user = self.recommender, self._user(request)
         step = None if user == UNKNOWN else int(next_steps(recommender.sequences, np.array([user]))[0])
