@@ -100,11 +100,17 @@ def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path
 
     def source(columns: object, predicate: object, limit: object, size: object) -> Iterator[pl.DataFrame]:
         nonlocal rows
-        for frame in _gathered(frames):
+        held: list[pl.DataFrame] = []
+        for frame in frames:
             if stop.is_set():
                 raise RuntimeError("stopped")
             rows += len(frame)
-            yield frame
+            held.append(frame)
+            if sum(map(len, held)) >= GATHERED:
+                yield pl.concat(held)
+                held = []
+        if held:
+            yield pl.concat(held)
 
     lazy = register_io_source(source, schema=dict(schema), validate_schema=True)
     # In another thread: inside Polars, this one would not receive SIGTERM until all is written.
@@ -117,15 +123,3 @@ def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path
             raise
         written.result()
     return rows
-
-
-def _gathered(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The same rows in frames of about `GATHERED`."""
-    held: list[pl.DataFrame] = []
-    for frame in frames:
-        held.append(frame)
-        if sum(map(len, held)) >= GATHERED:
-            yield pl.concat(held)
-            held = []
-    if held:
-        yield pl.concat(held)
