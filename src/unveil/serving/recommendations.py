@@ -1,7 +1,7 @@
 """Recommendations as the command line requests them: for one history, for the users of a file, or for all users."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,13 +10,21 @@ import polars as pl
 
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.data.vocabulary import UNKNOWN
+from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
-from unveil.serving.explanations import COLUMNS, explained
 from unveil.serving.export import write_frames
+from unveil.serving.exposure import item_exposures, next_steps
 from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection
 from unveil.wording import some
+
+#: Popularity is the share of all interactions; the propensity is that of training, or popularity, as its source says.
+COLUMNS: dict[str, type[pl.DataType]] = {
+    "popularity": pl.Float64,
+    "propensity": pl.Float64,
+    "propensity_source": pl.String,
+    "reasons": pl.String,
+}
 
 
 @dataclass(frozen=True)
@@ -150,6 +158,38 @@ def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str] = ()
         return frame
     cold = pl.col("user_id").is_in(list(users)) if "user_id" in frame.columns else pl.lit(bool(users))
     return frame.with_columns(pl.when(cold).then(pl.lit("popularity")).otherwise(None).alias("fallback"))
+
+
+def factor(effect: float) -> str:
+    """An effect as text: × 1.50, that many times as likely as without the item; ÷ 1.50, that many times less."""
+    size, sign = np.exp(min(abs(effect), 700.0)), "×" if effect >= 0 else "÷"
+    return f"{sign} {size:.2f}" if size < 1000 else f"{sign} > 1000"
+
+
+def explained(
+    recommender: Recommender, frame: pl.DataFrame, count: int, histories: Mapping[str, Index] | None = None
+) -> pl.DataFrame:
+    """The recommendations with the columns of `COLUMNS`, if reasons are asked for; the strongest ones first.
+
+    `histories` are those of users that the recommender does not know, as item indices; without any they are empty.
+    """
+    if not count:
+        return frame
+    items, sequences = recommender.items, recommender.sequences
+    item_N, values = items.index(frame["item_id"]), [(0.0, 0.0, "", "")] * len(frame)
+    for user, rows in frame.with_row_index("row").group_by("user_id", maintain_order=True).agg("row").iter_rows():
+        if histories is None:
+            place = recommender.users.find(user)
+            history, step = sequences.history(place), int(next_steps(sequences, np.array([place]))[0])
+        else:
+            history, step = histories.get(user, np.zeros(0, np.int32)), None
+        item_K = item_N[rows]
+        exposures = item_exposures(recommender.exposure, recommender.share_V, item_K, step)
+        found = recommender.reasons(history, item_K, count)
+        for row, item, exposure, strongest in zip(rows, item_K, exposures, found, strict=True):
+            text = "; ".join(f"{items[other]} {factor(effect)}" for other, effect in strongest)
+            values[row] = (float(recommender.share_V[item]), *exposure, text)
+    return frame.hstack(pl.DataFrame(values, COLUMNS, orient="row"))
 
 
 def read_ids(path: Path, kind: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Recommender: a trained model with the ids and histories it needs. Raw ids in, raw ids out.
 
-Shapes: B users of a batch, K places, V items.
+Shapes: B users of a batch, K places or items, V items; J items of a history, Q histories with one of them left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -218,6 +218,31 @@ class Recommender:
         once = self._frame(pl.Series([""]), *self._chosen(k).without_novelty()(self.popularity_1V)).drop("user_id")
         users = pl.DataFrame({"user_id": list(names)}, schema={"user_id": pl.String})
         return users.join(once, how="cross")
+
+    def effects(self, history: NDArray[Any], item_K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """item_J and effect_JK[j, k] = log p(item k | history) − log p(item k | history without item j).
+
+        Above 0, item j makes item k exp(effect) times as likely; below 0, less likely. An item that the model reads is
+        left out with all its occurrences; if the history is longer than is read, an older event takes its place.
+        """
+        item_J = np.unique(history[1 - self.length :] if self.length > 1 else history[:0])
+        variants, shares = [history, *(history[history != item] for item in item_J)], list[Tensor]()
+        index_K = torch.from_numpy(np.asarray(item_K, np.int64))
+        for part in self.parts(len(variants)):
+            scores_QV = self.scores(variants[part])
+            shares.append(
+                scores_QV[:, index_K] - scores_QV.logsumexp(dim=1, keepdim=True)
+            )  # log softmax of these items
+        share_QK = torch.cat(shares)
+        return item_J, (share_QK[:1] - share_QK[1:]).numpy()
+
+    def reasons(self, history: NDArray[Any], item_K: NDArray[Any], count: int) -> list[list[tuple[int, float]]]:
+        """The strongest effects on each item: (item of the history, effect)."""
+        if not count or not len(history) or not len(item_K):
+            return [[] for _ in item_K]
+        item_J, effect_JK = self.effects(history, item_K)
+        order_JK = np.argsort(-np.abs(effect_JK), axis=0, kind="stable")[:count]
+        return [[(int(item_J[j]), float(effect_JK[j, k])) for j in order_JK[:, k]] for k in range(len(item_K))]
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write a folder that `load` reads: weights, vocabularies, histories. Nothing in it is code."""

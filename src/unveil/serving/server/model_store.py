@@ -18,7 +18,6 @@ from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError, unknown
 from unveil.evaluation.metrics import NOBODY
 from unveil.serving.attributes import Attributes
-from unveil.serving.explanations import reasons
 from unveil.serving.exposure import POPULARITY, item_exposures, next_steps
 from unveil.serving.model_files import DIAL, FILES, read_dial, version_of
 from unveil.serving.onnx_model import servable
@@ -181,7 +180,7 @@ class ServedModel:
         top_1K, score_1K = selection(scores_1V, [history] if request.filter_seen else ())
         top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
         shown = item_exposures(recommender.exposure, recommender.share_V, top_K, step)
-        why = reasons(recommender, history, np.array(top_K), request.reasons)
+        why = recommender.reasons(history, np.array(top_K), request.reasons)
         items = [
             schemas.RecommendedItem(
                 **self._named(item),

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tests.evaluation.small import histories_of
 from unveil.data.vocabulary import Vocabulary
-from unveil.serving.explanations import effects, factor, reasons
+from unveil.serving.recommendations import factor
 from unveil.serving.recommender import Recommender
 
 ITEMS = 5
@@ -42,7 +42,7 @@ def log_share(scorer: Additive, history: list[int], item: int) -> float:
 )
 def test_it_is_what_asking_again_without_the_item_gives(seed: int, history: list[int], length: int) -> None:
     scorer = Additive(torch.randn(ITEMS, ITEMS, generator=torch.Generator().manual_seed(seed)))
-    item_J, effect_JK = effects(recommender_of(scorer.m_VV, length), np.array(history), np.arange(ITEMS))
+    item_J, effect_JK = recommender_of(scorer.m_VV, length).effects(np.array(history), np.arange(ITEMS))
     read = history[-(length - 1) :]
     assert item_J.tolist() == sorted(set(read))
     for j, left_out in enumerate(item_J.tolist()):
@@ -55,15 +55,15 @@ def test_it_is_what_asking_again_without_the_item_gives(seed: int, history: list
 def test_the_strongest_come_first_for_or_against() -> None:
     m_VV = torch.zeros(ITEMS, ITEMS)
     m_VV[0, 4], m_VV[1, 4], m_VV[2, 4] = 0.5, -2.0, 1.0
-    (found,) = reasons(recommender_of(m_VV, 10), np.array([0, 1, 2]), np.array([4]), 2)
+    (found,) = recommender_of(m_VV, 10).reasons(np.array([0, 1, 2]), np.array([4]), 2)
     assert [item for item, _ in found] == [1, 2]
     (_, against), (_, pro) = found
     assert against < 0 < pro
-    assert [len(found) for found in reasons(recommender_of(m_VV, 10), np.array([0, 1, 2]), np.array([4]), 9)] == [3]
+    assert [len(found) for found in recommender_of(m_VV, 10).reasons(np.array([0, 1, 2]), np.array([4]), 9)] == [3]
 
 
 def test_a_model_that_reads_nothing_has_no_reasons() -> None:
-    assert reasons(recommender_of(torch.zeros(ITEMS, ITEMS), 1), np.array([1, 2]), np.array([0]), 3) == [[]]
+    assert recommender_of(torch.zeros(ITEMS, ITEMS), 1).reasons(np.array([1, 2]), np.array([0]), 3) == [[]]
 
 
 @pytest.mark.parametrize(
