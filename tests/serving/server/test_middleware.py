@@ -14,11 +14,10 @@ import pytest
 from tests.run_folders import Finished
 from tests.serving.server.conftest import Client, asking, beside
 from unveil.errors import UnveilError
-from unveil.serving.server.inference_service import Limits, Settings
-from unveil.serving.server.middleware import is_loopback
+from unveil.serving.server.inference_service import InferenceService, Limits, Settings
+from unveil.serving.server.middleware import Middleware, is_loopback
 from unveil.serving.server.model_store import ModelStore
 from unveil.serving.server.monitoring import JsonFormatter
-from unveil.serving.server.process import middleware_of
 
 JSON = {"content-type": "application/json"}
 
@@ -87,7 +86,7 @@ def test_what_is_open_to_all_takes_no_body(path: str, store: ModelStore) -> None
     async def send(message: Any) -> None:
         sent.append(message)
 
-    middleware = middleware_of(store, Settings(watch=None, token="sesame"))
+    middleware = Middleware(InferenceService(store, Settings(watch=None, token="sesame")))
     scope: dict[str, Any] = {
         "type": "http",
         "method": "GET",

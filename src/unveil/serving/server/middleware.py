@@ -9,15 +9,15 @@ import hmac
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from unveil.serving.server.app import create_app
 from unveil.serving.server.inference_service import InferenceService
 from unveil.serving.server.monitoring import log_event
 
@@ -81,15 +81,14 @@ def _host_name(text: str) -> str:
         return ""
 
 
-@dataclass
 class Middleware:
     """The service behind HTTP; while it is draining, clients are asked to close their connections."""
 
-    app: ASGIApp
-    service: InferenceService
-    origin_check: OriginCheck
-    paths: frozenset[str]  # with a metric label of their own: clients cannot add labels
-    under_way: int = 0
+    def __init__(self, service: InferenceService) -> None:
+        self.service, self.app, self.under_way = service, create_app(service), 0
+        self.origin_check = OriginCheck(service.settings.host, service.settings.hosts)
+        #: With a metric label of their own: clients cannot add labels.
+        self.paths = {*self.app.openapi()["paths"], *OPEN, "/openapi.json"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, log it and count it."""

@@ -13,9 +13,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unveil.errors import UnveilError
-from unveil.serving.server.app import create_app
 from unveil.serving.server.inference_service import InferenceService, Settings
-from unveil.serving.server.middleware import OPEN, Middleware, OriginCheck
+from unveil.serving.server.middleware import Middleware
 from unveil.serving.server.model_store import ItemInfo, ModelStore
 from unveil.serving.server.monitoring import log_event, start_logs
 
@@ -39,13 +38,13 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
         raise UnveilError(problem, where=f"{settings.host}:{settings.port}", hint=hint) from None
     with listener:
         start_logs()
-        middleware = middleware_of(store, settings)
+        service = InferenceService(store, settings)
         host, port = listener.getsockname()[:2]
         url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
         versions = {served.name: served.version for served in store.models.values()}
         log_event("started", {"url": url, "models": versions, "token": settings.token is not None})
         config = uvicorn.Config(
-            middleware,
+            Middleware(service),
             http=timeout_protocol(settings.limits.seconds),
             log_config=None,
             access_log=False,
@@ -54,15 +53,7 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
             timeout_graceful_shutdown=_GRACE,
             lifespan="on",
         )
-        Server(config, middleware.service).run([listener])
-
-
-def middleware_of(store: ModelStore, settings: Settings) -> Middleware:
-    """The service, its app and the middleware around it."""
-    service = InferenceService(store, settings)
-    app = create_app(service)
-    paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
-    return Middleware(app, service, OriginCheck(settings.host, settings.hosts), paths)
+        Server(config, service).run([listener])
 
 
 class Server(uvicorn.Server):
