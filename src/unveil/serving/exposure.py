@@ -4,10 +4,8 @@ A propensity model needs the log, a world or a fit of minutes; a server has none
 U users, B users of a batch, V items, K items asked about, N events.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import isnan
 from typing import Any, Self
 
 import numpy as np
@@ -53,19 +51,6 @@ class ExposureTable:
     def now(self) -> Self:
         """The last step alone, for a log that counts its steps differently."""
         return replace(self, step_S=self.step_S[-1:], theta_SV=self.theta_SV[-1:])
-
-
-def item_exposures(
-    table: ExposureTable | None, share_V: NDArray[np.float64], item_K: Sequence[int] | NDArray[Any], step: int | None
-) -> list[tuple[float, str]]:
-    """The propensity of each item at a step, and its source; where it is unknown, popularity, named as such."""
-    index = np.asarray(item_K, np.int64)
-    theta_K = np.full(len(index), np.nan) if table is None else table.at(step)[index]
-    source = "" if table is None else table.source
-    return [
-        (share, POPULARITY) if isnan(theta) else (theta, source)
-        for theta, share in zip(theta_K.tolist(), share_V[index].tolist(), strict=True)
-    ]
 
 
 def next_steps(sequences: Sequences, user_B: NDArray[Any]) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
 from unveil.serving.export import write_frames
-from unveil.serving.exposure import item_exposures, next_steps
 from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection
 from unveil.wording import some
 
@@ -178,14 +177,9 @@ def explained(
     items, sequences = recommender.items, recommender.sequences
     item_N, values = items.index(frame["item_id"]), [(0.0, 0.0, "", "")] * len(frame)
     for user, rows in frame.with_row_index("row").group_by("user_id", maintain_order=True).agg("row").iter_rows():
-        if histories is None:
-            place = recommender.users.find(user)
-            history, step = sequences.history(place), int(next_steps(sequences, np.array([place]))[0])
-        else:
-            history, step = histories.get(user, np.zeros(0, np.int32)), None
-        item_K = item_N[rows]
-        exposures = item_exposures(recommender.exposure, recommender.share_V, item_K, step)
-        found = recommender.reasons(history, item_K, count)
+        place, item_K = recommender.users.find(user) if histories is None else UNKNOWN, item_N[rows]
+        history = sequences.history(place) if histories is None else histories.get(user, np.zeros(0, np.int32))
+        exposures, found = recommender.propensities(item_K, place), recommender.reasons(history, item_K, count)
         for row, item, exposure, strongest in zip(rows, item_K, exposures, found, strict=True):
             text = "; ".join(f"{items[other]} {factor(effect)}" for other, effect in strongest)
             values[row] = (float(recommender.share_V[item]), *exposure, text)

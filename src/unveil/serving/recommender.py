@@ -27,7 +27,7 @@ from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.files import atomic_folder
 from unveil.models.base import Backbone
 from unveil.models.baselines import log_share
-from unveil.serving.exposure import ExposureTable, exposure_table
+from unveil.serving.exposure import POPULARITY, ExposureTable, exposure_table, next_steps
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
@@ -235,6 +235,17 @@ class Recommender:
             )  # log softmax of these items
         share_QK = torch.cat(shares)
         return item_J, (share_QK[:1] - share_QK[1:]).numpy()
+
+    def propensities(self, item_K: NDArray[Any], user: int = UNKNOWN) -> list[tuple[float, str]]:
+        """The propensity of each item at the user's next step, and its source: popularity where it is unknown."""
+        share_K, step = self.share_V[item_K].tolist(), None
+        if self.exposure is None:
+            return [(share, POPULARITY) for share in share_K]
+        if user != UNKNOWN:
+            step = int(next_steps(self.sequences, np.array([user]))[0])
+        theta_K, source = self.exposure.at(step)[item_K].tolist(), self.exposure.source
+        pairs = zip(theta_K, share_K, strict=True)
+        return [(share, POPULARITY) if np.isnan(theta) else (theta, source) for theta, share in pairs]
 
     def reasons(self, history: NDArray[Any], item_K: NDArray[Any], count: int) -> list[list[tuple[int, float]]]:
         """The strongest effects on each item: (item of the history, effect)."""

@@ -18,7 +18,7 @@ from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError, unknown
 from unveil.evaluation.metrics import NOBODY
 from unveil.serving.attributes import Attributes
-from unveil.serving.exposure import POPULARITY, item_exposures, next_steps
+from unveil.serving.exposure import POPULARITY
 from unveil.serving.model_files import DIAL, FILES, read_dial, version_of
 from unveil.serving.onnx_model import servable
 from unveil.serving.recommender import Recommender, Selection, network_of
@@ -174,13 +174,12 @@ class ServedModel:
     def _answer(
         self, request: schemas.RecommendRequest, selection: Selection, history: Index, scores_1V: Tensor
     ) -> schemas.RecommendResponse:
-        recommender, user = self.recommender, self._user(request)
-        step = None if user == UNKNOWN else int(next_steps(recommender.sequences, np.array([user]))[0])
+        recommender = self.recommender
         selection = selection if len(history) else selection.without_novelty()
         top_1K, score_1K = selection(scores_1V, [history] if request.filter_seen else ())
-        top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
-        shown = item_exposures(recommender.exposure, recommender.share_V, top_K, step)
-        why = recommender.reasons(history, np.array(top_K), request.reasons)
+        top_K = top_1K[0].numpy()[top_1K[0].numpy() != NOBODY]
+        shown = recommender.propensities(top_K, self._user(request))
+        why = recommender.reasons(history, top_K, request.reasons)
         items = [
             schemas.RecommendedItem(
                 **self._named(item),
@@ -191,7 +190,7 @@ class ServedModel:
                 propensity_source=shown[k][1],
                 reasons=[schemas.Reason(**self._named(other), effect=effect) for other, effect in why[k]],
             )
-            for k, item in enumerate(top_K)
+            for k, item in enumerate(top_K.tolist())
         ]
         return schemas.RecommendResponse(
             model=self.name,
