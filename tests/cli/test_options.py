@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from unveil.cli.options import LogOptions, TrainingOptions, takes_options
 from unveil.data.readers.columns import ROLES
+from unveil.settings import plain
 from website.commands import commands
 
 
@@ -55,7 +56,7 @@ def test_every_column_says_what_is_in_it() -> None:
 @pytest.mark.parametrize("preset", [None, "quick", "converged", "paper"])
 def test_tune_and_train_have_one_default_network(preset: str | None) -> None:
     experiment = TrainingOptions(preset=preset).experiment(LogOptions(log="a.csv"))
-    assert experiment.model.name == ("bert4rec" if preset == "paper" else "sasrec")
+    assert plain(experiment.model)["name"] == ("bert4rec" if preset == "paper" else "sasrec")
 
 
 def test_histories_have_the_same_words() -> None:
