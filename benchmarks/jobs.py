@@ -28,7 +28,7 @@ from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer
 from unveil.models.baselines import Popularity
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig
-from unveil.serving.onnx_model import on_onnx
+from unveil.serving.onnx_model import servable
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.model_store import ServedModel
 from unveil.serving.server.schemas import RecommendRequest
@@ -137,7 +137,7 @@ def served(shape: Shape, folder: Path) -> Cost:
     held = reset_peak()
     items, users = (Vocabulary([f"{n:08d}" for n in range(size)]) for size in (shape.items, shape.users))
     recommender = Recommender(network(shape).eval(), items, users, sequences(shape), shape.length)
-    model = ServedModel("model", folder, "", "", on_onnx(recommender))
+    model = ServedModel("model", folder, "", "", servable(recommender))
     model.warm()
     seconds = []
     for user in range(REQUESTS):

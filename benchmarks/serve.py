@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.train import CONFIG, generated
 from unveil.data.vocabulary import Vocabulary
 from unveil.models.bert4rec import BERT4Rec
-from unveil.serving.onnx_model import on_onnx
+from unveil.serving.onnx_model import servable
 from unveil.serving.recommender import Recommender
 from unveil.serving.server.model_store import ServedModel
 from unveil.serving.server.schemas import RecommendRequest
@@ -149,7 +149,7 @@ def main() -> None:
         folder = options.run or Path(place) / "model"
         if options.run is None:
             recommender.save(folder)
-        print(alone(ServedModel("model", folder, "", "", on_onnx(recommender)), asked[:200]))
+        print(alone(ServedModel("model", folder, "", "", servable(recommender)), asked[:200]))
         with serving(folder) as port:
             load(port, bodies, 1, 1.0, 100)
             for line in [load(port, bodies, count, options.seconds, options.requests) for count in options.clients]:

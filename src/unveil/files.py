@@ -23,10 +23,10 @@ _MEANING = {
     errno.ENOSPC: ("the disk is full", "Free some space or choose another place."),
     errno.EDQUOT: ("the disk quota is used up", "Free some space or choose another place."),
     errno.EROFS: ("the file system is read-only", "Choose another place."),
-    errno.EACCES: ("permission denied", "Choose a place you may write to."),
-    errno.EPERM: ("permission denied", "Choose a place you may write to."),
     errno.ENOTDIR: ("a part of the path is a file, not a folder", "Choose another place."),
     errno.EEXIST: ("something of that name is in the way", "Choose another name."),
+    errno.EACCES: ("permission denied", "Choose a place you may write to."),
+    errno.EPERM: ("permission denied", "Choose a place you may write to."),
 }
 
 
@@ -163,20 +163,16 @@ def explained(path: Path) -> Iterator[None]:
     """Turn what the operating system says about writing into a message with advice, which names no draft."""
     try:
         yield
-    except Exception as error:  # Polars passes on what the system says of a Parquet file as an error of its own
-        if _number(error) not in _MEANING and not _is_about(error, path):
+    except UnveilError:
+        raise
+    except Exception as error:  # Polars, in Rust, passes on what the system says in words: (os error 28)
+        stated = re.search(r"\(os error (\d+)\)", str(error))
+        number = getattr(error, "errno", None) or (int(stated[1]) if stated else 0)
+        if number not in _MEANING and not _is_about(error, path):
             raise
         other = getattr(error, "strerror", None) or str(error), "Choose another place."
-        problem, hint = _MEANING.get(_number(error), other)
+        problem, hint = _MEANING.get(number, other)
         raise UnveilError(f"cannot write: {problem}", where=path, hint=hint) from error
-
-
-def _number(error: Exception) -> int:
-    """What went wrong, as the system counts it; libraries written in Rust tell it in words alone."""
-    if isinstance(error, UnveilError):
-        return 0
-    stated = re.search(r"\(os error (\d+)\)", str(error))
-    return (error.errno if isinstance(error, OSError) else 0) or (int(stated[1]) if stated else 0)
 
 
 def _is_about(error: Exception, path: Path) -> bool:
@@ -194,12 +190,25 @@ def alone_in(path: Path) -> Iterator[None]:
     The lock is the system's: nothing is written, and it goes with the process, however that ends. Where the system or
     the file system has no such locks, nobody is kept out.
     """
-    handle = _locked(path)
     try:
+        import fcntl
+
+        handle = os.open(path, os.O_RDONLY)
+    except (ImportError, PermissionError):
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            problem = f"another process is at work {'in this folder' if path.is_dir() else 'on this file'}"
+            hint = "Wait until it is done, stop it, or name another place."
+            raise UnveilError(problem, where=path, hint=hint) from None
+        except OSError:
+            pass
         yield
     finally:
-        if handle is not None:
-            os.close(handle)
+        os.close(handle)
 
 
 def check_idle(folder: Path) -> None:
@@ -207,26 +216,6 @@ def check_idle(folder: Path) -> None:
     if folder.is_dir():
         with alone_in(folder):
             pass
-
-
-def _locked(path: Path) -> int | None:
-    """A handle that holds the lock until it is closed; None where there are no locks."""
-    try:
-        import fcntl
-
-        handle = os.open(path, os.O_RDONLY)
-    except (ImportError, PermissionError):
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        if not isinstance(error, BlockingIOError):
-            return None
-        problem = f"another process is at work {'in this folder' if path.is_dir() else 'on this file'}"
-        hint = "Wait until it is done, stop it, or name another place."
-        raise UnveilError(problem, where=path, hint=hint) from None
-    return handle
 
 
 def versions() -> dict[str, str]:

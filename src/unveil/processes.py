@@ -4,7 +4,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from types import FrameType
 
 
 @contextmanager
@@ -41,12 +40,8 @@ def deaf() -> Iterator[None]:
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
     """Inside, SIGTERM raises KeyboardInterrupt, as SIGINT does."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -19,9 +19,8 @@ class Named(Protocol):
     name: ClassVar[str]
 
 
-#: The kinds of values that are checked, as people call them; and what seeds stay below.
+#: The kinds of values that are checked, as people call them.
 _KINDS: Mapping[object, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-_SEEDS = 2**63
 
 T = TypeVar("T", bound=Named)
 C = TypeVar("C", bound=Named)
@@ -56,7 +55,7 @@ class Registry(Generic[T]):
         return new
 
     def current_words(self, value: Any) -> Any:
-        """Old names, alone or at the head of an arm or of a setting (old@known, old:width=8), as they are now."""
+        """Old names, alone or at the head of an arm or a setting (old@known, old:width=8), as they are now."""
         if isinstance(value, list | tuple):
             return [self.current_words(each) for each in value]
         head = re.match(r"[\w-]+(?=$|[@+:])", value) if isinstance(value, str) else None
@@ -79,7 +78,7 @@ class Registry(Generic[T]):
         return len(self._found)
 
     def options(self, name: str) -> list[str]:
-        """The names of all that may be said of the class of that name; a part that it has to be given is no option."""
+        """The names of the options of a class: its parameters that have a default."""
         parameters = signature(self[name]).parameters.values()
         return [each.name for each in parameters if each.default is not Parameter.empty]
 
@@ -93,7 +92,7 @@ class Registry(Generic[T]):
     def build(self, name: str, options: Mapping[str, object], *parts: object) -> T:
         """One of the class of that name, from the parts it takes first and options checked by name and kind."""
         make: Callable[..., T] = self[name]
-        known = dict(list(signature(make).parameters.items())[len(parts) :])
+        known = list(signature(make).parameters)[len(parts) :]
         for option in options:
             if option not in known:
                 raise unknown(f"option of the {self.kind} {name!r}", option, known)
@@ -112,18 +111,11 @@ class Registry(Generic[T]):
 def _check(option: Parameter, value: object, where: str) -> None:
     """A value is of the kind of the option's default or, where that is None, of its type; whole numbers do for
     fractions. A seed is one that every generator takes."""
-    optional = option.default is None
-    kind = (
-        next(
-            (kind for each in get_args(option.annotation) if (kind := getattr(each, "__origin__", each)) in _KINDS),
-            None,
-        )
-        if optional
-        else type(option.default)
-    )
-    fits = type(value) is kind or (kind is float and type(value) is int) or (optional and value is None)
-    if kind in _KINDS and not fits:
+    types = get_args(option.annotation) if option.default is None else [type(option.default)]
+    kind = next((kind for each in types if (kind := getattr(each, "__origin__", each)) in _KINDS), None)
+    fits = type(value) is kind or (kind is float and type(value) is int) or value is option.default is None
+    if kind is not None and not fits:
         found = "none" if value is None else value
         raise UnveilError("not a valid value", where=where, found=found, expected=_KINDS[kind])
-    if option.name == "seed" and isinstance(value, int) and not 0 <= value < _SEEDS:
+    if option.name == "seed" and isinstance(value, int) and not 0 <= value < 2**63:
         raise UnveilError("out of range", where=where, found=value, expected="0 or more, below 2^63")

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -96,7 +96,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def _section(tree: Any, settings: object, names: list[str], where: object) -> Tree:
     """The part of the tree that holds the last of the names; every name on the way is known, or refused."""
-    everything = [*_names(settings)]
+    everything = flattened(plain(settings))
     for depth, name in enumerate(names):
         if not isinstance(tree, dict):
             hint = f"Set {'.'.join(names[:depth])} itself."
@@ -107,14 +107,6 @@ def _section(tree: Any, settings: object, names: list[str], where: object) -> Tr
                 raise unknown("setting", ".".join(names), known.values(), where=where, near=everything)
         section, tree, settings = tree, tree.get(name), getattr(settings, name, None)
     return section
-
-
-def _names(settings: object, prefix: str = "") -> Iterator[str]:
-    """The dotted names of all settings, groups included."""
-    if is_dataclass(settings):
-        for field in fields(settings):
-            yield f"{prefix}{field.name}"
-            yield from _names(getattr(settings, field.name), f"{prefix}{field.name}.")
 
 
 #: What is wanted, in our words, by how the name of pydantic's complaint begins.

@@ -2,11 +2,13 @@ import inspect
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
-from unveil.cli.options import takes_options
+from unveil.cli.options import LogOptions, TrainingOptions, takes_options
 from unveil.data.readers.columns import ROLES
+from unveil.settings import plain
 from website.commands import commands
 
 
@@ -49,6 +51,12 @@ def test_every_column_says_what_is_in_it() -> None:
     assert set(told) == set(ROLES)
     assert len(set(told.values())) == len(ROLES)
     assert all("'none' to ignore it" in said for role, said in told.items() if role not in ("user", "item"))
+
+
+@pytest.mark.parametrize("preset", [None, "quick", "converged", "paper"])
+def test_tune_and_train_have_one_default_network(preset: str | None) -> None:
+    experiment = TrainingOptions(preset=preset).experiment(LogOptions(log="a.csv"))
+    assert plain(experiment.model)["name"] == ("bert4rec" if preset == "paper" else "sasrec")
 
 
 def test_histories_have_the_same_words() -> None:

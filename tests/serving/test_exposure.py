@@ -12,14 +12,16 @@ from torch import Tensor
 from tests.estimators.toys import Toy, random_world
 from tests.evaluation.small import histories_of
 from tests.run_folders import Finished, content, experiment_on, small_frame, write_log
+from tests.serving.test_recommender import ByLength
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.slots import Slots
+from unveil.data.vocabulary import Vocabulary
 from unveil.errors import UnveilError
 from unveil.propensity.known import KnownStatic, KnownTemporal, Logged
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.runs.train import run
-from unveil.serving.exposure import ExposureTable, ItemExposure, exposure_table, item_exposures, next_steps
+from unveil.serving.exposure import ExposureTable, exposure_table, next_steps
 from unveil.serving.recommendations import ListRequest, recommendations
 from unveil.serving.recommender import Recommender
 
@@ -36,16 +38,14 @@ def test_a_step_is_read_at_the_nearest_one_and_a_stranger_at_the_last() -> None:
 
 
 def test_where_nothing_is_known_popularity_is_given_and_named() -> None:
-    share_V = np.array([0.75, 0.25])
-    assert item_exposures(None, share_V, [1, 0], None) == [
-        ItemExposure(0.25, "popularity"),
-        ItemExposure(0.75, "popularity"),
-    ]
-    assert item_exposures(TABLE, share_V, [1, 0], None) == [
-        ItemExposure(0.25, "popularity"),
-        ItemExposure(float(np.float32(0.3)), "x"),
-    ]
-    assert item_exposures(TABLE, share_V, [], 3) == []
+    ids, sequences = Vocabulary("ab"), histories_of([0, 0, 1, 0], n_items=2)
+    recommender = Recommender(ByLength(2), ids, Vocabulary("u"), sequences, 5)
+    both = np.array([1, 0])
+    assert recommender.propensities(both) == [(0.25, "popularity"), (0.75, "popularity")]
+    recommender = replace(recommender, exposure=TABLE)
+    assert recommender.propensities(both) == [(0.25, "popularity"), (float(np.float32(0.3)), "x")]
+    assert recommender.propensities(both, 0) == [(float(np.float32(0.2)), "x"), (float(np.float32(0.1)), "x")]
+    assert recommender.propensities(both[:0], 0) == []
 
 
 def test_next_steps_by_hand() -> None:

@@ -1,4 +1,5 @@
 import numpy as np
+import onnx
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,8 +11,7 @@ from tests.run_folders import Finished
 from unveil.data.slots import mask_token, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone, backbone
-from unveil.serving.onnx_graphs import onnx
-from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity, checked_onnx, on_onnx
+from unveil.serving.onnx_model import OnnxScorer, as_bytes, check_parity, checked_onnx, servable
 
 ITEMS, LENGTH = 13, 9
 FORMS = [
@@ -39,7 +39,7 @@ def network(name: str, form: dict[str, object]) -> Backbone:
 @pytest.fixture(scope="module", params=FORMS, ids=str)
 def pair(request: pytest.FixtureRequest) -> tuple[Backbone, OnnxScorer]:
     model = network(*request.param)
-    return model, OnnxScorer.of(as_bytes(model, LENGTH))
+    return model, OnnxScorer(as_bytes(model, LENGTH))
 
 
 def test_it_scores_as_torch_does_whatever_the_batch_and_the_length(pair: tuple[Backbone, OnnxScorer]) -> None:
@@ -78,7 +78,7 @@ def test_the_last_block_works_at_the_last_column_alone() -> None:
         for part in ("Gelu", "blocks.0.key.bias")
     )
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in (widened, key))
-    session = OnnxScorer.of(model.SerializeToString()).session
+    session = OnnxScorer(model.SerializeToString()).session
     token_BL = np.array([[1, 2, 3, 4, mask_token(ITEMS)]] * 2)
     wide, keys = session.run([widened, key], {"token_BL": token_BL})
     assert (wide.shape, keys.shape) == ((2, 1, 32), (2, 5, 8))
@@ -126,7 +126,7 @@ def test_a_run_on_onnx_gives_the_lists_of_the_run(finished: Finished) -> None:
     content, difference = checked_onnx(recommender)
     assert len(content) > 1000
     assert 0 < difference < 1e-4
-    lists, expected = on_onnx(recommender).recommend(k=5).frame, recommender.recommend(k=5).frame
+    lists, expected = servable(recommender).recommend(k=5).frame, recommender.recommend(k=5).frame
     assert lists["item_id"].to_list() == expected["item_id"].to_list()
     np.testing.assert_allclose(lists["score"], expected["score"], atol=1e-5)
 

@@ -8,8 +8,7 @@ from polars.testing import assert_frame_equal
 from tests.run_folders import Finished
 from unveil.data.filters import LogSource
 from unveil.errors import UnveilError
-from unveil.serving.explanations import COLUMNS
-from unveil.serving.recommendations import ListRequest, recommend_all, recommendations
+from unveil.serving.recommendations import COLUMNS, ListRequest, recommend_all, recommendations
 from unveil.serving.recommender import Recommender
 
 

@@ -1,8 +1,8 @@
 """`unveil data describe|fetch|convert|pack`: interaction logs."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.data.fetch import Dataset
-    from unveil.data.fetch.download import Source, Watcher
+    from unveil.data.fetch.download import Source
 
 app = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no_args_is_help=True)
 
@@ -33,9 +33,6 @@ def describe(*, options: LogOptions, json: AsJson = False) -> None:
     if source.filters != Filters():
         described["after filters"] = figures(source.filters(log))
     if json:
-        from dataclasses import asdict
-        from json import dumps
-
         typer.echo(dumps({name: asdict(each) for name, each in described.items()}, indent=2))
         return
     tables = zip(*map(rows, described.values()), strict=True)
@@ -61,8 +58,9 @@ def fetch(
 
     Source, size and terms of use are shown first. The checksum has to match, whatever the certificate.
     """
+    from unveil.cli.terminal import bar
     from unveil.data import fetch as fetching
-    from unveil.data.fetch.download import Retries
+    from unveil.data.fetch.download import Retries, Watcher
 
     if everything or name is None:
         typer.echo(f"In {to or fetching.data_home()}:")
@@ -76,9 +74,15 @@ def fetch(
     if path is None:
         source = fetching.source_of(entry, url, checksum, certificate=not skip_certificate)
         _agree(entry, source, accept_terms)
-        with _watching(name) as watcher:
-            how: dict[str, Any] = {"home": to, "force": force, "watcher": watcher, "retries": Retries(timeout, retries)}
-            path, state = fetching.fetch(entry, source, terms_accepted=True, **how), "is here"
+        try:
+            with bar(name, download=True) as advance:
+                watcher = Watcher(advance, lambda text: typer.secho(text, err=True, dim=True))
+                how: dict[str, Any] = {"home": to, "watcher": watcher, "retries": Retries(timeout, retries)}
+                path = fetching.fetch(entry, source, terms_accepted=True, force=force, **how)
+        except KeyboardInterrupt:
+            typer.echo("unveil: stopped. The download continues when the command is run again.", err=True)
+            raise typer.Exit(130) from None
+        state = "is here"
     typer.echo(f"{name} {state}: {path}")
     if to is not None and to.expanduser().absolute() != fetching.data_home():
         typer.echo(f"Set UNVEIL_DATA={to} and every command knows it by the name {name}.")
@@ -88,15 +92,12 @@ def fetch(
 
 def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:
     """Show source, size and terms; continue only if the user accepts the terms."""
-    for label, text in (
-        ("", entry.title),
-        ("Source", source.url),
-        ("Size", _size(source.size)),
-        ("Checksum", source.checksum or "none is known"),
-        ("Terms", f"{entry.terms} {entry.terms_url}"),
-        ("Cite", entry.citation),
-    ):
-        typer.echo(f"{label + ':' if label else entry.name:<14} {text}")
+    typer.echo(f"{entry.name:<14} {entry.title}")
+    typer.echo(f"{'Source:':<14} {source.url}")
+    typer.echo(f"{'Size:':<14} {_size(source.size)}")
+    typer.echo(f"{'Checksum:':<14} {source.checksum or 'none is known'}")
+    typer.echo(f"{'Terms:':<14} {entry.terms} {entry.terms_url}")
+    typer.echo(f"{'Cite:':<14} {entry.citation}")
     if accepted:
         return
     if not sys.stdin.isatty():
@@ -109,30 +110,6 @@ def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:
 
 def _size(size: int | None) -> str:
     return "unknown" if size is None else f"{size / 1e6:.1f} MB"
-
-
-@contextmanager
-def _watching(name: str) -> "Iterator[Watcher]":
-    """Progress of a download: a bar on a terminal, notes elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    from unveil.data.fetch.download import Watcher
-
-    console = Console(stderr=True)
-    columns = TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    progress = Progress(*columns, console=console, disable=not console.is_terminal)
-    task = progress.add_task(name, total=None)
-
-    def at(done: int, total: int | None) -> None:
-        progress.update(task, completed=done, total=total)
-
-    try:
-        with progress:
-            yield Watcher(at, lambda text: console.print(text, style="dim"))
-    except KeyboardInterrupt:
-        typer.echo("unveil: stopped. The download continues when the command is run again.", err=True)
-        raise typer.Exit(130) from None
 
 
 @app.command("convert")
@@ -155,9 +132,7 @@ def convert(*, options: LogOptions, output: LogFile, overwrite: Overwrite = Fals
 def pack(
     *,
     options: LogOptions,
-    more: Annotated[
-        list[str] | None, typer.Argument(metavar="[LOG]...", help="More files, folders or patterns.")
-    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[LOG]...", help="More files, folders, patterns.")] = None,
     output: Annotated[Path | None, option("Folder to write; it can be used as LOG.", "--output", "-o")] = None,
     overwrite: Overwrite = False,
     check: Annotated[bool, option("Verify a packed LOG against its hash.", "--check")] = False,

@@ -105,13 +105,12 @@ def describe(
 ) -> None:
     """Show how well a learnt exposure predicts impressions, next to popularity."""
     from unveil.propensity.time_of_day import about
+    from unveil.runs.propensity_reports import fit_prose
 
     if json:
         typer.echo(dumps(about(folder), indent=1, ensure_ascii=False))
-        return
-    from unveil.runs.propensity_reports import fit_prose
-
-    _print(fit_prose(about(folder)))
+    else:
+        _print(fit_prose(about(folder)))
 
 
 def _print(prose: "Prose") -> None:

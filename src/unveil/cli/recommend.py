@@ -48,8 +48,8 @@ def recommend(
     """
     from unveil.cli.results import print_lists, write_lists
     from unveil.files import check_new_file
+    from unveil.serving.export import check_kind
     from unveil.serving.recommendations import ListRequest, recommend_all, recommendations
-    from unveil.serving.streaming import check_kind
 
     if dial:
         _measure_novelty(run, output, overwrite=overwrite)

@@ -29,23 +29,20 @@ def write_where_possible(write: Callable[[], Path], *, aside: bool = False) -> N
     typer.echo(f"open {write()}" if can_be_written() else MISSING, err=aside)
 
 
-#: Work that is done sooner needs no bar.
-_PATIENCE_SECONDS = 0.7
-
-
 @contextmanager
-def bar(label: str) -> Iterator[Callable[[int, int], None]]:
+def bar(label: str, *, download: bool = False) -> Iterator[Callable[[int, int | None], None]]:
     """Give a function of (done, in all) that keeps a bar on standard error; the bar goes when the work is done."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    progress = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    done_of_all = [rich.DownloadColumn(), rich.TransferSpeedColumn()] if download else [rich.TaskProgressColumn()]
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), *done_of_all, rich.TimeRemainingColumn())
+    progress = rich.Progress(*columns, console=Console(stderr=True), transient=True)
     task = progress.add_task(label, total=None)
     begun = time.monotonic()
 
-    def advance(done: int, total: int) -> None:
-        late = time.monotonic() - begun > _PATIENCE_SECONDS
+    def advance(done: int, total: int | None) -> None:
+        late = time.monotonic() - begun > 0.7  # seconds: work that is done sooner needs no bar
         if late and progress.console.is_terminal and not progress.live.is_started:
             progress.start()
         progress.update(task, completed=done, total=total)
@@ -55,10 +52,6 @@ def bar(label: str) -> Iterator[Callable[[int, int], None]]:
     finally:
         if progress.live.is_started:
             progress.stop()
-
-
-#: Columns of a table that goes to a file, where nothing has to be cut off.
-_WIDE = 160
 
 
 #: How a study that was stopped goes on.
@@ -116,22 +109,13 @@ def command_of(words: list[str]) -> list[str]:
 
 def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None:
     """A table of a page with its legend, then text; for a terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
+    from unveil.cli.results import print_table
     from unveil.report.page import Cell
 
-    console = Console(highlight=False)
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for place, column in enumerate(table.columns):
-        grid.add_column(column.title, justify="right" if place else "left", no_wrap=True)
-    for row in table.rows:
-        grid.add_row(*(cell.text if isinstance(cell, Cell) else cell for cell in row))
-    (console if console.is_terminal else Console(width=_WIDE)).print(grid)
-    if legend := " · ".join(f"{column.title}: {column.about}" for column in table.columns if column.about):
-        console.print(legend)
-    for paragraph in paragraphs:
-        console.print(f"\n{paragraph}")
+    rows = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows]
+    print_table([column.title for column in table.columns], rows)
+    legend = " · ".join(f"{column.title}: {column.about}" for column in table.columns if column.about)
+    print_paragraphs(*filter(None, (legend, *paragraphs)))
 
 
 def print_paragraphs(*paragraphs: str) -> None:

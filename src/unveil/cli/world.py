@@ -1,13 +1,16 @@
 """`unveil world fit|draw|describe`: simulated worlds whose relevance and exposure are known."""
 
 import sys
+from dataclasses import asdict, dataclass
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option, takes_options
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, unknown
+from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
@@ -18,6 +21,20 @@ WorldArgument = Annotated[str, typer.Argument(help="'builtin', or the folder of 
 Severity = Annotated[float | None, option("Exponent p of exposure, above 0; by default the world's own.")]
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """How a world is fitted; None: as the config or the default has it."""
+
+    steps: Annotated[int | None, option("T: last interactions used of each user; 100 by default.", min=1)] = None
+    recipe: Annotated[str | None, option("posterior (default), regularised or paper.")] = None
+    seed: Annotated[int | None, option("Seed of everything random.", min=0)] = None
+    severity: Annotated[float | None, option("Exponent p of exposure, above 0; 1 by default.")] = None
+    centre: Annotated[float | None, option("Rating with relevance 1/2: γ = σ(r − centre); 0 by default.")] = None
+    negatives: Annotated[int | None, option("Sampled unexposed tuples per exposed one; 3 by default.", min=1)] = None
+    redraw: Annotated[bool | None, option("Sample the negatives anew in each epoch; the default.")] = None
+    real_lengths: Annotated[bool | None, option("Users are active as long as their history.", "--real-lengths")] = None
+
+
 @app.command("fit")
 @takes_options
 def fit(
@@ -25,14 +42,7 @@ def fit(
     options: LogOptions,
     output: Annotated[Path, option("Folder of the world.", "--output", "-o")],
     config: Annotated[list[Path] | None, option("TOML file that `unveil tune` wrote; one per part or both.")] = None,
-    steps: Annotated[int | None, option("T: last interactions used of each user; 100 by default.", min=1)] = None,
-    recipe: Annotated[str | None, option("posterior (default), regularised or paper.")] = None,
-    seed: Annotated[int | None, option("Seed of everything random.", min=0)] = None,
-    severity: Annotated[float | None, option("Exponent p of exposure, above 0; 1 by default.")] = None,
-    centre: Annotated[float | None, option("Rating with relevance 1/2: γ = σ(r − centre); 0 by default.")] = None,
-    negatives: Annotated[int | None, option("Sampled unexposed tuples per exposed one; 3 by default.", min=1)] = None,
-    redraw: Annotated[bool | None, option("Sample the negatives anew in each epoch; the default.")] = None,
-    real_lengths: Annotated[bool | None, option("Users are active as long as their history.", "--real-lengths")] = None,
+    how: FitOptions,
     assignments: Assignments = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -48,17 +58,7 @@ def fit(
     from unveil.simulation.fit import fit_of, fit_world
 
     check_free(output, overwrite=overwrite, inputs=[options.log, *(config or [])])
-    named = {
-        "steps": steps,
-        "recipe": recipe,
-        "seed": seed,
-        "severity": severity,
-        "centre": centre,
-        "negatives": negatives,
-        "redraw": redraw,
-        "real_lengths": real_lengths,
-    }
-    given = {name: value for name, value in named.items() if value is not None}
+    given = {name: value for name, value in vars(how).items() if value is not None}
     wanted = fit_of(config or [], given | _recipe_options(assignments or []))
     wanted.recipes()
     log = options.source().load()
@@ -72,7 +72,6 @@ def fit(
 
 def _recipe_options(assignments: list[str]) -> dict[str, Any]:
     """`name=value` for both parts, `relevance.name=value` and `exposure.name=value` for one of them."""
-    from unveil.errors import unknown
     from unveil.settings import parsed
 
     parts = ("relevance", "exposure")
@@ -112,7 +111,6 @@ def draw(
     from unveil.files import check_free, check_new_file
     from unveil.simulation.choice import choice_model
     from unveil.simulation.world import World
-    from unveil.wording import quantity
 
     check_new_file(output, overwrite=overwrite)
     if save_world is not None:
@@ -158,9 +156,6 @@ def describe(
     json: AsJson = False,
 ) -> None:
     """Describe a world: its size, its favourites, how much relevance and exposure differ, and its origin."""
-    from dataclasses import asdict
-    from json import dumps
-
     from unveil.simulation.world import World
 
     source = World.open(world, seed)
@@ -178,24 +173,16 @@ def print_world(world: "World") -> None:
     from unveil.runs.world_page import fit_table
     from unveil.simulation.describe import rows
 
-    origin = world.origin
-    try:
-        fit = fit_table(origin) if origin.get("kind") == "fitted" else None
-        text = _origin(origin)
-    except (KeyError, TypeError, ValueError) as error:
-        hint = "Fit the world again; --json shows what there is."
-        raise UnveilError(f"a damaged world: it does not say how it was fitted ({error})", hint=hint) from error
-    if fit is not None:
+    origin, kind = world.origin, world.origin.get("kind", "unknown")
+    text = f"The built-in world, seed {origin.get('seed')}." if kind == "builtin" else f"Origin: {kind}."
+    if kind == "fitted":
+        try:
+            fit, seed = fit_table(origin), origin["settings"]["seed"]
+            learnt = f"from {origin['relevance']['tuples']:,} ratings of the log {origin['log']}"
+            text = f"Fitted {learnt} by the recipe {origin['recipe']!r}, seed {seed}."
+        except (KeyError, TypeError, ValueError) as error:
+            hint = "Fit the world again; --json shows what there is."
+            raise UnveilError(f"a damaged world: it does not say how it was fitted ({error})", hint=hint) from error
         print_page_table(fit)
-        typer.echo()
     print_table(["world", ""], [list(row) for row in rows(world.describe())])
     typer.echo(text)
-
-
-def _origin(origin: dict[str, Any]) -> str:
-    if origin.get("kind") == "fitted":
-        learnt = f"from {origin['relevance']['tuples']:,} ratings of the log {origin['log']}"
-        return f"Fitted {learnt} by the recipe {origin['recipe']!r}, seed {origin['settings']['seed']}."
-    if origin.get("kind") == "builtin":
-        return f"The built-in world, seed {origin.get('seed')}."
-    return f"Origin: {origin.get('kind', 'unknown')}."

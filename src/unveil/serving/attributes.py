@@ -7,10 +7,9 @@ row matches, != if none is equal. Two conditions may be met by different rows.
 
 import operator
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -18,12 +17,7 @@ from unveil.data.readers.columns import item_column
 from unveil.errors import UnveilError, unknown
 
 _CONDITION = re.compile(r"\s*([^=<>!]+?)\s*(!=|<=|>=|=|<|>)\s*(.*?)\s*", re.DOTALL)
-_COMPARISONS: Mapping[str, Callable[..., pl.Expr]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_COMPARISONS: dict[str, Any] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +32,9 @@ class Attributes:
         frame = _read(path)
         place = item_column(frame.columns)
         if place is None:
-            expected, hint = "item_id or another usual name of it", "Call it item_id in the first line of the file."
-            raise UnveilError(
-                "no column of item ids", where=path, found=", ".join(frame.columns), expected=expected, hint=hint
-            )
+            found, expected = ", ".join(frame.columns), "item_id or another usual name of it"
+            hint = "Call it item_id in the first line of the file."
+            raise UnveilError("no column of item ids", where=path, found=found, expected=expected, hint=hint)
         name = frame.columns[place]
         try:
             ids = pl.col(name).cast(pl.String).alias("item_id")
@@ -73,7 +66,7 @@ class Attributes:
         if sign in _COMPARISONS:
             number = cell if kind.is_numeric() else cell.cast(pl.String).cast(pl.Float64, strict=False)
             number = number.cast(pl.Float64).fill_nan(None)  # NaN would be larger than every number
-            matches = _COMPARISONS[sign](number, _number(value, condition))
+            matches: pl.Expr = _COMPARISONS[sign](number, _number(value, condition))
         elif kind.is_numeric():
             matches = cell == _number(value, condition)
         elif isinstance(kind, pl.List | pl.Array):
@@ -102,5 +95,4 @@ def _read(path: Path) -> pl.DataFrame:
             return pl.read_csv(path, separator=separator, infer_schema=False)  # as written: 0104257 keeps its zero
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UnveilError(f"cannot be read: {getattr(error, 'strerror', None) or error}", where=path) from None
-    expected = "one of .csv, .tsv, .parquet"
-    raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=expected)
+    raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected="one of .csv, .tsv, .parquet")

@@ -1,25 +1,36 @@
-"""A trained model for other programs: as an ONNX file, or as vectors of items and users in Parquet.
+"""A trained model for other programs: as an ONNX file, as vectors of items and users in Parquet, or as lists.
 
 score of item i for user u = query_u · vector_i + bias_i, so that any inner-product index gives the model's ranking.
 Shapes: B users of a batch, D width, V items.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import torch
+from polars.io.plugins import register_io_source
 
 from unveil.data.slots import histories
+from unveil.errors import UnveilError
 from unveil.evaluation.ranking import at_rest
 from unveil.files import atomic_file, check_new_file, write_whole
 from unveil.models.base import Causal, mask_first
 from unveil.serving.recommender import ROWS, Recommender, network_of
-from unveil.serving.streaming import write_frames
 
 ONNX, ITEM_VECTORS, QUERY_VECTORS = "model.onnx", "item_vectors.parquet", "query_vectors.parquet"
+
+_SINKS: Mapping[str, Callable[..., object]] = {
+    ".csv": pl.LazyFrame.sink_csv,
+    ".jsonl": pl.LazyFrame.sink_ndjson,
+    ".parquet": pl.LazyFrame.sink_parquet,
+}
+#: Rows that are gathered before they are written: small frames would make small, slow files.
+GATHERED = 1 << 16
 
 
 class Written(NamedTuple):
@@ -72,3 +83,43 @@ def _query_vectors(recommender: Recommender, schema: Mapping[str, Any]) -> Itera
         with at_rest(model):
             query_BD = model.head(model(token_BL, last)).h_MD.cpu().numpy()
         yield pl.DataFrame({"user_id": recommender.users.raw(user_B), "vector": query_BD}, schema=schema)
+
+
+def check_kind(path: Path) -> None:
+    """Check the ending of the file before any work is done."""
+    if path.suffix not in _SINKS:
+        raise UnveilError("unknown kind of file", where=path, found=path.suffix, expected=f"one of {', '.join(_SINKS)}")
+
+
+def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path: Path) -> int:
+    """Write them in the format that the ending names, whole or not at all, as they are made: memory does not grow with
+    their number. The number of rows.
+    """
+    check_kind(path)
+    rows, stop = 0, Event()
+
+    def source(columns: object, predicate: object, limit: object, size: object) -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        held: list[pl.DataFrame] = []
+        for frame in frames:
+            if stop.is_set():
+                raise RuntimeError("stopped")
+            rows += len(frame)
+            held.append(frame)
+            if sum(map(len, held)) >= GATHERED:
+                yield pl.concat(held)
+                held = []
+        if held:
+            yield pl.concat(held)
+
+    lazy = register_io_source(source, schema=dict(schema), validate_schema=True)
+    # In another thread: inside Polars, this one would not receive SIGTERM until all is written.
+    with atomic_file(path) as draft, ThreadPoolExecutor(1) as pool:
+        written = pool.submit(_SINKS[path.suffix], lazy, draft)
+        try:
+            wait([written])
+        except BaseException:
+            stop.set()
+            raise
+        written.result()
+    return rows

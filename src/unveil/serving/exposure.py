@@ -4,11 +4,9 @@ A propensity model needs the log, a world or a fit of minutes; a server has none
 U users, B users of a batch, V items, K items asked about, N events.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import isnan
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -26,13 +24,6 @@ _CELLS, _ASKED = 1 << 22, 1 << 24
 _USERS = 64
 
 Floats = NDArray[np.float32]
-
-
-class ItemExposure(NamedTuple):
-    """A propensity and its source."""
-
-    propensity: float
-    source: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,25 +46,11 @@ class ExposureTable:
     def at(self, step: int | None) -> Floats:
         """theta_V at the nearest step; None: at the last, for unknown users."""
         row = len(self.step_S) - 1 if step is None else int(np.abs(self.step_S - step).argmin())
-        theta_V: Floats = self.theta_SV[row]
-        return theta_V
+        return np.asarray(self.theta_SV[row])
 
     def now(self) -> Self:
         """The last step alone, for a log that counts its steps differently."""
         return replace(self, step_S=self.step_S[-1:], theta_SV=self.theta_SV[-1:])
-
-
-def item_exposures(
-    table: ExposureTable | None, share_V: NDArray[np.float64], item_K: Sequence[int] | NDArray[Any], step: int | None
-) -> list[ItemExposure]:
-    """The propensity of each item at a step; where it is unknown, popularity, named as such."""
-    index = np.asarray(item_K, np.int64)
-    theta_K = np.full(len(index), np.nan) if table is None else table.at(step)[index]
-    source = "" if table is None else table.source
-    return [
-        ItemExposure(share, POPULARITY) if isnan(theta) else ItemExposure(theta, source)
-        for theta, share in zip(theta_K.tolist(), share_V[index].tolist(), strict=True)
-    ]
 
 
 def next_steps(sequences: Sequences, user_B: NDArray[Any]) -> NDArray[np.int64]:

@@ -90,7 +90,12 @@ def load(folder: Path, *, calibrated: bool = True) -> Recommender:
     manifest = _manifest(folder)
     try:
         for name in (WEIGHTS, ITEMS, USERS, HISTORIES, *([EXPOSURE] if EXPOSURE in manifest["sha256"] else [])):
-            _check_hash(folder / name, manifest["sha256"][name])
+            path = folder / name
+            if not path.exists():
+                raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
+            with path.open("rb") as file:
+                if file_digest(file, "sha256").hexdigest() != manifest["sha256"][name]:
+                    raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
         recommender = _assembled(folder, manifest)
         if calibrated and (folder / CALIBRATION).exists():
             _add_calibration(recommender, folder)
@@ -117,14 +122,6 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _check_hash(path: Path, expected: str) -> None:
-    if not path.exists():
-        raise UnveilError("a file of the model is missing", where=path, hint=_AGAIN)
-    with path.open("rb") as file:
-        if file_digest(file, "sha256").hexdigest() != expected:
-            raise UnveilError("truncated or changed since it was written", where=path, hint=_AGAIN)
-
-
 def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
     items, users = (Vocabulary(pl.read_parquet(folder / name)["id"]) for name in (ITEMS, USERS))
     kind = backbone(manifest["model"]["name"])
@@ -134,17 +131,15 @@ def _assembled(folder: Path, manifest: dict[str, Any]) -> Recommender:
     if not 1 <= length <= model.config.length or n_steps < 1:
         raise ValueError(f"{MANIFEST} has {length} tokens per history and {n_steps} steps")
     sequences = Sequences(clock=None, n_items=len(items), n_steps=n_steps, **load_arrays(folder / HISTORIES))
-    exposure = _read_exposure(folder / EXPOSURE, len(items)) if EXPOSURE in manifest["sha256"] else None
+    exposure = None
+    if EXPOSURE in manifest["sha256"]:
+        with safe_open(folder / EXPOSURE, framework="numpy") as file:
+            about = json.loads((file.metadata() or {})["about"])
+            arrays = {name: file.get_tensor(name) for name in ("step_S", "theta_SV")}
+        exposure = ExposureTable(str(about["name"]), str(about["over"]), **arrays)
+        if exposure.theta_SV.shape != (len(exposure.step_S), len(items)) or not len(exposure.step_S):
+            raise ValueError(f"{EXPOSURE} is of other items")
     return Recommender(model.eval(), items, users, sequences, length, exposure)
-
-
-def _read_exposure(path: Path, n_items: int) -> ExposureTable:
-    with safe_open(path, framework="numpy") as file:
-        about = json.loads((file.metadata() or {})["about"])
-        step_S, theta_SV = file.get_tensor("step_S"), file.get_tensor("theta_SV")
-    if theta_SV.shape != (len(step_S), n_items) or not len(step_S):
-        raise ValueError(f"{EXPOSURE} is of other items")
-    return ExposureTable(str(about["name"]), str(about["over"]), step_S, theta_SV)
 
 
 def _add_calibration(recommender: Recommender, folder: Path) -> None:

@@ -13,11 +13,17 @@ from unveil.data.interactions import Interactions
 from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError
 from unveil.serving.attributes import Attributes
-from unveil.serving.explanations import COLUMNS, explained
-from unveil.serving.exposure import next_steps
-from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection, joined
-from unveil.serving.streaming import write_frames
+from unveil.serving.export import write_frames
+from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Selection
 from unveil.wording import some
+
+#: Popularity is the share of all interactions; the propensity is that of training, or popularity, as its source says.
+COLUMNS: dict[str, type[pl.DataType]] = {
+    "popularity": pl.Float64,
+    "propensity": pl.Float64,
+    "propensity_source": pl.String,
+    "reasons": pl.String,
+}
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,11 @@ def recommendations(folder: Path, request: ListRequest) -> Recommendations:
     """
     writer = _Lists(Recommender.load(folder), request)
     if request.history is not None:
-        lists = writer.of_history(_ids_of(request.history))
+        rows = csv.reader(request.history.splitlines(), skipinitialspace=True)
+        try:
+            lists = writer.of_history([part.strip() for row in rows for part in row if part.strip()])
+        except csv.Error as error:
+            raise UnveilError(f"not ids with commas between them: {error}", where="the history") from None
     elif request.histories is not None:
         lists = writer.of_log(request.histories.read(even_one=True))
     else:
@@ -93,11 +103,11 @@ def recommendations(folder: Path, request: ListRequest) -> Recommendations:
 def recommend_all(folder: Path, request: ListRequest, path: Path) -> int:
     """Stream the recommendations for all users of the log to a file; the number of rows."""
     recommender = Recommender.load(folder)
-    lists = _Lists(recommender, request)
     user_U = np.arange(len(recommender.users), dtype=np.int32)
-    frames = recommender.batches(user_U, lists.selection, filter_seen=request.filter_seen)
+    frames = recommender.batches(user_U, request.selection(recommender), filter_seen=request.filter_seen)
+    written = (_marked(explained(recommender, frame, request.reasons), request) for frame in frames)
     schema = SCHEMA | (COLUMNS if request.reasons else {}) | ({"fallback": pl.String} if request.fallback else {})
-    return write_frames((_marked(lists.explained(frame), request) for frame in frames), schema, path)
+    return write_frames(written, schema, path)
 
 
 class _Lists:
@@ -113,7 +123,8 @@ class _Lists:
             frame = self.popular([""]).drop("user_id")
             return Recommendations(frame, unknown_items=tuple(ids), fallback_users=("",))
         lists = self.recommender.recommend_for([ids], self.selection, filter_seen=self.request.filter_seen)
-        return replace(lists, frame=self.explained(lists.frame, {"0": known}).drop("user_id"))
+        frame = explained(self.recommender, lists.frame, self.request.reasons, {"0": known})
+        return replace(lists, frame=frame.drop("user_id"))
 
     def of_log(self, log: Interactions) -> Recommendations:
         """For the users of another log, by their histories in it."""
@@ -132,25 +143,12 @@ class _Lists:
             cold = [user for user, place in zip(users, places, strict=True) if place == UNKNOWN]
             users = [user for user, place in zip(users, places, strict=True) if place != UNKNOWN]
         lists = self.recommender.recommend(users, self.selection, filter_seen=self.request.filter_seen)
-        frames = [self.explained(lists.frame), *([self.popular(cold)] if cold else [])]
-        return replace(lists, frame=joined(frames), fallback_users=tuple(cold))
+        known = explained(self.recommender, lists.frame, self.request.reasons)
+        return replace(lists, frame=pl.concat([known, self.popular(cold)]), fallback_users=tuple(cold))
 
     def popular(self, users: list[str]) -> pl.DataFrame:
         """The same popular items for each."""
-        frame = self.recommender.popular(users, self.selection)
-        return self.explained(frame, dict.fromkeys(users, np.zeros(0, np.int32)))
-
-    def explained(self, frame: pl.DataFrame, histories: Mapping[str, Index] | None = None) -> pl.DataFrame:
-        """With reasons, if they are requested; without histories, by those of the recommender's users."""
-        if not self.request.reasons:
-            return frame
-        steps = None
-        if histories is None:
-            names, sequences = frame["user_id"].unique(maintain_order=True), self.recommender.sequences
-            user_B = self.recommender.users.index(names)
-            histories = {name: sequences.history(int(user)) for name, user in zip(names, user_B, strict=True)}
-            steps = dict(zip(names, next_steps(sequences, user_B).tolist(), strict=True))
-        return explained(self.recommender, frame, histories, self.request.reasons, steps)
+        return explained(self.recommender, self.recommender.popular(users, self.selection), self.request.reasons, {})
 
 
 def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str] = ()) -> pl.DataFrame:
@@ -161,13 +159,31 @@ def _marked(frame: pl.DataFrame, request: ListRequest, users: Sequence[str] = ()
     return frame.with_columns(pl.when(cold).then(pl.lit("popularity")).otherwise(None).alias("fallback"))
 
 
-def _ids_of(history: str) -> list[str]:
-    """The ids between commas, or one per line; with quotes as in CSV."""
-    parts = (part.strip() for row in csv.reader(history.splitlines(), skipinitialspace=True) for part in row)
-    try:
-        return [part for part in parts if part]
-    except csv.Error as error:
-        raise UnveilError(f"not ids with commas between them: {error}", where="the history") from None
+def factor(effect: float) -> str:
+    """An effect as text: × 1.50, that many times as likely as without the item; ÷ 1.50, that many times less."""
+    size, sign = np.exp(min(abs(effect), 700.0)), "×" if effect >= 0 else "÷"
+    return f"{sign} {size:.2f}" if size < 1000 else f"{sign} > 1000"
+
+
+def explained(
+    recommender: Recommender, frame: pl.DataFrame, count: int, histories: Mapping[str, Index] | None = None
+) -> pl.DataFrame:
+    """The recommendations with the columns of `COLUMNS`, if reasons are asked for; the strongest ones first.
+
+    `histories` are those of users that the recommender does not know, as item indices; without any they are empty.
+    """
+    if not count:
+        return frame
+    items, sequences = recommender.items, recommender.sequences
+    item_N, values = items.index(frame["item_id"]), [(0.0, 0.0, "", "")] * len(frame)
+    for user, rows in frame.with_row_index("row").group_by("user_id", maintain_order=True).agg("row").iter_rows():
+        place, item_K = recommender.users.find(user) if histories is None else UNKNOWN, item_N[rows]
+        history = sequences.history(place) if histories is None else histories.get(user, np.zeros(0, np.int32))
+        exposures, found = recommender.propensities(item_K, place), recommender.reasons(history, item_K, count)
+        for row, item, exposure, strongest in zip(rows, item_K, exposures, found, strict=True):
+            text = "; ".join(f"{items[other]} {factor(effect)}" for other, effect in strongest)
+            values[row] = (float(recommender.share_V[item]), *exposure, text)
+    return frame.hstack(pl.DataFrame(values, COLUMNS, orient="row"))
 
 
 def read_ids(path: Path, kind: str) -> list[str]:

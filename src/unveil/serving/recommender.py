@@ -1,9 +1,9 @@
 """Recommender: a trained model with the ids and histories it needs. Raw ids in, raw ids out.
 
-Shapes: B users of a batch, K places, V items.
+Shapes: B users of a batch, K places or items, V items; J items of a history, Q histories with one of them left out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,18 +17,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.interactions import Interactions
+from unveil.data.mapped import release
 from unveil.data.sequences import Sequences
-from unveil.data.slots import histories as user_tokens
 from unveil.data.slots import tokens_of
 from unveil.data.vocabulary import UNKNOWN, Index, Vocabulary
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.protocols import Cells, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, top_items
 from unveil.files import atomic_folder
 from unveil.models.base import Backbone
 from unveil.models.baselines import log_share
-from unveil.serving.exposure import ExposureTable
+from unveil.serving.exposure import POPULARITY, ExposureTable, exposure_table, next_steps
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
@@ -44,14 +43,15 @@ class Selection:
     allowed_V: Tensor | None = None  # True: may be recommended; None: all may
     shift_V: Tensor | None = None
 
-    def __call__(self, scores_BV: Tensor, barred: Cells) -> tuple[Tensor, Tensor]:
-        """top_BK and their scores; `NOBODY` fills places for which no item is left."""
+    def __call__(self, scores_BV: Tensor, seen: Sequence[Index] = ()) -> tuple[Tensor, Tensor]:
+        """top_BK without the items seen in each row, and their scores; `NOBODY` where no item is left."""
         if self.shift_V is not None:
             scores_BV = scores_BV + self.shift_V
         if self.allowed_V is not None:
             scores_BV = scores_BV.masked_fill(~self.allowed_V, -torch.inf)
-        row_N, item_N = (torch.from_numpy(part) for part in barred)
-        top_BK = top_items(scores_BV, self.k, (row_N, item_N))
+        row_N = np.repeat(np.arange(len(seen)), [len(items) for items in seen])
+        item_N = np.concatenate([np.zeros(0, np.int64), *seen])
+        top_BK = top_items(scores_BV, self.k, (torch.from_numpy(row_N), torch.from_numpy(item_N)))
         return top_BK, scores_BV.gather(1, top_BK.clamp_min(0))
 
     def without_novelty(self) -> Self:
@@ -75,6 +75,7 @@ ROWS, CELLS = 256, 2**22
 
 _SAME_IDS = "Give ids as they are written in the log that the model was trained on."
 SCHEMA = {"user_id": pl.String, "item_id": pl.String, "score": pl.Float32, "rank": pl.Int32}
+_EMPTY = pl.DataFrame(schema=SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,6 @@ class Recommender:
         Where popularity has to stand in for exposure, or the weights are degenerate, an `UnveilWarning` says so.
         """
         from unveil.data.splits import leave_one_out
-        from unveil.serving.exposure import exposure_table
         from unveil.training.fit import prepare, validation_of
         from unveil.training.recipe import Recipe, network_in
 
@@ -164,17 +164,15 @@ class Recommender:
         if unknown and len(unknown) == len(raw):
             raise UnveilError("none of the users is known", found=unknown[0], hint="Give a history instead.")
         frames = self.batches(index_B[index_B != UNKNOWN], k, filter_seen=filter_seen)
-        return Recommendations(joined(frames), unknown_users=unknown)
+        return Recommendations(pl.concat([_EMPTY, *frames]), unknown_users=unknown)
 
     def batches(self, user_B: Index, k: int | Selection = 10, *, filter_seen: bool = True) -> Iterator[pl.DataFrame]:
         """Recommendations for many users, by index, a frame at a time: memory does not grow with their number."""
         selection = self._chosen(k)
         for part in self.parts(len(user_B)):
-            part_B = user_B[part]
-            seen_B = self.sequences.length_U[part_B]
-            token_BL = user_tokens(self.sequences, part_B, seen_B, self.length)
-            barred = seen_cells(self.sequences, part_B, seen_B) if filter_seen else no_cells()
-            yield self._lists(self.users.raw(part_B), token_BL, barred, selection)
+            histories = [self.sequences.history(user) for user in user_B[part].tolist()]
+            yield self._lists(self.users.raw(user_B[part]), histories, selection, filter_seen=filter_seen)
+            release(self.sequences.storage.item_N)
 
     def recommend_for(
         self, histories: Sequence[Sequence[str]], k: int | Selection = 10, *, filter_seen: bool = True
@@ -189,18 +187,12 @@ class Recommender:
             known.append(index[index != UNKNOWN])
             unknown |= dict.fromkeys(raw for raw, v in zip(history, index, strict=True) if v == UNKNOWN)
             if len(history) and not len(known[-1]):
-                raise UnveilError(
-                    "no item of the history is known",
-                    where=f"history {place}" if len(histories) > 1 else None,
-                    found=", ".join(history),
-                    hint=_SAME_IDS,
-                )
-        frames = []
-        for part in self.parts(len(known)):
-            names = pl.Series([str(place) for place in range(part.start, part.stop)])
-            barred = _cells(known[part]) if filter_seen else no_cells()
-            frames.append(self._lists(names, tokens_of(known[part], len(self.items), self.length), barred, selection))
-        return Recommendations(joined(frames), unknown_items=tuple(unknown))
+                where, found = f"history {place}" if len(histories) > 1 else None, ", ".join(history)
+                raise UnveilError("no item of the history is known", where=where, found=found, hint=_SAME_IDS)
+        names = pl.Series(range(len(known)), dtype=pl.Int64).cast(pl.String)
+        parts = self.parts(len(known))
+        frames = (self._lists(names[part], known[part], selection, filter_seen=filter_seen) for part in parts)
+        return Recommendations(pl.concat([_EMPTY, *frames]), unknown_items=tuple(unknown))
 
     def with_histories(self, log: Interactions) -> Self:
         """The same model with the histories of another log: of new users, or with later interactions.
@@ -223,10 +215,45 @@ class Recommender:
 
     def popular(self, names: Sequence[str], k: int | Selection = 10) -> pl.DataFrame:
         """The same popular items for each name, for unknown users; novelty is ignored."""
-        top_1K, score_1K = self._chosen(k).without_novelty()(self.popularity_1V, no_cells())
-        once = self._frame(pl.Series([""]), top_1K.numpy(), score_1K.numpy()).drop("user_id")
+        once = self._frame(pl.Series([""]), *self._chosen(k).without_novelty()(self.popularity_1V)).drop("user_id")
         users = pl.DataFrame({"user_id": list(names)}, schema={"user_id": pl.String})
         return users.join(once, how="cross")
+
+    def effects(self, history: NDArray[Any], item_K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """item_J and effect_JK[j, k] = log p(item k | history) − log p(item k | history without item j).
+
+        Above 0, item j makes item k exp(effect) times as likely; below 0, less likely. An item that the model reads is
+        left out with all its occurrences; if the history is longer than is read, an older event takes its place.
+        """
+        item_J = np.unique(history[1 - self.length :] if self.length > 1 else history[:0])
+        variants, shares = [history, *(history[history != item] for item in item_J)], list[Tensor]()
+        index_K = torch.from_numpy(np.asarray(item_K, np.int64))
+        for part in self.parts(len(variants)):
+            scores_QV = self.scores(variants[part])
+            shares.append(
+                scores_QV[:, index_K] - scores_QV.logsumexp(dim=1, keepdim=True)
+            )  # log softmax of these items
+        share_QK = torch.cat(shares)
+        return item_J, (share_QK[:1] - share_QK[1:]).numpy()
+
+    def propensities(self, item_K: NDArray[Any], user: int = UNKNOWN) -> list[tuple[float, str]]:
+        """The propensity of each item at the user's next step, and its source: popularity where it is unknown."""
+        share_K, step = self.share_V[item_K].tolist(), None
+        if self.exposure is None:
+            return [(share, POPULARITY) for share in share_K]
+        if user != UNKNOWN:
+            step = int(next_steps(self.sequences, np.array([user]))[0])
+        theta_K, source = self.exposure.at(step)[item_K].tolist(), self.exposure.source
+        pairs = zip(theta_K, share_K, strict=True)
+        return [(share, POPULARITY) if np.isnan(theta) else (theta, source) for theta, share in pairs]
+
+    def reasons(self, history: NDArray[Any], item_K: NDArray[Any], count: int) -> list[list[tuple[int, float]]]:
+        """The strongest effects on each item: (item of the history, effect)."""
+        if not count or not len(history) or not len(item_K):
+            return [[] for _ in item_K]
+        item_J, effect_JK = self.effects(history, item_K)
+        order_JK = np.argsort(-np.abs(effect_JK), axis=0, kind="stable")[:count]
+        return [[(int(item_J[j]), float(effect_JK[j, k])) for j in order_JK[:, k]] for k in range(len(item_K))]
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write a folder that `load` reads: weights, vocabularies, histories. Nothing in it is code."""
@@ -277,21 +304,22 @@ class Recommender:
         size = max(1, min(ROWS, CELLS // len(self.items)))
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
-    def _lists(self, names: pl.Series, token_BL: Tensor, barred: Cells, selection: Selection) -> pl.DataFrame:
+    def scores(self, histories: Sequence[Index]) -> Tensor:
+        """scores_BV of all items after each history."""
+        token_BL = tokens_of(histories, len(self.items), self.length)
         with at_rest(self.model):
-            scores_BV = checked_scores(self.model, token_BL, len(self.items)).cpu()
-        top_BK, score_BK = selection(scores_BV, barred)
-        return self._frame(names, top_BK.numpy(), score_BK.numpy())
+            return checked_scores(self.model, token_BL, len(self.items)).cpu()
 
-    def _frame(self, names: pl.Series, top_BK: NDArray[Any], score_BK: NDArray[Any]) -> pl.DataFrame:
-        row_N, place_N = np.nonzero(top_BK != NOBODY)
-        columns = {
-            "user_id": names.gather(row_N),
-            "item_id": self.items.raw(top_BK[row_N, place_N]),
-            "score": score_BK[row_N, place_N],
-            "rank": place_N + 1,
-        }
-        return pl.DataFrame(columns, schema=SCHEMA)
+    def _lists(
+        self, names: pl.Series, histories: Sequence[Index], selection: Selection, *, filter_seen: bool
+    ) -> pl.DataFrame:
+        return self._frame(names, *selection(self.scores(histories), histories if filter_seen else ()))
+
+    def _frame(self, names: pl.Series, top_BK: Tensor, score_BK: Tensor) -> pl.DataFrame:
+        row_N, place_N = np.nonzero(top_BK.numpy() != NOBODY)
+        item_N, score_N = (part_BK.numpy()[row_N, place_N] for part_BK in (top_BK, score_BK))
+        columns = names.gather(row_N), self.items.raw(item_N), score_N, place_N + 1
+        return pl.DataFrame(dict(zip(SCHEMA, columns, strict=True)), schema=SCHEMA)
 
 
 def network_of(recommender: Recommender) -> Backbone:
@@ -299,15 +327,3 @@ def network_of(recommender: Recommender) -> Backbone:
     if not isinstance(recommender.model, Backbone):
         raise UnveilError("only a network can be exported", found=type(recommender.model).__name__)
     return recommender.model
-
-
-def joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """All in one frame; without any, an empty one."""
-    whole = list(frames)
-    return pl.concat(whole, how="vertical") if whole else pl.DataFrame(schema=SCHEMA)
-
-
-def _cells(histories: Sequence[Index]) -> Cells:
-    """Row and item of everything in the histories."""
-    row_N = np.repeat(np.arange(len(histories)), [len(history) for history in histories])
-    return row_N, np.concatenate([*histories, np.zeros(0, np.int32)]).astype(np.int64)

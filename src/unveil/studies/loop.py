@@ -219,7 +219,8 @@ class LoopStudy(Study):
         """How the network of an estimator is trained."""
         changes = {} if self.tuned_for is None else tuned(self.tuned_for, model, self.preset)
         changes |= changes_of(model, [each for each in self.changes if not each.startswith(_RESPONSE)])
-        return Recipe.preset(self.preset, network_in(changes)).changed({**ALWAYS, "estimator.name": model, **changes})
+        network = network_in(changes) or (None if self.tuned_for is None else "bert4rec")  # RQ5: as the paper has it
+        return Recipe.preset(self.preset, network).changed({**ALWAYS, "estimator.name": model, **changes})
 
     def loop(self, base: Sequences, world: World | None) -> Loop:
         """The loop on a log; the world goes on beyond its last step as it was there."""

@@ -14,9 +14,9 @@ import pytest
 from tests.run_folders import Finished
 from tests.run_folders import finished as finished
 from unveil.serving.attributes import Attributes
-from unveil.serving.server.inference_service import Limits, Settings
+from unveil.serving.server.inference_service import InferenceService, Limits, Settings
+from unveil.serving.server.middleware import Middleware
 from unveil.serving.server.model_store import ItemInfo, ModelStore
-from unveil.serving.server.process import middleware_of
 
 TITLES = {f"0{n:02d}": f"Film number {n}" for n in range(30)}
 LIMITS = Limits(body=50_000, history=200, k=20, batch=8)
@@ -48,7 +48,7 @@ class Client:
 
 @contextmanager
 def asking(store: ModelStore, settings: Settings) -> Iterator[Client]:
-    middleware = middleware_of(store, settings)
+    middleware = Middleware(InferenceService(store, settings))
     transport = httpx.ASGITransport(middleware)
     with asyncio.Runner() as runner:
         opened, http = (

@@ -14,11 +14,10 @@ import pytest
 from tests.run_folders import Finished
 from tests.serving.server.conftest import Client, asking, beside
 from unveil.errors import UnveilError
-from unveil.serving.server.inference_service import Limits, Settings
-from unveil.serving.server.middleware import is_loopback
+from unveil.serving.server.inference_service import InferenceService, Limits, Settings
+from unveil.serving.server.middleware import Middleware, is_loopback
 from unveil.serving.server.model_store import ModelStore
 from unveil.serving.server.monitoring import JsonFormatter
-from unveil.serving.server.process import middleware_of
 
 JSON = {"content-type": "application/json"}
 
@@ -87,7 +86,7 @@ def test_what_is_open_to_all_takes_no_body(path: str, store: ModelStore) -> None
     async def send(message: Any) -> None:
         sent.append(message)
 
-    middleware = middleware_of(store, Settings(watch=None, token="sesame"))
+    middleware = Middleware(InferenceService(store, Settings(watch=None, token="sesame")))
     scope: dict[str, Any] = {
         "type": "http",
         "method": "GET",
@@ -272,7 +271,7 @@ def test_beyond_what_is_taken_on_at_once_clients_are_told_to_come_back(store: Mo
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client", "onnx", "onnxruntime"])
 def test_what_is_not_installed_is_named_with_the_command(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    module, extra = ("onnx_graphs", "export") if missing.startswith("onnx") else ("server", "serve")
+    module, extra = ("onnx_model", "export") if missing.startswith("onnx") else ("server", "serve")
     with pytest.raises(UnveilError, match=rf"pip install 'unveil\[{extra}\]'"):
         importlib.reload(importlib.import_module(f"unveil.serving.{module}"))
 

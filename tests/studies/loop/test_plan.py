@@ -4,6 +4,7 @@ import pytest
 
 from unveil.data.filters import LogSource
 from unveil.errors import UnveilError
+from unveil.settings import plain
 from unveil.studies.loop import LoopStudy
 from unveil.training.recipe import Recipe
 
@@ -13,6 +14,10 @@ LOG = LogSource("log.csv")
 def recipes(*models: str, **fields: Any) -> list[Recipe]:
     study = LoopStudy(log=LOG, estimators=models, **fields)
     return [recipe for recipe in study.models.values() if recipe is not None]
+
+
+def name_of(recipe: Recipe) -> str:
+    return str(plain(recipe.model)["name"])
 
 
 def test_settings_of_all_models_of_one_and_of_the_response() -> None:
@@ -51,6 +56,13 @@ def test_a_loop_out_of_range(wrong: dict[str, Any]) -> None:
         LoopStudy(log=LOG, **wrong)
 
 
+@pytest.mark.parametrize(("preset", "network"), [("quick", "sasrec"), ("converged", "sasrec"), ("paper", "bert4rec")])
+def test_a_loop_that_names_no_network_has_the_default_of_train(preset: str, network: str) -> None:
+    assert [name_of(recipe) for recipe in recipes("naive", "itps", preset=preset)] == [network, network]
+    (named,) = recipes("naive", preset=preset, changes=("model.name=gru4rec",))
+    assert name_of(named) == "gru4rec"
+
+
 def test_the_authors_settings_are_their_own_for_each_model() -> None:
     paper = {"preset": "paper", "tuned_for": "beauty", "changes": ("ips:training.epochs=3",)}
     naive, ips = recipes("naive", "ips", "random", **paper)
@@ -60,5 +72,6 @@ def test_the_authors_settings_are_their_own_for_each_model() -> None:
     naive, ips = recipes("naive", "ips", preset="converged", tuned_for="ml-1m")
     assert naive.model == ips.model
     assert ips.estimator == {"name": "ips", "exponent": 0.5}
+    assert name_of(naive) == "bert4rec"
     with pytest.raises(UnveilError, match=r"unknown data set with the authors' settings.*ml-1m"):
         recipes("naive", preset="paper", tuned_for="ml-2m")

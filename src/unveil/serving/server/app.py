@@ -18,8 +18,6 @@ from unveil.serving.server import schemas
 from unveil.serving.server.inference_service import InferenceService
 
 _ABOUT = "Lists of items for histories or known users. Raw ids in, raw ids out; unknown ids are reported."
-_UNREADABLE = "not JSON: not UTF-8, nested too deep, or with a number of thousands of digits"
-_NO_OBJECT = "the request is no JSON object: send one, with the header Content-Type: application/json"
 #: Files of the page, and their types.
 _FILES = {"": ("index.html", "html"), "page.css": ("page.css", "css"), "page.js": ("page.js", "javascript")}
 #: The page may ask this server, and nobody else, for anything.
@@ -90,8 +88,7 @@ def _upkeep(service: InferenceService) -> APIRouter:
     @router.get("/ready", summary="Ready?", responses={503: {"description": "shutting down"}})
     async def ready() -> Response:
         """200 while the server accepts requests, 503 once it is shutting down."""
-        status, code = ("leaving", 503) if service.draining else ("ready", 200)
-        return JSONResponse({"status": status}, code)
+        return JSONResponse({"status": "leaving"}, 503) if service.draining else JSONResponse({"status": "ready"})
 
     @router.get("/metrics", summary="Counters, for Prometheus")
     async def metrics() -> Response:
@@ -118,15 +115,16 @@ def _json(content: BaseModel) -> Response:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     """What is wrong, in one sentence."""
-    if isinstance(error, RequestValidationError):
-        status, problem = _first_problem(error)
-        return JSONResponse({"error": problem}, status)
-    if isinstance(error, HTTPException):
-        problem = _UNREADABLE if error.status_code == 400 else error.detail  # FastAPI's own says: there was an error
-        return JSONResponse({"error": problem}, error.status_code, error.headers)
+    status, problem, headers = 500, "something went wrong here; it has been logged", None
     if isinstance(error, UnveilError):
-        return JSONResponse({"error": str(error)}, 422)
-    return JSONResponse({"error": "something went wrong here; it has been logged"}, 500)
+        status, problem = 422, str(error)
+    elif isinstance(error, RequestValidationError):
+        status, problem = _first_problem(error)
+    elif isinstance(error, HTTPException):
+        status, problem, headers = error.status_code, error.detail, error.headers
+        if status == 400:  # FastAPI's own says: there was an error
+            problem = "not JSON: not UTF-8, nested too deep, or with a number of thousands of digits"
+    return JSONResponse({"error": problem}, status, headers)
 
 
 def _first_problem(error: RequestValidationError) -> tuple[int, str]:
@@ -136,7 +134,7 @@ def _first_problem(error: RequestValidationError) -> tuple[int, str]:
     if first["type"] == "json_invalid":
         return 400, f"not JSON, at character {place}: {first.get('ctx', {}).get('error', '')}"
     if not place and first["type"] in ("missing", "model_attributes_type"):
-        return 422, _NO_OBJECT
+        return 422, "the request is no JSON object: send one, with the header Content-Type: application/json"
     found = first.get("input")
     shown = f", found {found!r}"[:100] if isinstance(found, str | int | float) else ""
     return 422, f"{place + ': ' if place else ''}{first['msg']}{shown}"

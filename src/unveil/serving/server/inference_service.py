@@ -80,13 +80,19 @@ class InferenceService:
         """
         _check_at_most(len(requests), self.limits.batch, "questions")
         places = [f"questions.{n}" if batch else "" for n in range(len(requests))]
-        models = list[ServedModel]()
+        models, answers, passes = list[ServedModel](), dict[int, RecommendResponse](), 0
         for place, request in zip(places, requests, strict=True):
             with error_at(place):
                 self._check_limits(request)
                 models.append(self.store.model(request.model))
-        self._check_passes(models, requests)
-        answers = dict[int, RecommendResponse]()
+            passes += models[-1].passes(request)
+        if passes > self.limits.passes:  # reasons cost most: a forward pass for each item of the history
+            raise UnveilError(
+                "reasons: too many forward passes for one request",
+                found=f"{passes:,}",
+                expected=f"at most {self.limits.passes:,}",
+                hint="Request reasons for fewer lists at once; or start the server with a higher --max-passes.",
+            )
         for served in dict.fromkeys(models):
             of_model = [n for n, each in enumerate(models) if each is served]
             task = partial(served.answer, [requests[n] for n in of_model], [places[n] for n in of_model])
@@ -119,17 +125,6 @@ class InferenceService:
         _check_at_most(request.k, self.limits.k, "k")
         for name in ("history", "candidates", "exclude"):
             _check_at_most(len(getattr(request, name) or ()), self.limits.history, name)
-
-    def _check_passes(self, models: Sequence[ServedModel], requests: Sequence[RecommendRequest]) -> None:
-        """Reasons need one forward pass for each item of the history: they cost most."""
-        passes = sum(served.passes(request) for served, request in zip(models, requests, strict=True))
-        if passes > self.limits.passes:
-            raise UnveilError(
-                "reasons: too many forward passes for one request",
-                found=f"{passes:,}",
-                expected=f"at most {self.limits.passes:,}",
-                hint="Request reasons for fewer lists at once; or start the server with a higher --max-passes.",
-            )
 
 
 def _check_at_most(found: int, limit: int, name: str) -> None:

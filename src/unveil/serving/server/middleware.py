@@ -9,16 +9,15 @@ import hmac
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from unveil.serving.server.app import create_app
 from unveil.serving.server.inference_service import InferenceService
 from unveil.serving.server.monitoring import log_event
 
@@ -31,23 +30,18 @@ _DROPPED = 32 << 20
 _REQUEST_ID = re.compile(r"[\w.:-]{1,64}")
 
 
-@dataclass(frozen=True)
 class OriginCheck:
     """Which requests a server without a token accepts: those of this machine, but not of web pages of another origin.
 
     Such a page can make a browser request 127.0.0.1: under a name of its own (DNS rebinding), seen in `Host`, or across
     sites, seen in `Sec-Fetch-Site` and `Origin`. With a token this is not needed: the page has none.
-    `names` are accepted host names besides loopback's; `strict`: no others are accepted.
+    `names` are accepted host names besides loopback's. No others are accepted, `strict`, where only this machine can
+    reach the server or where names were given.
     """
 
-    names: frozenset[str] = frozenset()
-    strict: bool = False
-
-    @classmethod
-    def of(cls, listening: str, names: Iterable[str]) -> Self:
-        """Strict where only this machine can reach the server, or where names were given."""
-        known = frozenset(_host_name(each) for each in names)
-        return cls(known, strict=is_loopback(listening) or bool(known))
+    def __init__(self, listening: str, names: Iterable[str]) -> None:
+        self.names = {_host_name(each) for each in names}
+        self.strict = is_loopback(listening) or bool(self.names)
 
     def check(self, scope: Scope, headers: Mapping[str, str]) -> None:
         """Refuse a request to another host name, or from a page of another origin."""
@@ -87,15 +81,14 @@ def _host_name(text: str) -> str:
         return ""
 
 
-@dataclass
 class Middleware:
     """The service behind HTTP; while it is draining, clients are asked to close their connections."""
 
-    app: ASGIApp
-    service: InferenceService
-    origin_check: OriginCheck
-    paths: frozenset[str]  # with a metric label of their own: clients cannot add labels
-    under_way: int = 0
+    def __init__(self, service: InferenceService) -> None:
+        self.service, self.app, self.under_way = service, create_app(service), 0
+        self.origin_check = OriginCheck(service.settings.host, service.settings.hosts)
+        #: With a metric label of their own: clients cannot add labels.
+        self.paths = {*self.app.openapi()["paths"], *OPEN, "/openapi.json"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, log it and count it."""
@@ -141,9 +134,8 @@ class Middleware:
             self._check_token(headers.get("authorization", ""))
             most = self.service.limits.concurrent
             if self.under_way > most:  # checked before the body is read: memory stays bounded
-                raise HTTPException(
-                    429, f"too many requests at once: at most {most:,}; try again", {"retry-after": "1"}
-                )
+                problem = f"too many requests at once: at most {most:,}; try again"
+                raise HTTPException(429, problem, {"retry-after": "1"})
             receive = _replayed(await self._body(headers, receive), receive)
         await self.app(scope, receive, send)
 
@@ -162,25 +154,21 @@ class Middleware:
         declared = headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > _DROPPED:
             raise self._too_large(int(declared))
-        seconds = self.service.limits.seconds
+        parts, size, more, limits = list[bytes](), 0, True, self.service.limits
         try:
-            async with asyncio.timeout(seconds):
-                return await self._read(receive)
+            async with asyncio.timeout(limits.seconds):
+                while more and size <= _DROPPED:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise HTTPException(408, "the client went away before its request had arrived")
+                    part = message.get("body", b"")
+                    size, more = size + len(part), message.get("more_body", False)
+                    if size <= limits.body:
+                        parts.append(part)
         except TimeoutError:
-            problem = f"the request did not arrive within {seconds:g} seconds"
+            problem = f"the request did not arrive within {limits.seconds:g} seconds"
             raise HTTPException(408, problem, {"connection": "close"}) from None
-
-    async def _read(self, receive: Receive) -> bytes:
-        parts, size, more, most = list[bytes](), 0, True, self.service.limits.body
-        while more and size <= _DROPPED:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise HTTPException(408, "the client went away before its request had arrived")
-            part = message.get("body", b"")
-            size, more = size + len(part), message.get("more_body", False)
-            if size <= most:
-                parts.append(part)
-        if size > most:
+        if size > limits.body:
             raise self._too_large(size)
         return b"".join(parts)
 

@@ -7,36 +7,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import islice
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil.data.slots import tokens_of
-from unveil.data.vocabulary import UNKNOWN
+from unveil.data.vocabulary import UNKNOWN, Index
 from unveil.errors import UnveilError, unknown
 from unveil.evaluation.metrics import NOBODY
-from unveil.evaluation.protocols import no_cells
-from unveil.evaluation.ranking import at_rest
 from unveil.serving.attributes import Attributes
-from unveil.serving.explanations import reasons
-from unveil.serving.exposure import POPULARITY, item_exposures, next_steps
+from unveil.serving.exposure import POPULARITY
 from unveil.serving.model_files import DIAL, FILES, read_dial, version_of
 from unveil.serving.onnx_model import servable
 from unveil.serving.recommender import Recommender, Selection, network_of
-from unveil.serving.server.schemas import (
-    ItemMatch,
-    ModelInfo,
-    Reason,
-    RecommendedItem,
-    RecommendRequest,
-    RecommendResponse,
-)
-
-History = NDArray[np.int64]
+from unveil.serving.server import schemas
 
 
 @contextmanager
@@ -48,9 +34,7 @@ def error_at(place: str) -> Iterator[None]:
         if not place:
             raise
         where = place if error.where is None else f"{place}: {error.where}"
-        raise UnveilError(
-            error.problem, where=where, found=error.found, expected=error.expected, hint=error.hint
-        ) from error
+        raise UnveilError(**{**vars(error), "where": where}) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +47,15 @@ class ItemInfo:
     @cached_property
     def matching(self) -> Callable[[tuple[str, ...]], frozenset[str]]:
         """The ids of the items for which all conditions hold, by the conditions; kept for the next request."""
-        return lru_cache(maxsize=256)(self._matching)
 
-    def _matching(self, conditions: tuple[str, ...]) -> frozenset[str]:
-        if self.attributes is None:
-            hint = "Start the server with --items FILE."
-            raise UnveilError("conditions need item attributes, and the server has none", hint=hint)
-        return frozenset(self.attributes.matching(list(conditions)))
+        @lru_cache(maxsize=256)
+        def matching(conditions: tuple[str, ...]) -> frozenset[str]:
+            if self.attributes is None:
+                hint = "Start the server with --items FILE."
+                raise UnveilError("conditions need item attributes, and the server has none", hint=hint)
+            return frozenset(self.attributes.matching(list(conditions)))
+
+        return matching
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +81,8 @@ class ServedModel:
 
     def warm(self) -> None:
         """Fill all caches before the first request."""
-        self.answer([RecommendRequest(history=self.ids[:1], k=1, filter_seen=False), RecommendRequest(k=1)])
+        first = schemas.RecommendRequest(history=self.ids[:1], k=1, filter_seen=False)
+        self.answer([first, schemas.RecommendRequest(k=1)])
         self.search("", 1)
 
     @cached_property
@@ -113,10 +100,10 @@ class ServedModel:
         """Title of each item, or its id."""
         return [self.info.titles.get(raw, raw) for raw in self.ids]
 
-    def describe(self, max_k: int) -> ModelInfo:
+    def describe(self, max_k: int) -> schemas.ModelInfo:
         """As /v1/models shows it."""
         exposure = self.recommender.exposure
-        return ModelInfo(
+        return schemas.ModelInfo(
             name=self.name,
             version=self.version,
             network=self.network,
@@ -128,37 +115,40 @@ class ServedModel:
             dial=[dict(point) for point in self.dial],
         )
 
-    def answer(self, requests: Sequence[RecommendRequest], places: Sequence[str] = ()) -> list[RecommendResponse]:
+    def answer(
+        self, requests: Sequence[schemas.RecommendRequest], places: Sequence[str] = ()
+    ) -> list[schemas.RecommendResponse]:
         """One response for each request; all histories are scored together. `places` are named in errors."""
-        histories, selections = [self._history(request) for request in requests], list[Selection]()
+        choice, selections = self.recommender.choice, list[Selection]()
+        histories = [self._history(request) for request in requests]
         for request, place in zip(requests, places or [""] * len(requests), strict=True):
             with error_at(place):
-                selections.append(self._selection(request))
-        parts = zip(requests, selections, histories, self._scores(histories), strict=True)
-        return [self._answer(*part) for part in parts]
+                candidates = request.candidates
+                if request.where:
+                    matching = self.info.matching(tuple(request.where))
+                    candidates = list(matching if candidates is None else matching & set(candidates))
+                selections.append(
+                    choice(request.k, novelty=request.novelty, candidates=candidates, exclude=request.exclude)
+                )
+        known = [history for history in histories if len(history)]
+        rows = (row_V for part in self.recommender.parts(len(known)) for row_V in self.recommender.scores(known[part]))
+        scores = (next(rows)[None] if len(history) else self.recommender.popularity_1V for history in histories)
+        return [self._answer(*part) for part in zip(requests, selections, histories, scores, strict=True)]
 
-    def passes(self, request: RecommendRequest) -> int:
+    def passes(self, request: schemas.RecommendRequest) -> int:
         """Number of forward passes for the reasons of one request."""
         history = self._history(request)[1 - self.recommender.length :]
         return 1 + len(np.unique(history)) if request.reasons and len(history) else 0
 
-    def search(self, text: str, limit: int) -> list[ItemMatch]:
+    def search(self, text: str, limit: int) -> list[schemas.ItemMatch]:
         """The item with this id; then, by popularity, titles with the words as a phrase, then with all words."""
-        share_V = self.recommender.share_V
-        return [
-            ItemMatch(item_id=self.ids[v], title=self.titles[v], popularity=float(share_V[v]))
-            for v in islice(self._hits(text), limit)
-        ]
-
-    def _hits(self, text: str) -> Iterator[int]:
-        words, named = text.lower().split(), self.place.get(text.strip())
-        phrase, others = " ".join(words), [v for v in self._by_popularity if v != named]
+        named, words, searched = self.place.get(text.strip()), text.lower().split(), self._searched
+        found = [v for v in self._by_popularity if v != named and all(word in searched[v] for word in words)]
+        found.sort(key=lambda v: " ".join(words) not in searched[v])
         if named is not None:
-            yield named
-        yield from (v for v in others if phrase in self._searched[v])
-        if len(words) > 1:
-            apart = (v for v in others if phrase not in self._searched[v])
-            yield from (v for v in apart if all(word in self._searched[v] for word in words))
+            found.insert(0, named)
+        share_V = self.recommender.share_V
+        return [schemas.ItemMatch(**self._named(v), popularity=float(share_V[v])) for v in found[:limit]]
 
     @cached_property
     def _by_popularity(self) -> list[int]:
@@ -169,67 +159,44 @@ class ServedModel:
     def _searched(self) -> list[str]:
         return [f"{raw} {title}".lower() for raw, title in zip(self.ids, self.titles, strict=True)]
 
-    def _user(self, request: RecommendRequest) -> int:
+    def _named(self, item: int) -> dict[str, Any]:
+        return {"item_id": self.ids[item], "title": self.titles[item]}
+
+    def _user(self, request: schemas.RecommendRequest) -> int:
         return UNKNOWN if request.user is None else self.recommender.users.find(request.user)
 
-    def _history(self, request: RecommendRequest) -> History:
+    def _history(self, request: schemas.RecommendRequest) -> Index:
         """Indices of the items that are known."""
-        if request.user is None:
-            return np.array([self.place[raw] for raw in request.history or () if raw in self.place], np.int64)
-        user = self._user(request)
-        history = np.zeros(0) if user == UNKNOWN else self.recommender.sequences.history(user)
-        return history.astype(np.int64)
+        if (user := self._user(request)) != UNKNOWN:
+            return self.recommender.sequences.history(user)
+        return np.array([self.place[raw] for raw in request.history or () if raw in self.place], np.int32)
 
     def _unknown(self, given: Sequence[str]) -> list[str]:
         """The ids that the model does not know, each once."""
         return [raw for raw in dict.fromkeys(given) if raw not in self.place]
 
-    def _selection(self, request: RecommendRequest) -> Selection:
-        candidates = request.candidates
-        if request.where:
-            matching = self.info.matching(tuple(request.where))
-            candidates = list(matching if candidates is None else matching & set(candidates))
-        return self.recommender.choice(
-            request.k, novelty=request.novelty, candidates=candidates, exclude=request.exclude
-        )
-
-    def _scores(self, histories: Sequence[History]) -> Iterator[Tensor]:
-        """scores_1V of each history, scored in batches; popularity for histories without a known item."""
-        known = [history for history in histories if len(history)]
-        rows = (row_V for part in self.recommender.parts(len(known)) for row_V in self._score(known[part]))
-        for history in histories:
-            yield next(rows)[None] if len(history) else self.recommender.popularity_1V
-
-    def _score(self, histories: Sequence[History]) -> Tensor:
-        with at_rest(self.recommender.model):
-            return self.recommender.model.scores(tokens_of(histories, len(self.ids), self.recommender.length))
-
     def _answer(
-        self, request: RecommendRequest, selection: Selection, history: History, scores_1V: Tensor
-    ) -> RecommendResponse:
-        recommender, user = self.recommender, self._user(request)
-        step = None if user == UNKNOWN else int(next_steps(recommender.sequences, np.array([user]))[0])
-        seen = (np.zeros(len(history), np.int64), history) if request.filter_seen else no_cells()
-        top_1K, score_1K = (selection if len(history) else selection.without_novelty())(scores_1V, seen)
-        top_K = [item for item in top_1K[0].tolist() if item != NOBODY]
-        shown = item_exposures(recommender.exposure, recommender.share_V, top_K, step)
-        why = reasons(recommender, history, np.array(top_K), request.reasons)
+        self, request: schemas.RecommendRequest, selection: Selection, history: Index, scores_1V: Tensor
+    ) -> schemas.RecommendResponse:
+        recommender = self.recommender
+        selection = selection if len(history) else selection.without_novelty()
+        top_1K, score_1K = selection(scores_1V, [history] if request.filter_seen else ())
+        top_K = top_1K[0].numpy()[top_1K[0].numpy() != NOBODY]
+        shown = recommender.propensities(top_K, self._user(request))
+        why = recommender.reasons(history, top_K, request.reasons)
         items = [
-            RecommendedItem(
-                item_id=self.ids[item],
-                title=self.titles[item],
-                rank=rank,
-                score=score,
+            schemas.RecommendedItem(
+                **self._named(item),
+                rank=k + 1,
+                score=float(score_1K[0, k]),
                 popularity=float(recommender.share_V[item]),
-                propensity=exposure.propensity,
-                propensity_source=exposure.source,
-                reasons=[Reason(item_id=self.ids[v], title=self.titles[v], effect=effect) for v, effect in effects],
+                propensity=shown[k][0],
+                propensity_source=shown[k][1],
+                reasons=[schemas.Reason(**self._named(other), effect=effect) for other, effect in why[k]],
             )
-            for rank, (item, score, exposure, effects) in enumerate(
-                zip(top_K, score_1K[0].tolist(), shown, why, strict=False), 1
-            )
+            for k, item in enumerate(top_K.tolist())
         ]
-        return RecommendResponse(
+        return schemas.RecommendResponse(
             model=self.name,
             version=self.version,
             items=items,

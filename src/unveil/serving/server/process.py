@@ -13,9 +13,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unveil.errors import UnveilError
-from unveil.serving.server.app import create_app
 from unveil.serving.server.inference_service import InferenceService, Settings
-from unveil.serving.server.middleware import OPEN, Middleware, OriginCheck
+from unveil.serving.server.middleware import Middleware
 from unveil.serving.server.model_store import ItemInfo, ModelStore
 from unveil.serving.server.monitoring import log_event, start_logs
 
@@ -31,17 +30,21 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
     store = ModelStore(info or ItemInfo())
     store.add(folders)
     store.check_titles()
-    with _listening(settings.host, settings.port) as listener:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:  # connections wait until the server runs
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        problem, hint = f"cannot listen: {error.strerror or error}", "Name another place with --host or --port."
+        raise UnveilError(problem, where=f"{settings.host}:{settings.port}", hint=hint) from None
+    with listener:
         start_logs()
-        middleware = middleware_of(store, settings)
+        service = InferenceService(store, settings)
         host, port = listener.getsockname()[:2]
-        where = f"[{host}]" if ":" in host else host
+        url = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
         versions = {served.name: served.version for served in store.models.values()}
-        log_event(
-            "started", {"url": f"http://{where}:{port}/", "models": versions, "token": settings.token is not None}
-        )
+        log_event("started", {"url": url, "models": versions, "token": settings.token is not None})
         config = uvicorn.Config(
-            middleware,
+            Middleware(service),
             http=timeout_protocol(settings.limits.seconds),
             log_config=None,
             access_log=False,
@@ -50,25 +53,7 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
             timeout_graceful_shutdown=_GRACE,
             lifespan="on",
         )
-        Server(config, middleware.service).run([listener])
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A listening socket; connections wait until the server runs."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        hint = "Name another place with --host or --port."
-        raise UnveilError(f"cannot listen: {error.strerror or error}", where=f"{host}:{port}", hint=hint) from None
-
-
-def middleware_of(store: ModelStore, settings: Settings) -> Middleware:
-    """The service, its app and the middleware around it."""
-    service = InferenceService(store, settings)
-    app = create_app(service)
-    paths = frozenset({*app.openapi()["paths"], *OPEN, "/openapi.json"})
-    return Middleware(app, service, OriginCheck.of(settings.host, settings.hosts), paths)
+        Server(config, service).run([listener])
 
 
 class Server(uvicorn.Server):

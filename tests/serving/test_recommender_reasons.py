@@ -5,7 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from unveil.serving.explanations import effects, factor
+from tests.evaluation.small import histories_of
+from unveil.data.vocabulary import Vocabulary
+from unveil.serving.recommendations import factor
+from unveil.serving.recommender import Recommender
 
 ITEMS = 5
 
@@ -21,6 +24,11 @@ class Additive:
         return torch.stack(rows)
 
 
+def recommender_of(m_VV: Tensor, length: int) -> Recommender:
+    sequences = histories_of([0], n_items=ITEMS)
+    return Recommender(Additive(m_VV), Vocabulary("abcde"), Vocabulary(["u"]), sequences, length)
+
+
 def log_share(scorer: Additive, history: list[int], item: int) -> float:
     scores = scorer.m_VV[history].sum(0) if history else torch.zeros(ITEMS)
     return float(scores.log_softmax(0)[item])
@@ -34,29 +42,28 @@ def log_share(scorer: Additive, history: list[int], item: int) -> float:
 )
 def test_it_is_what_asking_again_without_the_item_gives(seed: int, history: list[int], length: int) -> None:
     scorer = Additive(torch.randn(ITEMS, ITEMS, generator=torch.Generator().manual_seed(seed)))
-    found = effects(scorer, np.array(history), np.arange(ITEMS), ITEMS, length)
+    item_J, effect_JK = recommender_of(scorer.m_VV, length).effects(np.array(history), np.arange(ITEMS))
     read = history[-(length - 1) :]
-    assert found.item_J.tolist() == sorted(set(read))
-    for j, left_out in enumerate(found.item_J.tolist()):
+    assert item_J.tolist() == sorted(set(read))
+    for j, left_out in enumerate(item_J.tolist()):
         without = [item for item in history if item != left_out][-(length - 1) :]
         for item in range(ITEMS):
             expected = log_share(scorer, read, item) - log_share(scorer, without, item)
-            assert found.effect_JK[j, item] == pytest.approx(expected, abs=1e-4)
+            assert effect_JK[j, item] == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_strongest_come_first_for_or_against() -> None:
     m_VV = torch.zeros(ITEMS, ITEMS)
     m_VV[0, 4], m_VV[1, 4], m_VV[2, 4] = 0.5, -2.0, 1.0
-    found = effects(Additive(m_VV), np.array([0, 1, 2]), np.array([4]), ITEMS, 10)
-    assert [item for item, _ in found.strongest(0, 2)] == [1, 2]
-    (_, against), (_, pro) = found.strongest(0, 2)
+    (found,) = recommender_of(m_VV, 10).reasons(np.array([0, 1, 2]), np.array([4]), 2)
+    assert [item for item, _ in found] == [1, 2]
+    (_, against), (_, pro) = found
     assert against < 0 < pro
-    assert len(found.strongest(0, 9)) == 3
+    assert [len(found) for found in recommender_of(m_VV, 10).reasons(np.array([0, 1, 2]), np.array([4]), 9)] == [3]
 
 
 def test_a_model_that_reads_nothing_has_no_reasons() -> None:
-    found = effects(Additive(torch.zeros(ITEMS, ITEMS)), np.array([1, 2]), np.array([0]), ITEMS, 1)
-    assert found.strongest(0, 3) == []
+    assert recommender_of(torch.zeros(ITEMS, ITEMS), 1).reasons(np.array([1, 2]), np.array([0]), 3) == [[]]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from unveil.errors import UnveilError
-from unveil.serving.streaming import ROWS, write_frames
+from unveil.serving.export import GATHERED, write_frames
 
 SCHEMA = {"a": pl.String, "b": pl.Float32}
 
@@ -60,7 +60,7 @@ def test_being_told_to_stop_is_heard_in_the_middle(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         for nth in range(1000):
             time.sleep(0.01)
-            yield pl.DataFrame({"n": pl.repeat(nth, ROWS, eager=True)})
+            yield pl.DataFrame({"n": pl.repeat(nth, GATHERED, eager=True)})
 
     before, begun = signal.signal(signal.SIGTERM, heard), time.monotonic()
     try:
