@@ -52,7 +52,8 @@ def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: "Seen"
 
     for place, run in enumerate(runs):
         recommender = Recommender.load(run)
-        labels = read_test(test, recommender, candidates=candidates, seen=seen)
+        known = (recommender.users, recommender.items, recommender.sequences)
+        labels = read_test(test, *known, candidates=candidates, seen=seen)
         if labels.skipped and not place:
             skipped = ", ".join(f"{count:,} with {reason}" for reason, count in labels.skipped.items())
             typer.echo(f"{test}: rows skipped: {skipped}", err=True)

@@ -45,6 +45,10 @@ _ASSUMPTIONS = _BEYOND.replace("doubly-robust,", "").replace("logit-adjustment,"
 _RECIPE = (
     "naive,ips@popularity+exponent=0.5,itps@popularity+exponent=0.2,ips@popularity,itps@popularity,itps@true,ideal"
 )
+_UNBIASED = (
+    "popularity,popularity-balanced,item-knn,ease,naive,bert4rec,ips@popularity,itps@popularity,"
+    "itps@popularity+exponent=0.2,logit-adjustment@popularity,wmf-distilled"
+)
 _CHOICES = "rational_exposed,categorical_exposed,rational_all"
 _PROPENSITIES = "true,noisy:0.5,noisy:1,popularity"
 
@@ -173,6 +177,25 @@ class RealOptions(RunOptions):
     min_user: Annotated[int | None, _option("Then drop users with fewer; by default 5.", _SIZE, min=0)] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnbiasedOptions(RunOptions):
+    """A log, and a test without exposure bias."""
+
+    log: Annotated[str, _option("The log to train on.")]
+    test: Annotated[str, _option("Labelled test: user_id, item_id and, if known, label 0 or 1.")]
+    candidates: Annotated[str | None, _option("Items to rank, one id a line; by default all.")] = None
+    metric: Annotated[str, _option("What arms are compared by: NDCG@k, Recall@k, MAP@k or AUC.")] = "NDCG@10"
+    preset: Annotated[str, _option(_PRESETS)] = "quick"
+    replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 3
+    estimators: Annotated[str, _option("Baselines and estimators; bert4rec is naive BERT4Rec.", _SIZE)] = _UNBIASED
+    sizes: Annotated[str, _option("Users of a slice that runs are calibrated on.", _SIZE)] = "10,30,100,140"
+
+    def settings(self) -> dict[str, Any]:
+        """Sizes are whole numbers; negatives there are none."""
+        fields = super().settings() | {"sizes": tuple(int(n) for n in numbers_in(self.sizes, "--sizes"))}
+        return {name: value for name, value in fields.items() if name != "negatives"}
+
+
 @app.command("rq1")
 @takes_options
 def rq1(*, options: StudyOptions, severity: Severity = 1.0) -> None:
@@ -263,6 +286,18 @@ def fig1(
         paragraphs = write(found, draft, ["unveil", *sys.argv[1:]])
     print_paragraphs(*paragraphs)
     typer.echo(f"open {output / 'index.html'}")
+
+
+@app.command("unbiased")
+@takes_options
+def unbiased(*, options: UnbiasedOptions) -> None:
+    """What do corrections help or harm where the test is without exposure bias, and what does a small slice add?
+
+    KuaiRec: reproduce unbiased --log log.txt.gz --test observed_likes.csv.gz --candidates observed_items.txt
+    """
+    from unveil.studies.unbiased import Unbiased
+
+    run_study(Unbiased(**options.settings()), options.output, options.workers())
 
 
 app.command("rq5")(rq5)

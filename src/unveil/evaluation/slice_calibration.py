@@ -99,10 +99,15 @@ class Slice:
 
     def metric(self, name: str, calibration: "SliceCalibration | None" = None) -> Floats:
         """A metric of each user, with the scores as they are or calibrated."""
+        return self.metrics([name], calibration)[name]
+
+    def metrics(self, names: Sequence[str], calibration: "SliceCalibration | None" = None) -> dict[str, Floats]:
+        """The same of several metrics."""
         score_TC = self.score_TC if calibration is None else calibration(self.score_TC, self.item_C)
-        k = int(name.partition("@")[2] or 10)
         parts = (torch.from_numpy(part) for part in (score_TC.astype(np.float32), self.positive_TC, self.negative_TC))
-        return metrics(Block(self.user_T, self.item_C, *parts), [k])[1][name]
+        ks = {int(name.partition("@")[2] or 10) for name in names}
+        found = metrics(Block(self.user_T, self.item_C, *parts), sorted(ks))[1]
+        return {name: found[name] for name in names}
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from unveil.evaluation.slice_calibration import (
     item_features,
     vector_features,
 )
+from unveil.models.base import Backbone
 from unveil.runs.labelled import Seen, read_test
 from unveil.serving.model_files import write_calibration
 from unveil.serving.recommender import Recommender, network_of
@@ -101,14 +102,15 @@ def calibrate_runs(
     parts, skipped, ids = list[Slice](), dict[str, int](), None
     for run in runs:
         recommender = Recommender.load(run, calibrated=False)
-        test = read_test(source, recommender, candidates=candidates, seen=seen)
+        known_by = (recommender.users, recommender.items, recommender.sequences)
+        test = read_test(source, *known_by, candidates=candidates, seen=seen)
         known = (test.fingerprint, recommender.items.ids.to_list())
         if ids is not None and known != ids:
             hint = "Calibrate runs that were trained on the same log."
             raise UnveilError("the runs do not know the same users and items", where=run, hint=hint)
         ids, skipped = known, test.skipped
         scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
-        parts.append(Slice.of(list(scored), item_features(recommender.sequences), _vectors(recommender)))
+        parts.append(Slice.of(list(scored), item_features(recommender.sequences), vectors_of(network_of(recommender))))
         say(f"{run}: scored {len(parts[-1]):,} users of the slice")
     users = len(parts[0])
     if users < _FEWEST:
@@ -128,8 +130,7 @@ def calibrate_runs(
     return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
 
 
-def _vectors(recommender: Recommender) -> NDArray[np.float64]:
-    """Of the items, as the network's last layer has them."""
+def vectors_of(network: Backbone) -> NDArray[np.float64]:
+    """Features of the items by their vectors in the last layer of a network."""
     with torch.no_grad():
-        network = network_of(recommender)
         return vector_features(network.head(torch.zeros(1, network.config.width)).table_VD.double().numpy())

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.vocabulary import Vocabulary
 from unveil.evaluation.labelled import LabelledTest, evaluate
 from unveil.evaluation.result import Evaluation
 from unveil.models.baselines import Popularity
@@ -17,14 +19,19 @@ Seen = Literal["error", "skip", "keep"]
 
 
 def read_test(
-    source: str | Path, recommender: Recommender, *, candidates: Path | None = None, seen: Seen = "error"
+    source: str | Path,
+    users: Vocabulary,
+    items: Vocabulary,
+    sequences: Sequences,
+    *,
+    candidates: Path | None = None,
+    seen: Seen = "error",
 ) -> LabelledTest:
     """A file of `user_id, item_id[, label]` in any format that a log may have; `candidates` has one item id a line."""
     log = Interactions.read(source, even_one=True)
     named = None if candidates is None else read_ids(candidates, "item")
     keep_seen = {"error": None, "skip": False, "keep": True}[seen]
-    known = (recommender.users, recommender.items, recommender.sequences)
-    return LabelledTest.of(log, *known, candidates=named, keep_seen=keep_seen, where=source)
+    return LabelledTest.of(log, users, items, sequences, candidates=named, keep_seen=keep_seen, where=source)
 
 
 def evaluate_labelled(recommender: Recommender, test: LabelledTest, ks: Sequence[int] = (10, 50)) -> Evaluation:

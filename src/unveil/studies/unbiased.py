@@ -1,0 +1,210 @@
+"""Real people: what do corrections help or harm where the test is without exposure bias, and what does a slice add?"""
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from unveil.data.interactions import Interactions
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
+from unveil.errors import AtLeastOne, UnveilError
+from unveil.estimators.base import ESTIMATORS
+from unveil.evaluation.labelled import LabelledTest, blocks
+from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
+from unveil.models.baselines import ItemToItem, Popularity
+from unveil.report.page import Figures
+from unveil.runs.calibrate import vectors_of
+from unveil.runs.labelled import read_test
+from unveil.studies import arms, tables
+from unveil.studies.arms import Variant
+from unveil.studies.engine import Answer, Cell, Context, Source, Study
+from unveil.studies.paper import Published
+from unveil.studies.results import BASE, Measure, Results, verdict
+from unveil.studies.trial import TrainingShare
+from unveil.training.fit import prepare, validation_of
+from unveil.training.recipe import Recipe
+from unveil.wording import quantity
+
+#: Arms that are fitted in seconds: length of the history that they read, and how they are fitted.
+BASELINES: Mapping[str, Any] = {
+    "popularity": Popularity.fit,
+    "popularity-balanced": lambda train: Popularity.fit(train, 1.5),
+    "item-knn": ItemToItem.knn,
+    "ease": lambda train: ItemToItem.ease(train, 5000.0),
+}
+#: The network, where it is not SASRec, by the arm.
+_NETWORKS = {"bert4rec": "bert4rec"}
+#: β of the control arms: naive + β · log popularity in standard deviations of it.
+_CONTROLS = (-1.0, 0.5, 1.0, 4.0)
+#: Arms that are calibrated too.
+_CALIBRATED = (BASE, "wmf-distilled")
+_WHOLE_HISTORY = 10**6
+
+
+class ByUser(Results):
+    """Every value is the mean of a user over the replicates, so that units are users."""
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> "ByUser":
+        """From the long frame."""
+        others = [name for name in frame.columns if name not in ("replicate", "value")]
+        mean = frame.group_by(others, maintain_order=True).agg(pl.col("value").mean())
+        return super().of(mean.with_columns(pl.lit(0, pl.Int64).alias("replicate")).select(frame.columns))
+
+
+class Unbiased(Study):
+    """Arms trained on a log as it is, evaluated on users without exposure bias; half of them give the slices."""
+
+    name: ClassVar[str] = "unbiased"
+    title: ClassVar[str] = "What helps, and what harms, where there is no exposure bias?"
+    template: ClassVar[str] = "unbiased.md.j2"
+    extent: ClassVar[frozenset[str]] = frozenset({"log", "test", "candidates", "replicates", "estimators"})
+    results_type: ClassVar[type[Results]] = ByUser
+    log: str
+    test: str
+    candidates: str | None = None
+    metric: str = "NDCG@10"
+    replicates: AtLeastOne = 3
+    estimators: tuple[str, ...] = (*BASELINES, BASE, "bert4rec", "ips", "itps", "logit-adjustment", "wmf-distilled")
+    sizes: tuple[AtLeastOne, ...] = (10, 30, 100, 140)  # users of a slice
+    preset: str = "quick"
+    seed: int = 0
+    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if BASE not in self.estimators:
+            found = ", ".join(self.estimators)
+            raise UnveilError("all arms are compared with naive", where="--estimators", found=found, hint="Add naive.")
+        for arm in self.estimators:
+            if arm not in BASELINES:
+                self.recipe(arm, 0)
+        return self
+
+    @property
+    def headline(self) -> Measure:
+        """What arms are compared by."""
+        name, _, k = self.metric.partition("@")
+        return Measure("labelled", "", name, int(k or 0))
+
+    def open_data(self) -> Source:
+        """The log and the test, read before any training."""
+        log = Interactions.read(self.log)
+        test = read_test(self.test, log.users, log.items, Sequences.of(log), candidates=self._candidates, seen="skip")
+        own, other = self.halves(test, log)
+        if not len(own) or not len(other):
+            raise UnveilError("too few users for two halves", where=self.test, found=len(own) + len(other))
+        about = f"{log}; test {quantity(len(own), 'user')} for slices and {quantity(len(other), 'user')} to report"
+        return Source("", log.fingerprint() + test.fingerprint, about)
+
+    @property
+    def _candidates(self) -> Path | None:
+        return None if self.candidates is None else Path(self.candidates)
+
+    def halves(self, test: LabelledTest, log: Interactions) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Users of half A, who give slices, and of half B, who are reported: by the first byte of SHA-256 of the id."""
+        user_T = np.unique(test.user_R)
+        even_T = np.array([sha256(raw.encode()).digest()[0] % 2 == 0 for raw in log.users.raw(user_T)], bool)
+        return user_T[even_T], user_T[~even_T]
+
+    def cells(self) -> Iterable[Cell]:
+        """Every arm in every replicate; baselines once."""
+        for arm in self.estimators:
+            for replicate in range(1 if arm in BASELINES else self.replicates):
+                at = {"replicate": replicate, "estimator": arm}
+                yield Cell(f"r{replicate}-{arm}", at, 1.0 if arm in BASELINES else 10.0)
+
+    def priority(self, cell: Cell) -> Any:
+        """Whole replicates first."""
+        return cell.at["replicate"]
+
+    def recipe(self, arm: str, replicate: int) -> Recipe:
+        """How an arm is trained: with popularity, unless its name or a setting names a propensity."""
+        estimator = BASE if arm in _NETWORKS else arm
+        variant = Variant.of(estimator)
+        seed = int(np.random.SeedSequence([self.seed, replicate]).generate_state(1)[0])
+        exposure, needs = dict[str, Any](), ESTIMATORS[variant.estimator].needs
+        if needs in ("static", "temporal"):
+            exposure = arms.propensity_settings(variant.propensity or arms.POPULARITY, needs, seed)
+        said = arms.changes_of(variant.estimator, self.changes)
+        changes = {"training.threads": 1, **arms.estimator_seed(variant.estimator, seed), **exposure, **said}
+        changes |= variant.settings | {"training.seed": seed, "estimator.name": variant.estimator}
+        network = _NETWORKS.get(arm, "sasrec")
+        return Recipe.preset(self.preset, network).changed({"model.name": network}).changed(changes)
+
+    def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
+        """Fit an arm, and evaluate it on half B: as it is, with controls, and calibrated on slices of half A."""
+        arm, replicate = cell.at["estimator"], cell.at["replicate"]
+        log, whole = read_log(self.log)
+        if arm in BASELINES:
+            scorer, length, vectors = BASELINES[arm](whole), _WHOLE_HISTORY, None
+        else:
+            recipe, split = self.recipe(arm, replicate), leave_one_out(whole)
+            trainer = prepare(split.train, recipe, log=log)
+            trainer.fit(validation_of(split, recipe), watch=TrainingShare(context.on_progress))
+            scorer, length, vectors = trainer.model, recipe.model.length, vectors_of(trainer.model)
+        test = read_test(self.test, log.users, log.items, whole, candidates=self._candidates, seen="skip")
+        part = Slice.of(list(blocks(scorer, whole, test, length)), item_features(whole), vectors)
+        own, other = (np.isin(part.user_T, half) for half in self.halves(test, log))
+        reported, rng = part.some(other), np.random.default_rng([self.seed, replicate])
+        found = {arm: self._measured(reported)}
+        if arm == BASE:
+            for beta in _CONTROLS:
+                added = SliceCalibration("", 1.0, np.array([beta]), 0.0, beta * part.feature_VP[:, 0])
+                found[f"{arm} {beta:+g} log popularity"] = self._measured(reported, added)
+        if arm in _CALIBRATED:
+            for size in (size for size in self.sizes if size <= own.sum()):
+                small = part.some(own).some(rng.permutation(int(own.sum()))[:size])
+                chosen = cross_fit([small], rng, self.metric)
+                learnt = calibrate(small, rng, chosen.names[chosen.best][1])
+                found[f"{arm} + slice of {size}"] = self._measured(reported, learnt)
+        return {"user": reported.user_T.tolist(), "found": found}
+
+    def _measured(self, part: Slice, calibration: SliceCalibration | None = None) -> dict[str, list[float]]:
+        names = list(dict.fromkeys((self.metric, "NDCG@10", "Recall@100", "AUC")))
+        return {name: value_T.round(6).tolist() for name, value_T in part.metrics(names, calibration).items()}
+
+    def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+        """Each metric of each user."""
+        for arm, measured in record["found"].items():
+            for label, values in measured.items():
+                metric, _, k = label.partition("@")
+                shared = {"estimator": arm, "evaluation": "labelled", "metric": metric, "k": int(k or 0)}
+                for user, value in zip(record["user"], values, strict=True):
+                    yield {**shared, "user": user, "value": value}
+
+    def findings(self, answer: Answer) -> Mapping[str, Any]:
+        """Every arm less naive, tested over users."""
+        tests = answer.results.against(self.headline)
+        return {"against_naive": {arm: vars(test) for arm, test in tests.items()}}
+
+    def facts(self, answer: Answer) -> Mapping[str, Any]:
+        """The headline, the tests, and what they allow to say of each arm."""
+        tests = answer.results.against(self.headline)
+        groups: dict[str, list[str]] = {"above": [], "below": [], "level": []}
+        for arm, test in sorted(tests.items(), key=lambda pair: -pair[1].difference):
+            groups[verdict(test)].append(arm)
+        return {"headline": self.headline, "tests": tests, "groups": groups}
+
+    def tables(self, answer: Answer) -> Mapping[str, Any]:
+        """Every arm under every metric."""
+        measures = [self.headline, *(each for each in answer.results.measures if each != self.headline)]
+        return {"arms": tables.arms_table(answer.results, measures)}
+
+    def figures(self, answer: Answer) -> Mapping[str, Any]:
+        """The headline of every arm."""
+        return {"means": Figures([tables.dots_figure(answer.results, self.headline, Published.real(None))])}
+
+
+@lru_cache(maxsize=1)
+def read_log(path: str) -> tuple[Interactions, Sequences]:
+    """Read once in a process."""
+    log = Interactions.read(path)
+    return log, Sequences.of(log)
