@@ -29,14 +29,13 @@ def calibrate(
     The gain is measured on users that were not learnt from. What is not surely better is not recommended, and nothing
     is written. What is goes into the run folder: `recommend`, `serve` and `export` then apply it.
     """
-    from functools import partial
-
+    from unveil.cli.terminal import bar
     from unveil.runs.calibrate import calibrate_runs
 
-    say = partial(typer.echo, err=True)
-    found = calibrate_runs(
-        runs, slice, candidates=candidates, seen=seen, metric=metric, curve=curve, seed=seed, say=say
-    )
+    with bar("calibrating") as progress:
+        found = calibrate_runs(
+            runs, slice, candidates=candidates, seen=seen, metric=metric, curve=curve, seed=seed, progress=progress
+        )
     if found.skipped:
         skipped = ", ".join(f"{count:,} with {reason}" for reason, count in found.skipped.items())
         typer.echo(f"{slice}: rows skipped: {skipped}", err=True)

@@ -96,7 +96,7 @@ def calibrate_runs(
     metric: str = "NDCG@10",
     curve: bool = True,
     seed: int = 0,
-    say: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> CalibratedRuns:
     """Cross-fit every recipe of every run on the users of the slice; the first run as it is is what must be beaten."""
     parts, skipped, ids = list[Slice](), dict[str, int](), None
@@ -111,7 +111,7 @@ def calibrate_runs(
         ids, skipped = known, test.skipped
         scored = blocks(recommender.model, recommender.sequences, test, recommender.length)
         parts.append(Slice.of(list(scored), item_features(recommender.sequences), vectors_of(network_of(recommender))))
-        say(f"{run}: scored {len(parts[-1]):,} users of the slice")
+        progress(len(parts), len(runs) + 1 + len(SIZES))
     users = len(parts[0])
     if users < _FEWEST:
         raise UnveilError(
@@ -122,11 +122,13 @@ def calibrate_runs(
     except (KeyError, ValueError):
         raise UnveilError("no such metric", found=metric, expected="NDCG@k, Recall@k, MAP@k or AUC") from None
     found = cross_fit(parts, np.random.default_rng(seed), metric)
-    say(f"compared {len(found.names)} candidates by cross-fitting")
+    progress(len(runs) + 1, len(runs) + 1 + len(SIZES))
     run_place, recipe = found.names[found.best]
     learnt = calibrate(parts[run_place], np.random.default_rng(seed), recipe)
-    sizes = [size for size in SIZES if size + _LEFT <= users] if curve else []
-    points = gain_curve(parts, np.random.default_rng(seed), metric, sizes)
+    points = list[CurvePoint]()
+    for size in (size for size in SIZES if curve and size + _LEFT <= users):
+        points += gain_curve(parts, np.random.default_rng([seed, size]), metric, [size])
+        progress(len(runs) + 1 + len(points), len(runs) + 1 + len(SIZES))
     return CalibratedRuns(list(runs), metric, users, found, learnt, points, skipped)
 
 

@@ -1,0 +1,119 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from tests.cli.conftest import Command
+from tests.run_folders import Finished, content
+from unveil.serving.recommender import Recommender
+
+
+def likes(finished: Finished, path: Path, users: int = 60) -> Path:
+    """All like the same items, each user those that are not in the own history."""
+    log = pl.read_csv(finished.log, infer_schema=False)
+    own = {user: set(part["item_id"]) for (user,), part in log.group_by("user_id")}
+    liked = log["item_id"].unique().sort().to_list()[:: max(1, log["item_id"].n_unique() // 8)]
+    rows = [(user, item) for user in sorted(own)[:users] for item in liked if item not in own[user]]
+    pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").write_csv(path)
+    return path
+
+
+@pytest.fixture
+def copied(finished: Finished, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished.folder, tmp_path / "run"))
+
+
+def test_what_is_surely_better_is_written_and_applied(
+    unveil: Command, finished: Finished, copied: Path, tmp_path: Path
+) -> None:
+    slice_file, before = likes(finished, tmp_path / "slice.csv"), content(copied)
+    done = unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["recommended"]
+    assert found["gain"]["low"] > 0
+    assert found == json.loads((copied / "calibration.json").read_text())
+    assert [point["users"] for point in found["curve"]] == [10]
+    after = content(copied)
+    assert {name: after[name] for name in before} == before  # all else is as it was
+
+    shift_V = load_file(copied / "calibration.safetensors")["shift_V"]
+    plain, calibrated = Recommender.load(copied, calibrated=False), Recommender.load(copied)
+    tokens = torch.zeros((1, 3), dtype=torch.int64)
+    difference = (calibrated.model.scores(tokens) - plain.model.scores(tokens)).numpy()[0]
+    np.testing.assert_allclose(difference, shift_V, atol=1e-3 * np.abs(shift_V).max())
+    auc = {
+        folder: json.loads(unveil("evaluate", folder, "--test", slice_file, "--json").out)
+        for folder in (finished.folder, copied)
+    }
+    means = {folder: next(row["mean"] for row in rows if row["metric"] == "AUC") for folder, rows in auc.items()}
+    assert means[copied] > means[finished.folder] + 0.1
+    log_again = json.loads(unveil("evaluate", copied, "--json", "--no-page").out)
+    assert log_again == finished.run.evaluation.summary.to_dicts()  # as it was trained
+    again = unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--json")
+    assert json.loads(again.out) == found  # from the model as it was trained, not from the calibrated one
+
+
+def test_onnx_and_recommendations_are_calibrated(
+    unveil: Command, finished: Finished, copied: Path, tmp_path: Path
+) -> None:
+    slice_file = likes(finished, tmp_path / "slice.csv")
+    assert unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--no-curve").code == 0
+    liked = set(pl.read_csv(slice_file, infer_schema=False)["item_id"])
+
+    def share(folder: Path) -> float:
+        out = tmp_path / "lists.csv"
+        out.unlink(missing_ok=True)
+        assert unveil("recommend", folder, "-k", "3", "-o", out).code == 0
+        return float(pl.read_csv(out, infer_schema=False)["item_id"].is_in(liked).mean())  # type: ignore[arg-type]
+
+    assert share(copied) > share(finished.folder)
+    exported = unveil("export", copied, "-o", tmp_path / "export", "--onnx")  # compared with torch
+    assert exported.code == 0, exported.err
+
+
+def test_nothing_is_written_where_nothing_is_better(
+    unveil: Command, finished: Finished, copied: Path, tmp_path: Path
+) -> None:
+    log, rng = pl.read_csv(finished.log, infer_schema=False), np.random.default_rng(0)
+    own = {user: set(part["item_id"]) for (user,), part in log.group_by("user_id")}
+    items = log["item_id"].unique().sort().to_list()
+    rows = [(user, item) for user in sorted(own) for item in rng.permutation(items)[:3] if item not in own[user]]
+    pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row").write_csv(tmp_path / "noise.csv")
+    done = unveil("calibrate", copied, "--slice", tmp_path / "noise.csv", "--no-curve")
+    assert done.code == 0, done.err
+    assert "nothing is surely better" in done.out
+    assert not list(copied.glob("calibration*"))
+
+
+def test_a_dry_run_writes_nothing(unveil: Command, finished: Finished, copied: Path, tmp_path: Path) -> None:
+    slice_file = likes(finished, tmp_path / "slice.csv")
+    done = unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--no-curve", "--dry-run")
+    assert "surely better" in done.out
+    assert not list(copied.glob("calibration*"))
+
+
+def test_a_calibration_of_another_model_is_refused(
+    unveil: Command, finished: Finished, copied: Path, tmp_path: Path
+) -> None:
+    slice_file = likes(finished, tmp_path / "slice.csv")
+    assert unveil("calibrate", copied, "--slice", slice_file, "--metric", "AUC", "--no-curve").code == 0
+    manifest = json.loads((copied / "manifest.json").read_text())
+    (copied / "manifest.json").write_text(json.dumps(manifest))  # the same, written otherwise: another version
+    assert "made for another model" in unveil("recommend", copied, "-k", "3").failure()
+
+
+@pytest.mark.parametrize(
+    ("users", "more", "problem"),
+    [(3, (), "too few users to learn from"), (60, ("--metric", "hits"), "no such metric")],
+)
+def test_a_slice_that_teaches_nothing_is_one_message(
+    unveil: Command, finished: Finished, copied: Path, tmp_path: Path, users: int, more: tuple[str, ...], problem: str
+) -> None:
+    slice_file = likes(finished, tmp_path / "slice.csv", users)
+    assert problem in unveil("calibrate", copied, "--slice", slice_file, *more).failure()

@@ -1,0 +1,87 @@
+"""The study of tests without exposure bias, on a generated log and generated likes."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from unveil.errors import UnveilError
+from unveil.runs.workers import Processes
+from unveil.studies.engine import Answer, run
+from unveil.studies.unbiased import Unbiased
+from unveil.studies.writer import write
+
+ITEMS, USERS = 40, 60
+TINY = ("model.width=8", "model.length=8", "training.epochs=2", "task.batch_size=16")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Users choose popular items of the first half of the catalogue; they like items of the second by their number."""
+    folder, rng = tmp_path_factory.mktemp("unbiased"), np.random.default_rng(0)
+    weight = 1.0 / np.arange(1, ITEMS + 1)
+    log = [
+        (f"u{user}", f"i{item}", place)
+        for user in range(USERS)
+        for place, item in enumerate(rng.choice(ITEMS, 8, replace=False, p=weight / weight.sum()))
+    ]
+    own = {(user, item) for user, item, _ in log}
+    likes = [
+        (f"u{user}", f"i{item}")
+        for user in range(USERS)
+        for item in range(ITEMS)
+        if (f"u{user}", f"i{item}") not in own and rng.random() < item / ITEMS
+    ]
+    pl.DataFrame(log, schema=["user_id", "item_id", "timestamp"], orient="row").write_csv(folder / "log.csv")
+    pl.DataFrame(likes, schema=["user_id", "item_id"], orient="row").write_csv(folder / "likes.csv")
+    (folder / "items.txt").write_text("\n".join(f"i{item}" for item in range(ITEMS)))
+    return folder / "log.csv", folder / "likes.csv", folder / "items.txt"
+
+
+def study(files: tuple[Path, Path, Path], **changes: object) -> Unbiased:
+    log, test, candidates = map(str, files)
+    fields = {"replicates": 2, "sizes": (10, 1000), "changes": TINY, "estimators": ("popularity", "ease", "naive")}
+    return Unbiased(log=log, test=test, candidates=candidates, **{**fields, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def answer(files: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    return run(study(files), tmp_path_factory.mktemp("study"), Processes(1))
+
+
+def test_arms_controls_and_slices_are_measured_on_half_b(answer: Answer) -> None:
+    arms = set(answer.results.arms)
+    assert {"popularity", "ease", "naive", "naive +4 log popularity", "naive + slice of 10"} <= arms
+    assert "naive + slice of 1000" not in arms  # more than there are
+    users = set(answer.frame["user"])
+    assert 10 <= len(users) < USERS
+    assert answer.results.units == "users"
+    assert len(answer.results.sample("naive", answer.study.headline)) == len(users)
+
+
+def test_values_are_means_of_the_replicates(answer: Answer) -> None:
+    part = answer.frame.filter(pl.col("estimator") == "naive", pl.col("metric") == "NDCG")
+    by_user = part.group_by("user").agg(pl.col("value").mean()).sort("user")["value"].to_numpy()
+    np.testing.assert_allclose(np.sort(answer.results.sample("naive", answer.study.headline)), np.sort(by_user))
+    assert part["replicate"].n_unique() == 2
+
+
+def test_a_slice_helps_where_likes_go_against_popularity(answer: Answer) -> None:
+    results, headline = answer.results, answer.study.headline
+    assert results.mean("naive + slice of 10", headline) > results.mean("naive", headline) + 0.1
+    assert results.mean("naive -1 log popularity", headline) > results.mean("naive", headline)
+    assert results.mean("naive +1 log popularity", headline) < results.mean("naive", headline)
+
+
+def test_the_page_groups_arms_by_their_tests(answer: Answer, tmp_path: Path) -> None:
+    report = write(answer, tmp_path, ["unveil", "reproduce", "unbiased"])
+    text = (tmp_path / "README.md").read_text()
+    assert "Significantly above naive" in text
+    assert (tmp_path / "index.html").exists()
+    assert set(report.findings["against_naive"]) == set(answer.results.trained) - {"naive"}
+
+
+def test_naive_is_needed(files: tuple[Path, Path, Path]) -> None:
+    with pytest.raises(UnveilError, match="compared with naive"):
+        study(files, estimators=("ease",))
