@@ -37,7 +37,6 @@ class Consideration(Checked):
         super().__post_init__()
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and θ of every item at the slot's own user and step."""
         return Signal(slots.item_M, constant(slots), theta_MV=ByRows(slots, self.theta))
 
     def offset(self, slots: Slots) -> Tensor:
@@ -48,7 +47,6 @@ class Consideration(Checked):
         return self.theta(slots).log()
 
     def theta(self, slots: Slots) -> Tensor:
-        """θ of every item at these slots, cut."""
         return self.propensity.of_all(slots).clamp(self.lowest, self.highest)
 
 
@@ -74,7 +72,6 @@ class RationalChoice(Checked):
         super().__post_init__()
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and how much each other item counts against it at the slot's own user and step."""
         return Signal(slots.item_M, constant(slots), rival_MV=ByRows(slots, self.rivals))
 
     def offset(self, slots: Slots) -> Tensor:
@@ -82,5 +79,4 @@ class RationalChoice(Checked):
         return self.rivals(slots).log()
 
     def rivals(self, slots: Slots) -> Tensor:
-        """a of every item at these slots."""
         return -torch.log1p(-self.propensity.of_all(slots).clamp_max(self.highest))

@@ -40,11 +40,9 @@ class PropensityOffset(Checked):
     clip: UpToOne = 1e-9  # below it, exposure is as good as none; the logarithm must stay finite
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and the shift of every item's logit at the slot's own user and step."""
         return Signal(slots.item_M, constant(slots), ByRows(slots, self.offset))
 
     def offset(self, slots: Slots) -> Tensor:
-        """What training adds to the logit of every item at these slots."""
         return self.shift(self.propensity.of_all(slots))
 
     def shift(self, theta: Tensor) -> Tensor:
@@ -93,7 +91,6 @@ class CorrectedSampled(OverSample, PropensityOffset):
     needs: ClassVar[Need] = "temporal"
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, against the items drawn for its batch, each shifted by its own exposure at the slot."""
         item_K, log_chance_K = self.drawn(slots)
         theta_MK = theta_of_some(self.propensity, slots, item_K, len(self.sampler.chance_V))
         sample = Sample(item_K, self.shift(theta_MK) - log_chance_K, self.shift(self.propensity(slots)))
@@ -124,7 +121,6 @@ class UserFactors:
     def of(
         cls, train: Sequences, signal: Callable[[Slots], Signal], *, width: int, penalty: float, batches: int, seed: int
     ) -> Self:
-        """By descent over so many batches of events: the work does not grow with the log."""
         generator = torch.Generator().manual_seed(seed)
         p_UK, q_VK = (
             Parameter(_SPREAD * torch.randn(rows, width, generator=generator))
@@ -143,7 +139,6 @@ class UserFactors:
         return cls(p_UK.detach(), q_VK.detach(), b_V.detach())
 
     def __call__(self, user_M: Tensor) -> Tensor:
-        """F_MV of these users."""
         p_UK, q_VK, b_V = (each.to(user_M.device) for each in (self.p_UK, self.q_VK, self.b_V))
         return p_UK[user_M] @ q_VK.T + b_V
 
@@ -171,7 +166,6 @@ class CorrectedDistilled(PropensityOffset):
     factors: UserFactors = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Learn what each user likes."""
         factors = UserFactors.of(
             train, super().__call__, width=self.width, penalty=self.penalty, batches=self.batches, seed=self.seed
         )
@@ -179,12 +173,10 @@ class CorrectedDistilled(PropensityOffset):
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log with its offset and, as far as they are trusted, the tastes of the slot's user."""
         parts = ByRows(slots, self.offset), ByRows(slots, self.imputed)
         return Signal(slots.item_M, constant(slots, 1 - self.trust), parts[0], imputed_MV=parts[1])
 
     def imputed(self, slots: Slots) -> Tensor:
-        """trust · P(j | s)_MV."""
         return torch.softmax(self.factors(slots.user_M), 1).mul_(self.trust)
 
 
@@ -258,7 +250,6 @@ class CorrectedTempered(PropensityOffset):
     mean_V: Tensor = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Find τ and the items' mean θ^τ."""
         every = events(train)
         some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
         spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
@@ -272,5 +263,4 @@ class CorrectedTempered(PropensityOffset):
         return super().offset(slots) - (1 - self.static) * self.mean_V.to(slots.item_M.device)
 
     def shift(self, theta: Tensor) -> Tensor:
-        """τ · strength · log θ."""
         return self.tau * super().shift(theta)

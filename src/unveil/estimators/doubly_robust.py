@@ -38,7 +38,6 @@ class Transitions:
 
     @classmethod
     def of(cls, train: Sequences, backing: float) -> Self:
-        """Count."""
         item_N, V = train.item_N.astype(np.int64), train.n_items
         before_N = np.concatenate([[_NONE], item_N[:-1]])
         before_N[train.offset_U1[:-1][train.length_U > 0]] = _NONE
@@ -51,7 +50,6 @@ class Transitions:
         return cls(count_VV, np.bincount(before_N[follows_N], minlength=V), share_V, before_E, backing)
 
     def __call__(self, slots: Slots) -> Tensor:
-        """m_M of the slots' own items."""
         before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
         known_M = before_M != _NONE
         count_M = np.float32(self.backing) * self.share_V[item_M]
@@ -108,18 +106,15 @@ class DoublyRobust(InversePropensity):
     imputation: Transitions = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count what follows what."""
         object.__setattr__(self, "imputation", Transitions.of(train, self.backing))
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log by what the imputation left of it, weighted; and what is imputed to every item."""
         m_M, w_M = self.imputation(slots).mul_(self.trust), self.inverse(slots)
         residual_M = doubly_robust(m_M, torch.ones_like(m_M), torch.ones_like(m_M), 1 / w_M) - m_M
         return Signal(slots.item_M, residual_M, imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
-        """m of every item at these slots."""
         return self.imputation.of_all(slots).mul_(self.trust)
 
 

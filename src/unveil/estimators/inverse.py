@@ -61,11 +61,9 @@ class InversePropensity(Checked):
         return self.clip**-self.exponent if self.clip and self.exponent else float("inf")
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, weighted."""
         return Signal(slots.item_M, self.inverse(slots))
 
     def inverse(self, slots: Slots) -> Tensor:
-        """w_M of the slots' items."""
         return inverse(self.propensity(slots), self.clip, self.exponent)
 
 
@@ -117,11 +115,9 @@ class ShrunkITPS(InversePropensity):
 
     @property
     def ceiling(self) -> float:
-        """The largest weight."""
         return min(self.cut, super().ceiling)
 
     def fit(self, train: Sequences) -> Self:
-        """Find λ from the weights of all training events."""
         plain = ITPS(self.propensity, self.clip, self.exponent)
         support = self.support or len(train) / max(len(np.unique(train.item_N)), 1)
         weight_N = weights_of(plain, events(train)).numpy().astype(np.float64)
@@ -129,7 +125,6 @@ class ShrunkITPS(InversePropensity):
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, weighted by no more than λ."""
         return Signal(slots.item_M, self.inverse(slots).clamp_max(self.cut))
 
 

@@ -142,7 +142,6 @@ class Gradients:
         return cls(make(h_MD), make(table_VD), torch.zeros_like(bias_V))
 
     def add(self, chunk: Chunk, slope_RV: Tensor) -> None:
-        """Carry ∂/∂logits of some rows on to h, table and bias."""
         torch.mm(slope_RV, chunk.table_VD, out=self.h_MD[chunk.rows])
         self.table_VD.addmm_(slope_RV.T, chunk.h_RD, beta=chunk.beta)
         self.bias_V.add_(slope_RV.sum(0))

@@ -25,7 +25,6 @@ class Naive(Checked):
     needs: ClassVar[Need] = "nothing"
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item itself, weight one."""
         return Signal(slots.item_M, constant(slots))
 
 
@@ -42,7 +41,6 @@ class NaiveSampled(OverSample, Checked):
     needs: ClassVar[Need] = "nothing"
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, against the items drawn for its batch."""
         item_K, log_chance_K = self.drawn(slots)
         sample = Sample(item_K, -log_chance_K[None], constant(slots, 0.0))
         return Signal(slots.item_M, constant(slots), sample=sample)
@@ -73,7 +71,6 @@ class Ideal(Checked):
         object.__setattr__(self, "_gamma_UT", np.empty(shape, np.float32))
 
     def __call__(self, slots: Slots) -> Signal:
-        """The best item at the slot's own user and step, weighted by its relevance."""
         user_M, step_M = slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
         new = np.flatnonzero(self._target_UT[user_M, step_M] == _UNKNOWN)
         for start in range(0, len(new), _BLOCK):

@@ -32,7 +32,6 @@ class Sample:
     own_M: Tensor
 
     def to(self, device: torch.device | str) -> Self:
-        """The same sample on a device."""
         return type(self)(self.item_K.to(device), self.offset_MK.to(device), self.own_M.to(device))
 
 
@@ -101,7 +100,6 @@ class OverSample:
     sampler: Sampler = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count."""
         object.__setattr__(self, "sampler", Sampler.by_count(train.count_V, self.negatives, self.power))
         return self
 

@@ -39,7 +39,6 @@ class InteractionSets:
 
     @classmethod
     def of(cls, train: Sequences, *, unseen: float, width: int, penalty: float, seed: int) -> Self:
-        """By alternating least squares from small random item factors."""
         chosen_UV = interacted(train)
         q_VK = 0.1 * np.random.default_rng(seed).standard_normal((train.n_items, width))
         for _ in range(_SWEEPS):
@@ -48,7 +47,6 @@ class InteractionSets:
         return cls(*(torch.from_numpy(side.astype(np.float32)) for side in (p_UK, q_VK)))
 
     def __call__(self, user_M: Tensor) -> Tensor:
-        """F_MV of these users."""
         p_UK, q_VK = self.p_UK.to(user_M.device), self.q_VK.to(user_M.device)
         return p_UK[user_M] @ q_VK.T
 
@@ -122,25 +120,20 @@ class WMFDistilled(Checked):
     sets: InteractionSets = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Learn the sets."""
         sets = InteractionSets.of(train, unseen=self.unseen, width=self.width, penalty=self.penalty, seed=self.seed)
         object.__setattr__(self, "sets", sets)
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """What the slot's user would ever choose, by `trust`, and the item of the log, by the rest."""
         return Signal(slots.item_M, constant(slots, 1 - self.trust), imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
-        """trust · P(i | s)_MV of the slots' users."""
         return self.preference(slots.user_M).mul_(self.trust)
 
     def preference(self, user_M: Tensor) -> Tensor:
-        """P(i | s)_MV of these users."""
         return torch.softmax(self.scores(user_M) / self.temperature, 1)
 
     def scores(self, user_M: Tensor) -> Tensor:
-        """F_MV of these users."""
         return self.sets(user_M)
 
 
@@ -169,7 +162,6 @@ class WMFDistilledRated(WMFDistilled):
     shift_V: Tensor = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Learn the sets, the items' ratings, and what was chosen more often than preferences explain."""
         object.__setattr__(self, "b_V", torch.from_numpy(item_ratings(train, self._ratings(train)).astype(np.float32)))
         super().fit(train)
         count_V = torch.from_numpy(train.count_V.astype(np.float32))
@@ -177,15 +169,12 @@ class WMFDistilledRated(WMFDistilled):
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """As without ratings, the item of the log with the shift."""
         return replace(super().__call__(slots), offset_MV=ByRows(slots, self.offset) if self.balance else None)
 
     def scores(self, user_M: Tensor) -> Tensor:
-        """F_MV + liking · b_V."""
         return super().scores(user_M) + self.liking * self.b_V.to(user_M.device)
 
     def offset(self, slots: Slots) -> Tensor:
-        """The shift: the same row for every slot, as a view."""
         return self.shift_V.to(slots.item_M.device).expand(len(slots), -1)
 
     def _expected(self, train: Sequences) -> Tensor:

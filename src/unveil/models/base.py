@@ -116,7 +116,6 @@ class Causal(Backbone):
         return super().scores(mask_first(token_BL, self.n_items))
 
     def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits: the items' own vectors as answers, or those of an untied table."""
         table_VD = self.item.weight[: self.n_items] if self.table is None else self.table.weight
         return Output(h_MD, table_VD, self.bias)
 

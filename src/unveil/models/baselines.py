@@ -24,11 +24,9 @@ class Popularity:
 
     @classmethod
     def fit(cls, train: Sequences) -> Self:
-        """Count the items of the training part."""
         return cls(torch.from_numpy(train.count_V.astype(np.float32)))
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """The same counts for every history."""
         return self.count_V.to(token_BL.device).expand(len(token_BL), -1)
 
 
@@ -39,7 +37,6 @@ class Constant:
     n_items: int
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """Zeros."""
         return torch.zeros(len(token_BL), self.n_items, device=token_BL.device)
 
 
@@ -54,7 +51,6 @@ class Random:
     seed: int = 0
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """24 random bits for each history and item."""
         word_BL = token_BL.cpu().numpy().astype(np.uint64)
         place_L = np.arange(word_BL.shape[1], 0, -1).astype(np.uint64)
         key_BL = splitmix(word_BL + splitmix(place_L + splitmix(np.array([self.seed]).astype(np.uint64))))
@@ -78,7 +74,6 @@ class LessPopular:
     strength: float
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """The adjusted scores."""
         return self.scorer(token_BL) - self.strength * log_share(self.count_V).to(token_BL.device)
 
 

@@ -90,7 +90,6 @@ class BERT4Rec(Transformer):
         return h
 
     def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits, by the head that the config names."""
         output: Output = self.output(h_MD, self.item.weight[: self.n_items])
         return output
 
@@ -116,7 +115,6 @@ class SlotIndex(NamedTuple):
         return cls(b_M * L + l_M, b_M * Q + nth_M, (B, Q))
 
     def pick(self, x_BLD: Tensor) -> Tensor:
-        """The slots' own columns: x_MD."""
         return x_BLD.flatten(0, 1).index_select(0, self.row_M)
 
     def spread(self, x_MD: Tensor) -> Tensor:
@@ -125,7 +123,6 @@ class SlotIndex(NamedTuple):
         return x_MD.new_zeros(B * Q, x_MD.shape[1]).index_copy(0, self.place_M, x_MD).view(B, Q, -1)
 
     def gather(self, x_BQD: Tensor) -> Tensor:
-        """Back from the table: x_MD."""
         return x_BQD.flatten(0, 1).index_select(0, self.place_M)
 
 
@@ -141,7 +138,6 @@ class Block(nn.Module):
         self.widen, self.narrow = nn.Linear(D, 4 * D), nn.Linear(4 * D, D)
 
     def forward(self, h_BLD: Tensor, bias_B11L: Tensor | None, slots: SlotIndex | None = None) -> Tensor:
-        """The next h everywhere, or only at these slots; the bias may differ from query to query."""
         p, pre = self.config.dropout if self.training else 0.0, self.config.norm == "pre"
         x_BLD = self.attention_norm(h_BLD) if pre else h_BLD
         h = h_BLD if slots is None else slots.pick(h_BLD)
@@ -194,7 +190,6 @@ class TiedHead(nn.Module):
         self.bias = nn.Parameter(torch.empty(n_items))
 
     def forward(self, h_MD: Tensor, item_VD: Tensor) -> Output:
-        """The factors of the logits; the table is the input embedding."""
         return Output(self.norm(F.gelu(self.projection(self.first_norm(h_MD)))), item_VD, self.bias)
 
 
@@ -206,5 +201,4 @@ class UntiedHead(nn.Module):
         self.linear = nn.Linear(config.width, n_items)
 
     def forward(self, h_MD: Tensor, item_VD: Tensor) -> Output:
-        """The factors of the logits; the input embedding is not used."""
         return Output(h_MD, self.linear.weight, self.linear.bias)

@@ -41,7 +41,6 @@ class SASRec(Transformer, Causal):
         self.initialise(torch.Generator().manual_seed(seed))
 
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
-        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M)."""
         h_BLD, L = self.embed(token_BL), token_BL.shape[1]
         later_LL = torch.ones(L, L, dtype=torch.bool, device=token_BL.device).triu(1)
         barred_BLL = later_LL | (token_BL == pad_token(self.n_items))[:, None, :]

@@ -113,7 +113,6 @@ class Checkpoint:
         return cls(tensors, json.loads(header["state"]))
 
     def part(self, prefix: str) -> dict[str, Tensor]:
-        """The tensors whose name begins with `prefix/`, by the rest of their name."""
         start = f"{prefix}/"
         return {name.removeprefix(start): value for name, value in self.tensors.items() if name.startswith(start)}
 
@@ -144,7 +143,6 @@ class TrainingState:
 
     @property
     def done(self) -> int:
-        """Epochs done."""
         return len(self.epochs)
 
     def validated(self, value: float, model: Backbone) -> None:
@@ -156,7 +154,6 @@ class TrainingState:
         self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
 
     def checkpoint(self, model: Backbone, optimiser: AdamW, identity: Mapping[str, Any]) -> Checkpoint:
-        """Weights, optimiser and best weights under their names; the rest as JSON."""
         tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
         tensors |= {f"best/{name}": tensor for name, tensor in self.best_weights.items()}
         for name, parameter in model.named_parameters():
@@ -171,7 +168,6 @@ class TrainingState:
 
     @classmethod
     def restored(cls, checkpoint: Checkpoint, model: Backbone, optimiser: AdamW) -> Self:
-        """Set model and optimiser as they were, and give back the rest."""
         model.load_state_dict(checkpoint.part("model"))
         for name, parameter in model.named_parameters():
             saved = checkpoint.part(f"optimiser/{name}")

@@ -74,7 +74,6 @@ class HeapTrim:
     least: float = math.inf
 
     def __call__(self) -> None:
-        """Look, and trim if need be; then what the next step has touched again is the least."""
         held = self.measure()
         self.least = min(self.least, held)
         if held > self.least + SPARE:

@@ -73,7 +73,6 @@ class ProcessGroup:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process is rank 0, the one that writes, reports and decides."""
         return self.rank == 0
 
     def part(self, batch: Batch) -> Batch:
@@ -81,7 +80,6 @@ class ProcessGroup:
         return batch if self.size == 1 else part_of(batch, self.rank, self.size)
 
     def sum(self, *values: float) -> Sequence[float]:
-        """Each value, summed over the group in double precision."""
         total: list[float] = self._sum(torch.tensor(values, dtype=torch.float64)).tolist()
         return total
 
@@ -157,7 +155,6 @@ class ProcessGroup:
         return tensor
 
     def _send(self, message: bytes, source: int = 0) -> bytes:
-        """The message of one process, to all."""
         size = torch.tensor([len(message)], device=self.device)
         with self._loss_explained():
             self._wait(dist.broadcast(size, source, async_op=True))

@@ -50,13 +50,11 @@ class AdamW:
         self.state: defaultdict[Tensor, dict[str, Tensor]] = defaultdict(dict)
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        """One step at the rate η, with the gradients there are."""
         for matrices, decay in ((True, self.weight_decay), (False, 0.0)):
             moved = [each for each in self.parameters if each.grad is not None and (each.ndim > 1) is matrices]
             if not moved:

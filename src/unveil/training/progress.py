@@ -56,11 +56,9 @@ class Lines(Watcher):
     plan: Plan = field(init=False)
 
     def start(self, plan: Plan) -> None:
-        """Remember what is to come."""
         self.plan = plan
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """Print the epoch."""
         parts = [f"epoch {epoch.epoch}/{self.plan.epochs}", f"loss {epoch.loss:.4f}", f"{epoch.seconds:.1f} s"]
         if epoch.validation is not None:
             parts.append(f"validation {self.plan.monitor} {epoch.validation[self.plan.monitor]:.4f}")
@@ -78,7 +76,6 @@ class Live(Watcher):
     best: str = ""
 
     def start(self, plan: Plan) -> None:
-        """Draw the bar."""
         self.plan = plan
         state = TextColumn("{task.fields[state]}")
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), state, TimeRemainingColumn())
@@ -88,16 +85,13 @@ class Live(Watcher):
         self.bar.start()
 
     def batch(self, loss: float) -> None:
-        """Move on by one."""
         self.bar.update(self.task, advance=1, state=" · ".join(filter(None, [f"loss {loss:.4f}", self.best])))
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """Count the epoch and show the best one."""
         self.best = shown(best)
         self._show(epoch.epoch)
 
     def stop(self) -> None:
-        """Leave the last state on the screen."""
         self.bar.stop()
 
     def _show(self, done: int) -> None:

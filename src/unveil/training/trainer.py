@@ -88,7 +88,6 @@ class Tally:
 
     @property
     def loss(self) -> float:
-        """The mean so far."""
         return self.risk / self.total if self.total else 0.0
 
 
@@ -114,12 +113,10 @@ class Trainer:
 
     @cached_property
     def device(self) -> torch.device:
-        """Where the model is trained."""
         return pick_device(self.config.device)
 
     @cached_property
     def optimiser(self) -> AdamW:
-        """What moves the parameters; without decay it is Adam."""
         return AdamW(list(self.model.parameters()), self.config.betas, self.config.weight_decay)
 
     @property
@@ -128,7 +125,6 @@ class Trainer:
         return is_popularity(self.propensity)
 
     def warnings(self) -> list[str]:
-        """Plain sentences where the weights or their source are doubtful."""
         found = [] if self.weights is None else self.weights.warnings()
         return [*found, *caveats(self.propensity, shown=self.shown)]
 
@@ -167,12 +163,10 @@ class Trainer:
         return Fitted(self.state.epochs, self.state.best, self.state.done < self.config.epochs)
 
     def finished(self) -> bool:
-        """Whether all epochs are done, or validation has not improved for too long."""
         out_of_patience = self.config.patience is not None and self.state.waited >= self.config.patience
         return out_of_patience or self.state.done >= self.config.epochs
 
     def train_epoch(self, number: int, validate: Validate | None) -> None:
-        """One pass over the task; then validate, store and report."""
         start, tally = time.perf_counter(), Tally()
         for tally in self.steps(number):
             self.watch.batch(tally.loss)
@@ -186,7 +180,6 @@ class Trainer:
         self.watch.epoch(self.state.epochs[-1], self.state.best)
 
     def steps(self, number: int) -> Iterator[Tally]:
-        """The steps of an epoch, one at a time, with the sums so far."""
         seed_epoch(self.config.seed, number, self.group.rank)
         self.model.train()
         tally = Tally()
@@ -275,7 +268,6 @@ class Trainer:
             self.saved_at, self.kept = now, self.state.done
 
     def checkpoint(self) -> Checkpoint:
-        """The state as it is now."""
         return self.state.checkpoint(self.model, self.optimiser, self.identity())
 
     def identity(self) -> dict[str, Any]:
@@ -283,7 +275,6 @@ class Trainer:
         return self.settings() | (dict(self.keep.identity) if self.keep else {})
 
     def settings(self) -> dict[str, Any]:
-        """What is learnt, and how."""
         model, estimator = self.model, self.estimator
         return {
             "training": {name: value for name, value in settings(self.config).items() if name not in WHEREABOUTS},

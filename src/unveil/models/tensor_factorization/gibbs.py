@@ -37,7 +37,6 @@ class Grouped:
 
     @classmethod
     def of(cls, tuples: Tuples, side: int) -> Self:
-        """Sort by side 0, 1 or 2: user, item or step."""
         order_N = np.argsort(tuples.sides[side], kind="stable")
         counts_R = np.bincount(tuples.sides[side], minlength=tuples.shape[side])
         one, two = (tuples.sides[other][order_N] for other in range(3) if other != side)
@@ -140,7 +139,6 @@ class SlowSteps:
         return np.asarray(drawn_N).reshape(T, D)
 
     def precision_times(self, x_TD: Values) -> Values:
-        """The chain's precision over the steps, times x."""
         diagonal_T, beside = self._precision(len(x_TD))
         product_TD = diagonal_T[:, None] * x_TD
         product_TD[1:] += beside * x_TD[:-1]
@@ -176,7 +174,6 @@ class Draw:
     tables: Tables
 
     def logits(self, tuples: Tuples) -> Values:
-        """ψ of these tuples, block by block."""
         parts = [np.zeros(0)]
         for at in range(0, len(tuples), _PREDICTED):
             rows = [table[index[at : at + _PREDICTED]] for table, index in zip(self.tables, tuples.sides, strict=True)]

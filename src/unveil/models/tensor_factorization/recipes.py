@@ -35,7 +35,6 @@ class Side:
     def of(
         cls, table_RK: Values, rest_K: NDArray[Any] | None = None, learnt_K: NDArray[np.bool_] | None = None
     ) -> "Side":
-        """A table that starts here; drawn to 0 and all of it learnt, unless given otherwise."""
         width = table_RK.shape[1]
         rest_K = np.zeros(width) if rest_K is None else rest_K
         learnt_K = np.ones(width, bool) if learnt_K is None else learnt_K
@@ -62,7 +61,6 @@ class Descent:
         self.adam = torch.optim.Adam([side.table_RK for side in sides], lr=lr, fused=True)
 
     def epoch(self, tuples: Tuples, rng: np.random.Generator) -> None:
-        """One pass over the tuples in random order."""
         for index, value_B in _batches(tuples, self.batch, rng):
             self.gradient(index, value_B)
             self.adam.step()
@@ -84,7 +82,6 @@ class Descent:
             grad_RK.index_add_(0, index_B, other_BK.mul_(slope_B1)).mul_(side.learnt_K)
 
     def factors(self) -> Factors:
-        """The tables as they are now."""
         return Factors.of(*(side.table_RK.numpy().copy() for side in self.sides))
 
 
@@ -113,7 +110,6 @@ class Learnt:
 
     @classmethod
     def by(cls, factors: Factors, task: Task) -> Self:
-        """Predict by the factors themselves."""
         valid_N, test_N = (factors.logits_of(*part.sides).astype(np.float64) for part in task.parts[1:])
         return cls(factors, task.likelihood.predicted(valid_N), task.likelihood.predicted(test_N))
 
@@ -151,11 +147,9 @@ class ByDescent:
         check_ranges(self, self.name)
 
     def start(self, task: Task, rng: np.random.Generator) -> Sides:
-        """The tables at the start."""
         raise NotImplementedError
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
-        """All epochs."""
         how: dict[str, Any] = {"batch": self.batch, "lr": self.lr, "penalty": self.penalty}
         state = Descent(self.start(task, rng), task.size, logistic=task.metric == "AUC", **how)
         kept: tuple[float, Learnt] | None = None
@@ -171,7 +165,6 @@ class ByDescent:
         return kept[1] if kept is not None else Learnt.by(state.factors(), task)
 
     def work(self, task: Task) -> int:
-        """A pass over all tuples each epoch."""
         return self.epochs * task.size
 
 
@@ -225,7 +218,6 @@ class Regularised(ByDescent):
     penalty: NotNegative = 20.0
 
     def start(self, task: Task, rng: np.random.Generator) -> Sides:
-        """Small tastes, steps that do nothing yet, no biases, and a fixed centre."""
         users, items, steps = (self._table(rows, bias, rng) for bias, rows in enumerate(task.parts.train.shape, 1))
         users[:, self.width] = task.likelihood.centre(task.epoch(rng).value_N)
         steps[:, : self.width] = 1
@@ -277,5 +269,4 @@ class Posterior:
         return Learnt(draw.factors(), *means)
 
     def work(self, task: Task) -> int:
-        """A pass over all tuples each sweep."""
         return self.sweeps * task.size

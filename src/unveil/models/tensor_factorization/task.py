@@ -34,7 +34,6 @@ class Tuples:
 
     @property
     def sides(self) -> tuple[Index, Index, Index]:
-        """The three indices of each tuple."""
         return self.user_N, self.item_N, self.step_N
 
     @property
@@ -44,16 +43,13 @@ class Tuples:
         return (self.user_N * items + self.item_N) * steps + self.step_N
 
     def where(self, rows: NDArray[Any]) -> Self:
-        """Some of the tuples."""
         user_N, item_N, step_N = (side_N[rows] for side_N in self.sides)
         return type(self)(user_N, item_N, step_N, self.value_N[rows], self.shape)
 
     def with_values(self, value: float) -> Self:
-        """The same tuples with one value for all."""
         return replace(self, value_N=np.full(len(self), value))
 
     def and_also(self, other: "Tuples") -> Self:
-        """These tuples, then those."""
         user_N, item_N, step_N = map(np.concatenate, zip(self.sides, other.sides, strict=True))
         return type(self)(user_N, item_N, step_N, np.concatenate([self.value_N, other.value_N]), self.shape)
 
@@ -109,7 +105,6 @@ class Negatives:
             raise UnveilError("every user met every item at every step: there is nothing that was not exposed")
 
     def beside(self, positives: Tuples, rng: np.random.Generator) -> Tuples:
-        """The positives with value 1, then their negatives with value 0."""
         return positives.with_values(1).and_also(self.draw(positives, rng))
 
     def draw(self, positives: Tuples, rng: np.random.Generator) -> Tuples:
@@ -125,7 +120,6 @@ class Negatives:
 
     @staticmethod
     def _moved(tuples: Tuples, move_M: NDArray[np.bool_], where: Where, rng: np.random.Generator) -> Tuples:
-        """Some of the tuples at other items, or anywhere else."""
         moved = [side.copy() for side in tuples.sides]
         for side in (1,) if where == "slots" else (0, 1, 2):
             moved[side][move_M] = rng.integers(0, tuples.shape[side], int(move_M.sum()))
@@ -179,7 +173,6 @@ class Normal:
     """y ~ N(ψ, 1/α); the precision α ~ Gamma(1, 1) is drawn anew given the residuals."""
 
     def centre(self, value_N: Values) -> float:
-        """The mean."""
         return float(value_N.mean())
 
     def gaussian(self, value_N: Values, logit_N: Values, rng: np.random.Generator) -> tuple[Values, Values]:
@@ -189,7 +182,6 @@ class Normal:
         return value_N, np.full(len(value_N), precision)
 
     def predicted(self, logit_N: Values) -> Values:
-        """ψ itself."""
         return logit_N
 
 
@@ -208,7 +200,6 @@ class Bernoulli:
         return (value_N - 0.5) / precision_N, precision_N
 
     def predicted(self, logit_N: Values) -> Values:
-        """σ(ψ)."""
         return np.asarray(expit(logit_N))
 
 
@@ -234,7 +225,6 @@ class Task:
 
     @classmethod
     def of_ratings(cls, parts: Parts) -> "Task":
-        """Relevance: predict the ratings, scored by squared error."""
         return cls("relevance", parts, Normal(), "MSE")
 
     @classmethod
@@ -250,22 +240,18 @@ class Task:
         return cls("exposure", kept, Bernoulli(), "AUC", negatives, redraw)
 
     def epoch(self, rng: np.random.Generator) -> Tuples:
-        """The training tuples of one epoch."""
         if self.negatives is None or not self.redraw:
             return self.parts.train
         return self.negatives.beside(self.parts.train, rng)
 
     @property
     def size(self) -> int:
-        """Training tuples of one epoch."""
         each = self.negatives.each if self.negatives is not None and self.redraw else 0
         return (1 + each) * len(self.parts.train)
 
     def score(self, predicted_N: NDArray[np.float64], tuples: Tuples) -> float:
-        """The metric of a prediction."""
         return (mse if self.metric == "MSE" else auc)(predicted_N, tuples.value_N)
 
     def loss(self, predicted_N: NDArray[np.float64], tuples: Tuples) -> float:
-        """The metric, turned so that less is better."""
         score = self.score(predicted_N, tuples)
         return score if self.metric == "MSE" else 1 - score
