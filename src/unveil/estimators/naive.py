@@ -31,10 +31,9 @@ class Naive(Checked):
 @register
 @dataclass(frozen=True, eq=False)
 class NaiveSampled(OverSample, Checked):
-    """The loss of naive (eq. of L_Cloze) with the softmax taken over the target and a sample: P(t) ∝ e^f_t, and the
-    rest of the catalogue ∝ Σ_{j drawn, j ≠ t} e^f_j / π_j, which is right in the mean.
+    """naive (eq. of L_Cloze) over the target and a sample: P(t) = e^f_t / (e^f_t + Σ_{drawn, j ≠ t} e^f_j / π_j).
 
-    Tends to naive as more are drawn, and shares its bias (Proposition 1).
+    Tends to naive as more are drawn, with its bias (Proposition 1).
     """
 
     name: ClassVar[str] = "naive-sampled"
@@ -46,8 +45,7 @@ class NaiveSampled(OverSample, Checked):
         return Signal(slots.item_M, constant(slots), sample=sample)
 
 
-#: Slots whose best item is looked up at a time, and the mark of one not looked up yet.
-_BLOCK, _UNKNOWN = 1024, -1
+_BLOCK, _UNKNOWN = 1024, -1  # slots whose best item is looked up at a time; the mark of one not looked up yet
 
 
 @register

@@ -32,7 +32,7 @@ class Popularity:
 
 @dataclass(frozen=True)
 class Constant:
-    """All items are equal: what this one earns is owed to the rule for ties, and must be nothing."""
+    """All items are equal: a metric above 0 is due to the rule for ties."""
 
     n_items: int
 
@@ -42,10 +42,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Random:
-    """Uniform scores in [0, 1): a hash of seed, history and item, so that a question always has the same answer.
-
-    Neither the other rows of a batch nor the padding of a row changes it.
-    """
+    """Uniform scores in [0, 1): a hash of seed, history and item, whatever the batch and the padding."""
 
     n_items: int
     seed: int = 0
@@ -62,11 +59,9 @@ class Random:
 
 @dataclass(frozen=True, eq=False)
 class LessPopular:
-    """The control arm: a model's scores, less `strength` λ times the log of smoothed training popularity.
+    """The control arm: score_i − λ · log((count_i + 1) / (Σ_j count_j + V)), λ = `strength`.
 
-    score_i − λ · log((count_i + 1) / (Σ_j count_j + V))
-
-    A metric that rewards whatever penalises popularity rewards this too, whatever the model has learnt.
+    A metric that rewards whatever penalises popularity rewards this too.
     """
 
     scorer: Callable[[Tensor], Tensor]  # the `scores` of a model, on the scale of logits

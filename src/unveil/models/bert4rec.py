@@ -19,7 +19,7 @@ from unveil.models.dropout import add_dropped, dropout
 
 @dataclass(frozen=True)
 class TransformerConfig(NetworkConfig):
-    """Size and form of a transformer."""
+    """Size of a transformer."""
 
     heads: AtLeastOne = 2
     attention_dropout: BelowOne | None = None  # None: as `dropout`; 0 allows the fused attention kernel
@@ -75,11 +75,7 @@ class BERT4Rec(Transformer):
         self.initialise(torch.Generator().manual_seed(seed))
 
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
-        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M).
-
-        With `where` the last block forms keys and values everywhere, queries and the rest only at the slots: the same
-        numbers for less work.
-        """
+        """h_BLD of every column, or h_MD of the slots `where`: the last block then has queries at these alone."""
         h = self.embed(token_BL)
         is_pad_B11L = (token_BL == pad_token(self.n_items))[:, None, None, :]
         bias_B11L = attention_bias(is_pad_B11L, h.dtype) if is_pad_B11L.any() else None
@@ -95,7 +91,7 @@ class BERT4Rec(Transformer):
 
 
 class SlotIndex(NamedTuple):
-    """Slots in two numberings: `row_M` of the flat B·L columns, `place_M` of a B × Q table of each row's own slots."""
+    """Indices of slots: `row_M` into the flat B·L columns, `place_M` into a B × Q table of each row's own slots."""
 
     row_M: Tensor
     place_M: Tensor
@@ -127,7 +123,7 @@ class SlotIndex(NamedTuple):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each added to what goes past it; normed before (pre) or after the sum (post)."""
+    """Attention and feed-forward, each with a residual connection; normed before (pre) or after the sum (post)."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -172,10 +168,7 @@ def attention(q_BHQE: Tensor, k_BHLE: Tensor, v_BHLE: Tensor, bias_B11L: Tensor 
 
 
 def attention_bias(barred: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to attention scores: the most negative number where a key is barred.
-
-    Finite, so that a column that may look at nothing gives numbers, not NaN.
-    """
+    """Added to attention scores: the most negative finite number (no NaN in rows of padding) where a key is barred."""
     return torch.zeros(barred.shape, dtype=dtype, device=barred.device).masked_fill_(barred, torch.finfo(dtype).min)
 
 

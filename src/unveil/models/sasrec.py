@@ -1,4 +1,4 @@
-"""SASRec: a causal transformer that says at every event what comes next. The whole network, with BERT4Rec's blocks.
+"""SASRec: a causal transformer that predicts the next item at every event, with BERT4Rec's blocks.
 
 Shapes: B batch, L length, D width, M slots, V items. Rows are right-aligned and begin with MASK.
 """
@@ -23,10 +23,7 @@ class SASRecConfig(TransformerConfig):
 
 @register
 class SASRec(Transformer, Causal):
-    """W.-C. Kang and J. McAuley, Self-attentive sequential recommendation, ICDM 2018; every weight is set from `seed`.
-
-    Tied: scores are dot products with the item embedding, plus a bias of each item. Untied: with a table of its own.
-    """
+    """W.-C. Kang and J. McAuley, Self-attentive sequential recommendation, ICDM 2018; with a bias of each item."""
 
     name = "sasrec"
     Config = SASRecConfig

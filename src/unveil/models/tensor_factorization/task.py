@@ -15,13 +15,12 @@ from unveil.propensity.impression_pairs import auc as weighted_auc
 Index = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-#: Fewer tuples than this cannot be split 80/10/10.
-FEWEST = 10
+FEWEST = 10  # tuples that can be split 80/10/10
 
 
 @dataclass(frozen=True, eq=False)
 class Tuples:
-    """What was observed, and how large the cube is that it was observed in."""
+    """Observed values, and the size of the cube."""
 
     user_N: Index
     item_N: Index
@@ -38,7 +37,7 @@ class Tuples:
 
     @property
     def key_N(self) -> Index:
-        """The place of each tuple in the cube laid out flat."""
+        """The flat index of each tuple in the cube."""
         _, items, steps = self.shape
         return (self.user_N * items + self.item_N) * steps + self.step_N
 
@@ -76,12 +75,8 @@ def split(tuples: Tuples, rng: np.random.Generator) -> Parts:
     return Parts(*(tuples.where(np.sort(rows)) for rows in np.split(shuffled, [-2 * tenth, -tenth])))
 
 
-#: At the slots of the positives, whose users were there; or anywhere in the cube of users, items and steps.
-Where = Literal["slots", "anywhere"]
-
-
-#: Rounds after which negatives that still hit an interaction leave their slot: all of its items may be interactions.
-_PATIENCE = 50
+Where = Literal["slots", "anywhere"]  # negatives: at the users and steps of the positives, or anywhere in the cube
+_PATIENCE = 50  # rounds until negatives leave a slot whose items may all be interactions
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +135,8 @@ def auc(predicted_N: NDArray[Any], value_N: NDArray[Any]) -> float:
     return weighted_auc(np.asarray(predicted_N), np.asarray(value_N) > 0, np.ones(len(predicted_N)))
 
 
-#: Terms that are drawn; the others enter by their mean, and take 0.2% of the standard deviation with them.
-_TERMS = 16
-#: Few enough to stay in the processor's cache.
-_BLOCK = 1 << 14
+_TERMS = 16  # drawn; the others enter by their mean, without 0.2% of the standard deviation
+_BLOCK = 1 << 14  # within the processor's cache
 
 
 def polya_gamma(tilt_N: Values, rng: np.random.Generator) -> Values:
@@ -160,7 +153,7 @@ def mean(tilt_N: Values) -> Values:
 
 
 def _drawn(tilt_N: Values, rng: np.random.Generator) -> Values:
-    """The mean, and of each drawn term how far E_j is from its own."""
+    """The mean, and each drawn term's deviation from its own."""
     square_N = ((tilt_N / (2 * np.pi)) ** 2).astype(np.float32)
     apart_N = np.zeros(len(tilt_N), np.float32)
     for term in range(_TERMS):
@@ -203,17 +196,17 @@ class Bernoulli:
         return np.asarray(expit(logit_N))
 
 
-#: P(y | ψ): the ψ that suits all values best (`centre`), the Gaussian form that the conditionals of the factors need
-#: (`gaussian`: values and precisions such that y weighs like an observation of ψ), and E[y | ψ] (`predicted`).
+#: P(y | ψ): the best constant ψ (`centre`), E[y | ψ] (`predicted`), and values and precisions of the Gaussian
+#: observations of ψ that the conditionals of the factors need (`gaussian`).
 Likelihood = Normal | Bernoulli
 Metric = Literal["MSE", "AUC"]
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Parts of the tuples, how their values come about, and how predictions are scored.
+    """Parts of the tuples, their likelihood, and the metric.
 
-    `negatives` are drawn beside the positives of each epoch; the validation and test parts have theirs once for all.
+    `negatives` are drawn with the positives of each epoch; those of the validation and test parts are fixed.
     """
 
     name: Literal["relevance", "exposure"]
@@ -231,10 +224,7 @@ class Task:
     def of_exposure(
         cls, parts: Parts, negatives: Negatives, rng: np.random.Generator, *, redraw: bool = True
     ) -> "Task":
-        """Exposure: tell interactions from sampled negatives, scored by the area under the ROC curve.
-
-        Unless `redraw`, the negatives of the training part are drawn once too.
-        """
+        """Interactions against sampled negatives, which are drawn once in the training part too unless `redraw`."""
         train, valid, test = (negatives.beside(part, rng) for part in parts)
         kept = Parts(parts.train.with_values(1) if redraw else train, valid, test)
         return cls("exposure", kept, Bernoulli(), "AUC", negatives, redraw)
