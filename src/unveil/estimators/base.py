@@ -202,8 +202,8 @@ def build(
     if not isinstance(built, Learns):
         return built
     if train is None:
-        problem = f"the estimator {name!r} learns from the training part, and none is given"
-        raise UnveilError(problem, hint="Pass the training part (train=).")
+        hint = "Pass the training part (train=)."
+        raise UnveilError(f"the estimator {name!r} learns from the training part, and none is given", hint=hint)
     return built.fit(train)
 
 
