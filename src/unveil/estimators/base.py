@@ -30,23 +30,19 @@ Need = Literal["nothing", "static", "temporal", "ratings", "truth"]
 
 @dataclass(frozen=True, eq=False)
 class Signal:
-    """What the model is to learn at each slot: the item to predict, how much that counts, and what to make of the rest.
+    """What the network learns at each slot: the target item, its weight, and at most one of the five parts below.
 
-    Training sees f + offset, serving f alone: an offset explains away what is not the user's doing. With rivals, the
-    target is to stand above each other item j, and a_j says how much that one counts. What is imputed is to be
-    predicted as well, beside the target; with an offset as well, the target by f + offset and what is imputed by f.
-    With θ of every item the target was first among the exposed. With a sample, the items drawn stand for all others. A
-    signal has no other two of these five. What there is of every item may be a tensor, or `ByRows`, which the loss asks
-    for some slots at a time.
+    Only imputed labels and an offset go together: the offset then holds for the target alone. A part with a number for
+    every item is a tensor, or `ByRows`, which is computed some slots at a time.
     """
 
     target_M: Tensor
     weight_M: Tensor
-    offset_MV: Wide | None = None
-    rival_MV: Wide | None = None
-    imputed_MV: Wide | None = None
-    theta_MV: Wide | None = None
-    sample: Sample | None = field(default=None, kw_only=True)
+    offset_MV: Wide | None = None  # training sees f + offset, serving f alone
+    rival_MV: Wide | None = None  # a_j: how much it counts that the target ranks above item j
+    imputed_MV: Wide | None = None  # soft labels, predicted beside the target
+    theta_MV: Wide | None = None  # P(exposed): the target was chosen among the exposed
+    sample: Sample | None = field(default=None, kw_only=True)  # items drawn that stand for all others
 
     @property
     def weighted(self) -> bool:
@@ -54,13 +50,11 @@ class Signal:
         return all(part is None for part in (self.offset_MV, self.rival_MV, self.theta_MV, self.sample))
 
     def to(self, device: torch.device | str) -> Self:
-        """The same signal on a device."""
-        parts = {name: part.to(device) for name, part in vars(self).items() if part is not None}
-        return replace(self, **parts)
+        return replace(self, **{name: part.to(device) for name, part in vars(self).items() if part is not None})
 
 
 class Estimator(Protocol):
-    """Slots in; targets, weights, offset or rivals out. Every loss in the package is `cloze_risk` of such a signal."""
+    """From slots to a `Signal`. Every loss in the package is `cloze_risk` of such a signal."""
 
     name: ClassVar[str]
     needs: ClassVar[Need]
@@ -81,15 +75,16 @@ class Explaining(Protocol):
         """offset_MV with P(chosen) ∝ exp(f + offset), or in the order of it: what it expects of a log, not of users."""
 
 
-#: Names before 0.2.
-_OLD = {
-    "ever": "wmf-distilled",
-    "ever-rated": "wmf-distilled-rated",
-    "corrected-taught": "corrected-distilled",
-    "tempered": "corrected-tempered",
-}
 ESTIMATORS: Registry[Estimator] = Registry(
-    "estimator", package="unveil.estimators", group="unveil.estimators", aliases=_OLD
+    "estimator",
+    package="unveil.estimators",
+    group="unveil.estimators",
+    aliases={  # names before 0.2
+        "ever": "wmf-distilled",
+        "ever-rated": "wmf-distilled-rated",
+        "corrected-taught": "corrected-distilled",
+        "tempered": "corrected-tempered",
+    },
 )
 register = ESTIMATORS.register
 
@@ -133,24 +128,22 @@ def cloze_risk(
 ) -> Tensor:
     """−(1/N) Σ_m w_m log softmax(f_m + offset_m)[target_m] with the logits f_m = h_m · tableᵀ + bias.
 
-    With the signal of an estimator this is its loss in the paper (eqs. of L_Cloze, L_ideal, L_IPS, L_ITPS). N is the
-    number of slots unless `normaliser` says otherwise: the paper's |S||I|T differs from it by a constant, and a
-    self-normalised estimator divides by Σ w. No slots: no loss, and a gradient of zero.
-
-    What a signal may hold beside, each with its own formula in its own place: rivals (`pairwise`), imputed items
-    (`soft_cross_entropy`, with an offset `explained`), θ (`race`), a sample (`sampled_loss`).
+    The losses of the paper (eqs. of L_Cloze, L_ideal, L_IPS, L_ITPS), by the signal of the estimator. N is the number
+    of slots unless `normaliser` is given. No slots: no loss, and a gradient of zero. The other parts of a signal have
+    losses of their own: `pairwise`, `soft_cross_entropy`, `explained`, `race`, `sampled_loss`.
     """
     divisor = len(signal.weight_M) if normaliser is None else normaliser
-    smallest = torch.finfo(h_MD.dtype).tiny
     network = (h_MD, table_VD, bias_V, signal.target_M, signal.weight_M)
-    loss, extra_MV = _loss(signal)
-    sample = signal.sample
-    total = losses.fused_loss(loss, *network, extra_MV) if sample is None else sampled_loss(*network, sample)
+    if signal.sample is not None:
+        total = sampled_loss(*network, signal.sample)
+    else:
+        loss, extra_MV = _loss(signal)
+        total = losses.fused_loss(loss, *network, extra_MV)
+    smallest = torch.finfo(h_MD.dtype).tiny
     return total / torch.as_tensor(divisor, dtype=h_MD.dtype, device=h_MD.device).clamp_min(smallest)
 
 
 def _loss(signal: Signal) -> tuple[losses.ChunkLoss, Wide | losses.Both | None]:
-    """The form of the loss, and the numbers for every item that it needs."""
     if signal.rival_MV is not None:
         return losses.by_slope(losses.pairwise), signal.rival_MV
     if signal.imputed_MV is not None:
@@ -175,7 +168,7 @@ class Learns(Protocol):
 
 
 def constant(slots: Slots, value: float = 1.0) -> Tensor:
-    """The same weight for every slot."""
+    """The same number for every slot."""
     return torch.full((len(slots),), value, device=slots.item_M.device)
 
 
@@ -215,7 +208,7 @@ def build(
 
 
 def check_options(name: str, options: Mapping[str, object]) -> None:
-    """Before anything is fitted or trained: options of an estimator that it does not have, or that are out of range."""
+    """Refuse options that the estimator does not have, or that are out of range, before anything is fitted."""
     needs = ESTIMATORS[name].needs
     if needs == "truth":
         return

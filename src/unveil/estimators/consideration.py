@@ -18,15 +18,13 @@ from unveil.propensity.base import PropensityModel
 class Consideration(Checked):
     """P(i) = Σ_O P(O) · e^f_i / Σ_{j in O} e^f_j over all O that can be exposed: P ∝ e^f among what was.
 
-    The mean over the 2^V sets is one integral (`race`). Consistent for a user who chooses among the exposed at random,
-    P ∝ e^f. For one who chooses the best of them the loss is least in the limit of ever steeper f in the right order;
-    on the way there it has plateaus, so that a network need not find it. Where many items are exposed and none stands
-    out it is `corrected`: their sum hardly varies then. Where nobody sees two items there is nothing to learn.
+    The mean over the 2^V sets is one integral (`race`). Consistent for a user who chooses among the exposed with
+    P ∝ e^f; where many items are exposed and none stands out it is `corrected`.
     """
 
     propensity: PropensityModel
-    lowest: float = 1e-6  # θ is cut here from below,
-    highest: float = 0.99  # and here from above: an item that is surely exposed leaves nothing to those behind it
+    lowest: float = 1e-6  # θ is clipped between these: an item that is surely exposed leaves nothing to those behind it
+    highest: float = 0.99
 
     name: ClassVar[str] = "consideration"
     needs: ClassVar[Need] = "temporal"
@@ -37,18 +35,13 @@ class Consideration(Checked):
         super().__post_init__()
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and θ of every item at the slot's own user and step."""
         return Signal(slots.item_M, constant(slots), theta_MV=ByRows(slots, self.theta))
 
     def offset(self, slots: Slots) -> Tensor:
-        """log θ, as in corrected: the order of P where many items are exposed, and no integral for every item.
-
-        Where few are, an item that is seldom exposed may be chosen less than f + log θ says beside one exposed alone.
-        """
+        """log θ, as in corrected: the order of P where many items are exposed, without an integral for every item."""
         return self.theta(slots).log()
 
     def theta(self, slots: Slots) -> Tensor:
-        """θ of every item at these slots, cut."""
         return self.propensity.of_all(slots).clamp(self.lowest, self.highest)
 
 
@@ -57,14 +50,13 @@ class Consideration(Checked):
 class RationalChoice(Checked):
     """Σ_j a_j · softplus(f_j − f_i) for −log P(i), with a_j = −log(1 − θ_sjt), up to what does not depend on f.
 
-    The user chooses the best of what is exposed, so P(i chosen) = θ_i · Π_{j better than i} (1 − θ_j), and minus its
-    logarithm is −log θ_i + Σ_{j: f_j > f_i} a_j. The step in f_j − f_i is made smooth by a softplus. An
-    item almost certainly exposed but not chosen acts as a negative, one hardly exposed hardly at all. The smooth loss
-    is least, at a slot, where exp f_i ∝ P(i) / a_i: for such a user that is the order of tastes whatever θ is.
+    The user chooses the best of what is exposed: P(i chosen) = θ_i · Π_{j better than i} (1 − θ_j), and −log P is
+    −log θ_i + Σ_{j: f_j > f_i} a_j, its step in f_j − f_i smoothed by a softplus. The smooth loss is least, at a slot,
+    where exp f_i ∝ P(i) / a_i: for such a user that is the order of preferences whatever θ is.
     """
 
     propensity: PropensityModel
-    highest: float = 0.99  # θ is cut here: beyond it a_j grows without bound, and 1 − θ is noise
+    highest: float = 0.99  # θ is clipped here: beyond it a_j grows without bound, and 1 − θ is noise
 
     name: ClassVar[str] = "rational"
     needs: ClassVar[Need] = "temporal"
@@ -74,7 +66,6 @@ class RationalChoice(Checked):
         super().__post_init__()
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and how much each other item counts against it at the slot's own user and step."""
         return Signal(slots.item_M, constant(slots), rival_MV=ByRows(slots, self.rivals))
 
     def offset(self, slots: Slots) -> Tensor:
@@ -82,5 +73,4 @@ class RationalChoice(Checked):
         return self.rivals(slots).log()
 
     def rivals(self, slots: Slots) -> Tensor:
-        """a of every item at these slots."""
         return -torch.log1p(-self.propensity.of_all(slots).clamp_max(self.highest))

@@ -31,20 +31,17 @@ from unveil.propensity.factors import minimise, shuffled_batches
 class PropensityOffset(Checked):
     """Training sees f_i + strength · log max(θ_i, clip) of every item, serving f_i alone.
 
-    Where P(i chosen) ∝ θ_i · exp f_i, cross-entropy on the shifted logits finds f up to a constant. Nothing is
-    weighted, so no variance explodes: a small θ explains why an item was not chosen, and adds no weight where it was.
+    Where P(i chosen) ∝ θ_i · exp f_i, cross-entropy on the shifted logits finds f up to a constant, without weights.
     """
 
     propensity: PropensityModel
     strength: NotNegative = 1.0
-    clip: UpToOne = 1e-9  # below it, exposure is as good as none; the logarithm must stay finite
+    clip: UpToOne = 1e-9  # keeps the logarithm finite
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, and the shift of every item's logit at the slot's own user and step."""
         return Signal(slots.item_M, constant(slots), ByRows(slots, self.offset))
 
     def offset(self, slots: Slots) -> Tensor:
-        """What training adds to the logit of every item at these slots."""
         return self.shift(self.propensity.of_all(slots))
 
     def shift(self, theta: Tensor) -> Tensor:
@@ -57,10 +54,8 @@ class PropensityOffset(Checked):
 class ExposureCorrected(PropensityOffset):
     """P(i | s, t) ∝ θ_sit · exp f_i: a multinomial logit in which each item is considered with probability θ.
 
-    Consistent where users choose so. For a user who chooses the best of what happens to be exposed it finds, slot by
-    slot, what ITPS finds (`unveil theory`): the favourite first, and too much left for those behind it. But it finds it
-    without weights, so that far fewer events are enough. Where one f serves slots of different θ, ITPS keeps the
-    favourite first and this need not. Needs θ of every item at the slot, not of the chosen one alone.
+    Consistent where users choose so; for one who chooses the best exposed item, see `unveil theory`. Needs θ of every
+    item at the slot, not of the chosen one alone.
     """
 
     name: ClassVar[str] = "corrected"
@@ -72,7 +67,7 @@ class ExposureCorrected(PropensityOffset):
 class LogitAdjustment(PropensityOffset):
     """P(i | s, t) ∝ θ_si^strength · exp f_i with a static θ, such as popularity (A. K. Menon et al., ICLR 2021).
 
-    Balanced over items rather than unbiased: popularity is exposure times relevance, and both are explained away.
+    Balanced over items rather than unbiased: popularity is exposure times relevance, and both are removed.
     """
 
     name: ClassVar[str] = "logit-adjustment"
@@ -82,38 +77,31 @@ class LogitAdjustment(PropensityOffset):
 @register
 @dataclass(frozen=True, eq=False)
 class CorrectedSampled(OverSample, PropensityOffset):
-    """P(i | s, t) ∝ θ_sit · exp f_i as in corrected, the sum over all items replaced by that over a sample.
+    """P(i | s, t) ∝ θ_sit · exp f_i as in corrected, with a sum over sampled items: logits f_j + log θ_sjt − log π_j.
 
-    A drawn item's logit becomes f_j + log θ_sjt − log π_j: what was not shown is no evidence, and what was not drawn
-    is stood for by what was. Tends to corrected as more are drawn. In large catalogues θ is
-    computed for the target and the drawn items alone.
+    Tends to corrected as more are drawn. In large catalogues θ is computed for the target and the drawn items alone.
     """
 
     name: ClassVar[str] = "corrected-sampled"
     needs: ClassVar[Need] = "temporal"
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, against the items drawn for its batch, each shifted by its own exposure at the slot."""
         item_K, log_chance_K = self.drawn(slots)
         theta_MK = theta_of_some(self.propensity, slots, item_K, len(self.sampler.chance_V))
         sample = Sample(item_K, self.shift(theta_MK) - log_chance_K, self.shift(self.propensity(slots)))
         return Signal(slots.item_M, constant(slots), sample=sample)
 
 
-#: Events of a batch, and the spread of the first factors; the rate of the descent at its highest.
-_BATCH, _SPREAD, _LR = 512, 0.1, 0.03
-#: What an item adds for all users rests on many events, and is held back less.
-_EASE = 0.1
-#: Over fewer items than this a step takes a few milliseconds, and a second thread costs more than it gains.
-_MANY = 4096
+#: Events of a batch, and the spread of the first factors; the highest learning rate; the share of the penalty for
+#: item biases, which rest on many events; fewer items than this are quicker with one thread.
+_BATCH, _SPREAD, _LR, _EASE, _MANY = 512, 0.1, 0.03, 0.1, 4096
 
 
 @dataclass(frozen=True, eq=False)
 class UserFactors:
     """F_si = b_i + p_s · q_i of least risk, that of a signal with F for f, + `penalty` · (|p|² + |q|² + |b|² / 10) / N.
 
-    A network infers a user's taste from what came before a slot; p_s is learnt from all training events of s, before
-    and after.
+    p_s is learnt from all training events of s, a network's h only from those before the slot.
     """
 
     p_UK: Tensor
@@ -124,7 +112,6 @@ class UserFactors:
     def of(
         cls, train: Sequences, signal: Callable[[Slots], Signal], *, width: int, penalty: float, batches: int, seed: int
     ) -> Self:
-        """By descent over so many batches of events: the work does not grow with the log."""
         generator = torch.Generator().manual_seed(seed)
         p_UK, q_VK = (
             Parameter(_SPREAD * torch.randn(rows, width, generator=generator))
@@ -143,7 +130,6 @@ class UserFactors:
         return cls(p_UK.detach(), q_VK.detach(), b_V.detach())
 
     def __call__(self, user_M: Tensor) -> Tensor:
-        """F_MV of these users."""
         p_UK, q_VK, b_V = (each.to(user_M.device) for each in (self.p_UK, self.q_VK, self.b_V))
         return p_UK[user_M] @ q_VK.T + b_V
 
@@ -153,11 +139,8 @@ class UserFactors:
 class CorrectedDistilled(PropensityOffset):
     """−(1 − trust) log softmax(f + log θ)[i], as in corrected, − trust Σ_j P(j | s) log softmax(f)[j].
 
-    P(j | s) = softmax(F_s)[j] is what s likes by F_sj = b_j + p_s · q_j, which is fitted first, to all training events
-    of all users, by the loss of corrected itself (`UserFactors`). One choice says little about a user who sees
-    few items at a time; all choices of a user say more, and are distilled into the network at every slot.
-
-    Consistent where corrected is and tastes keep still: P ∝ θ_sit · exp F_si. Both parts are least at f = F then.
+    P(j | s) = softmax(F_s)[j], F_sj = b_j + p_s · q_j fitted first, to all training events, by the loss of corrected
+    (`UserFactors`). Consistent where corrected is and preferences are constant: P ∝ θ_sit · exp F_si.
     """
 
     trust: Share = 0.5  # 0: corrected
@@ -171,31 +154,25 @@ class CorrectedDistilled(PropensityOffset):
     factors: UserFactors = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Learn what each user likes."""
-        factors = UserFactors.of(
-            train, super().__call__, width=self.width, penalty=self.penalty, batches=self.batches, seed=self.seed
-        )
-        object.__setattr__(self, "factors", factors)
+        how = {"width": self.width, "batches": self.batches, "seed": self.seed}
+        object.__setattr__(self, "factors", UserFactors.of(train, super().__call__, penalty=self.penalty, **how))
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log with its offset and, as far as they are trusted, the tastes of the slot's user."""
-        parts = ByRows(slots, self.offset), ByRows(slots, self.imputed)
-        return Signal(slots.item_M, constant(slots, 1 - self.trust), parts[0], imputed_MV=parts[1])
+        target, weight_M, offset_MV = slots.item_M, constant(slots, 1 - self.trust), ByRows(slots, self.offset)
+        return Signal(target, weight_M, offset_MV, imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
-        """trust · P(j | s)_MV."""
         return torch.softmax(self.factors(slots.user_M), 1).mul_(self.trust)
 
 
 def borne_out(propensity: PropensityModel, train: Sequences, lowest: float = 0.0) -> float:
-    """τ in [0, 1] of P(i | s, t) ∝ θ_sit^τ · e^f_si, by the conditional likelihood of swaps, f left open.
+    """τ in [0, 1] of P(i | s, t) ∝ θ_sit^τ · e^f_si, by a conditional likelihood that is free of f.
 
-    Let a user choose i at t and k at u. Of the two ways round, this one has the odds e^(τ d) with
-    d = log θ_sit + log θ_sku − log θ_skt − log θ_siu: the user's preferences f, and all else that does not change with
-    the step, cancel. τ maximises Σ log σ(τ d) − τ²/2 over pairs of events: without evidence it is 0. A propensity
-    counted from events must not be tested on them: each half of the users is tested with θ fitted on the other half. θ
-    is raised to `lowest` from below, as it is where it is used.
+    Let a user choose i at t and k at u. Against the swapped order this one has the odds e^(τ d) with
+    d = log θ_sit + log θ_sku − log θ_skt − log θ_siu: f, and all that does not change with the step, cancels.
+    τ maximises Σ log σ(τ d) − τ²/2 over pairs of events. Cross-fitted: θ of each half of the users is fitted on the
+    other half, and clipped at `lowest`.
     """
     contrast_P = np.concatenate(
         [contrasts(copy(propensity).fit(_half(train, 1 - side)), _half(train, side), lowest) for side in (0, 1)]
@@ -216,7 +193,7 @@ def contrasts(propensity: PropensityModel, train: Sequences, lowest: float = 0.0
 
 
 def most_likely(contrast_P: NDArray[np.float64]) -> float:
-    """The τ in [0, 1] at which Σ log σ(τ d) − τ²/2 is largest: where its slope, which falls, is 0."""
+    """The τ in [0, 1] at which Σ log σ(τ d) − τ²/2, which is concave, is largest."""
 
     def slope(tau: float) -> float:
         return float((contrast_P * expit(-tau * contrast_P)).sum()) - tau
@@ -241,13 +218,9 @@ _EVENTS, _CELLS = 1024, 1 << 24
 class CorrectedTempered(PropensityOffset):
     """P(i | s, t) ∝ θ_sit^τ / θ_i^(1 − static) · exp f_i, θ_i the mean of θ_sit^τ over the training events.
 
-    τ is the share of the correction that the log bears out (`borne_out`): 1 where exposure moves choices as θ says, 0
-    where it does not at all. No log of events can tell an item's mean exposure from its appeal, so it is left
-    in f unless `static` says otherwise: popularity in the place of θ then removes no relevance.
-
-    τ is consistent for P ∝ θ_sit^τ e^f_si with f that keeps still while θ moves, and f is found up to each item's mean.
-    The mean is over all users: where θ is personal, what a user's own θ differs from it by is corrected as well, moving
-    or not. `strength` multiplies what was found.
+    τ is the share of the correction that the log supports (`borne_out`); `strength` multiplies it. A log of events
+    cannot tell an item's mean exposure from its appeal: that mean, over all users, stays in f by 1 − `static`.
+    Consistent for P ∝ θ_sit^τ e^f_si with f constant while θ changes: f is found up to each item's mean.
     """
 
     static: Share = 0.0  # how much of an item's mean is treated as exposure; 1: all, as in corrected
@@ -258,7 +231,6 @@ class CorrectedTempered(PropensityOffset):
     mean_V: Tensor = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Find τ and the items' mean θ^τ."""
         every = events(train)
         some = min(len(every), _EVENTS, max(1, _CELLS // train.n_items))
         spread_M = torch.from_numpy(np.linspace(0, len(every) - 1, some).astype(np.int64))
@@ -272,5 +244,4 @@ class CorrectedTempered(PropensityOffset):
         return super().offset(slots) - (1 - self.static) * self.mean_V.to(slots.item_M.device)
 
     def shift(self, theta: Tensor) -> Tensor:
-        """τ · strength · log θ."""
         return self.tau * super().shift(theta)

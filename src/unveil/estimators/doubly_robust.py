@@ -26,8 +26,7 @@ _NONE = -1
 class Transitions:
     """P(i | the item before it) = (n(before, i) + k · share of i) / (n(before) + k), counted in the training part.
 
-    A slot's own event is left out of the counts n at that slot, or it would be imputed from itself; the shares keep
-    it. Without an item before it, or where the log knows no event behind the slot, the shares alone are left.
+    A slot's own event is left out of n, or it would be imputed from itself. Without an item before it, only the shares.
     """
 
     count_VV: Any  # sparse: how often i came right after j
@@ -38,7 +37,6 @@ class Transitions:
 
     @classmethod
     def of(cls, train: Sequences, backing: float) -> Self:
-        """Count."""
         item_N, V = train.item_N.astype(np.int64), train.n_items
         before_N = np.concatenate([[_NONE], item_N[:-1]])
         before_N[train.offset_U1[:-1][train.length_U > 0]] = _NONE
@@ -51,7 +49,6 @@ class Transitions:
         return cls(count_VV, np.bincount(before_N[follows_N], minlength=V), share_V, before_E, backing)
 
     def __call__(self, slots: Slots) -> Tensor:
-        """m_M of the slots' own items."""
         before_M, item_M = self._before(slots), slots.item_M.cpu().numpy()
         known_M = before_M != _NONE
         count_M = np.float32(self.backing) * self.share_V[item_M]
@@ -71,7 +68,7 @@ class Transitions:
         return torch.from_numpy(count_MV).to(slots.item_M.device)
 
     def _total(self, before_M: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What counts are divided by: how often anything came after the item before, this event left out, and k."""
+        """n(before) + k, the slot's own event left out."""
         known_M = before_M != _NONE
         total_M = np.full(len(before_M), self.backing, np.float32)
         total_M[known_M] += self.total_V[before_M[known_M]] - 1
@@ -90,14 +87,10 @@ class Transitions:
 class DoublyRobust(InversePropensity):
     """a_i = m_i + O_i (Y_i − m_i) / θ_sit in the place of Y_i / θ_sit (eq. of L_ITPS), m the imputed relevance.
 
-    With O of every item at every slot, its mean is right if θ is or m is. A log of events tells O of the chosen item
-    alone, and of slots without an event nothing: there a_i = m_i, and at the chosen item (1 − m_i) / θ̂ more, which on
-    average over logs is P(event) m_i + (θ/θ̂) μ_i (1 − m_i) for a user who chooses i with probability μ_i if exposed,
-    whatever else is. Where m is right and certain (0 or 1) that is ∝ m, the right minimum whatever θ̂ is; where θ̂ is
-    right it is off by m_i (P(event) − μ_i), which `trust` keeps small. No estimator has both halves on such a log: only
-    θ μ can be seen in it, and another θ with another μ gives the same log.
-
-    m is `trust` times the chance that `Transitions` gives: a frozen model, so that a network cannot confirm itself.
+    With O of every item at every slot, its mean is right if θ is or m is. A log of events has O of the chosen item
+    alone: the mean is P(event) m_i + (θ/θ̂) μ_i (1 − m_i) with μ_i = P(i chosen | exposed). That is ∝ m where m is right
+    and certain (0 or 1); where θ̂ is right it is off by m_i (P(event) − μ_i), which `trust` keeps small. m is `trust`
+    times the probability of `Transitions`, which is fitted before.
     """
 
     trust: Share = 0.2  # the sum of m over the items; 0: ITPS
@@ -108,21 +101,18 @@ class DoublyRobust(InversePropensity):
     imputation: Transitions = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count what follows what."""
         object.__setattr__(self, "imputation", Transitions.of(train, self.backing))
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log by what the imputation left of it, weighted; and what is imputed to every item."""
         m_M, w_M = self.imputation(slots).mul_(self.trust), self.inverse(slots)
         residual_M = doubly_robust(m_M, torch.ones_like(m_M), torch.ones_like(m_M), 1 / w_M) - m_M
         return Signal(slots.item_M, residual_M, imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
-        """m of every item at these slots."""
         return self.imputation.of_all(slots).mul_(self.trust)
 
 
 def doubly_robust(imputed: Tensor, chosen: Tensor, shown: Tensor, theta: Tensor) -> Tensor:
-    """a = m + O (Y − m) / θ, item by item."""
+    """a = m + O (Y − m) / θ."""
     return imputed + shown * (chosen - imputed) / theta

@@ -19,10 +19,7 @@ CLIP = "clip"
 
 
 def share_of(clip: object, where: str = f"estimator.{CLIP}") -> float | None:
-    """The share that a clip such as 5% is; None if it is not a share, but a number, say.
-
-    A clip of 5% bounds the weights of the 5% of the training events least exposed: a number once the log is known.
-    """
+    """The share in a clip such as "5%", which bounds the weights of the 5% of events least exposed; else None."""
     if not isinstance(clip, str) or not clip.endswith("%"):
         return None
     try:
@@ -61,11 +58,9 @@ class InversePropensity(Checked):
         return self.clip**-self.exponent if self.clip and self.exponent else float("inf")
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, weighted."""
         return Signal(slots.item_M, self.inverse(slots))
 
     def inverse(self, slots: Slots) -> Tensor:
-        """w_M of the slots' items."""
         return inverse(self.propensity(slots), self.clip, self.exponent)
 
 
@@ -99,13 +94,9 @@ class ITPS(InversePropensity):
 class ShrunkITPS(InversePropensity):
     """w = min(1 / θ_sit, λ), the weights of ITPS (eq. of L_ITPS) cut at λ = n · E[(1/θ − λ)⁺].
 
-    For losses between 0 and 1 and weights g(w) ≤ w, the squared bias of a mean over n slots is at most E[w − g]² and
-    its variance at most E[g²]/n. No g makes the sum of the two smaller than this cut: setting the derivative at each w
-    to zero gives g = n · E[w − g], one number for all w above it. As n grows λ reaches the largest weight: consistent
-    where ITPS is.
-
-    n is the number of slots on which one answer rests (`support`), not the whole log's: by default the training events
-    of an average item.
+    It minimises the bound on the mean squared error of a mean over n slots of losses in [0, 1]: E[w − g]² + E[g²]/n
+    over weights g(w) ≤ w is least where g = n · E[w − g] for all w above it. Consistent where ITPS is: λ grows with n.
+    n is `support`, by default the training events of an average item.
     """
 
     support: NotNegative = 0.0  # n; 0: events per item that occurs
@@ -117,11 +108,9 @@ class ShrunkITPS(InversePropensity):
 
     @property
     def ceiling(self) -> float:
-        """The largest weight."""
         return min(self.cut, super().ceiling)
 
     def fit(self, train: Sequences) -> Self:
-        """Find λ from the weights of all training events."""
         plain = ITPS(self.propensity, self.clip, self.exponent)
         support = self.support or len(train) / max(len(np.unique(train.item_N)), 1)
         weight_N = weights_of(plain, events(train)).numpy().astype(np.float64)
@@ -129,12 +118,11 @@ class ShrunkITPS(InversePropensity):
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, weighted by no more than λ."""
         return Signal(slots.item_M, self.inverse(slots).clamp_max(self.cut))
 
 
 def best_cut(weight_N: NDArray[np.float64], support: float) -> float:
-    """The one λ with λ = n · mean (w − λ)⁺: its left side rises and its right side falls."""
+    """The λ with λ = n · mean (w − λ)⁺."""
     down_N = np.sort(weight_N)[::-1]
     if not len(down_N):
         return float("inf")
@@ -144,7 +132,7 @@ def best_cut(weight_N: NDArray[np.float64], support: float) -> float:
 
 
 def weight_diagnostics(estimator: Estimator, slots: Slots) -> WeightDiagnostics | None:
-    """Of these slots; None if weights do not come from a propensity, or are not its only use."""
+    """Of these slots; None if the weights do not come from a propensity, or are not its only use."""
     if estimator.needs not in ("static", "temporal") or not len(slots):
         return None
     first = estimator(slots.part(0, 1))

@@ -35,13 +35,12 @@ class ByRows:
         return replace(self, device=device)
 
 
-#: A number for every slot and item, stored or computed when needed.
-Wide = Tensor | ByRows
+Wide = Tensor | ByRows  # a number for every slot and item, stored or computed when needed
 
 
 @dataclass(frozen=True, eq=False)
 class Both:
-    """Two numbers for every slot and item: of the rows that are asked for both, x_2RV."""
+    """Two numbers for every slot and item; `[rows]` gives x_2RV."""
 
     first_MV: Wide
     second_MV: Wide
@@ -50,9 +49,8 @@ class Both:
         return torch.stack((self.first_MV[rows], self.second_MV[rows]))
 
 
-#: How logits become a loss: (z_RV, target_R1, weight_R1, extra_RV, slope) → (loss, slope_RV). The extra is what a form
-#: needs beside the logits, a number for every item (`explained`: two). The loss is the weighted sum over the rows;
-#: where its slope ∂/∂z is asked for, it comes with it. Both may be written over z.
+#: (z_RV, target_R1, weight_R1, extra_RV, slope) → (loss, slope_RV): the weighted sum over the rows and, if `slope`, its
+#: derivative in z, which may be written over z. The extra is a number for every item (`explained`: two).
 LossAndSlope = tuple[Tensor, Tensor]
 Form = Callable[[Tensor, Tensor, Tensor, Any, bool], LossAndSlope]
 
@@ -99,8 +97,7 @@ def explained(z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, both_2RV: Tens
     return imputed + target, slope_RV.add_(steep_RV) if slope else slope_RV
 
 
-#: Rows of a chunk, and the number of logits beyond which a chunk has fewer rows.
-ROWS, LOGITS = 256, 2**24
+ROWS, LOGITS = 256, 2**24  # of a chunk, at most
 
 
 def chunk_rows(n_items: int) -> int:
@@ -123,7 +120,7 @@ class Chunk:
 
     @property
     def beta(self) -> int:
-        """What sums over all rows are multiplied with before these rows are added: the first begin them."""
+        """The factor of a sum before these rows are added to it: the first rows begin it."""
         return int(self.rows.start > 0)
 
 
@@ -137,19 +134,17 @@ class Gradients:
 
     @classmethod
     def of(cls, h_MD: Tensor, table_VD: Tensor, bias_V: Tensor) -> Self:
-        """Zero, or nothing yet where there are rows to begin with."""
+        """Zero; of h and the table, uninitialised where there are rows to begin with."""
         make = torch.empty_like if len(h_MD) else torch.zeros_like
         return cls(make(h_MD), make(table_VD), torch.zeros_like(bias_V))
 
     def add(self, chunk: Chunk, slope_RV: Tensor) -> None:
-        """Carry ∂/∂logits of some rows on to h, table and bias."""
         torch.mm(slope_RV, chunk.table_VD, out=self.h_MD[chunk.rows])
         self.table_VD.addmm_(slope_RV.T, chunk.h_RD, beta=chunk.beta)
         self.bias_V.add_(slope_RV.sum(0))
 
 
-#: The loss of a chunk; where gradients are asked for, they are added to those given.
-ChunkLoss = Callable[[Chunk, Gradients | None], Tensor]
+ChunkLoss = Callable[[Chunk, Gradients | None], Tensor]  # its loss; gradients are added to those given, if any are
 
 
 def fused_loss(
@@ -211,10 +206,8 @@ def by_slope(form: Form) -> ChunkLoss:
     return loss
 
 
-#: Items of a tile: large enough for a matrix product at full speed, small enough for the cache of a core.
-TILE = 4096
-#: Within these S and what is made of it are exact to rounding in single precision; beyond, logits are to be shifted.
-LEAST, MOST = 1e-20, 1e20
+TILE = 4096  # items of a tile: a matrix product at full speed, within the cache of a core
+LEAST, MOST = 1e-20, 1e20  # sums of exponentials beyond these need shifted logits
 
 _shifted = by_slope(cross_entropy)
 
@@ -242,7 +235,7 @@ def softmax_loss(chunk: Chunk, into: Gradients | None) -> Tensor:
 
 
 def _tiles(chunk: Chunk) -> Iterator[tuple[slice, Tensor]]:
-    """Items by the tile, and room for their exponentials that lies together; other devices take all items at once."""
+    """Slices of items with contiguous room for their exponentials; on other devices than CPUs, all items at once."""
     R, V = len(chunk.h_RD), len(chunk.table_VD)
     size = TILE if chunk.h_RD.device.type == "cpu" else V
     for start in range(0, V, size):
@@ -262,27 +255,21 @@ def _slopes(chunk: Chunk, into: Gradients, tiles: list[tuple[slice, Tensor]], e_
     into.bias_V.index_add_(0, chunk.target_R, chunk.weight_R, alpha=-1)
 
 
-#: Places, and the most that may lie between two of them: at 1.25 a sum over a Gumbel bump is right to 0.2%. Where a
-#: target is so far behind that these do not reach, there are more places, up to the most; only then they lie wider.
+#: Places of the quadrature, and the widest step: at 1.25 the sum is right to 0.2%. Targets far behind have more places,
+#: up to the most; only then the step is wider.
 PLACES, WIDEST, MOST_PLACES = 16, 1.25, 64
-#: How far, in logarithms of time, before the first finish the places begin, and how far after the target's they end.
-_BEFORE, _AFTER = 5.0, 2.5
-#: Cells of a part: what is computed of them stays in the cache of a core.
-_PART = 1 << 18
-#: A clock this far gone has rung for sure.
-_RUNG = 60.0
-#: Between places nearer than this: what is too small for a number at the first is next to nothing at the last.
-_FAR = 70.0
-#: Items whose chances are multiplied before the logarithm: in single precision each is above 6e-8.
-_GROUP = 4
+_BEFORE, _AFTER = 5.0, 2.5  # log time before the first clock is likely to ring, and after the target's has
+_PART = 1 << 18  # cells of a part, which fit the cache of a core
+_RUNG = 60.0  # x at which e^(−x) is 0
+_FAR = 70.0  # span of places within which x grows by a factor without underflow
+_GROUP = 4  # items whose probabilities are multiplied before the logarithm: in single precision each is above 6e-8
 
 
 def race(z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, theta_RV: Tensor, slope: bool) -> tuple[Tensor, Tensor]:
     """−log P(target) with P(i) = θ_i ∫ x_i e^(−x_i) Π_{j≠i} (1 − θ_j + θ_j e^(−x_j)) dv, where x_j = e^(z_j + v).
 
-    Item j is exposed with probability θ_j; the exposed start a clock of rate e^z_j each, and the first to ring, at the
-    time e^v, is chosen: that is P ∝ e^z among the exposed, averaged over all that can be exposed. The integrand is
-    smooth and falls off at both ends, so that a sum at even places is all but exact.
+    Item j is exposed with probability θ_j; each exposed item has an exponential clock of rate e^z_j, and the first to
+    ring, at the time e^v, is chosen: P ∝ e^z among the exposed, averaged over all sets that can be exposed.
     """
     total, size = z_RV.new_zeros(()), max(1, _PART // z_RV.shape[1])
     for start in range(0, len(z_RV), size):
@@ -317,10 +304,7 @@ def _race(z_RV: Tensor, target_R1: Tensor, weight_R1: Tensor, theta_RV: Tensor, 
 
 
 def _places(z_RV: Tensor, z_R1: Tensor, theta_RV: Tensor) -> tuple[Tensor, Tensor]:
-    """v_RQ from before any clock is likely to ring to after the target's has; and the logarithm of what each counts.
-
-    The first place stands for all before it as well: there the integrand grows as e^v, a geometric sum.
-    """
+    """v_RQ, and the logarithm of each place's weight; the first is for all before it too, as the integrand is ∝ e^v."""
     pace_R1 = (z_RV + theta_RV.log()).logsumexp(1, keepdim=True)
     first_R1 = -torch.maximum(pace_R1, z_R1) - _BEFORE
     span_R1 = _AFTER - z_R1 - first_R1
@@ -333,10 +317,7 @@ def _places(z_RV: Tensor, z_R1: Tensor, theta_RV: Tensor) -> tuple[Tensor, Tenso
 
 
 def _clocks(z_RV: Tensor, v_RQ: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """x_RV and e^(−x_RV), that a clock has not rung, at one place after the other; the places of a row lie evenly.
-
-    From one place to the next x grows by a factor, which is far quicker than another exponential.
-    """
+    """x_RV and e^(−x_RV), place by place; multiplying x by the step's factor is quicker than another exp."""
     x_RV, still_RV = torch.empty_like(z_RV), torch.empty_like(z_RV)
     factor_R1 = (v_RQ[:, 1:2] - v_RQ[:, :1]).exp()
     near = bool((v_RQ[:, -1] - v_RQ[:, 0]).amax() < _FAR)
@@ -350,7 +331,7 @@ def _clocks(z_RV: Tensor, v_RQ: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _log_product(left_RV: Tensor) -> Tensor:
-    """Σ log over the items, by the logarithm of the product of four at a time: no four of them can be too small."""
+    """Σ log over the items, by the logarithm of the product of four at a time."""
     R, V = left_RV.shape
     whole = V - V % _GROUP
     grouped_R = left_RV[:, :whole].view(R, _GROUP, whole // _GROUP).prod(1).log_().sum(1)

@@ -25,31 +25,27 @@ class Naive(Checked):
     needs: ClassVar[Need] = "nothing"
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item itself, weight one."""
         return Signal(slots.item_M, constant(slots))
 
 
 @register
 @dataclass(frozen=True, eq=False)
 class NaiveSampled(OverSample, Checked):
-    """The loss of naive (eq. of L_Cloze) with the softmax taken over the target and a sample: P(t) ∝ e^f_t, and the
-    rest of the catalogue ∝ Σ_{j drawn, j ≠ t} e^f_j / π_j, which is right in the mean.
+    """naive (eq. of L_Cloze) over the target and a sample: P(t) = e^f_t / (e^f_t + Σ_{drawn, j ≠ t} e^f_j / π_j).
 
-    Tends to naive as more are drawn, and shares its bias (Proposition 1).
+    Tends to naive as more are drawn, with its bias (Proposition 1).
     """
 
     name: ClassVar[str] = "naive-sampled"
     needs: ClassVar[Need] = "nothing"
 
     def __call__(self, slots: Slots) -> Signal:
-        """The item of the log, against the items drawn for its batch."""
         item_K, log_chance_K = self.drawn(slots)
         sample = Sample(item_K, -log_chance_K[None], constant(slots, 0.0))
         return Signal(slots.item_M, constant(slots), sample=sample)
 
 
-#: Slots whose best item is looked up at a time, and the mark of one not looked up yet.
-_BLOCK, _UNKNOWN = 1024, -1
+_BLOCK, _UNKNOWN = 1024, -1  # slots whose best item is looked up at a time; the mark of one not looked up yet
 
 
 @register
@@ -73,7 +69,6 @@ class Ideal(Checked):
         object.__setattr__(self, "_gamma_UT", np.empty(shape, np.float32))
 
     def __call__(self, slots: Slots) -> Signal:
-        """The best item at the slot's own user and step, weighted by its relevance."""
         user_M, step_M = slots.user_M.cpu().numpy(), slots.step_M.cpu().numpy()
         new = np.flatnonzero(self._target_UT[user_M, step_M] == _UNKNOWN)
         for start in range(0, len(new), _BLOCK):

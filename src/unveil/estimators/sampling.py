@@ -1,4 +1,4 @@
-"""Some items in the place of all: drawn once for a batch, each with a known chance, and a softmax over them.
+"""Sampled softmax: items drawn once for a batch, each with a known probability.
 
 Shapes: M slots, D width, V items, K items drawn.
 """
@@ -17,31 +17,26 @@ from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, Share
 from unveil.propensity.base import OF_EVENTS, PropensityModel
 
-#: Keeps what is drawn here apart from all else that is drawn by the lot of a batch.
-_STREAM = 7
+_STREAM = 7  # keeps these draws apart from others of the same batch
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """K items that stand for all. `offset_MK` is what training adds to their logits, −log π_j included; one row if
-    it is alike at all slots. `own_M` is what it adds to the targets', which are always there: no π for them.
-    """
+    """K items that stand for all."""
 
     item_K: Tensor
-    offset_MK: Tensor
-    own_M: Tensor
+    offset_MK: Tensor  # added to their logits in training, −log π_j included; one row if the same at all slots
+    own_M: Tensor  # added to the targets' logits, which are always there: no π for them
 
     def to(self, device: torch.device | str) -> Self:
-        """The same sample on a device."""
-        return type(self)(self.item_K.to(device), self.offset_MK.to(device), self.own_M.to(device))
+        return type(self)(*(part.to(device) for part in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """Draws about K of the V items without replacement; item j is among them with probability π_j > 0.
+    """Draws about K of the V items without replacement, item j with probability π_j > 0.
 
-    1/π_j then makes up for those that are not, without bias (D. Horvitz and D. Thompson, 1952): the mean of
-    Σ_{j drawn} x_j / π_j is Σ_j x_j. With K = V nothing is left to chance.
+    E[Σ_{j drawn} x_j / π_j] = Σ_j x_j (D. Horvitz and D. Thompson, 1952). With K = V all items are drawn.
     """
 
     chance_V: NDArray[np.float64]
@@ -58,7 +53,7 @@ class Sampler:
             certain_V |= over_V
 
     def draw(self, lot: tuple[int, ...]) -> NDArray[np.int64]:
-        """The items of a lot: a comb of step 1 and random place laid over the chances, the items in random order."""
+        """The items of a batch, by systematic sampling: steps of 1 over Σ π in random order, from a random start."""
         rng = np.random.default_rng([*lot, _STREAM])
         order_V = rng.permutation(len(self.chance_V))
         tooth_V = np.floor(np.cumsum(self.chance_V[order_V]) + rng.random())
@@ -71,8 +66,7 @@ def sampled_loss(
 ) -> Tensor:
     """−Σ_m w_m log (e^z_t / Ẑ_m) with Ẑ_m = e^z_t + Σ_{j drawn, j ≠ t} e^(z_j − log π_j), and z = f + offset.
 
-    E[Ẑ] = Z: the target is there for sure and the others stand for each other. So the loss and its slope tend to those
-    of the softmax over all items as more are drawn, and are theirs when all are.
+    E[Ẑ] = Z: loss and gradient tend to those of the softmax over all items, and equal them when all are drawn.
     """
     K = sample.item_K
     z_MK = torch.addmm(bias_V.index_select(0, K), h_MD, F.embedding(K, table_VD).T) + sample.offset_MK.to(h_MD.dtype)
@@ -91,8 +85,7 @@ _PAIRS, _FEW = 1 << 18, 8
 class OverSample:
     """`negatives` items a batch, all slots sharing them, item j with a chance ∝ (training events of j + 1)^power.
 
-    Which ones depends on the lot of the batch, (seed, epoch, nth), and on nothing else: a run that is resumed, or
-    divided over processes, sees the same.
+    They depend on (seed, epoch, nth batch) alone: the same in a run that is resumed, or divided over processes.
     """
 
     negatives: AtLeastOne = 256
@@ -101,7 +94,6 @@ class OverSample:
     sampler: Sampler = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count."""
         object.__setattr__(self, "sampler", Sampler.by_count(train.count_V, self.negatives, self.power))
         return self
 

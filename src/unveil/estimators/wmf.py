@@ -23,7 +23,7 @@ from unveil.propensity.factors import shrunk_means
 
 Values = NDArray[np.float64]
 
-#: Rounds of alternation, after which scores hardly move; and numbers of the equations that are held at once.
+#: Sweeps of alternating least squares; and numbers of the equations that are held at once.
 _SWEEPS, _NUMBERS = 8, 1 << 23
 
 
@@ -39,7 +39,6 @@ class InteractionSets:
 
     @classmethod
     def of(cls, train: Sequences, *, unseen: float, width: int, penalty: float, seed: int) -> Self:
-        """By alternating least squares from small random item factors."""
         chosen_UV = interacted(train)
         q_VK = 0.1 * np.random.default_rng(seed).standard_normal((train.n_items, width))
         for _ in range(_SWEEPS):
@@ -48,7 +47,6 @@ class InteractionSets:
         return cls(*(torch.from_numpy(side.astype(np.float32)) for side in (p_UK, q_VK)))
 
     def __call__(self, user_M: Tensor) -> Tensor:
-        """F_MV of these users."""
         p_UK, q_VK = self.p_UK.to(user_M.device), self.q_VK.to(user_M.device)
         return p_UK[user_M] @ q_VK.T
 
@@ -74,8 +72,7 @@ def solve(chosen_AB: Any, b_BK: Values, unseen: float, penalty: float) -> Values
     return a_AK
 
 
-#: Rounds of alternation; the weight of the mean behind each user and item; and the most that all ratings of one user
-#: and item weigh, as they tell of one taste. One of them weighs 3/4, so that the mean stands for four raters.
+#: Rounds of alternation; the weight of the mean behind each user and item; the most that all ratings of one pair weigh.
 _ROUNDS, _BACKING, _MOST = 8, 3.0, 3.0
 
 
@@ -100,14 +97,10 @@ def item_ratings(train: Sequences, rating_N: Values) -> Values:
 class WMFDistilled(Checked):
     """Predicts P(i | s) ∝ exp(F_si / temperature), F_si whether s ever chooses i, beside the item of the log.
 
-    How often s chose i depends on exposure as much as on preference; whether s ever did, less on exposure:
-    1 − (1 − θ)^N is nearer to 1 for all than θ is. That s never did says little where few items are exposed. F is
-    learnt from the sets of chosen items (`InteractionSets`). The item of the log (eq. of L_Cloze) counts by
-    1 − `trust`: it alone depends on the step.
-
-    If every user sees at some step all that they would choose, the sets are free of θ: what a user would choose ranks
-    above what they would not. Within a set F is alike, and the order is that of the log's own items, which is not free
-    of θ; nor is that of a model that cannot tell users apart. Else θ is in the sets too, more so if exposure is rare.
+    Whether s ever chose i depends less on exposure than how often: 1 − (1 − θ)^N is nearer to 1 for all than θ is. F is
+    learnt from the sets of chosen items (`InteractionSets`); the item of the log (eq. of L_Cloze) has the weight
+    1 − `trust`. The sets are free of θ if every user sees at some step all that they would choose; the order within a
+    set is not.
     """
 
     unseen: UpToOne = 0.03  # the weight of an item that s never chose, against 1 for one that s chose
@@ -122,25 +115,20 @@ class WMFDistilled(Checked):
     sets: InteractionSets = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Learn the sets."""
         sets = InteractionSets.of(train, unseen=self.unseen, width=self.width, penalty=self.penalty, seed=self.seed)
         object.__setattr__(self, "sets", sets)
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """What the slot's user would ever choose, by `trust`, and the item of the log, by the rest."""
         return Signal(slots.item_M, constant(slots, 1 - self.trust), imputed_MV=ByRows(slots, self.imputed))
 
     def imputed(self, slots: Slots) -> Tensor:
-        """trust · P(i | s)_MV of the slots' users."""
         return self.preference(slots.user_M).mul_(self.trust)
 
     def preference(self, user_M: Tensor) -> Tensor:
-        """P(i | s)_MV of these users."""
         return torch.softmax(self.scores(user_M) / self.temperature, 1)
 
     def scores(self, user_M: Tensor) -> Tensor:
-        """F_MV of these users."""
         return self.sets(user_M)
 
 
@@ -149,14 +137,11 @@ class WMFDistilled(Checked):
 class WMFDistilledRated(WMFDistilled):
     """P(i | s) ∝ exp((F_si + liking · b_i) / temperature), where wmf-distilled has exp(F_si / temperature).
 
-    b_i is what i adds to the ratings of those who chose it (`item_ratings`), in standard deviations of the ratings. An
-    item that was seldom exposed is seldom in a set, but those who chose it rate it like any other: b is free of θ as
-    far as who chooses an item does not depend on how much they like it beyond their other ratings, and as it has enough
-    ratings. A user who chooses the best of what is exposed breaks that in part, so b is no measure, only a help.
+    b_i is what i adds to the ratings of those who chose it (`item_ratings`), in standard deviations of the ratings:
+    free of θ if who chooses an item does not depend on how they would rate it.
 
-    An item that is chosen n_i times, and would be m_i = Σ_s N_s P(i | s) times if the N_s choices of each user went by
-    preference alone, was exposed the more the larger n_i / m_i. `balance` times its log is added to the logits of the
-    log's own items in training, and not in serving.
+    An item chosen n_i times, against m_i = Σ_s N_s P(i | s) by preference alone, was exposed the more the larger
+    n_i / m_i is: `balance` · log of that is added to the logits of the log's own items in training, not in serving.
     """
 
     log: Interactions
@@ -169,7 +154,6 @@ class WMFDistilledRated(WMFDistilled):
     shift_V: Tensor = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Learn the sets, the items' ratings, and what was chosen more often than preferences explain."""
         object.__setattr__(self, "b_V", torch.from_numpy(item_ratings(train, self._ratings(train)).astype(np.float32)))
         super().fit(train)
         count_V = torch.from_numpy(train.count_V.astype(np.float32))
@@ -177,15 +161,12 @@ class WMFDistilledRated(WMFDistilled):
         return self
 
     def __call__(self, slots: Slots) -> Signal:
-        """As without ratings, the item of the log with the shift."""
         return replace(super().__call__(slots), offset_MV=ByRows(slots, self.offset) if self.balance else None)
 
     def scores(self, user_M: Tensor) -> Tensor:
-        """F_MV + liking · b_V."""
         return super().scores(user_M) + self.liking * self.b_V.to(user_M.device)
 
     def offset(self, slots: Slots) -> Tensor:
-        """The shift: the same row for every slot, as a view."""
         return self.shift_V.to(slots.item_M.device).expand(len(slots), -1)
 
     def _expected(self, train: Sequences) -> Tensor:

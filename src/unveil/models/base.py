@@ -1,4 +1,4 @@
-"""What the trainer and every scorer's user ask of a network.
+"""The contract of a network, and its registry.
 
 Shapes: B batch, L length, D width, M slots, V items.
 """
@@ -16,20 +16,18 @@ from unveil.errors import AtLeastOne, BelowOne, check_ranges
 from unveil.registry import Registry
 
 Where = tuple[Tensor, Tensor]
-
-#: What a network is trained to predict: hidden items of a history, or the next item at every event.
-TaskName = Literal["cloze", "next-item"]
+TaskName = Literal["cloze", "next-item"]  # predict masked items of a history, or the next item at every event
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Size of a network. Each kind of network adds what is its own, and the field `name`, its name."""
+    """Size of a network. Each kind adds its own fields, and `name`."""
 
     width: AtLeastOne = 64
     blocks: AtLeastOne = 2
     length: AtLeastOne = 100  # the most recent events that are read
     dropout: BelowOne = 0.1
-    head: Literal["tied", "untied"] = "tied"  # untied: items have other vectors as answers than as questions
+    head: Literal["tied", "untied"] = "tied"  # untied: output vectors of items are not their embeddings
 
     def __post_init__(self) -> None:
         check_ranges(self, "model")
@@ -44,7 +42,7 @@ class Output(NamedTuple):
 
 
 class Backbone(nn.Module, ABC):
-    """A network from rows of tokens to scores of items; `config`, of the class `Config`, is what shaped it."""
+    """A network from rows of tokens to scores of items, built from a `config` of the class `Config`."""
 
     name: ClassVar[str]
     task: ClassVar[TaskName] = "cloze"
@@ -63,7 +61,7 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits; the loss takes them apart so as never to hold all logits at once."""
+        """The factors of the logits, which the loss multiplies block by block: all logits are never held at once."""
 
     def initialise(self, generator: torch.Generator) -> None:
         """As BERT: matrices from a normal of deviation 0.02 cut at two deviations, biases 0, norms the identity."""
@@ -80,7 +78,7 @@ class Backbone(nn.Module, ABC):
 
     @torch.no_grad()
     def scores(self, token_BL: Tensor) -> Tensor:
-        """scores_BV for the masked last column of each row: what comes next. Without dropout, whatever the mode."""
+        """scores_BV of the next item, at the masked last column of each row; without dropout, whatever the mode."""
         token_BL = token_BL.to(next(self.parameters()).device)
         row_B, was_training = torch.arange(len(token_BL), device=token_BL.device), self.training
         if was_training:
@@ -104,7 +102,7 @@ def backbone(name: str) -> type[Backbone]:
 
 
 class Causal(Backbone):
-    """Its rows begin with MASK, as in `data.next_item`; for scores MASK stands at the end, as in all networks."""
+    """A network whose rows begin with MASK, as in `data.next_item`; `scores` has it at the end, as in all networks."""
 
     task: ClassVar[TaskName] = "next-item"
     item: nn.Embedding
@@ -116,7 +114,6 @@ class Causal(Backbone):
         return super().scores(mask_first(token_BL, self.n_items))
 
     def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits: the items' own vectors as answers, or those of an untied table."""
         table_VD = self.item.weight[: self.n_items] if self.table is None else self.table.weight
         return Output(h_MD, table_VD, self.bias)
 

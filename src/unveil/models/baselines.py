@@ -30,12 +30,10 @@ class Popularity:
 
     @classmethod
     def fit(cls, train: Sequences, balance: float = 0.0) -> Self:
-        """Count the items of the training part."""
         weight_N = (train.length_U[train.user_N] + 5.0) ** -balance
         return cls(torch.from_numpy(np.bincount(train.item_N, weight_N, train.n_items).astype(np.float32)))
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """The same counts for every history."""
         return self.count_V.to(token_BL.device).expand(len(token_BL), -1)
 
 
@@ -87,27 +85,22 @@ def _together(train: Sequences) -> NDArray[np.float32]:
 
 @dataclass(frozen=True)
 class Constant:
-    """All items are equal: what this one earns is owed to the rule for ties, and must be nothing."""
+    """All items are equal: a metric above 0 is due to the rule for ties."""
 
     n_items: int
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """Zeros."""
         return torch.zeros(len(token_BL), self.n_items, device=token_BL.device)
 
 
 @dataclass(frozen=True)
 class Random:
-    """Uniform scores in [0, 1): a hash of seed, history and item, so that a question always has the same answer.
-
-    Neither the other rows of a batch nor the padding of a row changes it.
-    """
+    """Uniform scores in [0, 1): a hash of seed, history and item, whatever the batch and the padding."""
 
     n_items: int
     seed: int = 0
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """24 random bits for each history and item."""
         word_BL = token_BL.cpu().numpy().astype(np.uint64)
         place_L = np.arange(word_BL.shape[1], 0, -1).astype(np.uint64)
         key_BL = splitmix(word_BL + splitmix(place_L + splitmix(np.array([self.seed]).astype(np.uint64))))
@@ -119,11 +112,9 @@ class Random:
 
 @dataclass(frozen=True, eq=False)
 class LessPopular:
-    """The control arm: a model's scores, less `strength` λ times the log of smoothed training popularity.
+    """The control arm: score_i − λ · log((count_i + 1) / (Σ_j count_j + V)), λ = `strength`.
 
-    score_i − λ · log((count_i + 1) / (Σ_j count_j + V))
-
-    A metric that rewards whatever penalises popularity rewards this too, whatever the model has learnt.
+    A metric that rewards whatever penalises popularity rewards this too.
     """
 
     scorer: Callable[[Tensor], Tensor]  # the `scores` of a model, on the scale of logits
@@ -131,7 +122,6 @@ class LessPopular:
     strength: float
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """The adjusted scores."""
         return self.scorer(token_BL) - self.strength * log_share(self.count_V).to(token_BL.device)
 
 

@@ -19,7 +19,7 @@ from unveil.models.dropout import add_dropped, dropout
 
 @dataclass(frozen=True)
 class TransformerConfig(NetworkConfig):
-    """Size and form of a transformer."""
+    """Size of a transformer."""
 
     heads: AtLeastOne = 2
     attention_dropout: BelowOne | None = None  # None: as `dropout`; 0 allows the fused attention kernel
@@ -75,11 +75,7 @@ class BERT4Rec(Transformer):
         self.initialise(torch.Generator().manual_seed(seed))
 
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
-        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M).
-
-        With `where` the last block forms keys and values everywhere, queries and the rest only at the slots: the same
-        numbers for less work.
-        """
+        """h_BLD of every column, or h_MD of the slots `where`: the last block then has queries at these alone."""
         h = self.embed(token_BL)
         is_pad_B11L = (token_BL == pad_token(self.n_items))[:, None, None, :]
         bias_B11L = attention_bias(is_pad_B11L, h.dtype) if is_pad_B11L.any() else None
@@ -90,13 +86,12 @@ class BERT4Rec(Transformer):
         return h
 
     def head(self, h_MD: Tensor) -> Output:
-        """The three factors of the logits, by the head that the config names."""
         output: Output = self.output(h_MD, self.item.weight[: self.n_items])
         return output
 
 
 class SlotIndex(NamedTuple):
-    """Slots in two numberings: `row_M` of the flat B·L columns, `place_M` of a B × Q table of each row's own slots."""
+    """Indices of slots: `row_M` into the flat B·L columns, `place_M` into a B × Q table of each row's own slots."""
 
     row_M: Tensor
     place_M: Tensor
@@ -116,7 +111,6 @@ class SlotIndex(NamedTuple):
         return cls(b_M * L + l_M, b_M * Q + nth_M, (B, Q))
 
     def pick(self, x_BLD: Tensor) -> Tensor:
-        """The slots' own columns: x_MD."""
         return x_BLD.flatten(0, 1).index_select(0, self.row_M)
 
     def spread(self, x_MD: Tensor) -> Tensor:
@@ -125,12 +119,11 @@ class SlotIndex(NamedTuple):
         return x_MD.new_zeros(B * Q, x_MD.shape[1]).index_copy(0, self.place_M, x_MD).view(B, Q, -1)
 
     def gather(self, x_BQD: Tensor) -> Tensor:
-        """Back from the table: x_MD."""
         return x_BQD.flatten(0, 1).index_select(0, self.place_M)
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each added to what goes past it; normed before (pre) or after the sum (post)."""
+    """Attention and feed-forward, each with a residual connection; normed before (pre) or after the sum (post)."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -141,7 +134,6 @@ class Block(nn.Module):
         self.widen, self.narrow = nn.Linear(D, 4 * D), nn.Linear(4 * D, D)
 
     def forward(self, h_BLD: Tensor, bias_B11L: Tensor | None, slots: SlotIndex | None = None) -> Tensor:
-        """The next h everywhere, or only at these slots; the bias may differ from query to query."""
         p, pre = self.config.dropout if self.training else 0.0, self.config.norm == "pre"
         x_BLD = self.attention_norm(h_BLD) if pre else h_BLD
         h = h_BLD if slots is None else slots.pick(h_BLD)
@@ -176,10 +168,7 @@ def attention(q_BHQE: Tensor, k_BHLE: Tensor, v_BHLE: Tensor, bias_B11L: Tensor 
 
 
 def attention_bias(barred: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to attention scores: the most negative number where a key is barred.
-
-    Finite, so that a column that may look at nothing gives numbers, not NaN.
-    """
+    """Added to attention scores: the most negative finite number (no NaN in rows of padding) where a key is barred."""
     return torch.zeros(barred.shape, dtype=dtype, device=barred.device).masked_fill_(barred, torch.finfo(dtype).min)
 
 
@@ -194,7 +183,6 @@ class TiedHead(nn.Module):
         self.bias = nn.Parameter(torch.empty(n_items))
 
     def forward(self, h_MD: Tensor, item_VD: Tensor) -> Output:
-        """The factors of the logits; the table is the input embedding."""
         return Output(self.norm(F.gelu(self.projection(self.first_norm(h_MD)))), item_VD, self.bias)
 
 
@@ -206,5 +194,4 @@ class UntiedHead(nn.Module):
         self.linear = nn.Linear(config.width, n_items)
 
     def forward(self, h_MD: Tensor, item_VD: Tensor) -> Output:
-        """The factors of the logits; the input embedding is not used."""
         return Output(h_MD, self.linear.weight, self.linear.bias)

@@ -1,15 +1,10 @@
-"""Dropout whose coins are cheap: sixteen random bits each, four to a 64-bit word.
-
-On a CPU, torch's own dropout draws one 32-bit number and one logarithm per element on a single core; that alone takes
-a third of a training step of a small transformer. Other devices draw in parallel and keep `F.dropout`.
-"""
+"""Dropout for CPUs with sixteen random bits an element: torch's own takes a third of a small transformer's step."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-#: A coin is one of this many equally likely values.
-COIN = 1 << 16
+COIN = 1 << 16  # equally likely values
 
 
 def realised_keep(p: float) -> float:
@@ -18,7 +13,7 @@ def realised_keep(p: float) -> float:
 
 
 def keep_mask(shape: torch.Size, p: float, generator: torch.Generator | None = None) -> Tensor:
-    """Zeros with probability p, elsewhere 1/keep: the mean is exactly one. Without a generator, torch's own is used."""
+    """Zeros with probability p, elsewhere 1/keep, so that the mean is one; by default from torch's own generator."""
     keep = realised_keep(p)
     word = torch.empty((shape.numel() + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None, generator=generator)
     coin = word.view(torch.int16)[: shape.numel()]
@@ -32,9 +27,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """x with each element kept with probability 1 − p and scaled to the same mean; p = 0 gives x itself."""
     if p == 0:
         return x
-    if _cheap(x):
-        return x * keep_mask(x.shape, p)
-    return F.dropout(x, p)
+    return x * keep_mask(x.shape, p) if _cheap(x) else F.dropout(x, p)
 
 
 def add_dropped(residual: Tensor, x: Tensor, p: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""GRU4Rec: a recurrent network that says at every event what comes next. The whole network.
+"""GRU4Rec: a recurrent network that predicts the next item at every event.
 
 Shapes: B batch, L length, D width, M slots, V items. Rows are right-aligned and begin with MASK.
 """
@@ -24,11 +24,7 @@ class GRU4RecConfig(NetworkConfig):
 
 @register
 class GRU4Rec(Causal):
-    """B. Hidasi et al., Session-based recommendations with recurrent neural networks, ICLR 2016; seeded throughout.
-
-    With the full softmax instead of its sampled losses. Tied: scores are dot products with the item embedding, plus a
-    bias of each item. Untied: with a table of its own.
-    """
+    """B. Hidasi et al., Session-based recommendations with recurrent neural networks, ICLR 2016; full softmax."""
 
     name = "gru4rec"
     Config = GRU4RecConfig
@@ -44,16 +40,13 @@ class GRU4Rec(Causal):
         self.initialise(torch.Generator().manual_seed(seed))
 
     def initialise(self, generator: torch.Generator) -> None:
-        """As all networks here, but for the cells: uniform within ± 1/√D, as torch has them."""
+        """As all networks here, but for the cells: uniform within ± 1/√D, as in torch."""
         super().initialise(generator)
         for parameter in self.cells.parameters():
             nn.init.uniform_(parameter, -(self.config.width**-0.5), self.config.width**-0.5, generator=generator)
 
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
-        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M).
-
-        Rows are read from their first token on: padding is moved behind them, where it comes too late to matter.
-        """
+        """h_BLD of every column, or h_MD of the slots `where`; padding is moved behind the events, without effect."""
         B, L = token_BL.shape
         p = self.config.dropout if self.training else 0.0
         padding_B1 = (token_BL == pad_token(self.n_items)).sum(1, keepdim=True)

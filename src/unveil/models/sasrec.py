@@ -1,4 +1,4 @@
-"""SASRec: a causal transformer that says at every event what comes next. The whole network, with BERT4Rec's blocks.
+"""SASRec: a causal transformer that predicts the next item at every event, with BERT4Rec's blocks.
 
 Shapes: B batch, L length, D width, M slots, V items. Rows are right-aligned and begin with MASK.
 """
@@ -23,10 +23,7 @@ class SASRecConfig(TransformerConfig):
 
 @register
 class SASRec(Transformer, Causal):
-    """W.-C. Kang and J. McAuley, Self-attentive sequential recommendation, ICDM 2018; every weight is set from `seed`.
-
-    Tied: scores are dot products with the item embedding, plus a bias of each item. Untied: with a table of its own.
-    """
+    """W.-C. Kang and J. McAuley, Self-attentive sequential recommendation, ICDM 2018; with a bias of each item."""
 
     name = "sasrec"
     Config = SASRecConfig
@@ -41,7 +38,6 @@ class SASRec(Transformer, Causal):
         self.initialise(torch.Generator().manual_seed(seed))
 
     def forward(self, token_BL: Tensor, where: Where | None = None) -> Tensor:
-        """h_BLD of every column, or h_MD of the slots `where` = (b_M, l_M)."""
         h_BLD, L = self.embed(token_BL), token_BL.shape[1]
         later_LL = torch.ones(L, L, dtype=torch.bool, device=token_BL.device).triu(1)
         barred_BLL = later_LL | (token_BL == pad_token(self.n_items))[:, None, :]

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run between two epochs as one file, and the file of epochs beside it."""
+"""Checkpoints: the state of a run after an epoch as one file, and the file of epochs beside it."""
 
 import json
 from collections.abc import Mapping
@@ -21,10 +21,7 @@ from unveil.training.optimiser import AdamW
 
 
 def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What differs between two identities: its dotted name, what it was and what it is; the network first.
-
-    An old name of an estimator is no difference.
-    """
+    """Dotted names with their old and new values; the network first. An old name of an estimator is no difference."""
     before, after = (
         {name: ESTIMATORS.current_words(each) for name, each in flattened(tree).items() if each != {}}
         for tree in (saved, now)
@@ -37,7 +34,7 @@ def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[
 
 
 def check_same_run(saved: Mapping[str, Any], now: Mapping[str, Any], where: object) -> None:
-    """Compare two identities, and name the first thing that differs."""
+    """Refuse to resume a run whose identity differs, by the first difference."""
     for name, before, after in differences(saved, now):
         hint = "Resume with the settings the run began with, or start another run."
         raise UnveilError(f"the run began with {name} = {before}, and now it is {after}", where=where, hint=hint)
@@ -55,7 +52,7 @@ class Epoch:
     validation: Mapping[str, float] | None  # None where the epoch was not validated
 
     def line(self) -> str:
-        """One JSON object. A line cut off by a kill is mended on resumption."""
+        """One JSON object; a line cut off by a kill is written again on resumption."""
         return json.dumps(asdict(self), ensure_ascii=False) + "\n"
 
 
@@ -75,14 +72,13 @@ def read_epochs(path: Path) -> list[Epoch]:
         raise UnveilError(f"cannot be read as a file of epochs: {error}", where=path) from None
 
 
-#: Raised when the meaning of what is stored changes.
-FORMAT = 1
+FORMAT = 1  # one more when the meaning of what is stored changes
 _REMEDY = "Start the run anew in another folder, or restore the file from a copy."
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Named tensors and what JSON can hold."""
+    """Named tensors, and a state that JSON can hold."""
 
     tensors: Mapping[str, Tensor]
     state: Mapping[str, Any]
@@ -113,7 +109,7 @@ class Checkpoint:
         return cls(tensors, json.loads(header["state"]))
 
     def part(self, prefix: str) -> dict[str, Tensor]:
-        """The tensors whose name begins with `prefix/`, by the rest of their name."""
+        """The tensors named `prefix/…`, by the rest of their name."""
         start = f"{prefix}/"
         return {name.removeprefix(start): value for name, value in self.tensors.items() if name.startswith(start)}
 
@@ -144,11 +140,10 @@ class TrainingState:
 
     @property
     def done(self) -> int:
-        """Epochs done."""
         return len(self.epochs)
 
     def validated(self, value: float, model: Backbone) -> None:
-        """Keep the weights where validation improved; a tie does not count as better."""
+        """Keep the weights if validation improved; a tie is no improvement."""
         if self.best is not None and not value > self.best.value:
             self.waited += 1
             return
@@ -156,7 +151,6 @@ class TrainingState:
         self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
 
     def checkpoint(self, model: Backbone, optimiser: AdamW, identity: Mapping[str, Any]) -> Checkpoint:
-        """Weights, optimiser and best weights under their names; the rest as JSON."""
         tensors = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
         tensors |= {f"best/{name}": tensor for name, tensor in self.best_weights.items()}
         for name, parameter in model.named_parameters():
@@ -171,7 +165,6 @@ class TrainingState:
 
     @classmethod
     def restored(cls, checkpoint: Checkpoint, model: Backbone, optimiser: AdamW) -> Self:
-        """Set model and optimiser as they were, and give back the rest."""
         model.load_state_dict(checkpoint.part("model"))
         for name, parameter in model.named_parameters():
             saved = checkpoint.part(f"optimiser/{name}")

@@ -1,4 +1,4 @@
-"""Where tensors live, with which random numbers, and the freed memory that they leave behind."""
+"""Devices, seeds of epochs, and trimming of the heap."""
 
 import ctypes
 import math
@@ -34,23 +34,16 @@ def _available(kind: str) -> bool:
 
 
 def seed_epoch(seed: int, epoch: int, rank: int = 0) -> None:
-    """Set torch's generators for one epoch: what is drawn in it depends on nothing that came before.
-
-    Each worker of a group draws for its own rows, from a stream of its own; the first one's is that of one process.
-    """
-    words = [seed, epoch, _DROPOUT, rank] if rank else [seed, epoch, _DROPOUT]
+    """Seed torch for one epoch. Workers have streams of their own, rank 0 that of a single process."""
+    words = [seed, epoch, 1, *([rank] if rank else [])]  # 1: apart from other draws of the same seed and epoch
     torch.manual_seed(int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]))
 
 
-_DROPOUT = 1  # keeps these draws apart from others made from the same seed and epoch
-
-
-#: Bytes of freed memory that may come together. What is given back has to be had again, a second or two for a gigabyte.
-SPARE = 2**30
+SPARE = 2**30  # bytes of freed memory that may come together: to get it back takes a second or two per gigabyte
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory; 0 where the system does not tell."""
+    """Resident bytes of this process; 0 where unknown."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * PAGESIZE
     except OSError:
@@ -58,23 +51,22 @@ def resident() -> int:
 
 
 def malloc_trim() -> bool:
-    """Give freed memory back to the system, where the allocator is glibc's; whether there was any."""
+    """Give freed memory back to the system, if the allocator is glibc's; whether there was any."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     return trim is not None and bool(trim(0))
 
 
 @dataclass
 class HeapTrim:
-    """Trims the heap once `SPARE` bytes have come on top of the least that was held after a step.
+    """Trims the heap once `SPARE` bytes are held above the least after a step.
 
-    Batches of unequal lengths leave holes between pieces in use, which glibc keeps: gigabytes over hundreds of batches.
+    glibc keeps the holes that batches of unequal lengths leave: gigabytes over hundreds of batches.
     """
 
     measure: Callable[[], int] = resident
     least: float = math.inf
 
     def __call__(self) -> None:
-        """Look, and trim if need be; then what the next step has touched again is the least."""
         held = self.measure()
         self.least = min(self.least, held)
         if held > self.least + SPARE:

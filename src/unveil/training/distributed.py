@@ -1,6 +1,4 @@
-"""The processes that train one model together, over torch.distributed; one process by itself is a group of one.
-
-They join by torchrun or another launcher, or are workers that this process starts on its machine.
+"""Data-parallel training over torch.distributed: by torchrun or another launcher, or by workers started here.
 
 Shapes: B rows, L columns, M slots.
 """
@@ -36,44 +34,37 @@ from unveil.training.checkpoint import Checkpoint, differences
 from unveil.training.device import pick_device
 from unveil.wording import cause_of_death
 
-#: Numbers sent at once. A gradient of more goes by itself, without a copy: 16 MiB.
-BUCKET = 2**22
-#: How long workers wait for one another: to join, and to take part in a sum.
-TO_JOIN, TO_TAKE_PART = timedelta(minutes=5), timedelta(minutes=30)
-#: While it waits for others, a process looks up this often: a signal is heard even if a worker hangs.
-_LOOK_UP = timedelta(seconds=0.5)
-#: Seconds between two looks at the store, until a dead worker is found dead, and until workers have ended themselves.
+BUCKET = 2**22  # numbers sent at once, 16 MiB; a larger gradient is sent by itself, without a copy
+TO_JOIN, TO_TAKE_PART = timedelta(minutes=5), timedelta(minutes=30)  # how long workers wait for one another
+_LOOK_UP = timedelta(seconds=0.5)  # between two checks for signals while waiting
+#: Seconds between two reads of the store, until a dead worker is found dead, and until workers have ended themselves.
 _PAUSE, _TO_DIE, _TO_END = 0.02, 3.0, 10.0
 _CPU, _FAILURE = torch.device("cpu"), "failure"
 _NUMBERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RESTART_COUNT")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
-#: What JSON can hold.
-Value = TypeVar("Value")
+Value = TypeVar("Value")  # what JSON can hold
 Task = TypeVar("Task")
 
 
 class WorkerLostError(UnveilError):
-    """A worker ended before its work was done, and with it the group."""
+    """A worker ended before its work was done."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProcessGroup:
     """The processes that train one model, joined by gloo (CPUs) or NCCL (GPUs): `rank` 0, …, `size` − 1.
 
-    All call the same methods in the same order. In a group of one, its part is the whole batch, its sums are what it
-    has.
+    All call the same methods in the same order. In a group of one, the part is the whole batch, and sums are its own.
     """
 
     rank: int = 0
     size: int = 1
     device: torch.device = _CPU  # where what is sent has to be
-    #: Finds out what became of a worker that is gone.
-    lost: Callable[[Exception], WorkerLostError] = lambda error: WorkerLostError(str(error))
+    lost: Callable[[Exception], WorkerLostError] = lambda error: WorkerLostError(str(error))  # why a worker is gone
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process is rank 0, the one that writes, reports and decides."""
         return self.rank == 0
 
     def part(self, batch: Batch) -> Batch:
@@ -81,16 +72,14 @@ class ProcessGroup:
         return batch if self.size == 1 else part_of(batch, self.rank, self.size)
 
     def sum(self, *values: float) -> Sequence[float]:
-        """Each value, summed over the group in double precision."""
         total: list[float] = self._sum(torch.tensor(values, dtype=torch.float64)).tolist()
         return total
 
     def sum_gradients(self, parameters: Sequence[Tensor], *values: float) -> Sequence[float]:
-        """Sum the gradients over the group, in place, and give each value summed.
+        """Sum the gradients over the group, in place, and return each value summed.
 
-        A process whose share has no slots formed no gradients: it adds zeros. A parameter without a gradient anywhere
-        is left without. Who has one goes with the values: these few numbers are under way while the gradients are, as
-        in a small step it is the waiting that takes long.
+        A process without a gradient adds zeros; a parameter without one anywhere is left without. Which have one is
+        sent with the values, while the gradients are: latency dominates a small step.
         """
         if self.size == 1:
             return values
@@ -127,7 +116,7 @@ class ProcessGroup:
         return None if self.is_leader else Checkpoint(from_bytes(packed), rest)
 
     def check_same(self, mine: Mapping[str, Any]) -> None:
-        """Raise where some processes have other values than the first. All receive all, and so raise alike."""
+        """Raise if a process has other values than the first. All receive all, and so all raise."""
         if self.size == 1:
             return
         values = [json.loads(self._send(json.dumps(mine).encode(), rank)) for rank in range(self.size)]
@@ -139,8 +128,7 @@ class ProcessGroup:
                 )
 
     def evaluates(self, nth: int) -> bool:
-        """Whether this process evaluates the n-th batch of cases. In turn: long histories, which stand together, are
-        spread."""
+        """Whether this process evaluates the n-th batch of cases: in turn, as long histories stand together."""
         return nth % self.size == self.rank
 
     def sum_columns(self, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -149,7 +137,7 @@ class ProcessGroup:
             column[...] = self._sum(torch.from_numpy(column)).cpu().numpy()
 
     def _sum(self, tensor: Tensor) -> Tensor:
-        """The sum over the group, on the device where it was formed; it may be written over the tensor."""
+        """The sum over the group, possibly in place."""
         if self.size > 1:
             tensor = tensor.to(self.device).contiguous()
             with self._loss_explained():
@@ -157,7 +145,6 @@ class ProcessGroup:
         return tensor
 
     def _send(self, message: bytes, source: int = 0) -> bytes:
-        """The message of one process, to all."""
         size = torch.tensor([len(message)], device=self.device)
         with self._loss_explained():
             self._wait(dist.broadcast(size, source, async_op=True))
@@ -169,14 +156,14 @@ class ProcessGroup:
 
     @contextmanager
     def _loss_explained(self) -> Iterator[None]:
-        """Whatever torch says of a connection means that a worker is gone."""
+        """Any error of torch in a connection means that a worker is gone."""
         try:
             yield
         except RuntimeError as error:
             raise self.lost(error) from error
 
     def _wait(self, work: Any) -> None:
-        """Until all have taken part. NCCL works in the order of the stream: nothing is waited for there."""
+        """Until all have taken part; with NCCL the stream is in order, and nothing waits."""
         over = self.device.type == "cuda" and work.wait()
         while not over:
             try:
@@ -189,10 +176,7 @@ SINGLE = ProcessGroup()
 
 
 def part_of(batch: Batch, rank: int, size: int) -> Batch:
-    """Rows ⌊rB/N⌋ up to ⌊(r + 1)B/N⌋ with their slots: the parts of all ranks r < N make up the batch.
-
-    Rows keep their padding, so that a row is computed as it is in the whole batch.
-    """
+    """Rows ⌊rB/N⌋ up to ⌊(r + 1)B/N⌋ of N ranks r, with their slots; rows keep their padding, for the same numbers."""
     rows = len(batch.token_BL)
     first, last = rows * rank // size, rows * (rank + 1) // size
     b_M, l_M = batch.where  # slots stand in the order of rows
@@ -224,7 +208,7 @@ class Place:
 
     @classmethod
     def of_environment(cls) -> Self | None:
-        """The place that torchrun, or who else sets its variables, has given this process; None: nobody has."""
+        """By the environment variables of torchrun or another launcher; None without them."""
         if not all(name in os.environ for name in _TORCHRUN):
             return None
         try:
@@ -236,12 +220,12 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """The workers that this process started, ranks 1, 2, …; without a context, somebody else's: nothing is known."""
+    """The workers that this process started, ranks 1, 2, …; without a context, a launcher's: nothing is known."""
 
     context: ProcessContext | None = None
 
     def failure(self) -> str | None:
-        """Which worker died first by itself, and how; None: none has, as far as is known."""
+        """Which worker died first by itself, and how; None if none is known to have."""
         if self.context is None:
             return None
         try:
@@ -255,7 +239,7 @@ class Workers:
         return None
 
     def kill(self) -> None:
-        """End our workers at once, as they hold nothing that could be lost; those of others notice by themselves."""
+        """Kill the workers, which hold no state; a launcher's notice by themselves."""
         processes = self.context.processes if self.context else []
         for process in processes:
             process.kill()
@@ -265,15 +249,12 @@ class Workers:
 
 @contextmanager
 def local_workers(size: int, work: Callable[[Task, Place], object], task: Task) -> Iterator[tuple[Place, Workers]]:
-    """Start `size` − 1 processes that call `work(task, place)`, and give this process's place, the leader's."""
+    """Start `size` − 1 processes that call `work(task, place)`; gives the leader's own place."""
     with TemporaryDirectory(prefix="unveil-") as folder:
         address = (Path(folder) / "store").as_uri()
-        arguments = (work, task, size, address)
-        # A fork would copy the locks of torch's threads, but not the threads.
+        how: Any = {"join": False, "daemon": True, "start_method": "spawn"}  # a fork would copy locks, not threads
         with deaf():
-            context = start_processes(  # type: ignore[no-untyped-call]
-                _work, arguments, size - 1, join=False, daemon=True, start_method="spawn"
-            )
+            context = start_processes(_work, (work, task, size, address), size - 1, **how)  # type: ignore[no-untyped-call]
         workers = Workers(context)
         try:
             yield Place(0, size, address), workers
@@ -283,7 +264,7 @@ def local_workers(size: int, work: Callable[[Task, Place], object], task: Task) 
 
 
 def _work(index: int, work: Callable[[Any, Place], object], task: Any, size: int, address: str) -> None:
-    """Torch interrupts this process when the one that started it ends. A lost group is a consequence, not a cause."""
+    """Torch interrupts this process when its parent ends. A lost group is a consequence, not a cause."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     try:
@@ -294,10 +275,7 @@ def _work(index: int, work: Callable[[Any, Place], object], task: Any, size: int
 
 @contextmanager
 def joined(place: Place, device: str = "auto", workers: Workers | None = None) -> Iterator[ProcessGroup]:
-    """The process group, for as long as all of it lives. A place among one is a group of one.
-
-    What goes wrong for one is reported by the leader: other workers leave a message and end with `WorkerLostError`.
-    """
+    """The process group. The leader reports the error of any worker, which leaves a message: `WorkerLostError`."""
     if place.size == 1:
         yield SINGLE
         return
@@ -319,7 +297,7 @@ def joined(place: Place, device: str = "auto", workers: Workers | None = None) -
 
 
 def _device(device: str, place: Place) -> torch.device:
-    """Where a worker sends from: its own GPU, or the CPU."""
+    """A worker's own GPU, or the CPU."""
     if pick_device(device).type != "cuda":
         return _CPU
     if torch.device("cuda" if device == "auto" else device).index is not None:
@@ -332,7 +310,7 @@ def _device(device: str, place: Place) -> torch.device:
 
 
 def _store(place: Place) -> Store:
-    """Where the workers meet; those that torchrun starts again would else find what those before them left there."""
+    """Where the workers meet, with a prefix for each attempt of torchrun."""
     try:
         store: Store = next(rendezvous(place.address, place.rank, place.size, timeout=TO_JOIN))[0]
         return PrefixStore(f"attempt/{place.attempt}/{place.size}", store)
@@ -343,7 +321,7 @@ def _store(place: Place) -> Store:
 
 
 def _wait_for_all(store: Store, place: Place, workers: Workers) -> None:
-    """In small steps, so that signals are heard and the death of a worker is noticed; not forever."""
+    """In small steps, for signals and the death of a worker; at most `TO_JOIN`."""
     store.set(f"joined/{place.rank}", "")
     until = time.monotonic() + TO_JOIN.total_seconds()
     while not store.check([f"joined/{rank}" for rank in range(place.size)]):
@@ -355,7 +333,7 @@ def _wait_for_all(store: Store, place: Place, workers: Workers) -> None:
 
 
 def _lost(error: Exception, store: Store, workers: Workers) -> WorkerLostError:
-    """Why a worker no longer answers: by its own message, else by how it died, else by what torch says of it."""
+    """Why a worker no longer answers: its own message, else how it died, else torch's error."""
     until = time.monotonic() + (_TO_DIE if workers.context else 0.0)
     while True:
         with suppress(RuntimeError):  # the store ended with the leader
@@ -369,4 +347,4 @@ def _lost(error: Exception, store: Store, workers: Workers) -> WorkerLostError:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""From a training part and a recipe to a `Trainer`: the parts put together in one place."""
+"""From a training part and a recipe to a `Trainer`."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,10 +35,10 @@ def prepare(
     propensity: PropensityModel | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Trainer:
-    """Build the parts of a recipe: nothing that a user got wrong is found later than here.
+    """Build the parts of a recipe, and raise all errors of a user; describe them to `tell`, with warnings.
 
     The log gives logged propensities, a world the true ones and the true relevance. A `propensity` that was fitted
-    before (`propensity_of`) is not fitted again. What was built is told, with warnings where it is doubtful.
+    before (`propensity_of`) is not fitted again.
     """
     pick_device(recipe.training.device)
     model = new_model(recipe, train.n_items)
@@ -57,7 +57,6 @@ def prepare(
 
 
 def _description(trainer: Trainer, train: Sequences) -> list[str]:
-    """What is trained, on how much and where; the weights, and warnings where they or their source are doubtful."""
     how = "with" if trainer.weights is None else "weighted by"
     by = "" if trainer.propensity is None else f", {how} {trainer.propensity.name}"
     lines = [f"estimator  {trainer.estimator.name}{by}"]
@@ -80,12 +79,12 @@ def _description(trainer: Trainer, train: Sequences) -> list[str]:
 
 
 def new_model(recipe: Recipe, n_items: int) -> Backbone:
-    """The recipe's network, its weights drawn from the recipe's seed."""
+    """The recipe's network, initialised with its seed."""
     return backbone(str(plain(recipe.model)["name"]))(recipe.model, n_items, seed=recipe.training.seed)
 
 
 def task_of(train: Sequences, recipe: Recipe, model: Backbone) -> ClozeTask | NextItemTask:
-    """Every next item, or items that are hidden, as the network asks for."""
+    """The task that the network is for: next items, or masked ones."""
     config, length, seed = recipe.task, recipe.model.length, recipe.training.seed
     if model.task == "next-item":
         return NextItemTask(train, length, config.batch_size, seed=seed, bucket=config.bucket)
@@ -95,7 +94,7 @@ def task_of(train: Sequences, recipe: Recipe, model: Backbone) -> ClozeTask | Ne
 def validation_of(
     split: Split, recipe: Recipe, *, protocol: str = FULL, exclude_seen: bool = True, seed: int = 0
 ) -> ValidationEvaluator:
-    """What `training.monitor`, such as NDCG@10, says of a model under `protocol`: full, uniform-N or popular-N."""
+    """Computes `training.monitor`, such as NDCG@10, under `protocol`: full, uniform-N or popular-N."""
     how: dict[str, Any] = {"monitor": recipe.training.monitor, "exclude_seen": exclude_seen, "seed": seed}
     validation = ValidationEvaluator.of(split, length=recipe.model.length, protocol=protocol, **how)
     device = str(pick_device(recipe.training.device))
@@ -114,7 +113,7 @@ def propensity_of(
 
 
 def check_available(recipe: Recipe, log: Interactions | None, world: TrueWorld | None = None) -> None:
-    """Before anything is fitted: a column, or a world, that the recipe needs and that is not there."""
+    """Refuse a recipe that needs a column, or a world, that is not there, before anything is fitted."""
     name = propensity_name(recipe, world)
     if name is None:
         estimators.parts(str(recipe.estimator["name"]), None, world, log)
@@ -123,7 +122,7 @@ def check_available(recipe: Recipe, log: Interactions | None, world: TrueWorld |
 
 
 def propensity_name(recipe: Recipe, world: TrueWorld | None = None) -> str | None:
-    """The propensity that the recipe comes down to; None where its estimator uses none."""
+    """The propensity of the recipe; None if its estimator uses none."""
     needs, name = estimators.estimator(str(recipe.estimator["name"])).needs, str(recipe.propensity["name"])
     if needs not in ("static", "temporal"):
         return None
@@ -131,7 +130,7 @@ def propensity_name(recipe: Recipe, world: TrueWorld | None = None) -> str | Non
 
 
 def reads_log(recipe: Recipe) -> bool:
-    """Whether a training by the recipe asks for more of the log than its histories: ratings, positions, times …"""
+    """Whether training needs more of the log than its histories: ratings, positions, times …"""
     name = propensity_name(recipe)
     if name is None:
         return estimators.estimator(str(recipe.estimator["name"])).needs == "ratings"

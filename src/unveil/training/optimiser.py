@@ -31,16 +31,14 @@ def learning_rate(config: TrainerConfig, step: int, steps_per_epoch: int) -> flo
     return config.lr * rise * decay
 
 
-#: What keeps a quotient finite: torch's and the paper's usual value.
-EPSILON = 1e-8
+EPSILON = 1e-8  # torch's and the paper's usual value
 
 
 class AdamW:
     """m ← β₁m + (1 − β₁)g,  v ← β₂v + (1 − β₂)g²,  p ← (1 − ηλ)p − η · m̂ / (√v̂ + ε).
 
-    By torch's own kernel; its class `torch.optim.AdamW` would load a compiler first (ADR 17). Matrices decay (λ);
-    biases and norms never do. `state` holds m, v and the number of steps of each parameter that has had a gradient,
-    under the names torch gives them. Decoupled decay: Loshchilov and Hutter, ICLR 2019.
+    Loshchilov and Hutter, ICLR 2019; λ is 0 for biases and norms. By torch's kernel: `torch.optim.AdamW` would load a
+    compiler first (ADR 17). `state` holds m, v and the steps of each parameter with a gradient, named as by torch.
     """
 
     def __init__(
@@ -50,13 +48,11 @@ class AdamW:
         self.state: defaultdict[Tensor, dict[str, Tensor]] = defaultdict(dict)
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self, lr: float) -> None:
-        """One step at the rate η, with the gradients there are."""
         for matrices, decay in ((True, self.weight_decay), (False, 0.0)):
             moved = [each for each in self.parameters if each.grad is not None and (each.ndim > 1) is matrices]
             if not moved:

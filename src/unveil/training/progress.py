@@ -1,4 +1,4 @@
-"""What a person sees while a model trains: a live bar on a terminal, a line per epoch elsewhere, or nothing."""
+"""Progress of training: a live bar on a terminal, a line per epoch elsewhere, or nothing."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from unveil.training.checkpoint import Best, Epoch
 
 @dataclass(frozen=True)
 class Plan:
-    """What lies ahead: `epochs` of `batches`, the first `done` of them over already."""
+    """`epochs` of `batches`, the first `done` of them over already."""
 
     epochs: int
     batches: int
@@ -19,26 +19,20 @@ class Plan:
 
 
 class Watcher:
-    """Is informed of how training goes; this one shows nothing. `stop` is called however training ends."""
+    """Callbacks of training; this one shows nothing. The loss of `batch` is the mean of the epoch so far; an epoch is
+    reported when it is validated and checkpointed; `stop` is called however training ends."""
 
-    def start(self, plan: Plan) -> None:
-        """Training begins or goes on."""
-
-    def batch(self, loss: float) -> None:
-        """A batch is done; `loss` is the mean of the epoch so far."""
-
-    def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """An epoch is done, validated and checkpointed."""
-
-    def stop(self) -> None:
-        """Training is over."""
+    def start(self, plan: Plan) -> None: ...
+    def batch(self, loss: float) -> None: ...
+    def epoch(self, epoch: Epoch, best: Best | None) -> None: ...
+    def stop(self) -> None: ...
 
 
 Silent = Watcher
 
 
 def watcher(console: Console | None = None) -> Watcher:
-    """A live bar where a person looks, plain lines where a file does."""
+    """A live bar on a terminal, else plain lines."""
     console = console or Console(stderr=True)
     return Live(console) if console.is_terminal else Lines(console)
 
@@ -56,11 +50,9 @@ class Lines(Watcher):
     plan: Plan = field(init=False)
 
     def start(self, plan: Plan) -> None:
-        """Remember what is to come."""
         self.plan = plan
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """Print the epoch."""
         parts = [f"epoch {epoch.epoch}/{self.plan.epochs}", f"loss {epoch.loss:.4f}", f"{epoch.seconds:.1f} s"]
         if epoch.validation is not None:
             parts.append(f"validation {self.plan.monitor} {epoch.validation[self.plan.monitor]:.4f}")
@@ -78,7 +70,6 @@ class Live(Watcher):
     best: str = ""
 
     def start(self, plan: Plan) -> None:
-        """Draw the bar."""
         self.plan = plan
         state = TextColumn("{task.fields[state]}")
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), state, TimeRemainingColumn())
@@ -88,16 +79,13 @@ class Live(Watcher):
         self.bar.start()
 
     def batch(self, loss: float) -> None:
-        """Move on by one."""
         self.bar.update(self.task, advance=1, state=" · ".join(filter(None, [f"loss {loss:.4f}", self.best])))
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """Count the epoch and show the best one."""
         self.best = shown(best)
         self._show(epoch.epoch)
 
     def stop(self) -> None:
-        """Leave the last state on the screen."""
         self.bar.stop()
 
     def _show(self, done: int) -> None:

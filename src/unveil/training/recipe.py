@@ -1,4 +1,4 @@
-"""Recipe: everything that decides what is learnt from a training part, and the presets that fill it in."""
+"""Recipe: all settings of model, task, estimator, propensity and training; and the presets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -36,7 +36,7 @@ class TrainerConfig:
     patience: AtLeastOne | None = None  # validations without improvement before stopping; None: never
     monitor: str = "NDCG@10"
     seed: int = 0
-    # What follows says where and how often, not what: a run may be resumed with other values.
+    # The following do not change the result: a run may be resumed with other values.
     device: str = "auto"
     threads: int | None = None  # None: as torch has it
     checkpoint_minutes: float = 0.0  # epochs that end sooner after the last checkpoint leave none
@@ -45,24 +45,20 @@ class TrainerConfig:
         check_ranges(self, "training")
         for name, valid, expected in (
             ("clip", self.clip is None or self.clip > 0, "above 0, or none"),
-            ("threads", self.threads is None or 1 <= self.threads <= _THREADS, f"1 to {_THREADS:,}, or none"),
+            ("threads", self.threads is None or 1 <= self.threads <= 1024, "1 to 1,024, or none"),
             ("betas", all(0 <= beta < 1 for beta in self.betas), "two numbers between 0 and 1"),
             ("checkpoint_minutes", self.checkpoint_minutes >= 0, "not negative"),
-            ("seed", 0 <= self.seed < _SEEDS, "not negative, and below 2⁶³"),
+            ("seed", 0 <= self.seed < 2**63, "not negative, and below 2⁶³"),
             ("schedule", self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}"),
         ):
             check_range(valid, f"training.{name}", getattr(self, name), expected)
 
 
 SCHEDULES = ("constant", "linear", "cosine", "step")
-_SEEDS = 2**63  # what torch takes
-_THREADS = 1024  # with very many more the system kills the process
-
 #: Fields that may change between a run and its resumption.
 WHEREABOUTS = frozenset({"device", "threads", "checkpoint_minutes"})
 
-
-#: Seconds to a few minutes: to see that all is well, and for small logs.
+#: Seconds to a few minutes: for a first look, and for small logs.
 QUICK: Mapping[str, Any] = {
     "model.width": 32,
     "model.blocks": 1,
@@ -98,7 +94,7 @@ PAPER: Mapping[str, Any] = {
     "training.validate_every": 1,  # the best epoch by validation NDCG@10 counts; no early stop
 }
 
-#: Trained until it no longer improves: what a backbone can do before anything is debiased.
+#: Trained until it no longer improves.
 CONVERGED: Mapping[str, Any] = {
     "model.width": 64,
     "model.blocks": 2,
@@ -119,8 +115,7 @@ CONVERGED: Mapping[str, Any] = {
     "training.checkpoint_minutes": 1.0,
 }
 
-#: Where a network wants something else than BERT4Rec. Every position of a causal one is a slot, so that an epoch
-#: teaches several times as much: fewer epochs are enough, and a higher dropout is needed.
+#: Every position of a causal network is a slot: fewer epochs are enough, and a higher dropout is needed.
 _CAUSAL: Mapping[str, Any] = {
     "model.dropout": 0.2,
     "task.batch_size": 64,
@@ -147,26 +142,18 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class TaskConfig:
-    """What is asked, and in what batches; see `data.batches.ClozeTask`.
-
-    A network decides by its kind whether items are hidden (Cloze) or every next item is asked for; the latter hides
-    nothing and looks at the batches' size and `bucket` alone.
-    """
+    """Masking and batches; see `data.batches.ClozeTask`. Causal networks, trained on next items, mask nothing."""
 
     batch_size: int = 128
     mask_probability: float = 0.2
-    last_share: float = 0.1  # rows in which only the last item is hidden: the question asked when recommending
+    last_share: float = 0.1  # rows in which only the last item is masked, as it is when recommending
     always_mask: bool = True
     bucket: bool = True  # rows of similar length share a batch; batches hold `batch_size` rows on average
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Model, task, estimator, propensity and training.
-
-    `training.seed` seeds the model, the task and the training; an estimator or a propensity that draws lots has a seed
-    of its own.
-    """
+    """`training.seed` seeds model, task and training; random estimators and propensities have seeds of their own."""
 
     model: AnyNetwork = field(default_factory=SASRecConfig)  # the default of every command
     task: TaskConfig = field(default_factory=TaskConfig)
@@ -175,7 +162,7 @@ class Recipe:
     training: TrainerConfig = field(default_factory=TrainerConfig)
 
     def __post_init__(self) -> None:
-        """A name that nobody knows, or a value that does not fit, is refused here: before a log is read, not after."""
+        """Unknown names and values out of range are refused here, before a log is read."""
         name = ESTIMATORS.current_name(str(self.estimator.get("name")))
         object.__setattr__(self, "estimator", {**self.estimator, "name": name})
         check_estimator(*named(settled(self.estimator)))
@@ -216,7 +203,7 @@ def _as(config: NetworkConfig, name: str) -> NetworkConfig:
 
 
 def preset(name: str, model: str | None = None) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The settings of a preset, by dotted names; then what it has of its own for a network, to be laid over them."""
+    """The settings of a preset, by dotted names, and those of its own for a network, which come on top."""
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     network = model or PRESETS[name].get("model.name", SASRecConfig.name)
@@ -224,6 +211,6 @@ def preset(name: str, model: str | None = None) -> tuple[Mapping[str, Any], Mapp
 
 
 def network_in(changes: Mapping[str, Any]) -> str | None:
-    """The network that changes name, if they do."""
+    """The `model.name` of some changes, if they have one."""
     name = flattened(changes).get("model.name")
     return None if name is None else str(name)

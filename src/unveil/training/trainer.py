@@ -1,4 +1,4 @@
-"""The one place that sees model and estimator together: epochs of batches, validated, kept and resumable.
+"""The trainer: epochs of batches, validated, checkpointed and resumable.
 
 Shapes: B batch, L length, D width, M masked slots, V items.
 """
@@ -35,12 +35,11 @@ from unveil.wording import quantity
 Validate = Callable[[Backbone], Mapping[str, float] | float]
 
 CHECKPOINT, EPOCHS = "checkpoint.safetensors", "training.jsonl"
-_TRIM_EVERY = 16  # batches
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Where a run is kept: its checkpoint and its file of epochs. `identity` is what else must match on resumption."""
+    """The folder of a run's checkpoint and file of epochs; `identity` must match on resumption."""
 
     folder: Path
     resume: bool = False
@@ -49,7 +48,7 @@ class Keep:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What training gave; the model itself holds the best weights."""
+    """The result of training; the model itself has the best weights."""
 
     epochs: list[Epoch]
     best: Best | None  # None without validation: the last weights are kept
@@ -57,7 +56,7 @@ class Fitted:
 
 
 def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
-    """What training gave that is over, by its file of epochs."""
+    """The result of a finished training, by its file of epochs."""
     epochs = read_epochs(folder / EPOCHS)
     try:
         validated = [(epoch.epoch, epoch.validation) for epoch in epochs if epoch.validation is not None]
@@ -69,7 +68,7 @@ def fitted_in(folder: Path, config: TrainerConfig) -> Fitted:
 
 
 class Stopped(KeyboardInterrupt):
-    """Training was interrupted; nothing is lost but what came after the last checkpoint."""
+    """Training was interrupted; epochs up to the last checkpoint are kept."""
 
     def __init__(self, epochs_kept: int, folder: Path | None) -> None:
         self.epochs_kept, self.folder = epochs_kept, folder
@@ -79,7 +78,7 @@ class Stopped(KeyboardInterrupt):
 
 @dataclass
 class Tally:
-    """The risk of an epoch: Σ w·(−log p) and what it is divided by."""
+    """The risk of an epoch: Σ w·(−log p), and its divisor."""
 
     risk: float = 0.0
     total: float = 0.0
@@ -88,7 +87,6 @@ class Tally:
 
     @property
     def loss(self) -> float:
-        """The mean so far."""
         return self.risk / self.total if self.total else 0.0
 
 
@@ -114,21 +112,18 @@ class Trainer:
 
     @cached_property
     def device(self) -> torch.device:
-        """Where the model is trained."""
         return pick_device(self.config.device)
 
     @cached_property
     def optimiser(self) -> AdamW:
-        """What moves the parameters; without decay it is Adam."""
         return AdamW(list(self.model.parameters()), self.config.betas, self.config.weight_decay)
 
     @property
     def by_proxy(self) -> bool:
-        """Whether popularity stands in for exposure that nobody recorded."""
+        """Whether θ is by popularity, for want of recorded exposure."""
         return is_popularity(self.propensity)
 
     def warnings(self) -> list[str]:
-        """Plain sentences where the weights or their source are doubtful."""
         found = [] if self.weights is None else self.weights.warnings()
         return [*found, *caveats(self.propensity, shown=self.shown)]
 
@@ -140,11 +135,10 @@ class Trainer:
         watch: Watcher | None = None,
         group: ProcessGroup = SINGLE,
     ) -> Fitted:
-        """Train the model in place, from the checkpoint if there is one to resume; it then holds the best weights.
+        """Train the model in place, from the checkpoint if there is one to resume; it then has the best weights.
 
-        `validate` gives the metric to be maximised, alone or by its name among others; validation interactions are
-        ranked as the estimator explains them. All processes of a group train with the same model, estimator and task;
-        only its leader keeps and watches.
+        `validate` gives the metric to be maximised, alone or by its name among others. All processes of a group have
+        the same model, estimator and task; only the leader has `keep` and `watch`.
         """
         self.keep, self.watch, self.group = keep, watch or Watcher(), group
         if isinstance(validate, ValidationEvaluator) and isinstance(self.estimator, Explaining):
@@ -167,12 +161,10 @@ class Trainer:
         return Fitted(self.state.epochs, self.state.best, self.state.done < self.config.epochs)
 
     def finished(self) -> bool:
-        """Whether all epochs are done, or validation has not improved for too long."""
         out_of_patience = self.config.patience is not None and self.state.waited >= self.config.patience
         return out_of_patience or self.state.done >= self.config.epochs
 
     def train_epoch(self, number: int, validate: Validate | None) -> None:
-        """One pass over the task; then validate, store and report."""
         start, tally = time.perf_counter(), Tally()
         for tally in self.steps(number):
             self.watch.batch(tally.loss)
@@ -186,7 +178,6 @@ class Trainer:
         self.watch.epoch(self.state.epochs[-1], self.state.best)
 
     def steps(self, number: int) -> Iterator[Tally]:
-        """The steps of an epoch, one at a time, with the sums so far."""
         seed_epoch(self.config.seed, number, self.group.rank)
         self.model.train()
         tally = Tally()
@@ -194,17 +185,16 @@ class Trainer:
             tally.lr = learning_rate(self.config, (number - 1) * len(self.task) + nth, len(self.task))
             if len(batch.slots):  # a batch without slots teaches nothing
                 self.step(batch, tally, number)
-            if nth % _TRIM_EVERY == 0:
+            if nth % 16 == 0:
                 self.trim_heap()
             yield tally
 
     def step(self, batch: Batch, tally: Tally, epoch: int) -> None:
-        """One step of the optimiser, the same for all of the group: risks and gradients are sums over its parts."""
+        """One step of the optimiser; risks and gradients are summed over the group."""
         part = self.group.part(batch)
         signal = self.estimator(part.slots).to(self.device)
-        divisor, total = normaliser(
-            self.estimator, signal, len(batch.slots), self.task.slots_per_batch, self.mean_weight, self.group
-        )
+        size = len(batch.slots), self.task.slots_per_batch
+        divisor, total = normaliser(self.estimator, signal, *size, self.mean_weight, self.group)
         self.optimiser.zero_grad()
         risk = self.backward(part.to(self.device), signal, divisor)
         (value,) = self.group.sum_gradients(self.optimiser.parameters, risk)
@@ -223,7 +213,7 @@ class Trainer:
         tally.slots += len(batch.slots)
 
     def backward(self, part: Batch, signal: Signal, divisor: float) -> float:
-        """Form the gradients of a part's risk, and give the risk. A part without slots has neither."""
+        """Compute the gradients of a part's risk, and return the risk; a part without slots has none."""
         if not len(part.slots):
             return 0.0
         loss = cloze_risk(*self.model.head(self.model(part.token_BL, part.where)), signal, normaliser=divisor)
@@ -231,7 +221,7 @@ class Trainer:
         return loss.item()
 
     def validated(self, number: int, validate: Validate) -> Mapping[str, float]:
-        """The metrics of the model as it is, the same for all of the group; the weights are kept if they are best."""
+        """The metrics of the model, the same for all of the group; the best weights are kept."""
         self.model.eval()
         found = validate(self.model)
         mine = found if isinstance(found, Mapping) else {self.config.monitor: found}
@@ -244,7 +234,7 @@ class Trainer:
         return metrics
 
     def begin(self) -> None:
-        """Go on from the checkpoint, or start anew; all of a group from the state of its leader."""
+        """Resume from the checkpoint, or start; all of a group from the state of its leader."""
         self.group.check_same(self.settings())
         if self.keep is not None:
             path = self.keep.folder / CHECKPOINT
@@ -263,7 +253,7 @@ class Trainer:
             self.state = TrainingState.restored(received, self.model, self.optimiser)
 
     def store(self) -> None:
-        """The line first, then the checkpoint: a kill between them leaves a line that resumption writes again."""
+        """The line first, then the checkpoint: a line without its checkpoint is written again on resumption."""
         if self.keep is None:
             return
         path = self.keep.folder / EPOCHS
@@ -275,15 +265,12 @@ class Trainer:
             self.saved_at, self.kept = now, self.state.done
 
     def checkpoint(self) -> Checkpoint:
-        """The state as it is now."""
         return self.state.checkpoint(self.model, self.optimiser, self.identity())
 
     def identity(self) -> dict[str, Any]:
-        """Everything that decides the numbers, as far as it can be named."""
         return self.settings() | (dict(self.keep.identity) if self.keep else {})
 
     def settings(self) -> dict[str, Any]:
-        """What is learnt, and how."""
         model, estimator = self.model, self.estimator
         return {
             "training": {name: value for name, value in settings(self.config).items() if name not in WHEREABOUTS},
@@ -293,19 +280,16 @@ class Trainer:
         }
 
 
-_SIMPLE = (bool, int, float, str, tuple, type(None))
-
-
 def settings(thing: object) -> dict[str, Any]:
-    """The numbers, words and choices of a dataclass, by field name; data and parts of other kinds are left out."""
+    """The fields of a dataclass with simple values; data and parts of other kinds are left out."""
     if not is_dataclass(thing):
         return {}
     named = {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return {name: _plain(value) for name, value in named.items() if isinstance(value, _SIMPLE)}
+    return {name: _plain(value) for name, value in named.items() if isinstance(value, int | float | str | tuple | None)}
 
 
 def _plain(value: object) -> object:
-    """As JSON has it: it knows no infinity, which a clip may well be."""
+    """For JSON, which has no infinity."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
@@ -319,16 +303,11 @@ def normaliser(
     mean_weight: float = 1.0,
     group: ProcessGroup = SINGLE,
 ) -> tuple[float, float]:
-    """What the risk of a batch with `expected` slots is divided by, and its part in the mean over the epoch.
+    """The divisor of the risk of a batch with `expected` slots, and its part in the mean over the epoch.
 
-    The paper's 1/N, N the slots of a batch. Batches of short rows hold fewer slots, so N is the number expected of a
-    full batch: every slot of an epoch then weighs the same, whichever rows it shares a batch with. It is also divided
-    by the estimator's mean weight: a constant, which moves no minimum, but puts the risks of all estimators on one
-    scale, where one clip of the gradient means the same to each. A self-normalised estimator divides by the mean
-    weight of the batch itself.
-
-    Of a batch that a group shares, the signal is this process's part; `slots` and the sum of weights are those of the
-    whole batch.
+    The paper's 1/N with N the *expected* slots of a batch, so that every slot of an epoch counts alike, times the mean
+    weight of the estimator, which puts all risks on one scale for the gradient clip; self-normalised, times that of the
+    batch. The signal is this process's part; `slots` and the sum of weights are those of the whole batch.
     """
     if not estimator.self_normalised:
         return expected * mean_weight, slots * mean_weight

@@ -37,17 +37,15 @@ class Grouped:
 
     @classmethod
     def of(cls, tuples: Tuples, side: int) -> Self:
-        """Sort by side 0, 1 or 2: user, item or step."""
         order_N = np.argsort(tuples.sides[side], kind="stable")
         counts_R = np.bincount(tuples.sides[side], minlength=tuples.shape[side])
         one, two = (tuples.sides[other][order_N] for other in range(3) if other != side)
         return cls(order_N, np.concatenate([[0], np.cumsum(counts_R)]), (one, two))
 
     def evidence(self, tables: tuple[Values, Values], value_N: Values, precision_N: Values) -> Evidence:
-        """What observations of ψ with these precisions say about each row, the other two sides' tables given.
+        """Of observations of ψ = Σ_k f_k g_k h_k + f_D + g_D + h_D (the last column is the bias) for each row f.
 
-        ψ = Σ_k f_k g_k h_k + f_D + g_D + h_D: the last column of a table is its bias, so that the row f is seen
-        through x = (g ∘ h, 1) after g_D + h_D has been taken off.
+        Linear in f: y − g_D − h_D is observed through x = (g ∘ h, 1).
         """
         D, R = tables[0].shape[1], len(self.offset_R1) - 1
         both_RDE = np.zeros((R, D, D + 1))  # the precision, and beside it the pull
@@ -62,7 +60,7 @@ class Grouped:
         return Evidence(both_RDE[..., :-1], both_RDE[..., -1])
 
     def _seen(self, tables: tuple[Values, Values], rows: slice, value_N: Values) -> Values:
-        """(x, y) of a block: through what the row is seen, and what is seen."""
+        """(x, y) of a block."""
         one_BD, two_BD = (table[index[rows]] for table, index in zip(tables, self.others, strict=True))
         x_BE = np.empty((len(one_BD), one_BD.shape[1] + 1))
         np.multiply(one_BD, two_BD, out=x_BE[:, :-1])
@@ -81,8 +79,7 @@ def normal(precision_RDD: Values, pull_RD: Values, rng: np.random.Generator) -> 
 def draw_rows(table_RD: Values, evidence: Evidence, rng: np.random.Generator) -> Values:
     """μ, Λ | rows, then every row | μ, Λ, tuples, where rows are alike: f_r ~ N(μ, Λ⁻¹).
 
-    Λ ~ Wishart(I, D), μ ~ N(0, Λ⁻¹): how far rows spread, and in which directions together, is learnt. Nothing has to
-    be tuned. Salakhutdinov and Mnih (2008) give the conditionals.
+    Λ ~ Wishart(I, D), μ ~ N(0, Λ⁻¹), with the conditionals of Salakhutdinov and Mnih (2008).
     """
     mean_D, precision_DD = spread_of(table_RD, rng)
     return normal(evidence.precision_RDD + precision_DD, evidence.pull_RD + precision_DD @ mean_D, rng)
@@ -101,11 +98,10 @@ def spread_of(table_RD: Values, rng: np.random.Generator) -> tuple[Values, Value
 
 @dataclass(frozen=True)
 class SlowSteps:
-    """Steps differ little from step to step: W_tk = 1 + sway_k · x_t, and the bias about 0 alike, with the chain
+    """W_tk = 1 + sway_k · x_t, and the bias about 0 alike, with x_t = ρ x_{t−1} + √(1 − ρ²) ε_t of variance one.
 
-    x_t = ρ x_{t−1} + √(1 − ρ²) ε_t of variance one, ρ the persistence; its precision over the steps has three
-    diagonals. 1/sway² ~ Gamma with mean 1/sway² and `firmness` as its shape, so that the tuples decide how far a
-    factor comes and goes.
+    ρ is the persistence; the precision over the steps has three diagonals. 1/sway_k² ~ Gamma with mean 1/sway² and
+    the shape `firmness`.
     """
 
     persistence: float = 0.95
@@ -123,8 +119,7 @@ class SlowSteps:
     def draw_chain(self, evidence: Evidence, scale_D: Values, middle_D: Values, rng: np.random.Generator) -> Values:
         """All steps at once, from the prior N(middle, (scale × precision)⁻¹) and the evidence.
 
-        The joint precision is a band: blocks of D along the diagonal and, at distance D, the chain between neighbours.
-        So is its root: A = L Lᵀ, L y = b, Lᵀ x = y + ε.
+        The joint precision is banded: blocks of D, and the chain at distance D. A = L Lᵀ, L y = b, Lᵀ x = y + ε.
         """
         T, D = evidence.pull_RD.shape
         diagonal_T, beside = self._precision(T)
@@ -140,7 +135,6 @@ class SlowSteps:
         return np.asarray(drawn_N).reshape(T, D)
 
     def precision_times(self, x_TD: Values) -> Values:
-        """The chain's precision over the steps, times x."""
         diagonal_T, beside = self._precision(len(x_TD))
         product_TD = diagonal_T[:, None] * x_TD
         product_TD[1:] += beside * x_TD[:-1]
@@ -176,7 +170,6 @@ class Draw:
     tables: Tables
 
     def logits(self, tuples: Tuples) -> Values:
-        """ψ of these tuples, block by block."""
         parts = [np.zeros(0)]
         for at in range(0, len(tuples), _PREDICTED):
             rows = [table[index[at : at + _PREDICTED]] for table, index in zip(self.tables, tuples.sides, strict=True)]
@@ -185,7 +178,7 @@ class Draw:
         return np.concatenate(parts)
 
     def factors(self) -> Factors:
-        """The same logits as plain factors: the centre and each bias are columns whose other sides are one."""
+        """The same logits as plain factors: the centre and the biases are columns whose other sides are one."""
         P_UD, Q_VD, W_TD = self.tables
         centre = Factors.constant(len(P_UD), len(Q_VD), len(W_TD), self.centre)
         product = Factors.of(P_UD[:, :-1], Q_VD[:, :-1], W_TD[:, :-1])
@@ -219,8 +212,7 @@ class Gibbs:
         return draw, [sum_N / (self.sweeps - self.burn_in) for sum_N in total]
 
     def draws(self, train: Tuples, likelihood: Likelihood, rng: np.random.Generator) -> Iterator[Draw]:
-        """The draw after each sweep; those of the burn-in too. It begins with small factors for users and items,
-        steps that do nothing yet, and no biases."""
+        """The draw after each sweep, from small factors of users and items, steps of 1, and no biases."""
         grouped = [Grouped.of(train, side) for side in range(3)]
         users, items, steps = (np.zeros((size, self.width + 1)) for size in train.shape)
         users[:, :-1] = 0.3 * rng.standard_normal((len(users), self.width))

@@ -1,7 +1,6 @@
 """Tensor factorisation by gradient descent: ψ_sit = Σ_k P_sk Q_ik W_tk, minibatches and Adam, as in the paper.
 
-Every factor is learnt: the gradient of one side is the slope of the loss times the other two. Shapes: R rows of a side,
-K columns, N tuples, B tuples of a batch.
+Shapes: R rows of a side, K columns, N tuples, B tuples of a batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The table of users, items or steps: where it is, where it is drawn to, and which of its columns are learnt."""
+    """The table of users, items or steps, what the penalty draws it to, and which of its columns are learnt."""
 
     table_RK: Tensor
     rest_K: Tensor
@@ -35,7 +34,6 @@ class Side:
     def of(
         cls, table_RK: Values, rest_K: NDArray[Any] | None = None, learnt_K: NDArray[np.bool_] | None = None
     ) -> "Side":
-        """A table that starts here; drawn to 0 and all of it learnt, unless given otherwise."""
         width = table_RK.shape[1]
         rest_K = np.zeros(width) if rest_K is None else rest_K
         learnt_K = np.ones(width, bool) if learnt_K is None else learnt_K
@@ -47,7 +45,7 @@ Sides = tuple[Side, Side, Side]
 
 
 class Descent:
-    """Factors that are learnt by gradient descent: the tables, and what Adam remembers of their gradients.
+    """Tables and the state of Adam.
 
     The loss is the mean over tuples of (ψ − y)², or of the cross-entropy of σ(ψ) if `logistic`, plus
     (penalty / 2N) · ‖table − rest‖² over all three tables, N = `size` the number of tuples in an epoch.
@@ -62,7 +60,6 @@ class Descent:
         self.adam = torch.optim.Adam([side.table_RK for side in sides], lr=lr, fused=True)
 
     def epoch(self, tuples: Tuples, rng: np.random.Generator) -> None:
-        """One pass over the tuples in random order."""
         for index, value_B in _batches(tuples, self.batch, rng):
             self.gradient(index, value_B)
             self.adam.step()
@@ -84,7 +81,6 @@ class Descent:
             grad_RK.index_add_(0, index_B, other_BK.mul_(slope_B1)).mul_(side.learnt_K)
 
     def factors(self) -> Factors:
-        """The tables as they are now."""
         return Factors.of(*(side.table_RK.numpy().copy() for side in self.sides))
 
 
@@ -96,16 +92,12 @@ def _batches(tuples: Tuples, size: int, rng: np.random.Generator) -> Iterator[tu
         yield [side_N[at : at + size] for side_N in index], value_N[at : at + size]
 
 
-#: Told how many tuples were gone through since last time.
-Advance = Callable[[int], None]
+Advance = Callable[[int], None]  # of the number of tuples since the last call
 
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """Factors, and the best prediction the recipe has of the validation and test tuples.
-
-    The two are the same where a recipe learns one set of factors; a sampler predicts by the mean of many.
-    """
+    """Factors, and the prediction of the validation and test tuples: a sampler's is the mean over draws."""
 
     factors: Factors
     valid_N: NDArray[np.float64]
@@ -113,7 +105,6 @@ class Learnt:
 
     @classmethod
     def by(cls, factors: Factors, task: Task) -> Self:
-        """Predict by the factors themselves."""
         valid_N, test_N = (factors.logits_of(*part.sides).astype(np.float64) for part in task.parts[1:])
         return cls(factors, task.likelihood.predicted(valid_N), task.likelihood.predicted(test_N))
 
@@ -151,11 +142,9 @@ class ByDescent:
         check_ranges(self, self.name)
 
     def start(self, task: Task, rng: np.random.Generator) -> Sides:
-        """The tables at the start."""
         raise NotImplementedError
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
-        """All epochs."""
         how: dict[str, Any] = {"batch": self.batch, "lr": self.lr, "penalty": self.penalty}
         state = Descent(self.start(task, rng), task.size, logistic=task.metric == "AUC", **how)
         kept: tuple[float, Learnt] | None = None
@@ -171,17 +160,16 @@ class ByDescent:
         return kept[1] if kept is not None else Learnt.by(state.factors(), task)
 
     def work(self, task: Task) -> int:
-        """A pass over all tuples each epoch."""
         return self.epochs * task.size
 
 
 @register
 @dataclass(frozen=True)
 class Paper(ByDescent):
-    """Adam on minibatches, with the sizes of the paper's code and all three factors learnt.
+    """Adam on minibatches, with the sizes of the paper's code.
 
-    The paper does not say where the factors start. From numbers about zero, the usual choice, a product of three is
-    never found (validation MSE 25 on ml-100k); ours start about the cube root at which their product is the mean.
+    The paper gives no initial values. Started about zero, a product of three is never learnt (validation MSE 25 on
+    ml-100k); ours start about the cube root at which the product is the mean.
     """
 
     name: ClassVar[str] = "paper"
@@ -210,10 +198,7 @@ _BIASES = 4  # columns for the centre, and the biases of users, items and steps
 @register
 @dataclass(frozen=True)
 class Regularised(ByDescent):
-    """The maximum a posteriori under P, Q ~ N(0, 1/λ), W ~ N(1, 1/λ), stopped where the validation part likes it best.
-
-    The penalty shrinks what few tuples support, and that is most of what is personal: see ADR 5.
-    """
+    """The maximum a posteriori under P, Q ~ N(0, 1/λ), W ~ N(1, 1/λ), with early stopping (ADR 5)."""
 
     name: ClassVar[str] = "regularised"
     where: ClassVar[Where] = "slots"
@@ -225,7 +210,6 @@ class Regularised(ByDescent):
     penalty: NotNegative = 20.0
 
     def start(self, task: Task, rng: np.random.Generator) -> Sides:
-        """Small tastes, steps that do nothing yet, no biases, and a fixed centre."""
         users, items, steps = (self._table(rows, bias, rng) for bias, rows in enumerate(task.parts.train.shape, 1))
         users[:, self.width] = task.likelihood.centre(task.epoch(rng).value_N)
         steps[:, : self.width] = 1
@@ -235,7 +219,7 @@ class Regularised(ByDescent):
         return Side.of(users, None, learnt[0]), Side.of(items, None, learnt[1]), Side.of(steps, factors_K, learnt[2])
 
     def _table(self, rows: int, bias: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Ones, but for the factors and the side's own bias: a bias is a factor whose other sides are one."""
+        """Ones, but for the factors and the side's own bias, a factor whose other sides are one."""
         table_RK = np.ones((rows, self.width + _BIASES))
         table_RK[:, : self.width] = 0.1 * rng.standard_normal((rows, self.width))
         table_RK[:, self.width + bias] = 0
@@ -245,11 +229,7 @@ class Regularised(ByDescent):
 @register
 @dataclass(frozen=True)
 class Posterior:
-    """The factors are a draw, the prediction is the mean over draws.
-
-    A mean is the best guess of each rating, and shrinks what is not known of a user's taste to nothing; a draw keeps
-    tastes as far apart as the ratings say that they are.
-    """
+    """The factors are a draw, with the posterior's spread over users; the prediction is the mean over draws."""
 
     name: ClassVar[str] = "posterior"
     where: ClassVar[Where] = "slots"
@@ -258,7 +238,7 @@ class Posterior:
     sweeps: AtLeastOne = 100
     burn_in: int = 40
     persistence: float = 0.95  # correlation of a factor's weight from one step to the next
-    sway: Positive = 0.3  # how far a factor's weight is thought to come and go along the steps
+    sway: Positive = 0.3  # prior standard deviation of a factor's weight over the steps
 
     def __post_init__(self) -> None:
         check_ranges(self, self.name)
@@ -267,7 +247,7 @@ class Posterior:
         check_range(0 <= kept <= 0.999, f"{self.name}.persistence", kept, "0 to 0.999")
 
     def learn(self, task: Task, rng: np.random.Generator, advance: Advance) -> Learnt:
-        """Sample; the negatives of exposure are drawn once, for a posterior is that of one set of data."""
+        """Sample; the negatives of exposure are drawn once, as a posterior is that of one set of data."""
         gibbs = Gibbs(self.width, self.sweeps, self.burn_in, SlowSteps(self.persistence, self.sway))
         try:
             draw, means = gibbs.sample(task.epoch(rng), task.likelihood, task.parts[1:], rng, advance)
@@ -277,5 +257,4 @@ class Posterior:
         return Learnt(draw.factors(), *means)
 
     def work(self, task: Task) -> int:
-        """A pass over all tuples each sweep."""
         return self.sweeps * task.size

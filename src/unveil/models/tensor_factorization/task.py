@@ -15,13 +15,12 @@ from unveil.propensity.impression_pairs import auc as weighted_auc
 Index = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-#: Fewer tuples than this cannot be split 80/10/10.
-FEWEST = 10
+FEWEST = 10  # tuples that can be split 80/10/10
 
 
 @dataclass(frozen=True, eq=False)
 class Tuples:
-    """What was observed, and how large the cube is that it was observed in."""
+    """Observed values, and the size of the cube."""
 
     user_N: Index
     item_N: Index
@@ -34,26 +33,22 @@ class Tuples:
 
     @property
     def sides(self) -> tuple[Index, Index, Index]:
-        """The three indices of each tuple."""
         return self.user_N, self.item_N, self.step_N
 
     @property
     def key_N(self) -> Index:
-        """The place of each tuple in the cube laid out flat."""
+        """The flat index of each tuple in the cube."""
         _, items, steps = self.shape
         return (self.user_N * items + self.item_N) * steps + self.step_N
 
     def where(self, rows: NDArray[Any]) -> Self:
-        """Some of the tuples."""
         user_N, item_N, step_N = (side_N[rows] for side_N in self.sides)
         return type(self)(user_N, item_N, step_N, self.value_N[rows], self.shape)
 
     def with_values(self, value: float) -> Self:
-        """The same tuples with one value for all."""
         return replace(self, value_N=np.full(len(self), value))
 
     def and_also(self, other: "Tuples") -> Self:
-        """These tuples, then those."""
         user_N, item_N, step_N = map(np.concatenate, zip(self.sides, other.sides, strict=True))
         return type(self)(user_N, item_N, step_N, np.concatenate([self.value_N, other.value_N]), self.shape)
 
@@ -80,12 +75,8 @@ def split(tuples: Tuples, rng: np.random.Generator) -> Parts:
     return Parts(*(tuples.where(np.sort(rows)) for rows in np.split(shuffled, [-2 * tenth, -tenth])))
 
 
-#: At the slots of the positives, whose users were there; or anywhere in the cube of users, items and steps.
-Where = Literal["slots", "anywhere"]
-
-
-#: Rounds after which negatives that still hit an interaction leave their slot: all of its items may be interactions.
-_PATIENCE = 50
+Where = Literal["slots", "anywhere"]  # negatives: at the users and steps of the positives, or anywhere in the cube
+_PATIENCE = 50  # rounds until negatives leave a slot whose items may all be interactions
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +100,6 @@ class Negatives:
             raise UnveilError("every user met every item at every step: there is nothing that was not exposed")
 
     def beside(self, positives: Tuples, rng: np.random.Generator) -> Tuples:
-        """The positives with value 1, then their negatives with value 0."""
         return positives.with_values(1).and_also(self.draw(positives, rng))
 
     def draw(self, positives: Tuples, rng: np.random.Generator) -> Tuples:
@@ -125,7 +115,6 @@ class Negatives:
 
     @staticmethod
     def _moved(tuples: Tuples, move_M: NDArray[np.bool_], where: Where, rng: np.random.Generator) -> Tuples:
-        """Some of the tuples at other items, or anywhere else."""
         moved = [side.copy() for side in tuples.sides]
         for side in (1,) if where == "slots" else (0, 1, 2):
             moved[side][move_M] = rng.integers(0, tuples.shape[side], int(move_M.sum()))
@@ -146,10 +135,8 @@ def auc(predicted_N: NDArray[Any], value_N: NDArray[Any]) -> float:
     return weighted_auc(np.asarray(predicted_N), np.asarray(value_N) > 0, np.ones(len(predicted_N)))
 
 
-#: Terms that are drawn; the others enter by their mean, and take 0.2% of the standard deviation with them.
-_TERMS = 16
-#: Few enough to stay in the processor's cache.
-_BLOCK = 1 << 14
+_TERMS = 16  # drawn; the others enter by their mean, without 0.2% of the standard deviation
+_BLOCK = 1 << 14  # within the processor's cache
 
 
 def polya_gamma(tilt_N: Values, rng: np.random.Generator) -> Values:
@@ -166,7 +153,7 @@ def mean(tilt_N: Values) -> Values:
 
 
 def _drawn(tilt_N: Values, rng: np.random.Generator) -> Values:
-    """The mean, and of each drawn term how far E_j is from its own."""
+    """The mean, and each drawn term's deviation from its own."""
     square_N = ((tilt_N / (2 * np.pi)) ** 2).astype(np.float32)
     apart_N = np.zeros(len(tilt_N), np.float32)
     for term in range(_TERMS):
@@ -179,7 +166,6 @@ class Normal:
     """y ~ N(ψ, 1/α); the precision α ~ Gamma(1, 1) is drawn anew given the residuals."""
 
     def centre(self, value_N: Values) -> float:
-        """The mean."""
         return float(value_N.mean())
 
     def gaussian(self, value_N: Values, logit_N: Values, rng: np.random.Generator) -> tuple[Values, Values]:
@@ -189,7 +175,6 @@ class Normal:
         return value_N, np.full(len(value_N), precision)
 
     def predicted(self, logit_N: Values) -> Values:
-        """ψ itself."""
         return logit_N
 
 
@@ -208,21 +193,20 @@ class Bernoulli:
         return (value_N - 0.5) / precision_N, precision_N
 
     def predicted(self, logit_N: Values) -> Values:
-        """σ(ψ)."""
         return np.asarray(expit(logit_N))
 
 
-#: P(y | ψ): the ψ that suits all values best (`centre`), the Gaussian form that the conditionals of the factors need
-#: (`gaussian`: values and precisions such that y weighs like an observation of ψ), and E[y | ψ] (`predicted`).
+#: P(y | ψ): the best constant ψ (`centre`), E[y | ψ] (`predicted`), and values and precisions of the Gaussian
+#: observations of ψ that the conditionals of the factors need (`gaussian`).
 Likelihood = Normal | Bernoulli
 Metric = Literal["MSE", "AUC"]
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Parts of the tuples, how their values come about, and how predictions are scored.
+    """Parts of the tuples, their likelihood, and the metric.
 
-    `negatives` are drawn beside the positives of each epoch; the validation and test parts have theirs once for all.
+    `negatives` are drawn with the positives of each epoch; those of the validation and test parts are fixed.
     """
 
     name: Literal["relevance", "exposure"]
@@ -234,38 +218,30 @@ class Task:
 
     @classmethod
     def of_ratings(cls, parts: Parts) -> "Task":
-        """Relevance: predict the ratings, scored by squared error."""
         return cls("relevance", parts, Normal(), "MSE")
 
     @classmethod
     def of_exposure(
         cls, parts: Parts, negatives: Negatives, rng: np.random.Generator, *, redraw: bool = True
     ) -> "Task":
-        """Exposure: tell interactions from sampled negatives, scored by the area under the ROC curve.
-
-        Unless `redraw`, the negatives of the training part are drawn once too.
-        """
+        """Interactions against sampled negatives, which are drawn once in the training part too unless `redraw`."""
         train, valid, test = (negatives.beside(part, rng) for part in parts)
         kept = Parts(parts.train.with_values(1) if redraw else train, valid, test)
         return cls("exposure", kept, Bernoulli(), "AUC", negatives, redraw)
 
     def epoch(self, rng: np.random.Generator) -> Tuples:
-        """The training tuples of one epoch."""
         if self.negatives is None or not self.redraw:
             return self.parts.train
         return self.negatives.beside(self.parts.train, rng)
 
     @property
     def size(self) -> int:
-        """Training tuples of one epoch."""
         each = self.negatives.each if self.negatives is not None and self.redraw else 0
         return (1 + each) * len(self.parts.train)
 
     def score(self, predicted_N: NDArray[np.float64], tuples: Tuples) -> float:
-        """The metric of a prediction."""
         return (mse if self.metric == "MSE" else auc)(predicted_N, tuples.value_N)
 
     def loss(self, predicted_N: NDArray[np.float64], tuples: Tuples) -> float:
-        """The metric, turned so that less is better."""
         score = self.score(predicted_N, tuples)
         return score if self.metric == "MSE" else 1 - score
