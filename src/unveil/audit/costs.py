@@ -12,13 +12,10 @@ from unveil.propensity.base import PropensityModel
 from unveil.propensity.popularity import StaticPopularity, TemporalPopularity
 from unveil.propensity.weights import diagnose, inverse
 
-#: Events of each user that a model is trained on: the default length of the network of `unveil train`.
-WINDOW = 50
+WINDOW = 50  # events of each user that a model is trained on: the default length of the network of `unveil train`
 EXPONENTS = (1.0, 0.75, 0.5, 0.25)
-#: Steps on either side over which the smoothed popularity is spread.
-HALF_WIDTH = 5
-#: Shares of the events whose propensity is clipped.
-CLIPPED = (0.0, 0.1, 0.25, 0.5)
+HALF_WIDTH = 5  # steps on either side over which the smoothed popularity is spread
+CLIPPED = (0.0, 0.1, 0.25, 0.5)  # shares of the events whose propensity is clipped
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from unveil.data.interactions import Interactions
 from unveil.propensity.weights import diagnose
 
-#: Positions that are reported one by one.
-PLACES = 10
-#: A propensity below this has a weight above 100: poor overlap.
-RARE = 0.01
+PLACES = 10  # positions that are reported one by one
+RARE = 0.01  # a propensity below this has a weight above 100: poor overlap
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,6 @@ class Exposure:
 
     @property
     def only_popularity(self) -> bool:
-        """Whether nothing but popularity can stand in for exposure."""
         return self.impressions is None and self.logged_ess is None
 
 

@@ -12,8 +12,7 @@ from unveil.registry import Registry
 
 Values = NDArray[np.float64]
 
-#: Stands in a list where a user had fewer items left than the list has places; no metric counts it.
-NOBODY = -1
+NOBODY = -1  # stands in a list where a user had fewer items left than the list has places; no metric counts it
 
 
 class Metric(ABC):
@@ -92,7 +91,7 @@ class Recall(RankMetric):
     Recall@k = 1[r ≤ k]
     """
 
-    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return (rank_C <= k).astype(np.float64)
 
 
@@ -105,7 +104,7 @@ class NDCG(RankMetric):
     With a single relevant item the ideal gain is 1, so nothing is left to divide by.
     """
 
-    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return np.where(rank_C <= k, 1.0 / np.log2(1.0 + rank_C), 0.0)
 
 
@@ -116,7 +115,7 @@ class MRR(RankMetric):
     MRR@k = 1[r ≤ k] / r
     """
 
-    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return np.where(rank_C <= k, 1.0 / rank_C, 0.0)
 
 
@@ -129,7 +128,7 @@ class ARP(ListMetric):
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:
         return mean_over_list(count_V.astype(float)[top_CK], top_CK)
 
 
@@ -140,7 +139,7 @@ class Coverage(CatalogueMetric):
     Coverage@k = |∪_c top_k(c)| / V
     """
 
-    def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
+    def __call__(self, top_CK: Index, n_items: int) -> float:
         return len(np.unique(top_CK[top_CK != NOBODY])) / n_items
 
 
@@ -150,11 +149,10 @@ class EFD(ListMetric):
 
     EFD@k = mean over cases c and items i in top_k(c) of −log2 θ̂_i,   θ̂_i = (count_i + 1) / (Σ_j count_j + V)
 
-    The popularity is smoothed by one interaction an item, so that an item without any costs log2(Σ count + V) bits and
-    not the logarithm of an arbitrary epsilon. Other packages have a rank- and relevance-aware EFD under the same name.
+    Smoothed by one interaction an item, so that one without any costs log2(Σ count + V) bits.
     """
 
-    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:
         bits_V = -np.log2((count_V + 1.0) / (count_V.sum() + len(count_V)))
         return mean_over_list(bits_V[top_CK], top_CK)
 
@@ -170,7 +168,7 @@ class Gini(CatalogueMetric):
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
+    def __call__(self, top_CK: Index, n_items: int) -> float:
         return gini(np.bincount(top_CK[top_CK != NOBODY], minlength=n_items))
 
 
@@ -185,7 +183,7 @@ class RankCorrelation(TruthMetric):
 
     of_lists: ClassVar[bool] = False
 
-    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
         one_CV, other_CV = _centred_ranks(scores_CV), _centred_ranks(gamma_CV)
         length_C = np.sqrt((one_CV**2).sum(axis=1) * (other_CV**2).sum(axis=1))
         product_C = (one_CV * other_CV).sum(axis=1)
@@ -206,7 +204,7 @@ class Relevance(TruthMetric):
     Relevance@k = (1/k) Σ_{i in top_k(c)} γ_i
     """
 
-    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
         gamma_CK = np.take_along_axis(gamma_CV, np.maximum(top_CK, 0), axis=1)
         return np.asarray(np.where(top_CK == NOBODY, 0.0, gamma_CK).mean(axis=1, dtype=np.float64))
 
@@ -220,7 +218,7 @@ class Regret(TruthMetric):
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
         k = min(top_CK.shape[1], gamma_CV.shape[1])
         best_CK = np.partition(gamma_CV, gamma_CV.shape[1] - k, axis=1)[:, -k:]
         ideal_C: Values = best_CK.sum(axis=1, dtype=np.float64) / top_CK.shape[1]

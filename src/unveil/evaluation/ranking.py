@@ -1,8 +1,7 @@
 """Scorers, and from their scores to ranks and lists. One rule for ties, everywhere.
 
-**Ties go against the target**: its rank is 1 plus the number of candidates that score at least as high. A scorer that
-gives all items the same score puts every target last, so it scores 0 and not, by luck of the order, something.
-In a recommended list, where there is no target, equal scores stand in the order of their item indices.
+**Ties go against the target**: its rank is 1 plus the number of candidates that score at least as high, so that equal
+scores for all items put every target last. In a recommended list equal scores stand in the order of item indices.
 
 Shapes: B cases, N candidates, V items, K places. `barred` names cells of scores_BV as (row, item) pairs.
 """
@@ -27,7 +26,6 @@ class Scorer(Protocol):
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """scores_BV of all items at the next step."""
-        ...
 
 
 @contextmanager

@@ -1,7 +1,4 @@
-"""One run, from a log to an evaluated and usable recommender in a folder; resumable at every epoch.
-
-By one process, by workers that this process starts on its machine, or by ranks of torchrun.
-"""
+"""One run, from a log to an evaluated recommender in a folder; by one process, by workers, or by ranks of torchrun."""
 
 import json
 from dataclasses import replace
@@ -44,10 +41,7 @@ from unveil.training.progress import Watcher
 from unveil.training.trainer import Keep
 from unveil.wording import quantity
 
-#: Places of the longest list that is evaluated.
-PLACES = 10
-#: Whose versions all workers share: what draws, what computes, and what asks for it.
-_MUST_AGREE = ("unveil", "torch", "numpy")
+PLACES = 10  # places of the longest list that is evaluated
 
 
 def run(
@@ -122,7 +116,7 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
     shared |= {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
     evaluator = replace(Evaluator.of(split.test, split.whole, split.train, **shared), sharing=group)
     fingerprint, origin = log.fingerprint(), origin_of(world)
-    agreed = {name: version for name, version in versions().items() if name in _MUST_AGREE}
+    agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
     group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **identity(experiment)})
     return Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
 
@@ -165,10 +159,7 @@ def run_rank(
     tell: Tell = print,
     workers: Workers | None = None,
 ) -> Run | None:
-    """The part of one process in a run, whoever started it; all are given the same settings.
-
-    The leader, rank 0, writes the folder, reports and watches, and gives the run; the others give None.
-    """
+    """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
     with joined(place, experiment.training.device, workers) as group:
         if group.is_leader:
             return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group)
@@ -185,10 +176,7 @@ def run_workers(
     watch: Watcher | None = None,
     tell: Tell = print,
 ) -> Run:
-    """A run by `workers` processes of this machine, this one among them; the cores are shared out.
-
-    Workers that share a core or a GPU would only wait for one another.
-    """
+    """A run by `workers` processes of this machine, this one among them; none share a core or a GPU."""
     gpus = pick_device(experiment.training.device).type == "cuda"
     most, what = (torch.cuda.device_count(), "GPUs") if gpus else (cores(), "cores")
     expected, hint = f"1 to {most}", "Workers on other machines are started by torchrun."
@@ -206,7 +194,6 @@ def run_workers(
 
 
 def _work(task: tuple[Experiment, int], place: Place) -> None:
-    """What a started worker does. Only leaders write: it needs no folder."""
     experiment, each = task
     with threads(each):
         run_rank(experiment, Path(), place)

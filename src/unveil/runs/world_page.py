@@ -15,8 +15,7 @@ from unveil.report.prose import Prose
 from unveil.simulation.describe import rows
 from unveil.simulation.world import World
 
-#: Steps and users that the plots look at, evenly spread.
-_STEPS, _USERS = 25, 64
+_STEPS, _USERS = 25, 64  # steps and users that the plots look at
 
 
 def write_world_page(world: World, path: Path, command: Sequence[str]) -> Path:
@@ -48,10 +47,7 @@ def fit_table(origin: Mapping[str, Any]) -> Table:
 
 
 def step_means(world: World) -> tuple[pl.DataFrame, NDArray[np.float64]]:
-    """γ and θ at steps, evenly spread, means over users, evenly spread, and items; and θ_V, means over these steps.
-
-    A user counts where they are there.
-    """
+    """γ and θ at steps, means over the users who are there and items; and θ_V, means over these steps."""
     means, theta_V = list[tuple[int, float, float]](), np.zeros(world.n_items)
     for step in _spread(world.n_steps, _STEPS).tolist():
         there = np.flatnonzero(world.start_U <= step)
