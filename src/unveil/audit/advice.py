@@ -17,7 +17,7 @@ from unveil.audit.timing import first_interactions
 from unveil.data.describe import TIE_RULE, Description, describe
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.splits import leave_one_out, temporal_split
+from unveil.data.splits import Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.report.prose import Prose, bold
 
@@ -109,7 +109,7 @@ def audit(log: Interactions, *, seed: int = 0, progress: Progress | None = None)
     sequences = Sequences.of(log)
     described = describe(log, sequences)  # a log without events is an error
     first = first_interactions(sequences) if described.repeats else sequences
-    splits = {}
+    splits: dict[str, Split] = {}
     for name, split in ((LEAVE_ONE_OUT, leave_one_out), (TEMPORAL, temporal_split)):
         with suppress(UnveilError):  # histories may be too short, or there may be no clock
             splits |= {name: parts} if len((parts := split(sequences)).test) else {}

@@ -259,7 +259,7 @@ def write_fit(
     parts = {
         "calibration": _calibration_figure(about, drawn, ("predicted θ", "share that was shown"), "shown"),
         "learning": curves(at, {"learned": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
-        "command": Code(about["command"]),
+        "command": Code(shlex.join(command)),
     }
     with atomic_folder(folder, overwrite=overwrite) as draft:
         prose = fit_prose(time_of_day.write(fitted.model, draft, about))

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from unveil.data.interactions import Interactions
+from unveil.data.splits import Split
 from unveil.errors import UnveilError, check_range
-from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import versions, write_whole
-from unveil.models.baselines import Popularity
 from unveil.processes import threads
 from unveil.runs.config import Experiment, Tell
 from unveil.runs.run_folder import (
@@ -66,8 +66,7 @@ def run(
             return read_run(folder)
         keep = Keep(folder, resume, identity={"log": found.fingerprint})
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        baseline = found.evaluator.evaluate(Popularity.fit(split.train))
-        evaluation = replace(found.evaluator.evaluate(trainer.model), popularity=baseline.summary)
+        evaluation = found.evaluator.beside_popularity(trainer.model)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
@@ -85,8 +84,7 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         found.trainer.fit(found.validation, group=group)
-        for scorer in (Popularity.fit(found.split.train), found.trainer.model):
-            found.evaluator.evaluate(scorer, resamples=1)
+        found.evaluator.beside_popularity(found.trainer.model, resamples=1)
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> Prepared:
@@ -107,18 +105,23 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
                 found = quantity(most[name], f"{name} one")
                 tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
-        config = experiment.evaluation
     world = world_of(experiment, log)
     trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
-    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
-    validation = validation_of(split, experiment, protocol=config.validation, **shared)
-    validation = replace(validation, evaluator=replace(validation.evaluator, sharing=group))
-    shared |= {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
-    evaluator = replace(Evaluator.of(split.test, split.whole, split.train, **shared), sharing=group)
+    validation, evaluator = _evaluators(split, experiment, group)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
     group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **identity(experiment)})
     return Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
+
+
+def _evaluators(split: Split, experiment: Experiment, group: ProcessGroup) -> tuple[ValidationEvaluator, Evaluator]:
+    """What decides when to stop, and the test cases with their negatives; the group shares the work of both."""
+    config = experiment.evaluation
+    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
+    validation = validation_of(split, experiment, protocol=config.validation, **shared)
+    shared |= {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
+    test = Evaluator.of(split.test, split.whole, split.train, **shared)
+    return replace(validation, evaluator=replace(validation.evaluator, sharing=group)), replace(test, sharing=group)
 
 
 def world_of(experiment: Experiment, log: Interactions) -> World | None:
@@ -143,8 +146,7 @@ def evaluate(folder: Path) -> Evaluation:
     split = read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    baseline = evaluator.evaluate(Popularity.fit(split.train))
-    evaluation = replace(evaluator.evaluate(recommender.model), popularity=baseline.summary)
+    evaluation = evaluator.beside_popularity(recommender.model)
     evaluation.write(folder)
     return evaluation
 
