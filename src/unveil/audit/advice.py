@@ -9,8 +9,7 @@ import numpy as np
 
 from unveil.audit.baselines import BASELINES, Score, baselines
 from unveil.audit.checks import Cold, Concentration, Leakage, Repeats, cold, concentration, leakage, repeats
-from unveil.audit.costs import CLIPPED, EXPONENTS, HALF_WIDTH, Cost, Costs, costs
-from unveil.audit.exposure import Exposure, exposure
+from unveil.audit.exposure import CLIPPED, EXPONENTS, HALF_WIDTH, Cost, Costs, Exposure, costs, exposure
 from unveil.audit.motion import Motion, along_calendar, along_histories
 from unveil.audit.order import Order, order
 from unveil.audit.timing import first_interactions

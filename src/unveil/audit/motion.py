@@ -43,10 +43,8 @@ def expected_means(sequences: Sequences, u_N: Floats, draws: int, rng: np.random
 
 
 def against_depletion(timing: Timing, expected_V: Floats, draws: int) -> tuple[Floats, Floats]:
-    """z_V and p_V of the items' mean places less those expected, with the variance of random order, which is close.
-
-    (1 + 1/draws) pays for the mean being drawn.
-    """
+    """z_V and p_V of the items' mean places less those expected, with the variance of random order, which is close. (1
+    + 1/draws) pays for the mean being drawn."""
     error_V = np.sqrt(timing.variance_V * (1 + 1 / draws))
     z_V = np.divide(timing.mean_V - expected_V, error_V, out=np.zeros_like(error_V), where=timing.tested_V)
     return z_V, two_sided(z_V)

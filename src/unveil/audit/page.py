@@ -8,7 +8,7 @@ from typing import Any
 
 from unveil.audit.advice import WEIGHTED, Audit
 from unveil.audit.baselines import BASELINES
-from unveil.audit.costs import EXPONENTS
+from unveil.audit.exposure import EXPONENTS
 from unveil.audit.motion import Motion
 from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown

@@ -1,7 +1,5 @@
-"""Calibration: scores read as log-probabilities promise something. Is it kept?
-
-Shapes: B cases of a batch, C cases, V items, F fine bins, G bins.
-"""
+"""Calibration: scores read as log-probabilities promise something. Is it kept? Shapes: B cases of a batch, C cases, V
+items, F fine bins, G bins."""
 
 from dataclasses import dataclass
 

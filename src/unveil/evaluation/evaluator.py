@@ -1,7 +1,5 @@
 """Evaluator: cases and their candidates in, any scorer's results out, in one pass; and the ground truth of a world.
-
-Shapes: B cases of a batch, C cases, K places, L tokens, N negatives, V items.
-"""
+Shapes: B cases of a batch, C cases, K places, L tokens, N negatives, V items."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -103,10 +101,8 @@ class Evaluator:
         seed: int = 0,
         progress: Callable[[int], object] | None = None,
     ) -> Evaluation:
-        """Every protocol and metric: of the target's rank at each k, of lists with `top` places.
-
-        `progress` is called with the number of cases done after each batch.
-        """
+        """Every protocol and metric: of the target's rank at each k, of lists with `top` places. `progress` is called
+        with the number of cases done after each batch."""
         n_items, cases = self.sequences.n_items, self.cases
         if wrong := [places for places in (*k, top) if not 1 <= places <= n_items]:
             expected = f"between 1 and the {n_items} items of the catalogue"
@@ -214,9 +210,7 @@ class ValidationEvaluator:
         seed: int = 0,
     ) -> Self:
         """The validation part of a split. `protocol` names the ranking that counts: full, uniform-N or popular-N.
-
-        `negatives`: how many of each kind are drawn, if more than those that the protocol needs.
-        """
+        `negatives`: how many of each kind are drawn, if more than those that the protocol needs."""
         name, _, k = monitor.partition("@")
         if not k.isdecimal() or not int(k):
             expected = "a metric at a number of places, e.g. NDCG@10"

@@ -86,10 +86,7 @@ def mean_over_list(value_CK: Values, top_CK: Index) -> Values:
 
 @METRICS.register
 class Recall(RankMetric):
-    """The share of the relevant items that made the list; with one target at place r it is the hit rate HR@k:
-
-    Recall@k = 1[r ≤ k]
-    """
+    """Recall@k = 1[r ≤ k]: the share of relevant items in the list; with one target at place r the hit rate HR@k."""
 
     def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return (rank_C <= k).astype(np.float64)
@@ -97,12 +94,7 @@ class Recall(RankMetric):
 
 @METRICS.register
 class NDCG(RankMetric):
-    """Normalised discounted cumulative gain of one target at place r:
-
-    NDCG@k = 1[r ≤ k] / log2(1 + r)
-
-    With a single relevant item the ideal gain is 1, so nothing is left to divide by.
-    """
+    """NDCG@k = 1[r ≤ k] / log2(1 + r): discounted cumulative gain of one target at place r; the ideal gain is 1."""
 
     def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return np.where(rank_C <= k, 1.0 / np.log2(1.0 + rank_C), 0.0)
@@ -110,10 +102,7 @@ class NDCG(RankMetric):
 
 @METRICS.register
 class MRR(RankMetric):
-    """Mean reciprocal rank of the target at place r, nothing beyond place k:
-
-    MRR@k = 1[r ≤ k] / r
-    """
+    """MRR@k = 1[r ≤ k] / r: mean reciprocal rank of the target at place r, nothing beyond place k."""
 
     def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return np.where(rank_C <= k, 1.0 / rank_C, 0.0)
@@ -121,10 +110,7 @@ class MRR(RankMetric):
 
 @METRICS.register
 class ARP(ListMetric):
-    """Average recommendation popularity, in interactions of the training part:
-
-    ARP@k = mean over cases c and items i in top_k(c) of count_i
-    """
+    """ARP@k = mean over cases c and items i in top_k(c) of count_i, the training interactions of i."""
 
     higher_is_better: ClassVar[bool] = False
 
@@ -134,10 +120,7 @@ class ARP(ListMetric):
 
 @METRICS.register
 class Coverage(CatalogueMetric):
-    """The share of the V items that stand in at least one list:
-
-    Coverage@k = |∪_c top_k(c)| / V
-    """
+    """Coverage@k = |∪_c top_k(c)| / V: the share of the V items that stand in at least one list."""
 
     def __call__(self, top_CK: Index, n_items: int) -> float:
         return len(np.unique(top_CK[top_CK != NOBODY])) / n_items
@@ -199,10 +182,7 @@ def _centred_ranks(value_CV: NDArray[Any]) -> Values:
 
 @METRICS.register
 class Relevance(TruthMetric):
-    """The mean true relevance γ of a recommended list; an empty place counts 0:
-
-    Relevance@k = (1/k) Σ_{i in top_k(c)} γ_i
-    """
+    """Relevance@k = (1/k) Σ_{i in top_k(c)} γ_i: the mean true relevance of a list; an empty place counts 0."""
 
     def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
         gamma_CK = np.take_along_axis(gamma_CV, np.maximum(top_CK, 0), axis=1)

@@ -1,7 +1,5 @@
-"""Protocols: what each target is ranked against, everything or negatives that are drawn once and kept.
-
-Shapes: A cases still short, B cases of a batch, C cases, N negatives (or events), R draws, V items.
-"""
+"""Protocols: what each target is ranked against, everything or negatives that are drawn once and kept. Shapes: A cases
+still short, B cases of a batch, C cases, N negatives (or events), R draws, V items."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -63,10 +61,8 @@ def draw(weight_V: NDArray[Any], n: int, barred: Barred, n_cases: int, rng: np.r
 def _by_rejection(
     weight_V: NDArray[Any], n: int, barred_CV: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[Index, NDArray[np.int64]]:
-    """Draw with replacement and pass over what is barred or already there: the same law as without replacement.
-
-    2n draws are enough for most cases; `found_C`: how many negatives each case has so far.
-    """
+    """Draw with replacement and pass over what is barred or already there: the same law as without replacement. 2n
+    draws are enough for most cases; `found_C`: how many negatives each case has so far."""
     edge_V = np.cumsum(weight_V, dtype=np.float64)
     draw_CR = np.searchsorted(edge_V, rng.random((len(barred_CV), 2 * n)) * edge_V[-1], side="right")
     good_CR = ~np.take_along_axis(barred_CV, draw_CR, axis=1) & _first_time(draw_CR)
@@ -95,10 +91,8 @@ def _by_gumbel(
     barred_CV: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> None:
-    """Complete the rows that rejection left short: the largest of log weight + Gumbel noise among what remains.
-
-    Sorted by that key, items stand in the order of successive draws without replacement (the Gumbel top-k trick).
-    """
+    """Complete the rows that rejection left short: the largest of log weight + Gumbel noise among what remains. Sorted
+    by that key, items stand in the order of successive draws without replacement (the Gumbel top-k trick)."""
     n, row_A = negative_CN.shape[1], np.flatnonzero(found_C < negative_CN.shape[1])
     closed_AV = barred_CV[row_A] | (weight_V == 0)
     there_A, place_A = np.nonzero(negative_CN[row_A] >= 0)
@@ -152,10 +146,8 @@ class Candidates:
         exclude_seen: bool = True,
         seed: int = 0,
     ) -> Self:
-        """Draw `uniform` negatives with equal probabilities and `popular` ones ∝ training count, without replacement.
-
-        0 leaves one out. Too few items to draw from is an error; see `most_negatives`.
-        """
+        """Draw `uniform` negatives with equal probabilities and `popular` ones ∝ training count, without replacement. 0
+        leaves one out. Too few items to draw from is an error; see `most_negatives`."""
         barred = partial(_barred, cases, sequences, exclude_seen=exclude_seen)
         weights = (("uniform", uniform, np.ones(sequences.n_items)), ("popular", popular, count_V))
         negatives = {

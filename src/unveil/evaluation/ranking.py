@@ -19,10 +19,8 @@ from unveil.evaluation.metrics import NOBODY
 
 
 class Scorer(Protocol):
-    """Histories in, a score for every item out; the higher the score, the nearer to the top.
-
-    `token_BL` is right-aligned, its last column is MASK: the step that is asked about.
-    """
+    """Histories in, a score for every item out; the higher the score, the nearer to the top. `token_BL` is
+    right-aligned, its last column is MASK: the step that is asked about."""
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """scores_BV of all items at the next step."""
@@ -74,10 +72,8 @@ def rank_among_all(scores_BV: Tensor, item_B: Tensor, barred: Cells) -> Tensor:
 
 
 def top_items(scores_BV: Tensor, k: int, barred: Cells) -> Tensor:
-    """top_BK: the k items of highest score, best first, equal scores by item index.
-
-    Items that are barred or score −∞ are never listed; where too few are left, `NOBODY` fills the places.
-    """
+    """top_BK: the k items of highest score, best first, equal scores by item index. Items that are barred or score −∞
+    are never listed; where too few are left, `NOBODY` fills the places."""
     open_BV = scores_BV.clone()
     open_BV[barred] = -torch.inf
     return _in_order(open_BV, _best(open_BV, k), k)

@@ -1,7 +1,5 @@
-"""Intervals and paired tests over users. Nothing here knows what is being compared.
-
-Shapes: U users (or any other paired units, such as replicates), M metrics, R resamples.
-"""
+"""Intervals and paired tests over users. Nothing here knows what is being compared. Shapes: U users (or any other
+paired units, such as replicates), M metrics, R resamples."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -73,9 +73,7 @@ def parallel(
     axes: Sequence[tuple[str, Sequence[tuple[str, float]]]], paths: Mapping[str, Sequence[float]], slug: str
 ) -> Drawing:
     """Upright axes with texts at heights from 0 to 1, and paths across them, the best first: by hover text, heights.
-
-    The best fifth is in colour, the best thick.
-    """
+    The best fifth is in colour, the best thick."""
     ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
     with canvas("", "", (max(4.8, 0.8 * len(axes)), 3.3)) as on:
         on.axes.grid(visible=False)

@@ -153,10 +153,8 @@ def environment() -> Environment:
 
 @dataclass(frozen=True)
 class Prose:
-    """Templates and the figures that fill them; a block is looked up in the first template that has it.
-
-    `{{ super() }}` in a block is the block of that name in the next template. A template is a file's name, or text.
-    """
+    """Templates and the figures that fill them; a block is looked up in the first template that has it. `{{ super() }}`
+    in a block is the block of that name in the next template. A template is a file's name, or text."""
 
     templates: Sequence[str]
     figures: Mapping[str, Any]

@@ -103,9 +103,7 @@ class Drawing:
 
 def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | None = None) -> Drawing:
     """The figure as a drawing. `name` makes its ids unique; `titles` are the hover texts of the marks with these gids.
-
-    An artist that was given `set_gid(g)` is a group of marks; the n-th mark gets the n-th of `titles[g]`.
-    """
+    An artist that was given `set_gid(g)` is a group of marks; the n-th mark gets the n-th of `titles[g]`."""
     text = StringIO()
     with _any_script():
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

@@ -70,10 +70,8 @@ class Slice:
 
 
 def slices(runs: Sequence[Run], count_V: NDArray[np.int64]) -> list[Slice]:
-    """Thirds of the cases by the training count of the target, and by the length of the history.
-
-    Cases of one value stay together, so that thirds may be unequal.
-    """
+    """Thirds of the cases by the training count of the target, and by the length of the history. Cases of one value
+    stay together, so that thirds may be unequal."""
     frame = runs[0].evaluation.frame
     ways = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
     found = []

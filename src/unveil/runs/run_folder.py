@@ -25,7 +25,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
 from unveil.audit.checks import cold, concentration, leakage
-from unveil.audit.costs import costs
+from unveil.audit.exposure import costs
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown

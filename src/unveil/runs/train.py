@@ -53,10 +53,8 @@ def run(
     tell: Tell = print,
     group: ProcessGroup = SINGLE,
 ) -> Run:
-    """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written.
-
-    With a group this is what its leader does, while the others `follow`.
-    """
+    """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written. With a group
+    this is what its leader does, while the others `follow`."""
     with claimed(folder, resume=resume):
         found = prepared(experiment, tell, group)
         log, split, trainer = found.log, found.split, found.trainer
@@ -88,10 +86,8 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> Prepared:
-    """Read, split and build, and see that all of the group have the same.
-
-    Negatives without a number are as many as usual or, which is told, as many as there are for every case.
-    """
+    """Read, split and build, and see that all of the group have the same. Negatives without a number are as many as
+    usual or, which is told, as many as there are for every case."""
     log = experiment.data.load()
     split = experiment.data.parts(log, tell)
     if split.whole.n_items < PLACES:

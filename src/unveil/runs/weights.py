@@ -1,7 +1,5 @@
 """The weight of each training event as a column of the log: for libraries that have the models but not the estimators.
-
-Shapes: N rows of the log, M training slots.
-"""
+Shapes: N rows of the log, M training slots."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -52,10 +52,8 @@ def tune(
     engine: Engine | None = None,
     workers: int = 1,
 ) -> Study:
-    """Work on a study until all its trials are over, whoever does them; then write the results.
-
-    With an `engine` its workers join the study as the same command would, and this process only shows how it goes.
-    """
+    """Work on a study until all its trials are over, whoever does them; then write the results. With an `engine` its
+    workers join the study as the same command would, and this process only shows how it goes."""
     folder, url = location.folder, location.storage
     storage_name = "journal" if url is None else shown(url)
     check_folder(folder, storage_name)

@@ -77,9 +77,7 @@ def opened(url: str | None, folder: Path) -> Iterator[BaseStorage]:
 
 class WholeLines(journal.JournalFileOpenLock):
     """The lock to write a line; whoever gets it first removes half a line, which a full disk or a lost machine leaves.
-
-    Optuna would append the next line to it, and from then on read nothing more.
-    """
+    Optuna would append the next line to it, and from then on read nothing more."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
@@ -274,10 +272,8 @@ class TrialQueue:
 
 @dataclass
 class ConfigurationSampler(optuna.samplers.RandomSampler):
-    """Trial i has the i-th configuration, whoever asks; unless TPE, where `valid` is given, has a better guess.
-
-    Guesses depend on what was finished when they were made: only one process alone gives the same study again.
-    """
+    """Trial i has the i-th configuration, whoever asks; unless TPE, where `valid` is given, has a better guess. Guesses
+    depend on what was finished when they were made: only one process alone gives the same study again."""
 
     configurations: Sequence[Settings]
     dimensions: Mapping[str, Dimension]

@@ -1,7 +1,5 @@
-"""What is tuned: a training, or one of the two factorisations behind a world (the paper's section 5.1).
-
-A subject reads the log and gives a context, which tries settings and can reach no test case. Shapes: N log rows.
-"""
+"""What is tuned: a training, or one of the two factorisations behind a world (the paper's section 5.1). A subject reads
+the log and gives a context, which tries settings and can reach no test case. Shapes: N log rows."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
