@@ -74,7 +74,6 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """Exposure, popularity, order, evaluation: a sentence each."""
         return self.prose().line("verdict")
 
     @property

@@ -127,7 +127,6 @@ class Costs:
     settings: tuple[Cost, ...]
 
     def of(self, estimator: str, exponent: float = 1.0, nth_clip: int = 0) -> Cost:
-        """One setting; clips are counted from none."""
         found = [each for each in self.settings if each.estimator == estimator and each.exponent == exponent]
         return found[nth_clip]
 

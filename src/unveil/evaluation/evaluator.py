@@ -86,7 +86,6 @@ class Evaluator:
         exclude_seen: bool = True,
         seed: int = 0,
     ) -> Self:
-        """An evaluator with freshly drawn negatives, popularity counted in `train`."""
         numbers, count_V = {"uniform": uniform, "popular": popular, "seed": seed}, train.count_V
         candidates = Candidates.draw(cases, sequences, count_V, **numbers, exclude_seen=exclude_seen)
         return cls(cases, sequences, candidates, count_V, length)
@@ -239,7 +238,6 @@ class ValidationEvaluator:
         return replace(self, evaluator=replace(self.evaluator, shift=shift)) if self.of_interactions else self
 
     def __call__(self, scorer: Scorer) -> float:
-        """The metric on the validation cases, averaged over users."""
         value_C = self.metric(self.evaluator.ranks(scorer, self.protocol), self.k)
         user_C = self.evaluator.cases.user_C
         cases_U = np.bincount(user_C)

@@ -184,7 +184,6 @@ def _table(evaluations: Mapping[str, Evaluation], tests: pl.DataFrame, alpha: fl
 
 
 def _winners(table: pl.DataFrame, tests: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """The best model of each figure, where it is significantly better than the next best."""
     best = table.filter(pl.col("place") == 1).select(*FIGURE, "model")
     second = table.filter(pl.col("place") == 2).select(*FIGURE, next="model")
     both_ways = pl.concat([tests.select(*FIGURE, "p_holm", model=x, next=y) for x, y in (("a", "b"), ("b", "a"))])

@@ -230,7 +230,6 @@ def _name(axes: "Axes", name: str) -> None:
 
 
 def _ground(axes: "Axes", aim: float | None) -> None:
-    """The two ends of the gap, and what is aimed at."""
     axes.grid(visible=False, axis="x")
     axes.tick_params(length=0, which="both")
     axes.axhline(0, color=INK, linewidth=0.9)

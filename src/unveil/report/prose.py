@@ -173,7 +173,6 @@ class Prose:
         return _table(*_parts(self._rendered(block, lambda *_, **__: "")))
 
     def key_figures(self, block: str) -> list[KeyFigure]:
-        """Paragraphs of a figure in bold type and of what it is."""
         return [KeyFigure(*bold(paragraph)) for paragraph in self.paragraphs(block)]
 
     def page(self, parts: Mapping[str, Any]) -> Page:
@@ -211,7 +210,6 @@ class Prose:
 
 
 def _parts(text: str) -> list[str]:
-    """Headings, and what stands between blank lines."""
     apart = re.sub(r"^(## .*)$", r"\n\n\1\n\n", text, flags=re.MULTILINE)
     parts = [part.replace(_FILLED, "") for part in re.split(r"\n\s*\n", apart)]
     return [part.strip("\n") for part in parts if part.strip()]

@@ -37,7 +37,7 @@ Values = NDArray[np.float64]
 _NUMBERS = 1 << 22  # in one table of slots × items
 _TINY = 1e-300  # what is chosen less often cannot be told from never
 #: Items of each slot, most relevant first, among which exposure matters most, and those that are recommended.
-TOP, _K = 30, 10
+TOP = 30
 CLIP = 0.02  # θ is clipped from below in weights, as the presets clip it
 REFERENCE = "known-static"  # the most that a propensity without steps can know, for comparison
 SCORES = "scores.json"
@@ -64,7 +64,6 @@ class Truth:
 
     @classmethod
     def of(cls, world: World, train: Sequences, most: int, rng: np.random.Generator) -> "Truth":
-        """At training events drawn at random."""
         count = min(len(train), most, max(1, _NUMBERS // max(1, world.n_items)))
         at_M = np.sort(rng.choice(len(train), count, replace=False))
         columns = (train.user_N, train.item_N, train.step_N, train.event_N)
@@ -127,7 +126,7 @@ def correlation(one: Values, other: Values) -> float:
 
 def relevance_of_first(score_MV: Values, logit_MV: Values) -> float:
     """The mean relevance logit of the ten items of highest score of each slot."""
-    first_MK = np.argsort(-score_MV, axis=1, kind="stable")[:, :_K]
+    first_MK = np.argsort(-score_MV, axis=1, kind="stable")[:, :10]
     return float(np.take_along_axis(logit_MV, first_MK, 1).mean())
 
 

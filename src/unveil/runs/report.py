@@ -188,7 +188,6 @@ class ComparedRuns:
         return [name for name in found if name != LISTS]
 
     def row(self, run: str, protocol: str, name: str) -> dict[str, Any]:
-        """One row of a run's summary, by a label such as NDCG@10."""
         metric, _, k = name.partition("@")
         wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == int(k or 0))
         return self.evaluations[run].summary.filter(wanted).row(0, named=True)

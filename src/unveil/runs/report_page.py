@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 from unveil.data.readers.database import shown
 from unveil.evaluation.result import label
@@ -23,7 +24,6 @@ from unveil.runs.run_folder import Run
 from unveil.wording import quantity
 
 DIAL = "dial.html"  # the page of the novelty setting in the folder of a run
-_HEADLINES = ("NDCG@10", "Recall@10")
 #: What list metrics are; which way is better is for the reader to say.
 _MEANING = {
     "ARP": "training interactions of a recommended item",
@@ -91,6 +91,8 @@ def results(found: Report, command: str) -> dict[str, Any]:
     def named(item: int) -> dict[str, str]:
         return {"item_id": found.ids[item], "title": found.titles[item]}
 
+    tests, floats = None if found.comparison is None else found.comparison.tests, selectors.float()
+    finite = pl.when(floats.is_finite()).then(floats)  # an effect without spread is infinite, which JSON has not
     return {
         "report": 1,
         "command": command,
@@ -111,7 +113,7 @@ def results(found: Report, command: str) -> dict[str, Any]:
         "differing": found.differing,
         "slices": [asdict(each) for each in found.slices],
         "shared": found.shared,
-        "tests": None if found.comparison is None else _finite(found.comparison.tests).to_dicts(),
+        "tests": None if tests is None else tests.with_columns(finite).to_dicts(),
         "examples": [
             {
                 **asdict(each),
@@ -125,12 +127,6 @@ def results(found: Report, command: str) -> dict[str, Any]:
     }
 
 
-def _finite(frame: pl.DataFrame) -> pl.DataFrame:
-    """With nothing where JSON has no number: an effect without spread is infinite."""
-    numbers = [name for name, kind in frame.schema.items() if kind.is_float()]
-    return frame.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in numbers)
-
-
 def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
     orders = {protocol: found.order(protocol) for protocol in found.protocols}
     ranked = [(name, found.row(name, "full", "NDCG@10")) for name in orders["full"]]
@@ -139,7 +135,7 @@ def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
     facts["other_orders"] = [protocol for protocol, order in orders.items() if order != orders["full"]]
     if found.comparison is not None:
         tests, name = found.comparison.tests, pl.concat_str("metric", pl.lit("@"), "k")
-        headlines = tests.filter(name.is_in(_HEADLINES) | (pl.col("protocol") == LISTS))
+        headlines = tests.filter(name.is_in(("NDCG@10", "Recall@10")) | (pl.col("protocol") == LISTS))
         pair = pl.col("a").is_in(orders["full"][:2]) & pl.col("b").is_in(orders["full"][:2])
         p = float(tests.filter((pl.col("protocol") == "full") & (name == "NDCG@10") & pair)["p_holm"][0])
         facts |= {"p": p, "tests": len(tests), "headlines": headlines.rows(named=True)}

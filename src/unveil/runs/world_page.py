@@ -70,7 +70,6 @@ def _by_step(means: pl.DataFrame, data: Table) -> Figure:
 
 
 def _lorenz(theta_V: NDArray[np.float64]) -> Figure:
-    """How much of all exposure the most exposed items get."""
     share_V = np.cumsum(np.sort(theta_V)[::-1]) / theta_V.sum()
     at = np.unique(np.linspace(1, len(share_V), min(21, len(share_V))).round().astype(np.int64))
     x, y = (at / len(share_V)).tolist(), share_V[at - 1].tolist()

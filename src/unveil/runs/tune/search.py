@@ -128,7 +128,6 @@ class _Session:
     left: set[int] = field(default_factory=set)  # trials that are not over
 
     def run(self, engine: Engine | None, jobs: Sequence["TuneJob"]) -> None:
-        """Until every trial is over, by us, by the jobs of an engine or by others."""
         self.left.update(set(range(self.queue.size)) - {each.index for each in self.queue.trials() if each.over})
         self.watch.start([TuneJob(f"trial {index}") for index in sorted(self.left)], self.queue.size, "trials")
         events, lost = self._work() if engine is None else engine.run(jobs), list[Failed]()

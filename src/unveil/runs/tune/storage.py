@@ -181,7 +181,6 @@ class TrialQueue:
     heard: dict[int, tuple[object, float]] = field(default_factory=dict, init=False)
 
     def attempts(self) -> dict[int, list[FrozenTrial]]:
-        """The attempts at each trial, oldest first, as the storage has them now."""
         found: dict[int, list[FrozenTrial]] = {}
         for attempt in self.study.get_trials(deepcopy=False):
             index = attempt.user_attrs.get(INDEX, self.size)
@@ -287,7 +286,6 @@ class ConfigurationSampler(optuna.samplers.RandomSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The configuration of the attempt's trial, or a guess that a model can have."""
         index = int(trial.user_attrs.get(INDEX, 0))  # without a trial, another was quicker
         chosen = self.configurations[index % len(self.configurations)]
         if self.valid is not None:

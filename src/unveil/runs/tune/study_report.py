@@ -203,7 +203,6 @@ def _parallel(study: Study) -> Drawing:
 
 
 def _height(dimension: Dimension, value: Any) -> float:
-    """Where a value stands on its axis, from 0 to 1."""
     if isinstance(dimension, CategoricalDistribution):
         return dimension.choices.index(value) / max(1, len(dimension.choices) - 1)
     every = (dimension.low, dimension.high, value)

@@ -39,8 +39,6 @@ from unveil.training.trainer import Fitted, Keep, Trainer
 Part = Literal["relevance", "exposure"]
 PARTS: tuple[Part, ...] = ("relevance", "exposure")
 KEPT = "fit.json"  # what came of a replicate of a factorisation, in its folder
-#: Settings that decide which columns of the log a training needs.
-_DECIDE = frozenset({"estimator.name", "propensity.name"})
 #: Called with the share of a replicate that is done and, after a validation, the epoch and its metric; raises to stop.
 Report = Callable[[float, tuple[int, float] | None], None]
 
@@ -115,7 +113,7 @@ class TrainingContext:
         evaluator = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
         validation = replace(validation, evaluator=evaluator, of_interactions=not training.truth)
         recorded = log.propensity is not None or log.position is not None
-        needed = recorded or reads_log(recipe) or not _DECIDE.isdisjoint(tried)
+        needed = recorded or reads_log(recipe) or not {"estimator.name", "propensity.name"}.isdisjoint(tried)
         logged = training_rows(log, split.train) if needed else None
         return cls(split.train.copied(), validation, recipe, log.fingerprint(), logged, world)
 
@@ -146,7 +144,6 @@ class TrainingContext:
         return self.ready(recipe).fit(replace(self.validation, evaluator=evaluator), keep=keep, watch=watch)
 
     def replicate(self, settings: Mapping[str, Any], number: int, place: Path, report: Report) -> Replicate:
-        """Train, or go on training; the checkpoint is in `place`."""
         recipe, keep = self.recipe_of(settings, number), Keep(place, resume=True, identity={"log": self.fingerprint})
         fitted, monitor = self.fit(recipe, keep, _Reporting(report, recipe)), recipe.training.monitor
         assert fitted.best is not None
@@ -156,8 +153,6 @@ class TrainingContext:
 
 @dataclass
 class _Reporting(Silent):
-    """Watches one training, and reports its epochs."""
-
     report: Report
     recipe: Recipe
 
@@ -247,7 +242,6 @@ class FactorisationContext:
     origin: ClassVar[str | None] = None  # of no world
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
-        """The number of tuples to learn from and to validate on, negatives not counted."""
         fit = self.subject.changed(settings).fit
         train, valid, _ = self.tasks(fit, 0)[PARTS.index("relevance")].parts
         sizes = f"{len(train):,} tuples to learn from, {len(valid):,} to validate on"
@@ -273,7 +267,6 @@ class FactorisationContext:
         return found
 
     def tasks(self, fit: Fit, number: int) -> tuple[Task, Task]:
-        """Relevance and exposure, on the tuples as replicate `number` splits them."""
         return fit.tuning_tasks(self.tuples, np.random.default_rng([fit.seed, 1, number]))
 
 
