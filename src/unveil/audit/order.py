@@ -45,10 +45,8 @@ class Walk:
         return float(np.isin(wanted, way_W[first]).mean()) if len(wanted) else 0.0
 
 
-SHUFFLES = 99
 STRONG = 1.5  # so many times the recurring transitions of shuffled histories are more than a trace of order
 NEAR = 10  # neighbouring events that trade places where only near order is shuffled
-_MOST_EVENTS = 250_000
 
 
 @dataclass(frozen=True)
@@ -90,9 +88,9 @@ class Order:
         return self.ratio >= STRONG
 
 
-def order(first: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLES) -> Order | None:
+def order(first: Sequences, rng: np.random.Generator, *, shuffles: int = 99) -> Order | None:
     """Shuffle and count; None where no history has two events."""
-    part = some_users(first, _MOST_EVENTS, rng)
+    part = some_users(first, 250_000, rng)
     user_N, item_N = part.user_N, part.item_N
     place_N = np.arange(len(part)) - np.repeat(part.offset_U1[:-1], part.length_U)
     near_N = np.cumsum(place_N % NEAR == 0)  # runs of neighbouring events of one user, numbered in order

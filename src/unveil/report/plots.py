@@ -23,7 +23,6 @@ _MOST_POINTS = 300  # points in one rank plot: more cannot be distinguished
 _SHORT = 100  # a logarithmic axis that spans less than this needs more than powers of ten
 _SIZE = (4.8, 3.1)
 _BINS = 40
-_MOST_MARKS = 40  # more marks than this on one line are seen only under the pointer
 
 
 @dataclass
@@ -45,7 +44,7 @@ class Canvas:
         alpha: float | None = None,
     ) -> None:
         """A mark at every point, with what it says; many show under the pointer only, unless `alpha` is given."""
-        seen = 0.0 if alpha is None and len(x) > _MOST_MARKS else alpha
+        seen = 0.0 if alpha is None and len(x) > 40 else alpha
         marks = self.axes.scatter(x, y, s=size, color=colour, linewidths=0, zorder=3, alpha=seen)
         name = f"marks{len(self.titles)}"
         marks.set_gid(name)

@@ -15,7 +15,7 @@ from unveil.report.prose import Prose
 from unveil.simulation.describe import rows
 from unveil.simulation.world import World
 
-_STEPS, _USERS = 25, 64  # steps and users that the plots look at
+_USERS = 64  # that the plots look at
 
 
 def write_world_page(world: World, path: Path, command: Sequence[str]) -> Path:
@@ -49,7 +49,7 @@ def fit_table(origin: Mapping[str, Any]) -> Table:
 def step_means(world: World) -> tuple[pl.DataFrame, NDArray[np.float64]]:
     """γ and θ at steps, means over the users who are there and items; and θ_V, means over these steps."""
     means, theta_V = list[tuple[int, float, float]](), np.zeros(world.n_items)
-    for step in _spread(world.n_steps, _STEPS).tolist():
+    for step in _spread(world.n_steps, 25).tolist():
         there = np.flatnonzero(world.start_U <= step)
         if len(there):
             user_B = there[_spread(len(there), _USERS)]
