@@ -5,7 +5,7 @@ import pytest
 
 from tests.run_folders import Finished
 from unveil.audit.advice import audit
-from unveil.audit.costs import costs
+from unveil.audit.exposure import costs
 from unveil.runs.run_folder import audited
 
 

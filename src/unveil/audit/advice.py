@@ -9,34 +9,28 @@ import numpy as np
 
 from unveil.audit.baselines import BASELINES, Score, baselines
 from unveil.audit.checks import Cold, Concentration, Leakage, Repeats, cold, concentration, leakage, repeats
-from unveil.audit.costs import CLIPPED, EXPONENTS, HALF_WIDTH, Cost, Costs, costs
-from unveil.audit.exposure import Exposure, exposure
+from unveil.audit.exposure import CLIPPED, EXPONENTS, HALF_WIDTH, Cost, Costs, Exposure, costs, exposure
 from unveil.audit.motion import Motion, along_calendar, along_histories
 from unveil.audit.order import Order, order
 from unveil.audit.timing import first_interactions
 from unveil.data.describe import TIE_RULE, Description, describe
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.splits import leave_one_out, temporal_split
+from unveil.data.splits import Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.report.prose import Prose, bold
 
 Progress = Callable[[int, int], None]
 
-#: The splits that baselines are evaluated on, as people call them.
-LEAVE_ONE_OUT, TEMPORAL = "leave-one-out", "temporal"
+LEAVE_ONE_OUT, TEMPORAL = "leave-one-out", "temporal"  # the splits that baselines are evaluated on, as people call them
 SPLIT_NAMES = {LEAVE_ONE_OUT: "leave-one-out", TEMPORAL: "temporal split"}
 #: Estimators whose weights are looked at, as people call them.
 WEIGHTED = {"ips": "IPS", "itps": "ITPS", "itps-smoothed": "ITPS, smoothed"}
 _PROTOCOLS = {"full": "full ranking", "uniform": "uniform negatives", "popular": "popular negatives"}
-_KEYS = 5
 
 #: Shares above which ties, repeats and later training interactions are worth a word.
 _TIED, _TIED_LAST, _REPEATED, _LATER = 0.05, 0.01, 0.01, 0.01
-#: Weights should leave at least this share of the interactions, in effect.
-ENOUGH = 0.2
-#: Share above which cold cases are many.
-_MANY_COLD = 0.05
+ENOUGH = 0.2  # weights should leave at least this share of the interactions, in effect
 
 
 @dataclass(frozen=True)
@@ -75,13 +69,11 @@ class Audit:
 
     @property
     def motions(self) -> dict[str, Motion]:
-        """How popularity moves, by the clock along which it was tested."""
         along = {"user histories": self.histories, "the calendar": self.calendar}
         return {name: motion for name, motion in along.items() if motion is not None}
 
     @property
     def verdict(self) -> str:
-        """Exposure, popularity, order, evaluation: a sentence each."""
         return self.prose().line("verdict")
 
     @property
@@ -95,9 +87,7 @@ class Audit:
         return tuple(sorted(every, key=lambda each: not each.warning))
 
     def prose(self, **more: Any) -> Prose:
-        """The template, filled by the figures and by what is decided on them."""
         along = self.motions
-        least = min((self.costs.of("ips"), self.costs.of("itps")), key=lambda cost: cost.ess_share)
         rules = {"split_name": SPLIT_NAMES, "tie_rule": TIE_RULE, "weighted": WEIGHTED, "half_width": HALF_WIDTH}
         rules |= {"enough": ENOUGH, "clipped": CLIPPED, "exponents": EXPONENTS}
         facts = {
@@ -105,26 +95,22 @@ class Audit:
             "along": along,
             "motion": next(iter(along.values()), None),
             "moving": {name: motion.rejecting for name, motion in along.items() if motion.rejecting.holm},
-            "fill": max(0, _KEYS - 1 - len(along) - (self.order is not None) - (self.leakage is not None)),
-            "least": least,
+            "fill": max(0, 4 - len(along) - (self.order is not None) - (self.leakage is not None)),
+            "least": min((self.costs.of("ips"), self.costs.of("itps")), key=lambda cost: cost.ess_share),
             "strongest": {name: _strongest(self.costs, name) for name in ("ips", "itps")},
         }
         return Prose(["audit.md.j2"], {**vars(self), **rules, **facts, **_evaluation(self), **more})
 
 
 def audit(log: Interactions, *, seed: int = 0, progress: Progress | None = None) -> Audit:
-    """Look at a log without training anything. The same log and seed give the same audit.
-
-    Each figure has randomness of its own, so that none depends on the others.
-    """
+    """Look at a log without training anything. Each figure has randomness of its own: none depends on the others."""
     sequences = Sequences.of(log)
     described = describe(log, sequences)  # a log without events is an error
     first = first_interactions(sequences) if described.repeats else sequences
-    splits = {}
+    splits: dict[str, Split] = {}
     for name, split in ((LEAVE_ONE_OUT, leave_one_out), (TEMPORAL, temporal_split)):
         with suppress(UnveilError):  # histories may be too short, or there may be no clock
-            splits[name] = split(sequences)
-    splits = {name: split for name, split in splits.items() if len(split.test)}
+            splits |= {name: parts} if len((parts := split(sequences)).test) else {}
     held_out = splits.get(LEAVE_ONE_OUT)
     train = held_out.train if held_out is not None and len(held_out.train) else sequences
     count_V = sequences.count_V
@@ -165,7 +151,7 @@ def _evaluation(found: Audit) -> dict[str, Any]:
         "baseline_scores": [score for score in scores if score is not None],
         "protocol_scores": {name: score for name, score in protocols.items() if score is not None},
         "cold_split": cold_split,
-        "cold_cases": cases if cases is not None and max(cases.items, cases.users) > _MANY_COLD else None,
+        "cold_cases": cases if cases is not None and max(cases.items, cases.users) > 0.05 else None,
     }
 
 

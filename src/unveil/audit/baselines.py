@@ -1,7 +1,4 @@
-"""What popularity alone would score: the figure that a model must beat, under every protocol.
-
-Shapes: C cases, V items, M figures.
-"""
+"""What popularity alone would score: the figure that a model must beat. Shapes: C cases, V items, M figures."""
 
 from dataclasses import dataclass
 
@@ -19,10 +16,8 @@ from unveil.evaluation.statistics import bootstrap
 from unveil.models.baselines import Popularity
 
 K = 10
-#: Scores are looked at for so many cases × items, drawn at random where there are more.
-_CELLS, _FEWEST = 100_000_000, 200
-#: The last period is this share of the training events.
-LAST = 0.1
+_CELLS = 100_000_000  # cases × items that are looked at, drawn at random where there are more; at least 200 cases
+LAST = 0.1  # the last period is this share of the training events
 BASELINES = ("popularity", "last-period popularity")
 
 
@@ -62,7 +57,7 @@ def last_period(train: Sequences) -> Index:
 
 
 def _scores(name: str, split: Split, rng: np.random.Generator) -> list[Score]:
-    count_V, cases, most = split.train.count_V, split.test, max(_FEWEST, _CELLS // split.whole.n_items)
+    count_V, cases, most = split.train.count_V, split.test, max(200, _CELLS // split.whole.n_items)
     if len(cases) > most:
         cases = cases.some(np.sort(rng.choice(len(cases), most, replace=False)))
     uniform, popular = map(usual_negatives(cases, split.whole, count_V).__getitem__, ("uniform", "popular"))

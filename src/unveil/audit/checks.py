@@ -11,10 +11,8 @@ from unveil.data.describe import gini, head, lorenz
 from unveil.data.sequences import Sequences
 from unveil.data.splits import SHORTEST, Split
 
-#: Points of the Lorenz curve, both ends included.
-POINTS = 101
-#: An item with fewer events is rare, a user with fewer is short.
-FEW = 5
+POINTS = 101  # points of the Lorenz curve, both ends included
+FEW = 5  # an item with fewer events is rare, a user with fewer is short
 _NEVER = np.iinfo(np.int64).max
 
 

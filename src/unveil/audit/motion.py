@@ -23,10 +23,6 @@ from numpy.typing import NDArray
 from unveil.audit.timing import Family, Floats, Timing, pairs, positions, select, some_users, timing, two_sided
 from unveil.data.sequences import Sequences, offsets
 
-_GRID = 400
-_GROUPS, _TURNS = 100, 60
-_MOST = 1 - 1e-6  # of the catalogue: a user with all of it would be observed for ever
-
 
 def repeats(sequences: Sequences) -> int:
     """Interactions with an item that the user had before: with any, draws were not without replacement."""
@@ -47,10 +43,8 @@ def expected_means(sequences: Sequences, u_N: Floats, draws: int, rng: np.random
 
 
 def against_depletion(timing: Timing, expected_V: Floats, draws: int) -> tuple[Floats, Floats]:
-    """z_V and p_V of the items' mean places less those expected, with the variance of random order.
-
-    The orders are close to random ones, and so are the variances; (1 + 1/draws) pays for the mean being drawn.
-    """
+    """z_V and p_V of the items' mean places less those expected, with the variance of random order, which is close. (1
+    + 1/draws) pays for the mean being drawn."""
     error_V = np.sqrt(timing.variance_V * (1 + 1 / draws))
     z_V = np.divide(timing.mean_V - expected_V, error_V, out=np.zeros_like(error_V), where=timing.tested_V)
     return z_V, two_sided(z_V)
@@ -59,15 +53,14 @@ def against_depletion(timing: Timing, expected_V: Floats, draws: int) -> tuple[F
 def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:
     """w_V that explains the counts, by turns with the times that explain the lengths; users of a group share a time.
 
-    Each turn multiplies a rate by (counted / expected). What is expected is concave in the rate, so that from below
-    it never overshoots. Items with equally many interactions have the same rate, which is found once.
+    Each turn multiplies a rate by (counted / expected), which is concave in the rate: from below it never overshoots.
     """
     ordered = np.sort(length_U[length_U > 0]).astype(float)
-    groups = np.array_split(ordered, min(_GROUPS, len(ordered)))
+    groups = np.array_split(ordered, min(100, len(ordered)))
     length_G, users_G = np.array([part.mean() for part in groups]), np.array([len(part) for part in groups], float)
     count_K, items_K = np.unique(count_V[count_V > 0], return_counts=True)
     rate_K, time_G = count_K / len(length_U), length_G / items_K.sum()
-    for _ in range(_TURNS):
+    for _ in range(60):
         rate_K *= count_K / (-np.expm1(-np.outer(rate_K, time_G)) @ users_G)
         time_G *= length_G / (-np.expm1(-np.outer(time_G, rate_K)) @ items_K)
     found_V = np.zeros(len(count_V))
@@ -78,9 +71,9 @@ def static_rates(count_V: NDArray[Any], length_U: NDArray[Any]) -> Floats:
 def observed_until(rate_V: Floats, length_U: NDArray[Any]) -> Floats:
     """t_u with Σ_i 1 − exp(−w_i t_u) = length of the history, read off a fine grid."""
     rate_K, items_K = np.unique(rate_V[rate_V > 0], return_counts=True)
-    grid = np.geomspace(1e-3 / rate_K[-1], 50 / rate_K[0], _GRID)
+    grid = np.geomspace(1e-3 / rate_K[-1], 50 / rate_K[0], 400)
     arrived = np.concatenate([-np.expm1(-np.outer(part, rate_K)) @ items_K for part in np.array_split(grid, 20)])
-    wanted_U = np.minimum(length_U, _MOST * items_K.sum())
+    wanted_U = np.minimum(length_U, (1 - 1e-6) * items_K.sum())  # a user with all items would be observed for ever
     return np.asarray(np.interp(wanted_U, np.concatenate([[0], arrived]), np.concatenate([[0], grid])))
 
 
@@ -96,8 +89,7 @@ def _drawn(sequences: Sequences, rate_N: Floats, rng: np.random.Generator) -> ND
 
 
 PERIODS = 10
-#: Items of a head: so many, or a tenth of the catalogue where that is less.
-HEAD = 100
+HEAD = 100  # items of a head: so many, or a tenth of the catalogue where that is less
 
 
 @dataclass(frozen=True)
@@ -130,12 +122,8 @@ def _by_lag(count_VP: NDArray[np.int64], size: int) -> tuple[float, ...]:
 
 #: Whole histories of users drawn at random are tested where the log has more events: enough to see any motion.
 MOST_EVENTS = 5_000_000
-#: Orders drawn by static propensities: so many events in all, between one order and fifty.
-_DRAWN_EVENTS, _MOST_DRAWS = 10_000_000, 50
-#: Share of the tested items below which a static propensity is good enough.
-FEW = 0.05
-#: Items whose share is followed from period to period.
-MOVERS = 4
+FEW = 0.05  # share of the tested items below which a static propensity is good enough
+MOVERS = 4  # items whose share is followed from period to period
 
 
 @dataclass(frozen=True)
@@ -193,7 +181,7 @@ def along_histories(first: Sequences, rng: np.random.Generator) -> Motion | None
     found = timing(part, u_N)
     if not found.tested_V.any():
         return None
-    draws = int(np.clip(_DRAWN_EVENTS // len(part), 1, _MOST_DRAWS))
+    draws = int(np.clip(10_000_000 // len(part), 1, 50))
     z_V, p_V = against_depletion(found, expected_means(part, u_N, draws, rng), draws)
     return _motion(part, u_N, found, Family.of(z_V, p_V, found.tested_V), rng)
 

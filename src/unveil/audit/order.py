@@ -1,12 +1,10 @@
 """Does the order of interactions carry information? A shuffle test.
 
-If order carried none, any order of a user's interactions would be as likely as the one in the log. The statistic looks
-one interaction back: how often two users go from one item to the same next one,
+The statistic looks one interaction back: how often two users go from one item to the same next one,
 
     R = Σ_ab c_ab (c_ab − 1) / 2,   c_ab the number of times b directly follows a,
 
-in the log and in shuffled histories. Nothing is trained. Interactions with the same timestamp have no order: they are
-put in random order before anything is counted, in the log as in the shuffles.
+in the log and in shuffled histories. Interactions of the same time are put in random order before they are counted.
 Shapes: N events, U users, W different transitions.
 """
 
@@ -47,14 +45,8 @@ class Walk:
         return float(np.isin(wanted, way_W[first]).mean()) if len(wanted) else 0.0
 
 
-SHUFFLES = 99
-#: So many times the recurring transitions of shuffled histories are more than a trace of order.
-STRONG = 1.5
-#: Neighbouring events that trade places where only near order is shuffled.
-NEAR = 10
-_MOST_EVENTS = 250_000
-#: Shuffles in which the guess is made too: it only needs a mean.
-_GUESSED = 5
+STRONG = 1.5  # so many times the recurring transitions of shuffled histories are more than a trace of order
+NEAR = 10  # neighbouring events that trade places where only near order is shuffled
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,6 @@ class Against:
 
     @property
     def significant(self) -> bool:
-        """At the usual level."""
         return self.p <= ALPHA
 
 
@@ -90,30 +81,26 @@ class Order:
     @property
     def ratio(self) -> float:
         """R as a multiple of what shuffled histories have; 1 where neither has any."""
-        if self.whole.expected:
-            return self.recurring / self.whole.expected
-        return float("inf") if self.recurring else 1.0
+        return self.recurring / self.whole.expected if self.whole.expected else float("inf") if self.recurring else 1.0
 
     @property
     def strong(self) -> bool:
-        """Whether there is more than a trace of order."""
         return self.ratio >= STRONG
 
 
-def order(first: Sequences, rng: np.random.Generator, *, shuffles: int = SHUFFLES) -> Order | None:
+def order(first: Sequences, rng: np.random.Generator, *, shuffles: int = 99) -> Order | None:
     """Shuffle and count; None where no history has two events."""
-    part = some_users(first, _MOST_EVENTS, rng)
+    part = some_users(first, 250_000, rng)
     user_N, item_N = part.user_N, part.item_N
     place_N = np.arange(len(part)) - np.repeat(part.offset_U1[:-1], part.length_U)
     near_N = np.cumsum(place_N % NEAR == 0)  # runs of neighbouring events of one user, numbered in order
     walk = Walk(user_N, part.n_items, rng.random(part.n_users) < 0.5)
     if not walk.follows_N.any():
         return None
-    tied = tied_share(part)
-    if tied is not None:
+    if (tied := tied_share(part)) is not None:
         item_N = item_N[within(moments(part)[1], rng)]
     recurring = walk.recurring(item_N)
-    guesses = [walk.guessed(item_N[within(user_N, rng)]) for _ in range(_GUESSED)]
+    guesses = [walk.guessed(item_N[within(user_N, rng)]) for _ in range(5)]  # only their mean is needed
     return Order(
         users=int((part.length_U > 0).sum()),
         events=len(part),

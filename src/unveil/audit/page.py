@@ -8,7 +8,7 @@ from typing import Any
 
 from unveil.audit.advice import WEIGHTED, Audit
 from unveil.audit.baselines import BASELINES
-from unveil.audit.costs import EXPONENTS
+from unveil.audit.exposure import EXPONENTS
 from unveil.audit.motion import Motion
 from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown
@@ -105,7 +105,6 @@ def _movers(motion: Motion, name: str, titles: Sequence[str]) -> Figure:
 
 
 def _scores(found: Audit, split: str) -> Figure:
-    """NDCG@10 of the baselines under each protocol; all splits on one scale."""
     scores = [each for each in found.baselines if each.metric == "NDCG@10"]
     period = dict(zip(BASELINES, ("all time", "last period"), strict=True))
     dots = []

@@ -1,9 +1,7 @@
 """Does an item occur at a particular time in user histories? A test of each item against random order.
 
-Under a static propensity the time of an interaction does not matter: given the items of a user, every order is equally
-likely (as long as items may be repeated; see `motion` for the other case). The positions of an item in its users'
-histories are then random, and this null hypothesis needs no model: mean and variance are those of drawing positions
-from each history without replacement.
+Under a static propensity, given the items of a user, every order is equally likely (if items may be repeated; see
+`motion` for the other case): mean and variance are those of drawing positions from each history without replacement.
 
 Shapes: N events, U users, V items, P pairs of a user and an item, J = 2 components.
 """
@@ -22,8 +20,7 @@ from unveil.evaluation.statistics import holm
 Floats = NDArray[np.float64]
 
 ALPHA = 0.05
-#: Items with fewer events are not tested: the normal approximation would be a guess.
-LEAST = 10
+LEAST = 10  # items with fewer events are not tested: the normal approximation would be a guess
 _TINY = 1e-12
 
 
@@ -220,6 +217,5 @@ class Family:
         return [int(item) for item in order if self.holm_V[item] < ALPHA and sign * self.z_V[item] > 0][:count]
 
     def plain(self) -> dict[str, Any]:
-        """The counts."""
         early, late = (int(((self.q_V < ALPHA) & (sign * self.z_V > 0)).sum()) for sign in (-1, 1))
         return {"tested": self.tested, "holm": self.certain, "fdr": self.discovered, "early": early, "late": late}

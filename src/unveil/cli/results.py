@@ -12,24 +12,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from unveil.evaluation.result import Comparison, Evaluation
-    from unveil.runs.run_folder import Run
 
 _LISTS = "lists"
-
-
-def print_run(run: "Run") -> None:
-    """How training ended, how good the model is, what others published of the same data, and where it is."""
-    from unveil.studies.paper import published_line
-
-    fitted, best = run.fitted, ""
-    if fitted.best is not None:
-        monitor = run.experiment.training.monitor
-        best = f", best at {fitted.best.epoch} (validation {monitor} {fitted.best.value:.4f})"
-    typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{' (stopped early)' * fitted.stopped_early}{best}")
-    print_evaluation(run.evaluation)
-    if (line := published_line(run)) is not None:
-        typer.echo(line)
-    typer.echo(f"the run is in {run.folder}; next: unveil recommend {run.folder}")
 
 
 def print_evaluation(evaluation: "Evaluation") -> None:

@@ -8,6 +8,7 @@ import typer
 
 from unveil.cli.options import LogOptions, TrainingOptions, option, takes_options
 from unveil.errors import UnveilError
+from unveil.wording import quantity
 
 
 @takes_options
@@ -26,12 +27,13 @@ def train(
 
     Settings come from the preset or the config, then from options, then from --set: the last one decides.
     """
-    from unveil.cli.results import print_run
+    from unveil.cli.results import print_evaluation
     from unveil.cli.terminal import write_where_possible
     from unveil.processes import sigterm_interrupts
     from unveil.runs.report_page import write_run_page
     from unveil.runs.run_folder import CONFIG
     from unveil.runs.train import run, run_rank, run_workers
+    from unveil.studies.paper import published_line
     from unveil.training.distributed import Place, WorkerLostError
     from unveil.training.progress import watcher
 
@@ -61,7 +63,15 @@ def train(
             hint = "Go on with the same command and --resume." if begun else "Nothing was written."
             typer.echo(f"unveil: {why}. {hint}", err=True)
         raise typer.Exit(130 if interrupted else 2) from None
-    if done is not None:
-        print_run(done)
-        if page and done.trained:
-            write_where_possible(lambda: write_run_page(done, ["unveil", *sys.argv[1:]]))
+    if done is None:
+        return
+    fitted, best = done.fitted, ""
+    if fitted.best is not None:
+        best = f", best at {fitted.best.epoch} (validation {done.experiment.training.monitor} {fitted.best.value:.4f})"
+    typer.echo(f"{quantity(len(fitted.epochs), 'epoch')}{' (stopped early)' * fitted.stopped_early}{best}")
+    print_evaluation(done.evaluation)
+    if (line := published_line(done)) is not None:
+        typer.echo(line)
+    typer.echo(f"the run is in {output}; next: unveil recommend {output}")
+    if page and done.trained:
+        write_where_possible(lambda: write_run_page(done, ["unveil", *sys.argv[1:]]))

@@ -1,7 +1,5 @@
-"""Calibration: scores read as log-probabilities promise something. Is it kept?
-
-Shapes: B cases of a batch, C cases, V items, F fine bins, G bins.
-"""
+"""Calibration: scores read as log-probabilities promise something. Is it kept? Shapes: B cases of a batch, C cases, V
+items, F fine bins, G bins."""
 
 from dataclasses import dataclass
 
@@ -20,25 +18,17 @@ from unveil.evaluation.ranking import Scorer, at_rest, checked_scores
 Floats = NDArray[np.float64]
 
 BINS = 10
-#: Cases that are looked at.
-MOST = 20_000
-#: log p is counted in bins of a tenth, down to e^−40; only afterwards are the bins drawn.
-_FINE, _WIDTH = 400, 0.1
-_BATCH = 256
-#: Hits that a bin of the first place is to have on average, and the fewest bins that are made for it.
-_HITS, _FEWEST = 5, 3
+MOST = 20_000  # cases that are looked at
+_FINE, _WIDTH = 400, 0.1  # log p is counted in bins of a tenth, down to e^−40; only afterwards are the bins drawn
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Bin by bin, from the least likely: what was promised on average, and how often it came.
-
-    `size` is the number of cases in a bin, or the number of hits that were promised in it.
-    """
+    """Bin by bin, from the least likely: what was promised on average, and how often it came."""
 
     predicted: tuple[float, ...]
     observed: tuple[float, ...]
-    size: tuple[float, ...]
+    size: tuple[float, ...]  # cases, or hits that were promised
     error: float
 
 
@@ -69,7 +59,7 @@ def calibration(
         cases = cases.some(np.sort(np.random.default_rng(seed).choice(len(cases), most, replace=False)))
     sure_C, hit_C, loss_C = (np.zeros(len(cases)) for _ in range(3))
     fine_3F = np.zeros((3, _FINE))  # by log p of a case and an item: how many, how much they promise, how many came
-    size = max(1, min(_BATCH, CELLS // sequences.n_items))
+    size = max(1, min(256, CELLS // sequences.n_items))
     with at_rest(scorer):
         for start in range(0, len(cases), size):
             part = slice(start, start + size)
@@ -80,20 +70,19 @@ def calibration(
             hit_C[part] = (best.indices == item_B).numpy()
             loss_C[part] = -log_p_BV.gather(1, item_B[:, None])[:, 0].numpy()
             bin_BV = (-log_p_BV / _WIDTH).clamp(0, _FINE - 1).long()
-            competes_BV, p_BV = (log_p_BV > -torch.inf).double(), log_p_BV.exp().double()
-            fine_3F[0] += torch.bincount(bin_BV.flatten(), competes_BV.flatten(), _FINE).numpy()
-            fine_3F[1] += torch.bincount(bin_BV.flatten(), p_BV.flatten(), _FINE).numpy()
+            for place, value_BV in enumerate((log_p_BV > -torch.inf, log_p_BV.exp())):
+                fine_3F[place] += torch.bincount(bin_BV.flatten(), value_BV.double().flatten(), _FINE).numpy()
             fine_3F[2] += torch.bincount(bin_BV.gather(1, item_B[:, None])[:, 0], minlength=_FINE).numpy()
     items = of_all(fine_3F[:, ::-1], len(cases))
     return Calibration(of_first(sure_C, hit_C), items, float(loss_C.mean()), len(cases))
 
 
 def of_first(sure_C: Floats, hit_C: Floats) -> Reliability:
-    """Bins of equally many cases; the expected calibration error, ECE = Σ_g (C_g / C) · |observed_g − predicted_g|.
+    """Three to ten bins of equally many cases, few where hits are few: chance would make up the error of others.
 
-    There are three to ten bins, fewer where hits are few: chance would make up the error of bins with hardly a hit.
+    ECE = Σ_g (C_g / C) · |observed_g − predicted_g|
     """
-    bins = int(np.clip(hit_C.sum() // _HITS, _FEWEST, BINS))
+    bins = int(np.clip(hit_C.sum() // 5, 3, BINS))  # five hits a bin, on average
     order_C = np.argsort(sure_C, kind="stable")
     groups = [group for group in np.array_split(order_C, min(bins, len(order_C))) if len(group)]
     predicted, observed = ([float(value_C[group].mean()) for group in groups] for value_C in (sure_C, hit_C))

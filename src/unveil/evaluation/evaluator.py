@@ -1,7 +1,5 @@
 """Evaluator: cases and their candidates in, any scorer's results out, in one pass; and the ground truth of a world.
-
-Shapes: B cases of a batch, C cases, K places, L tokens, N negatives, V items.
-"""
+Shapes: B cases of a batch, C cases, K places, L tokens, N negatives, V items."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +21,7 @@ from unveil.evaluation.metrics import CatalogueMetric, ListMetric, RankMetric, T
 from unveil.evaluation.protocols import FULL, Candidates, case_fingerprint, no_cells, seen_cells
 from unveil.evaluation.ranking import Scorer, at_rest, checked_scores, rank_among, rank_among_all, top_items
 from unveil.evaluation.result import Evaluation, column
+from unveil.models.baselines import Popularity
 from unveil.propensity.factors import Indices
 from unveil.propensity.known import TrueWorld
 
@@ -41,8 +40,6 @@ class Sharing(Protocol):
 CELLS = 2**22
 
 Columns = dict[str, NDArray[Any]]
-
-
 #: value_B of the cases `case_B`, from scores_BV and top_BK, for those who know more than the log (a world knows γ).
 CaseMetric = Callable[[NDArray[np.int64], Tensor, Tensor], Tensor]
 #: shift_BV that is added to scores before they are ranked, at each case's own user and step.
@@ -54,9 +51,8 @@ class Evaluator:
     """Ranks each target under every protocol at once, and lists what would be recommended in its place.
 
     `sequences` are the histories that the cases' contexts lie in, `count_V` the items' training counts, `length` the
-    number of tokens a scorer is shown. Scores are computed once a batch and never held for more cases than that.
-    Results do not depend on the size of the batches or on `bucket`, which puts histories of similar length together.
-    With `sharing`, processes that all call this evaluate some of the batches each, and all have all results.
+    number of tokens a scorer is shown. Results do not depend on the size of the batches or on `bucket`, which puts
+    histories of similar length together. With `sharing`, processes evaluate some batches each, and have all results.
     """
 
     cases: EvalCases
@@ -90,11 +86,8 @@ class Evaluator:
         exclude_seen: bool = True,
         seed: int = 0,
     ) -> Self:
-        """An evaluator with freshly drawn negatives, popularity counted in `train`."""
-        count_V = train.count_V
-        candidates = Candidates.draw(
-            cases, sequences, count_V, uniform=uniform, popular=popular, exclude_seen=exclude_seen, seed=seed
-        )
+        numbers, count_V = {"uniform": uniform, "popular": popular, "seed": seed}, train.count_V
+        candidates = Candidates.draw(cases, sequences, count_V, **numbers, exclude_seen=exclude_seen)
         return cls(cases, sequences, candidates, count_V, length)
 
     def evaluate(
@@ -107,10 +100,8 @@ class Evaluator:
         seed: int = 0,
         progress: Callable[[int], object] | None = None,
     ) -> Evaluation:
-        """Every protocol and metric side by side: of the target's rank at each k, of lists with `top` places.
-
-        `progress` is told the number of cases done after each batch.
-        """
+        """Every protocol and metric: of the target's rank at each k, of lists with `top` places. `progress` is called
+        with the number of cases done after each batch."""
         n_items, cases = self.sequences.n_items, self.cases
         if wrong := [places for places in (*k, top) if not 1 <= places <= n_items]:
             expected = f"between 1 and the {n_items} items of the catalogue"
@@ -127,6 +118,11 @@ class Evaluator:
         lists = {f"lists:{m.name}@{top}": m(top_CK, n_items) for m in metrics_of(CatalogueMetric)}
         return Evaluation.of(frame, lists, self.candidates.fingerprint(), resamples=resamples, seed=seed)
 
+    def beside_popularity(self, scorer: Scorer, resamples: int = 1000) -> Evaluation:
+        """The figures of a scorer with those of popularity on the same cases."""
+        baseline = self.evaluate(Popularity(torch.from_numpy(self.count_V.astype(np.float32))), resamples=resamples)
+        return replace(self.evaluate(scorer, resamples=resamples), popularity=baseline.summary)
+
     def ranks(self, scorer: Scorer, protocol: str = FULL) -> NDArray[np.int64]:
         """rank_C of the targets under one protocol and nothing else: what validation during training needs."""
         return self._columns(scorer, (protocol,), 0, None)[f"{protocol}:rank"]
@@ -134,11 +130,7 @@ class Evaluator:
     def _columns(
         self, scorer: Scorer, protocols: Sequence[str], top: int, progress: Callable[[int], object] | None
     ) -> Columns:
-        """All columns that need scores, filled in batch by batch.
-
-        They are laid out before anything large comes and goes: small results kept from every batch would lie between
-        the large ones and keep their memory from being used again.
-        """
+        """All columns that need scores, filled in batch by batch; laid out first, not to fragment the memory."""
         columns: Columns = {f"{protocol}:rank": np.zeros(len(self.cases), np.int64) for protocol in protocols}
         if top:
             columns |= {name: np.zeros(len(self.cases)) for name in self.case_metrics}
@@ -194,9 +186,8 @@ class Evaluator:
 class ValidationEvaluator:
     """A number for each scorer, to stop training or choose settings by: higher is better.
 
-    The test cases cannot be reached from here: histories end with the last validation context, so that no test target
-    is among them. To choose by test figures one would need another type. Of a packed log they are a part of one file;
-    a tuner is given them apart (`Sequences.copied`).
+    No test case can be reached from here: histories end with the last validation context. Of a packed log they are a
+    part of one file; a tuner is given them apart (`Sequences.copied`).
     """
 
     evaluator: Evaluator
@@ -218,9 +209,7 @@ class ValidationEvaluator:
         seed: int = 0,
     ) -> Self:
         """The validation part of a split. `protocol` names the ranking that counts: full, uniform-N or popular-N.
-
-        `negatives` says how many of each kind are drawn, if more than those that the protocol needs.
-        """
+        `negatives`: how many of each kind are drawn, if more than those that the protocol needs."""
         name, _, k = monitor.partition("@")
         if not k.isdecimal() or not int(k):
             expected = "a metric at a number of places, e.g. NDCG@10"
@@ -249,46 +238,36 @@ class ValidationEvaluator:
         return replace(self, evaluator=replace(self.evaluator, shift=shift)) if self.of_interactions else self
 
     def __call__(self, scorer: Scorer) -> float:
-        """The metric on the validation cases, averaged over users."""
         value_C = self.metric(self.evaluator.ranks(scorer, self.protocol), self.k)
         user_C = self.evaluator.cases.user_C
         cases_U = np.bincount(user_C)
         return float((np.bincount(user_C, weights=value_C)[cases_U > 0] / cases_U[cases_U > 0]).mean())
 
 
-#: The protocol of a world, whose true relevance is known. Every item is every item of the world at hand: for targets,
-#: negatives, rankings and training over the items that occur in a log (the paper's observed catalogue), narrow both
-#: alike, `log = log.compact(); world = world.aligned_with(log)`.
+#: The protocol of a world, whose true relevance is known, over all its items. For those that occur in a log (the
+#: paper's observed catalogue), narrow both alike: `log = log.compact(); world = world.aligned_with(log)`.
 TRUTH = "truth"
-#: Slots whose relevance of all items is held at once.
-_SLOTS = 1024
 
 
 def true_relevance_metrics(world: TrueWorld, cases: EvalCases, k: int) -> dict[str, CaseMetric]:
-    """Every metric of true relevance at each case's own user and step, of lists with k places or of all scores, by the
-    name of its column."""
+    """Every metric of true relevance at each case's own user and step, by the name of its column."""
 
     def at(metric: TruthMetric, case_B: NDArray[np.int64], scores_BV: Tensor, top_BK: Tensor) -> Tensor:
         gamma_BV = world.relevance(cases.user_C[case_B], cases.step_C[case_B])
         return torch.from_numpy(metric(gamma_BV, scores_BV.cpu().numpy(), top_BK.cpu().numpy()))
 
-    return {
-        column(TRUTH, metric.name, k if metric.of_lists else 0): partial(at, metric)
-        for metric in metrics_of(TruthMetric)
-    }
+    metrics = metrics_of(TruthMetric)
+    return {column(TRUTH, each.name, k if each.of_lists else 0): partial(at, each) for each in metrics}
 
 
 def favourites_of(world: TrueWorld, user_N: Indices, step_N: Indices) -> NDArray[np.int64]:
     """argmax_i γ_sit at each of these users and steps, block by block."""
-    starts = range(0, len(user_N), _SLOTS)
-    best = [world.ideal_target(user_N[at : at + _SLOTS], step_N[at : at + _SLOTS]) for at in starts]
+    parts = [slice(start, start + 1024) for start in range(0, len(user_N), 1024)]
+    best = [world.ideal_target(user_N[part], step_N[part]) for part in parts]
     return np.concatenate([np.zeros(0, np.int64), *best])
 
 
 def true_cases(world: TrueWorld, cases: EvalCases) -> EvalCases:
-    """The same questions with another answer: the item of highest γ at the case's own user and step.
-
-    This is the paper's evaluation on true relevance: what a user who sees every item would take next.
-    """
+    """The paper's evaluation on true relevance: the target is the item of highest γ at the case's user and step."""
     best_C = favourites_of(world, cases.user_C, cases.step_C)
     return replace(cases, item_C=best_C.astype(cases.item_C.dtype))

@@ -12,8 +12,7 @@ from unveil.registry import Registry
 
 Values = NDArray[np.float64]
 
-#: Stands in a list where a user had fewer items left than the list has places; no metric counts it.
-NOBODY = -1
+NOBODY = -1  # stands in a list where a user had fewer items left than the list has places; no metric counts it
 
 
 class Metric(ABC):
@@ -87,60 +86,43 @@ def mean_over_list(value_CK: Values, top_CK: Index) -> Values:
 
 @METRICS.register
 class Recall(RankMetric):
-    """The share of the relevant items that made the list; with one target at place r it is the hit rate HR@k:
+    """Recall@k = 1[r ≤ k]: the share of relevant items in the list; with one target at place r the hit rate HR@k."""
 
-    Recall@k = 1[r ≤ k]
-    """
-
-    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return (rank_C <= k).astype(np.float64)
 
 
 @METRICS.register
 class NDCG(RankMetric):
-    """Normalised discounted cumulative gain of one target at place r:
+    """NDCG@k = 1[r ≤ k] / log2(1 + r): discounted cumulative gain of one target at place r; the ideal gain is 1."""
 
-    NDCG@k = 1[r ≤ k] / log2(1 + r)
-
-    With a single relevant item the ideal gain is 1, so nothing is left to divide by.
-    """
-
-    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return np.where(rank_C <= k, 1.0 / np.log2(1.0 + rank_C), 0.0)
 
 
 @METRICS.register
 class MRR(RankMetric):
-    """Mean reciprocal rank of the target at place r, nothing beyond place k:
+    """MRR@k = 1[r ≤ k] / r: mean reciprocal rank of the target at place r, nothing beyond place k."""
 
-    MRR@k = 1[r ≤ k] / r
-    """
-
-    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:  # noqa: D102
+    def __call__(self, rank_C: NDArray[Any], k: int) -> Values:
         return np.where(rank_C <= k, 1.0 / rank_C, 0.0)
 
 
 @METRICS.register
 class ARP(ListMetric):
-    """Average recommendation popularity, in interactions of the training part:
-
-    ARP@k = mean over cases c and items i in top_k(c) of count_i
-    """
+    """ARP@k = mean over cases c and items i in top_k(c) of count_i, the training interactions of i."""
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:
         return mean_over_list(count_V.astype(float)[top_CK], top_CK)
 
 
 @METRICS.register
 class Coverage(CatalogueMetric):
-    """The share of the V items that stand in at least one list:
+    """Coverage@k = |∪_c top_k(c)| / V: the share of the V items that stand in at least one list."""
 
-    Coverage@k = |∪_c top_k(c)| / V
-    """
-
-    def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
+    def __call__(self, top_CK: Index, n_items: int) -> float:
         return len(np.unique(top_CK[top_CK != NOBODY])) / n_items
 
 
@@ -150,11 +132,10 @@ class EFD(ListMetric):
 
     EFD@k = mean over cases c and items i in top_k(c) of −log2 θ̂_i,   θ̂_i = (count_i + 1) / (Σ_j count_j + V)
 
-    The popularity is smoothed by one interaction an item, so that an item without any costs log2(Σ count + V) bits and
-    not the logarithm of an arbitrary epsilon. Other packages have a rank- and relevance-aware EFD under the same name.
+    Smoothed by one interaction an item, so that one without any costs log2(Σ count + V) bits.
     """
 
-    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, top_CK: Index, count_V: NDArray[Any]) -> Values:
         bits_V = -np.log2((count_V + 1.0) / (count_V.sum() + len(count_V)))
         return mean_over_list(bits_V[top_CK], top_CK)
 
@@ -170,7 +151,7 @@ class Gini(CatalogueMetric):
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, top_CK: Index, n_items: int) -> float:  # noqa: D102
+    def __call__(self, top_CK: Index, n_items: int) -> float:
         return gini(np.bincount(top_CK[top_CK != NOBODY], minlength=n_items))
 
 
@@ -185,7 +166,7 @@ class RankCorrelation(TruthMetric):
 
     of_lists: ClassVar[bool] = False
 
-    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
         one_CV, other_CV = _centred_ranks(scores_CV), _centred_ranks(gamma_CV)
         length_C = np.sqrt((one_CV**2).sum(axis=1) * (other_CV**2).sum(axis=1))
         product_C = (one_CV * other_CV).sum(axis=1)
@@ -201,12 +182,9 @@ def _centred_ranks(value_CV: NDArray[Any]) -> Values:
 
 @METRICS.register
 class Relevance(TruthMetric):
-    """The mean true relevance γ of a recommended list; an empty place counts 0:
+    """Relevance@k = (1/k) Σ_{i in top_k(c)} γ_i: the mean true relevance of a list; an empty place counts 0."""
 
-    Relevance@k = (1/k) Σ_{i in top_k(c)} γ_i
-    """
-
-    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
         gamma_CK = np.take_along_axis(gamma_CV, np.maximum(top_CK, 0), axis=1)
         return np.asarray(np.where(top_CK == NOBODY, 0.0, gamma_CK).mean(axis=1, dtype=np.float64))
 
@@ -220,7 +198,7 @@ class Regret(TruthMetric):
 
     higher_is_better: ClassVar[bool] = False
 
-    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:  # noqa: D102
+    def __call__(self, gamma_CV: NDArray[Any], scores_CV: NDArray[Any], top_CK: NDArray[Any]) -> Values:
         k = min(top_CK.shape[1], gamma_CV.shape[1])
         best_CK = np.partition(gamma_CV, gamma_CV.shape[1] - k, axis=1)[:, -k:]
         ideal_C: Values = best_CK.sum(axis=1, dtype=np.float64) / top_CK.shape[1]

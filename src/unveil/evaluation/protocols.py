@@ -1,7 +1,5 @@
-"""Protocols: what each target is ranked against, everything or negatives that are drawn once and kept.
-
-Shapes: A cases still short, B cases of a batch, C cases, N negatives (or events), R draws, V items.
-"""
+"""Protocols: what each target is ranked against, everything or negatives that are drawn once and kept. Shapes: A cases
+still short, B cases of a batch, C cases, N negatives (or events), R draws, V items."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +19,7 @@ from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 
-#: Cells (row of the batch, item), as two arrays of the same length.
-Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+Cells = tuple[NDArray[np.int64], NDArray[np.int64]]  # cells (row of the batch, item), as two arrays of the same length
 
 
 def seen_cells(sequences: Sequences, user_B: NDArray[Any], seen_B: NDArray[Any]) -> Cells:
@@ -37,8 +34,7 @@ def no_cells() -> Cells:
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
-#: Cells of a cases × items table held at once: 4 MiB as booleans, 32 MiB as floats.
-CELLS = 2**22
+CELLS = 2**22  # cells of a cases × items table held at once: 4 MiB as booleans, 32 MiB as floats
 
 Barred = Callable[[slice], NDArray[np.bool_]]
 
@@ -46,8 +42,7 @@ Barred = Callable[[slice], NDArray[np.bool_]]
 def draw(weight_V: NDArray[Any], n: int, barred: Barred, n_cases: int, rng: np.random.Generator) -> Index:
     """negative_CN: for each case n different items, none of them barred, one after the other with P(i) ∝ `weight_V`.
 
-    `barred(slice)` gives barred_CV of some of the cases; only a bounded number of them is asked for at once. Very many
-    negatives are kept on the disk, in the folder for temporary files.
+    `barred(slice)` gives barred_CV of some of the cases. Very many negatives are kept on the disk, in a temporary file.
     """
     step = max(1, CELLS // len(weight_V))
     parts = (slice(start, min(start + step, n_cases)) for start in range(0, n_cases, step))
@@ -66,10 +61,8 @@ def draw(weight_V: NDArray[Any], n: int, barred: Barred, n_cases: int, rng: np.r
 def _by_rejection(
     weight_V: NDArray[Any], n: int, barred_CV: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[Index, NDArray[np.int64]]:
-    """Draw with replacement and pass over what is barred or already there: the same law as without replacement.
-
-    Cheap, and enough for most cases: 2n draws each. `found_C` says how many negatives each case has so far.
-    """
+    """Draw with replacement and pass over what is barred or already there: the same law as without replacement. 2n
+    draws are enough for most cases; `found_C`: how many negatives each case has so far."""
     edge_V = np.cumsum(weight_V, dtype=np.float64)
     draw_CR = np.searchsorted(edge_V, rng.random((len(barred_CV), 2 * n)) * edge_V[-1], side="right")
     good_CR = ~np.take_along_axis(barred_CV, draw_CR, axis=1) & _first_time(draw_CR)
@@ -98,10 +91,8 @@ def _by_gumbel(
     barred_CV: NDArray[np.bool_],
     rng: np.random.Generator,
 ) -> None:
-    """Complete the rows that rejection left short: the largest of log weight + Gumbel noise among what remains.
-
-    Sorted by that key, items stand in the order of successive draws without replacement (the Gumbel top-k trick).
-    """
+    """Complete the rows that rejection left short: the largest of log weight + Gumbel noise among what remains. Sorted
+    by that key, items stand in the order of successive draws without replacement (the Gumbel top-k trick)."""
     n, row_A = negative_CN.shape[1], np.flatnonzero(found_C < negative_CN.shape[1])
     closed_AV = barred_CV[row_A] | (weight_V == 0)
     there_A, place_A = np.nonzero(negative_CN[row_A] >= 0)
@@ -127,19 +118,16 @@ def _check_enough(n: int, drawable_V: NDArray[np.bool_], barred_CV: NDArray[np.b
 
 
 FULL = "full"
-#: Negatives of a case, where there are so many to draw from.
-USUAL = 100
+USUAL = 100  # negatives of a case, where there are so many to draw from
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """The protocols of one set of cases, side by side: full ranking, and rankings against fixed negatives.
 
-    A negative is never the target, and with `exclude_seen` never an item of the case's own context. The protocol of
-    BERT4Rec and of the paper leaves out everything a user ever met; for the last event of a history that is the same,
-    for an earlier one it would look into the future, which is not done here. With `exclude_seen` seen items do not
-    compete in the full ranking either; the target always competes, even one the user has met before. Where users come
-    back to items as a matter of course, say `exclude_seen=False`.
+    A negative is never the target, and with `exclude_seen` never an item of the case's own context, nor do seen items
+    compete in the full ranking; the target always competes. BERT4Rec and the paper leave out everything a user ever
+    met: for the last event of a history the same, for an earlier one a look into the future, which is not done here.
     """
 
     negatives: Mapping[str, Index]  # protocol → negative_CN
@@ -158,11 +146,8 @@ class Candidates:
         exclude_seen: bool = True,
         seed: int = 0,
     ) -> Self:
-        """Draw `uniform` negatives with equal probabilities and `popular` ones ∝ training count; 0 leaves one out.
-
-        Without replacement within a case. An item that does not occur in training has no popularity and is never
-        among the popular negatives. Too few items to draw from is an error; see `most_negatives`.
-        """
+        """Draw `uniform` negatives with equal probabilities and `popular` ones ∝ training count, without replacement. 0
+        leaves one out. Too few items to draw from is an error; see `most_negatives`."""
         barred = partial(_barred, cases, sequences, exclude_seen=exclude_seen)
         weights = (("uniform", uniform, np.ones(sequences.n_items)), ("popular", popular, count_V))
         negatives = {
@@ -174,7 +159,6 @@ class Candidates:
 
     @property
     def protocols(self) -> tuple[str, ...]:
-        """The names under which results are reported."""
         return (FULL, *self.negatives)
 
     def fingerprint(self) -> str:
@@ -187,14 +171,12 @@ class Candidates:
         return digest.hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write the negatives to a file, for other models and runs to share."""
         about = {"cases": self.cases, "exclude_seen": self.exclude_seen, "order": list(self.negatives)}
         arrays = {name: Streamed.of(negative_CN) for name, negative_CN in self.negatives.items()}
         write_arrays(path, arrays, {"about": json.dumps(about)})
 
     @classmethod
     def load(cls, path: Path, cases: EvalCases, sequences: Sequences) -> Self:
-        """Read what `save` wrote; refused where it was drawn for other cases."""
         from safetensors import SafetensorError, safe_open
 
         try:

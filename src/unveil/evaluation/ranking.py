@@ -1,8 +1,7 @@
 """Scorers, and from their scores to ranks and lists. One rule for ties, everywhere.
 
-**Ties go against the target**: its rank is 1 plus the number of candidates that score at least as high. A scorer that
-gives all items the same score puts every target last, so it scores 0 and not, by luck of the order, something.
-In a recommended list, where there is no target, equal scores stand in the order of their item indices.
+**Ties go against the target**: its rank is 1 plus the number of candidates that score at least as high, so that equal
+scores for all items put every target last. In a recommended list equal scores stand in the order of item indices.
 
 Shapes: B cases, N candidates, V items, K places. `barred` names cells of scores_BV as (row, item) pairs.
 """
@@ -20,14 +19,11 @@ from unveil.evaluation.metrics import NOBODY
 
 
 class Scorer(Protocol):
-    """Histories in, a score for every item out; the higher the score, the nearer to the top.
-
-    `token_BL` is right-aligned, its last column is MASK: the step that is asked about.
-    """
+    """Histories in, a score for every item out; the higher the score, the nearer to the top. `token_BL` is
+    right-aligned, its last column is MASK: the step that is asked about."""
 
     def scores(self, token_BL: Tensor) -> Tensor:
         """scores_BV of all items at the next step."""
-        ...
 
 
 @contextmanager
@@ -76,10 +72,8 @@ def rank_among_all(scores_BV: Tensor, item_B: Tensor, barred: Cells) -> Tensor:
 
 
 def top_items(scores_BV: Tensor, k: int, barred: Cells) -> Tensor:
-    """top_BK: the k items of highest score, best first, equal scores by item index.
-
-    Items that are barred or score −∞ are never listed; where too few are left, `NOBODY` fills the places.
-    """
+    """top_BK: the k items of highest score, best first, equal scores by item index. Items that are barred or score −∞
+    are never listed; where too few are left, `NOBODY` fills the places."""
     open_BV = scores_BV.clone()
     open_BV[barred] = -torch.inf
     return _in_order(open_BV, _best(open_BV, k), k)

@@ -66,7 +66,6 @@ class Evaluation:
         return cls(frame, pl.DataFrame(rows, schema=SUMMARY, orient="row"), fingerprint)
 
     def value(self, protocol: str, metric: str, k: int) -> float:
-        """One figure of the summary."""
         found = self.summary.filter(protocol=protocol, metric=metric, k=k)["mean"]
         if not len(found):
             there = ", ".join(column(*figure) for figure in self.summary.select(FIGURE).rows())
@@ -86,7 +85,6 @@ class Evaluation:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what `write` wrote."""
         try:
             about = json.loads((folder / METRICS).read_text())
             whole = about["cases_sha256"] == sha256((folder / CASES).read_bytes()).hexdigest()
@@ -172,7 +170,6 @@ def _tests(evaluations: Mapping[str, Evaluation], test: Test, seed: int) -> pl.D
 
 
 def _directed(frame: pl.DataFrame) -> pl.DataFrame:
-    """With the direction of each row's metric."""
     direction = {name: higher_is_better(name) for name in frame["metric"].unique()}
     return frame.with_columns(higher_is_better=pl.col("metric").replace_strict(direction, return_dtype=pl.Boolean))
 
@@ -187,7 +184,6 @@ def _table(evaluations: Mapping[str, Evaluation], tests: pl.DataFrame, alpha: fl
 
 
 def _winners(table: pl.DataFrame, tests: pl.DataFrame, alpha: float) -> pl.DataFrame:
-    """The best model of each figure, where it is significantly better than the next best."""
     best = table.filter(pl.col("place") == 1).select(*FIGURE, "model")
     second = table.filter(pl.col("place") == 2).select(*FIGURE, next="model")
     both_ways = pl.concat([tests.select(*FIGURE, "p_holm", model=x, next=y) for x, y in (("a", "b"), ("b", "a"))])

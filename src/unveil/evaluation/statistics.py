@@ -1,7 +1,5 @@
-"""Intervals and paired tests over users. Nothing here knows what is being compared.
-
-Shapes: U users (or any other paired units, such as replicates), M metrics, R resamples.
-"""
+"""Intervals and paired tests over users. Nothing here knows what is being compared. Shapes: U users (or any other
+paired units, such as replicates), M metrics, R resamples."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,8 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Test = Literal["t", "randomisation", "wilcoxon"]
 
-#: Cells of a resamples × users table held at once.
-CELLS = 2**22
+CELLS = 2**22  # cells of a resamples × users table held at once
 
 
 def bootstrap(
@@ -22,9 +19,8 @@ def bootstrap(
 ) -> tuple[Floats, Floats]:
     """Percentile bootstrap of the means over users: low_M, high_M.
 
-    Users are drawn with replacement, all metrics of a user together. Each resample is a row of counts, so that all
-    means come from one matrix product: mean_RM = count_RU · value_UM / U. The interval speaks of the users; that
-    another training run would give another model is no part of it.
+    Users are drawn with replacement, all metrics of a user together: mean_RM = count_RU · value_UM / U. That another
+    training run would give another model is no part of the interval.
     """
     value_UM, n_users, means = np.asarray(value_UM, float), len(value_UM), []
     for size in _blocks(resamples, n_users):
@@ -36,7 +32,6 @@ def bootstrap(
 
 
 def _blocks(resamples: int, n_users: int) -> list[int]:
-    """How many resamples are made at a time."""
     rows = max(1, CELLS // n_users)
     return [min(rows, resamples - start) for start in range(0, resamples, rows)]
 
@@ -56,10 +51,9 @@ class Paired:
 def paired(a_U: NDArray[Any], b_U: NDArray[Any], *, test: Test = "t", level: float = 0.95, seed: int = 0) -> Paired:
     """Compare two systems user by user. The default is the paired t-test.
 
-    With thousands of users the mean difference is normal for all purposes, and the t-test then agrees with the
-    randomisation test while its p-values are not bounded by a number of resamples, which Holm's correction needs.
-    Wilcoxon's test drops the users for whom nothing changed, most of them under a metric cut at k, and asks about the
-    median of the rest rather than about the mean that is reported: it is here for those who are asked for it.
+    With thousands of users it agrees with the randomisation test, and its p-values are not bounded by a number of
+    resamples, which Holm's correction needs. Wilcoxon's test drops the users for whom nothing changed, most of them
+    under a metric cut at k, and asks about the median of the rest: it is here for those who are asked for it.
     """
     from scipy.special import stdtrit
 
@@ -131,8 +125,5 @@ def _wilcoxon_test(difference_U: Floats, seed: int) -> float:
     return float(wilcoxon(difference_U).pvalue)
 
 
-_TESTS: Mapping[Test, Callable[[Floats, int], float]] = {
-    "t": _t_test,
-    "randomisation": _randomisation_test,
-    "wilcoxon": _wilcoxon_test,
-}
+_Tests = Mapping[Test, Callable[[Floats, int], float]]
+_TESTS: _Tests = {"t": _t_test, "randomisation": _randomisation_test, "wilcoxon": _wilcoxon_test}

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 _ROW_HEIGHT = 0.36
-_MARGIN = 0.08  # of the range, left free on either side
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,9 @@ class Dot:
 
 
 def intervals(dots: Sequence[Dot], x: str, highest: float | None, slug: str) -> Drawing:
-    """A row for each dot, from the top; the axis goes from 0 to `highest`, so that drawings can be compared.
-
-    Without a highest value the axis is as long as the dots need.
-    """
+    """A row for each dot, from the top; the axis goes from 0 to `highest`, or as far as the dots need."""
     edges = [value for dot in dots for value in (dot.low, dot.high, dot.paper) if value is not None]
-    room = _MARGIN * (max(edges) - min(edges) or max(edges))
+    room = 0.08 * (max(edges) - min(edges) or max(edges))
     limits = (min(edges) - room, max(edges) + room) if highest is None else (0, highest * 1.14)
     with canvas(x, "", (4.8, 0.75 + _ROW_HEIGHT * len(dots))) as on:
         on.axes.grid(visible=False, axis="y")
@@ -76,16 +72,14 @@ def bars(shares: Mapping[str, float], labels: Sequence[str], x: str, slug: str) 
 def parallel(
     axes: Sequence[tuple[str, Sequence[tuple[str, float]]]], paths: Mapping[str, Sequence[float]], slug: str
 ) -> Drawing:
-    """Upright axes with texts at heights from 0 to 1, and paths across them, the best first, by what they say on hover.
-
-    The best fifth is in colour, the best thick. Except at the last axis, paths through one point are a little apart.
-    """
+    """Upright axes with texts at heights from 0 to 1, and paths across them, the best first: by hover text, heights.
+    The best fifth is in colour, the best thick."""
     ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.8}
     with canvas("", "", (max(4.8, 0.8 * len(axes)), 3.3)) as on:
         on.axes.grid(visible=False)
         for rank, height in reversed([*enumerate(paths.values())]):
             colour, alpha = (COLOURS[0], 0.9) if rank < 0.2 * len(paths) else (MUTED, 0.35)
-            aside = 0.045 * ((rank * 0.618) % 1 - 0.5)
+            aside = 0.045 * ((rank * 0.618) % 1 - 0.5)  # paths through one point are a little apart
             drawn = [each + aside for each in height[:-1]] + [height[-1]]
             (line,) = on.axes.plot(drawn, color=colour, alpha=alpha, linewidth=1.2 if rank else 2.6)
             line.set_gid(f"path{rank}")
@@ -153,10 +147,7 @@ def curves(
 def reliability_figure(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], axes: tuple[str, str], verb: str, slug: str
 ) -> PlotFigure:
-    """Observed against predicted, both logarithmic; bins in which nothing came stand at the lower edge.
-
-    `verb` says what was observed, as in “0.12 predicted, 0.10 shown”; those who cannot see it read every bin.
-    """
+    """Observed against predicted, both logarithmic, empty bins at the lower edge; `verb`: 0.10 “shown”, “right” …"""
     every = [value for curve in curves.values() for side in curve for value in side if value > 0]
     low, high = min(every) / 1.5, max(every) * 1.5
     described = []
@@ -178,11 +169,6 @@ def reliability_figure(
 
 #: Shares outside are drawn at the edge, as an arrow: a share has no bounds, and one far below 0 would flatten the rest.
 _LOW, _HIGH = -0.6, 1.5
-_PANEL_HEIGHT, _COLUMN_WIDTH = 0.95, 2.35
-_LABELS = 1.3  # inches for the names of the rows
-_REM_PER_INCH, _NARROWEST = 6.5, 0.7
-_SCALE, _LEADING = 38, 12  # points left of a panel that its scale takes, and from line to line
-_LETTERS = 26  # of all levels of a column that fit side by side
 
 
 @dataclass(frozen=True)
@@ -211,11 +197,8 @@ def panels(
     slug: str,
     aims: Mapping[int, float] | None = None,
 ) -> Drawing:
-    """Row r, column c holds `spots[r, c]`, one for each level; 0 is naive, 1 is ideal. An aim is a line of its row.
-
-    A panel that is not among the spots stays empty.
-    """
-    size = (_LABELS + _COLUMN_WIDTH * len(columns), 0.9 + _PANEL_HEIGHT * len(rows))
+    """Row r, column c holds `spots[r, c]`, one for each level; 0 is naive, 1 is ideal. An aim is a line of its row."""
+    size = (1.3 + 2.35 * len(columns), 0.9 + 0.95 * len(rows))  # inches
     with canvas("", "", size) as on:
         on.axes.remove()
         grid = on.figure.subplots(len(rows), len(columns), sharex="col", sharey=True, squeeze=False)
@@ -227,27 +210,26 @@ def panels(
                 titles |= _draw(grid[r, c], column, spots.get((r, c), ()), COLOURS[r % len(COLOURS)], f"at{r}-{c}-")
         for c, column in enumerate(columns):
             grid[0, c].set_title(column.title, fontsize=10, color=INK, loc="left")
-            leaning = sum(max(map(len, level.split("\n"))) for level in column.levels) > _LETTERS  # long names
+            leaning = sum(max(map(len, level.split("\n"))) for level in column.levels) > 26  # letters side by side
             turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
             grid[-1, c].set_xticks(range(len(column.levels)), list(column.levels), **turned)
             grid[-1, c].set_xlim(-0.4, len(column.levels) - 0.6)
-        drawing, rem = themed(on.figure, slug, titles), _REM_PER_INCH * size[0]
+        drawing, rem = themed(on.figure, slug, titles), 6.5 * size[0]
         # Wider than other drawings where the page is, and never so narrow that its words cannot be read.
-        style = f'class="wide" style="max-width: {rem:g}rem; min-width: {rem * _NARROWEST:g}rem"'
+        style = f'class="wide" style="max-width: {rem:g}rem; min-width: {rem * 0.7:g}rem"'
         return replace(drawing, svg=drawing.svg.replace("<svg ", f"<svg {style} ", 1))
 
 
 def _name(axes: "Axes", name: str) -> None:
-    """Beside the row, left of its scale. Each line by itself: as one text they would not end at the same place."""
+    """Left of the scale, each line by itself: as one text they would not end at the same place."""
     lines = name.split("\n")
     style: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right", "va": "center"}
     for nth, line in enumerate(lines):
-        place = (-_SCALE, ((len(lines) - 1) / 2 - nth) * _LEADING)
+        place = (-38, ((len(lines) - 1) / 2 - nth) * 12)  # points
         axes.annotate(line, xy=(0, 0.5), xytext=place, color=INK, **style)
 
 
 def _ground(axes: "Axes", aim: float | None) -> None:
-    """The two ends of the gap, and what is aimed at."""
     axes.grid(visible=False, axis="x")
     axes.tick_params(length=0, which="both")
     axes.axhline(0, color=INK, linewidth=0.9)

@@ -1,9 +1,4 @@
-"""Report pages: one self-contained HTML file, built from a few blocks that every command shares.
-
-A `Page` is a title, a lede, key figures and sections; a section is a title and blocks. `render` turns it into HTML
-that needs nothing else: style, script and plots are inline, it follows the reader's light or dark theme, fits a phone
-and prints. `write_page` also writes every plot as a file of its own. The same page gives the same bytes.
-"""
+"""Report pages: one self-contained HTML file, built from a few blocks. The same page gives the same bytes."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -153,7 +148,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report."""
+    """A report: `write_page` makes it HTML."""
 
     title: str
     lede: str
@@ -161,7 +156,6 @@ class Page:
     key_figures: Sequence[KeyFigure] = field(default_factory=tuple)
 
     def figures(self) -> Iterator[Figure]:
-        """Every plot, from the top."""
         for section in self.sections:
             for block in section.blocks:
                 if isinstance(block, Figure | Figures):
@@ -204,7 +198,6 @@ def render(page: Page) -> str:
 
 
 def _coded(text: str) -> str:
-    """Escaped HTML in which what stands between two backticks is code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

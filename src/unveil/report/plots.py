@@ -1,7 +1,4 @@
-"""Plots as inline SVG: each function takes numbers and gives the text of one drawing.
-
-Shapes: V items, U users, T steps.
-"""
+"""Plots as inline SVG: each function takes numbers and gives one drawing. Shapes: V items, U users."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,14 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Points in one rank plot: more cannot be distinguished.
-_MOST_POINTS = 300
-#: A logarithmic axis that spans less than this needs more than powers of ten.
-_SHORT = 100
+_MOST_POINTS = 300  # points in one rank plot: more cannot be distinguished
+_SHORT = 100  # a logarithmic axis that spans less than this needs more than powers of ten
 _SIZE = (4.8, 3.1)
 _BINS = 40
-#: More marks than this on one line are seen only under the pointer.
-_MOST_MARKS = 40
 
 
 @dataclass
@@ -51,14 +44,13 @@ class Canvas:
         alpha: float | None = None,
     ) -> None:
         """A mark at every point, with what it says; many show under the pointer only, unless `alpha` is given."""
-        seen = 0.0 if alpha is None and len(x) > _MOST_MARKS else alpha
+        seen = 0.0 if alpha is None and len(x) > 40 else alpha
         marks = self.axes.scatter(x, y, s=size, color=colour, linewidths=0, zorder=3, alpha=seen)
         name = f"marks{len(self.titles)}"
         marks.set_gid(name)
         self.titles[name] = titles
 
     def drawing(self, slug: str) -> Drawing:
-        """What was drawn."""
         return themed(self.figure, slug, self.titles)
 
 
@@ -205,16 +197,12 @@ def write_beside(
     axes.annotate(text, at, offset, textcoords="offset points", color=colour, **{"va": "center", **style})
 
 
-_LABEL_GAP = 0.08  # of the axis, between the names of two lines
 _LONGEST = 18
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points and what each says on hover; `colour` counts in the page's colours, None is muted and dashed.
-
-    `low` and `high` are the ends of an interval at each point, where there is one.
-    """
+    """Points and what each says on hover, intervals or none; `colour` of the page's colours, None: muted and dashed."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -290,7 +278,6 @@ def apart(height: NDArray[np.float64], gap: float, floor: float = -np.inf) -> ND
 
 
 def _known(line: Line) -> Line:
-    """The points that have a value."""
     at = [place for place, value in enumerate(line.y) if np.isfinite(value)]
     sides: dict[str, Any] = {name: getattr(line, name) for name in ("x", "y", "titles", "low", "high")}
     kept: dict[str, Any] = {name: [side[n] for n in at] for name, side in sides.items() if side is not None}
@@ -314,7 +301,7 @@ def _scaled(axes: "Axes", scale: Scale) -> None:
 def _end_labels(axes: "Axes", drawn: Mapping[str, Line]) -> None:
     low, high = axes.get_ylim()
     ends = np.array([line.y[-1] for line in drawn.values()], float)
-    heights = apart(ends, _LABEL_GAP * (high - low), low + 0.02 * (high - low))
+    heights = apart(ends, 0.08 * (high - low), low + 0.02 * (high - low))
     for (name, line), height in zip(drawn.items(), heights.tolist(), strict=True):
         short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
         write_beside(axes, short, (line.x[-1], height), (8, 0), colour_of(line.colour), annotation_clip=False)

@@ -29,19 +29,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.ext import Extension
 
 from unveil.report.names import against, listed, named
 from unveil.report.page import Block, Cell, Code, Column, Figure, Figures, KeyFigure, Note, Page, Section, Table, Text
 from unveil.wording import quantity
 
-#: Where a part of the page is to be shown.
-_MARK = "\ue000"
-#: At the end of a line of text and tags: it is no blank line, even where its tags leave nothing.
-_FILLED = "\ue001"
-#: A bar in the cell of a table.
-_BAR = "\ue002"
+_MARK = "\ue000"  # where a part of the page is to be shown
+_FILLED = "\ue001"  # at the end of a line of text and tags: it is no blank line, even where its tags leave nothing
+_BAR = "\ue002"  # a bar in the cell of a table
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -116,22 +113,11 @@ def join(items: Iterable[Any], word: str = "and") -> str:
     return f"{', '.join(first)} {word} {last}" if first else last
 
 
+_FIGURES = (number, signed, percent, interval, estimate, share, p_value, test, verdict, portion, times)
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "number": number,
-    "signed": signed,
-    "percent": percent,
-    "interval": interval,
-    "estimate": estimate,
-    "share": share,
-    "p_value": p_value,
-    "test": test,
-    "verdict": verdict,
+    **{filter.__name__: filter for filter in (*_FIGURES, against, quantity)},
     "arm": named,
     "arms": listed,
-    "against": against,
-    "quantity": quantity,
-    "portion": portion,
-    "times": times,
     "count": lambda value: f"{value:,.0f}",
     "series": join,
     "cell": lambda text: " ".join(str(text).replace("|", _BAR).split()),
@@ -167,37 +153,29 @@ def environment() -> Environment:
 
 @dataclass(frozen=True)
 class Prose:
-    """Templates and the figures that fill them; a block is looked up in the first template that has it.
-
-    `{{ super() }}` in a block is the block of that name in the next template. A template is a file's name, or text.
-    """
+    """Templates and the figures that fill them; a block is looked up in the first template that has it. `{{ super() }}`
+    in a block is the block of that name in the next template. A template is a file's name, or text."""
 
     templates: Sequence[str]
     figures: Mapping[str, Any]
 
     def paragraphs(self, block: str) -> list[str]:
         """The paragraphs of a block, each on one line."""
-        text = self._rendered(block, lambda *_, **__: "")
-        return [_plain(part).removeprefix("> ") for part in _parts(text)]
+        return [_plain(part).removeprefix("> ") for part in _parts(self._rendered(block, lambda *_, **__: ""))]
 
     def text(self, block: str) -> str:
-        """A block as it is: a Markdown file."""
         return self._rendered(block, lambda *_, **__: "").strip() + "\n"
 
     def line(self, block: str) -> str:
-        """A block as one paragraph."""
         return " ".join(self.paragraphs(block))
 
     def table(self, block: str) -> Table:
-        """A block that is a table."""
         return _table(*_parts(self._rendered(block, lambda *_, **__: "")))
 
     def key_figures(self, block: str) -> list[KeyFigure]:
-        """Paragraphs of a figure in bold type and of what it is."""
         return [KeyFigure(*bold(paragraph)) for paragraph in self.paragraphs(block)]
 
     def page(self, parts: Mapping[str, Any]) -> Page:
-        """A whole page."""
         return Page(self.line("title"), self.line("lede"), self.sections("page", parts), self.key_figures("keys"))
 
     def sections(self, block: str, parts: Mapping[str, Any], title: str = "") -> list[Section]:
@@ -222,7 +200,8 @@ class Prose:
         return [Section(name, blocks) for name, blocks in found if blocks]
 
     def _rendered(self, block: str, show: Callable[..., str]) -> str:
-        chain = [_template(name) for name in self.templates]
+        known = environment()
+        chain = [known.from_string(name) if "\n" in name else known.get_template(name) for name in self.templates]
         context = chain[0].new_context({**self.figures, "show": show})
         for template in chain[1:]:
             for name, render in template.blocks.items():
@@ -230,19 +209,13 @@ class Prose:
         return "".join(context.blocks[block][0](context)) if block in context.blocks else ""
 
 
-def _template(name: str) -> Template:
-    return environment().from_string(name) if "\n" in name else environment().get_template(name)
-
-
 def _parts(text: str) -> list[str]:
-    """Headings, and what stands between blank lines."""
     apart = re.sub(r"^(## .*)$", r"\n\n\1\n\n", text, flags=re.MULTILINE)
     parts = [part.replace(_FILLED, "") for part in re.split(r"\n\s*\n", apart)]
     return [part.strip("\n") for part in parts if part.strip()]
 
 
 def _plain(text: str) -> str:
-    """On one line."""
     return " ".join(text.replace(_FILLED, "").split())
 
 
@@ -267,7 +240,6 @@ def _block(part: str, shown: Sequence[Block]) -> Block:
 
 
 def _shown(part: Block | Sequence[Block], words: Mapping[str, str]) -> list[Block]:
-    """A part of the page, or several, with the words that the template gives it."""
     if isinstance(part, Table | Figure):
         given: dict[str, Any] = {kind: text for kind, text in words.items() if text}
         return [replace(part, **given)]

@@ -54,8 +54,6 @@ def stylesheet() -> str:
 INK, MUTED, LINE, PAPER = (LIGHT[name] for name in ("ink", "muted", "line", "paper"))
 COLOURS = tuple(LIGHT[f"c{place}"] for place in range(1, 7))
 _THEME = {colour: name for name, colour in LIGHT.items()}
-#: Of pictures in pixels: two to three times what a page shows.
-_DOTS_PER_INCH = 200
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
@@ -94,20 +92,18 @@ class Drawing:
     figure: "Figure"
 
     def png(self) -> bytes:
-        """The picture. The same figure gives the same bytes."""
+        """The same figure gives the same bytes."""
         from matplotlib import rc_context
 
         content = BytesIO()
         with rc_context(STYLE), _any_script():
-            self.figure.savefig(content, format="png", dpi=_DOTS_PER_INCH, facecolor=PAPER, metadata={"Software": None})
+            self.figure.savefig(content, format="png", dpi=200, facecolor=PAPER, metadata={"Software": None})
         return content.getvalue()
 
 
 def themed(figure: "Figure", name: str, titles: Mapping[str, Sequence[str]] | None = None) -> Drawing:
     """The figure as a drawing. `name` makes its ids unique; `titles` are the hover texts of the marks with these gids.
-
-    An artist that was given `set_gid(g)` is a group of marks; the n-th mark gets the n-th of `titles[g]`.
-    """
+    An artist that was given `set_gid(g)` is a group of marks; the n-th mark gets the n-th of `titles[g]`."""
     text = StringIO()
     with _any_script():
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
@@ -159,9 +155,6 @@ def _adapted(key: str, value: str, name: str) -> str:
     return re.sub("|".join(_THEME), lambda found: f"var(--{_THEME[found[0]]})", value)
 
 
-_FONT = "text { font-family: sans-serif; }"
-
-
 def figures_beside(page: Path) -> Path:
     """The folder of a page's plots: `figures` beside index.html, `audit-figures` beside audit.html."""
     return page.with_name("figures" if page.stem == "index" else f"{page.stem}-figures")
@@ -177,13 +170,10 @@ def check_page_path(page: Path, beside: Iterable[Path] = (), *, what: str, overw
 
 
 def write_drawings(described: Iterable[tuple[Drawing, str, str]], folder: Path) -> None:
-    """Two files for each drawing, by its name; what an earlier page has left there goes.
-
-    With each drawing come its title and a description for those who cannot see it: the SVG holds them, and its colours.
-    """
-    written = set()
+    """An SVG, with title, description and colours, and a PNG of each; what an earlier page has left there goes."""
+    written, style = set(), f"{stylesheet()} text {{ font-family: sans-serif; }}"
     for drawing, title, text in described:
-        about = f"<title>{escape(title)}</title><desc>{escape(text)}</desc><style>{stylesheet()} {_FONT}</style>"
+        about = f"<title>{escape(title)}</title><desc>{escape(text)}</desc><style>{style}</style>"
         tag, _, drawn = drawing.svg.partition(">")
         for kind, content in ((".svg", f"{tag}>{about}{drawn}\n"), (".png", drawing.png())):
             write_whole(path := folder / f"{drawing.name}{kind}", content)

@@ -50,7 +50,6 @@ class DataConfig(LogSource):
 
 
 def _sizes(log: Interactions, noun: str) -> str:
-    """Rows, and how many users and items have any."""
     users, items = len(np.unique(log.user)), len(np.unique(log.item))
     return f"{quantity(len(log), noun)}, {quantity(users, 'user')}, {quantity(items, 'item')}"
 
@@ -68,9 +67,8 @@ class EvaluationConfig:
     def __post_init__(self) -> None:
         check_ranges(self, "evaluation", uniform="0 or more", popular="0 or more", seed="0 or more")
         if not re.fullmatch(r"full|(uniform|popular)-[1-9]\d*", self.validation):
-            expected = "full, uniform-N or popular-N with a number N"
-            where, found = "evaluation.validation", self.validation
-            raise UnveilError("no such ranking", where=where, found=found, expected=expected)
+            expected, found = "full, uniform-N or popular-N with a number N", self.validation
+            raise UnveilError("no such ranking", where="evaluation.validation", found=found, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -82,24 +80,18 @@ class Experiment(Recipe):
 
     @classmethod
     def of(cls, base: str | Path, changes: Mapping[str, Any] | None = None, network: str | None = None) -> Self:
-        """A preset, by name, or a TOML file, by path, with some settings replaced.
-
-        A preset is that of the network which the uppermost layer that names one names, or else of `network`.
-        """
+        """A preset, by name, or a TOML file, by path, changed; `network` counts where no layer names one."""
         ground, files = _files(base)
         trees = [changes or {}, *(content for content, _ in reversed(files)), PRESETS.get(ground or "", {})]
         network = next((name for name in map(network_in, trees) if name is not None), network)
-        under = {} if network is None else {"model.name": network}
-        experiment = cls()
-        for layer in [under] if ground is None else preset(ground, network):
-            experiment = experiment.changed(layer)
-        for content, where in files:
-            experiment = experiment.changed(content, where=where)
-        return experiment.changed(changes or {})
+        experiment, under = cls(), {} if network is None else {"model.name": network}
+        presets = [under] if ground is None else preset(ground, network)
+        for layer, where in (*((each, None) for each in presets), *files, (changes or {}, None)):
+            experiment = experiment.changed(layer, where=where)
+        return experiment
 
     @property
     def recipe(self) -> Recipe:
-        """What decides what is learnt."""
         return Recipe(**{part.name: getattr(self, part.name) for part in fields(Recipe)})
 
 
@@ -127,8 +119,7 @@ def as_toml(experiment: Experiment, head: str) -> str:
     tree = plain(experiment)
     tree["data"]["log"] = shown(tree["data"]["log"])
     lines = [f"# {line}" if line else "#" for line in head.splitlines()]
-    ground = _ground(tree)
-    if ground is not None:
+    if (ground := _ground(tree)) is not None:
         lines.append(f"extends = {json.dumps(ground)}")
     for section, values in tree.items():
         lines += ["", f"[{section}]"]

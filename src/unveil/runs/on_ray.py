@@ -1,8 +1,4 @@
-"""Jobs on a Ray cluster: tasks of one core each, on whatever machines have joined.
-
-A task whose machine is lost is done again elsewhere, by Ray. Results do not depend on where or how often a job was
-begun, since a job's result depends on nothing but the job. Importing this module without Ray says how to install it.
-"""
+"""Jobs on a Ray cluster, a task of one core each. Ray does again elsewhere what a lost machine was doing."""
 
 import logging
 import os
@@ -24,16 +20,9 @@ try:
 except ModuleNotFoundError as error:
     raise UnveilError("the engine 'ray' needs Ray", hint="Run: pip install 'unveil[ray]'.") from error
 
-#: Its own types do not know half of what it accepts.
-ray: Any = untyped
+ray: Any = untyped  # its types do not know half of what it accepts
 
-#: Ray itself would try for minutes.
-_SECONDS_TO_ANSWER = 5.0
 _HINT = "Start one with `ray start --head`, and give what it prints as --address; without --address Ray runs here."
-#: How often a job is begun again after its machine or process was lost.
-_RETRIES = 5
-#: Seconds between two looks at how far the jobs have come.
-_POLL = 0.5
 
 
 def check_address(address: str | None) -> None:
@@ -45,7 +34,7 @@ def check_address(address: str | None) -> None:
     if not (colon and host and port.isdigit()):
         raise UnveilError("is no address of a Ray cluster", where=address, expected="HOST:PORT or ray://HOST:PORT")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()  # Ray would try for minutes
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise UnveilError(f"no Ray cluster answers: {why}", where=address, hint=_HINT) from None
@@ -61,9 +50,9 @@ def joined(address: str | None, cores: int | None = None) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS")
     ours = {name: value for name, value in os.environ.items() if name.startswith("UNVEIL_")}
     where = {"num_cpus": cores, "include_dashboard": False} if address is None else {"address": address}
-    environment = {"env_vars": ours | ONE_THREAD}
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
-        ray.init(runtime_env=environment, log_to_driver=False, logging_level=logging.ERROR, **where)
+        ray.init(runtime_env={"env_vars": ours | ONE_THREAD}, **quiet, **where)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         if address is None:
             raise
@@ -96,7 +85,6 @@ class OnRay:
             return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
-        """All jobs. Closing the iterator stops those that are at work."""
         from ray.util.queue import Queue
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -104,23 +92,18 @@ class OnRay:
             # The events lie with us, not on a machine that may be lost.
             here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
             events = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
-            task = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(work)
+            task = ray.remote(num_cpus=1, max_retries=5, scheduling_strategy="SPREAD")(work)
             left = {task.remote(job, events, os.getcwd()): job for job in jobs}
             try:
-                yield from _events(left, events)
+                while left:
+                    over, _ = ray.wait(list(left), timeout=0.5)
+                    yield from events.get_nowait_batch(events.qsize())
+                    for reference in over:
+                        yield _outcome(reference, left.pop(reference))
             finally:
                 for reference in left:
                     ray.cancel(reference, force=True)
                 events.shutdown(force=True)
-
-
-def _events(left: dict[Any, Job], events: Any) -> Iterator[Event]:
-    """Events until no job is left; `left` loses those that are over. A job that was lost begins again."""
-    while left:
-        over, _ = ray.wait(list(left), timeout=_POLL)
-        yield from events.get_nowait_batch(events.qsize())
-        for reference in over:
-            yield _outcome(reference, left.pop(reference))
 
 
 def _outcome(reference: Any, job: Job) -> Done | Failed:

@@ -9,14 +9,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from unveil.runs.workers import Advanced, Done, Event, Failed, Job
 
-_MINUTE = 60.0
-#: Jobs at work that are named beside the bar.
-_NAMED = 3
-
 
 def spell(seconds: float) -> str:
     """90 s, 12 min: up to two minutes in seconds."""
-    return f"{seconds:.0f} s" if seconds < 2 * _MINUTE else f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 @dataclass
@@ -37,7 +33,6 @@ class Watcher:
         self.total, self.over, self.what = total, total - len(left), what
 
     def event(self, event: Event) -> None:
-        """Something happened."""
         match event:
             case Advanced(key, share):
                 self.share[key] = share
@@ -52,7 +47,6 @@ class Watcher:
 
     @property
     def title(self) -> str:
-        """3/20 cells."""
         return f"{self.over}/{self.total} {self.what}"
 
     @property
@@ -78,7 +72,6 @@ class Bar(Watcher):
     note: str = ""
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
-        """Draw the bar."""
         super().start(left, total, what)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"))
         times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
@@ -87,17 +80,15 @@ class Bar(Watcher):
         self.bar.start()
 
     def event(self, event: Event) -> None:
-        """Move on."""
         super().event(event)
         if isinstance(event, Failed):
             self.bar.console.print(f"{event.key}: {event.why}", highlight=False, soft_wrap=True)
         if isinstance(event, Done) and event.notes:
             self.note = event.notes[-1]
-        told = self.note or ", ".join(list(self.running)[:_NAMED])
+        told = self.note or ", ".join(list(self.running)[:3])
         self.bar.update(self.task, description=self.title, completed=self.done, told=told)
 
     def stop(self) -> None:
-        """Remove the bar."""
         self.bar.stop()
 
 
@@ -110,12 +101,10 @@ class Lines(Watcher):
     begun: float = 0.0
 
     def start(self, left: Sequence[Job], total: int, what: str) -> None:
-        """Remember when it began."""
         super().start(left, total, what)
         self.begun = time.monotonic()
 
     def event(self, event: Event) -> None:
-        """Print what is over."""
         before = self.share.get(event.key, 0.0)
         super().event(event)
         if isinstance(event, Done):

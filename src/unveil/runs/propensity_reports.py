@@ -1,7 +1,4 @@
-"""What `unveil propensity` reports: scores against the truth of a world, exposure learned from impressions, positions.
-
-Shapes: M slots, V items, K positions.
-"""
+"""What `unveil propensity` reports. Shapes: M slots, V items, K positions."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -37,19 +34,13 @@ from unveil.simulation.world import World
 
 Values = NDArray[np.float64]
 
-#: Numbers in one table of all slots and items: not more than this are looked at.
-_NUMBERS = 1 << 22
-#: What is chosen less often than this cannot be told from never.
-_TINY = 1e-300
+_NUMBERS = 1 << 22  # in one table of slots × items
+_TINY = 1e-300  # what is chosen less often cannot be told from never
 #: Items of each slot, most relevant first, among which exposure matters most, and those that are recommended.
-TOP, _K = 30, 10
-#: θ is clipped from below in weights, as the presets clip it.
-CLIP = 0.02
-#: The most that a propensity without steps can know, for comparison.
-REFERENCE = "known-static"
+TOP = 30
+CLIP = 0.02  # θ is clipped from below in weights, as the presets clip it
+REFERENCE = "known-static"  # the most that a propensity without steps can know, for comparison
 SCORES = "scores.json"
-#: Propensities whose calibration is drawn, the best first.
-_BEST = 4
 #: Models as people call them, in the order of the tables.
 LABELS = {
     "uniform": "uniform",
@@ -59,12 +50,8 @@ LABELS = {
     "shown, of late": "popularity: impressions, recent",
     "learnt": "learned",
 }
-#: The curves that are drawn: one plot holds no more.
-_DRAWN = ("learnt", "shown, of late", "taken, static")
 #: What a propensity assumes that does not say it: popularity, or the truth.
 _ASSUMED = ("that popularity is exposure", "nothing: it is the ground truth")
-#: Ends of the interval.
-ENDS = (0.025, 0.975)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +64,6 @@ class Truth:
 
     @classmethod
     def of(cls, world: World, train: Sequences, most: int, rng: np.random.Generator) -> "Truth":
-        """At training events drawn at random."""
         count = min(len(train), most, max(1, _NUMBERS // max(1, world.n_items)))
         at_M = np.sort(rng.choice(len(train), count, replace=False))
         columns = (train.user_N, train.item_N, train.step_N, train.event_N)
@@ -140,7 +126,7 @@ def correlation(one: Values, other: Values) -> float:
 
 def relevance_of_first(score_MV: Values, logit_MV: Values) -> float:
     """The mean relevance logit of the ten items of highest score of each slot."""
-    first_MK = np.argsort(-score_MV, axis=1, kind="stable")[:, :_K]
+    first_MK = np.argsort(-score_MV, axis=1, kind="stable")[:, :10]
     return float(np.take_along_axis(logit_MV, first_MK, 1).mean())
 
 
@@ -220,7 +206,7 @@ def _options(names: Sequence[str], assignments: Sequence[str]) -> dict[str, dict
 def write_scores(scores: dict[str, Any], folder: Path, command: Sequence[str], *, overwrite: bool = False) -> None:
     """A folder with a page and every figure, whole or not at all."""
     about = {"command": shlex.join(command), "versions": versions(), **scores}
-    best = sorted(about["scores"], key=lambda name: -about["scores"][name]["top"])[:_BEST]
+    best = sorted(about["scores"], key=lambda name: -about["scores"][name]["top"])[:4]
     figure = _calibration_figure(about, best, ("estimated θ", "true θ, mean"), "exposed")
     with atomic_folder(folder, overwrite=overwrite) as draft:
         write_json(draft / SCORES, about)
@@ -268,8 +254,9 @@ def write_fit(
         "epochs": fitted.epochs,
     }
     at, loss = (np.array([each[name] for each in fitted.epochs]) for name in ("epoch", "valid_log_loss"))
+    drawn = ("learnt", "shown, of late", "taken, static")
     parts = {
-        "calibration": _calibration_figure(about, _DRAWN, ("predicted θ", "share that was shown"), "shown"),
+        "calibration": _calibration_figure(about, drawn, ("predicted θ", "share that was shown"), "shown"),
         "learning": curves(at, {"learned": loss[0] - loss}, [0], "nats gained, validation days", "learning"),
         "command": Code(shlex.join(command)),
     }
@@ -305,7 +292,7 @@ def examine_positions(
     e_K = examination(informative, add)
     best = int(e_K.argmax())
     e_DK = bootstrap(informative, add, draws, np.random.default_rng(seed))
-    low_K, high_K = np.quantile(e_DK / e_DK[:, [best]], ENDS, axis=0)
+    low_K, high_K = np.quantile(e_DK / e_DK[:, [best]], (0.025, 0.975), axis=0)
     columns: dict[str, Any] = {
         "position": informative.position_K,
         "shown": shown_K[kept_K].astype(int),

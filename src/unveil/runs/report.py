@@ -26,17 +26,12 @@ from unveil.serving.model_files import read_dial
 from unveil.serving.recommender import Recommender
 
 Progress = Callable[[int, int], None]
-#: The protocol of list metrics.
-LISTS = "lists"
-#: What is compared, group by group.
-COLUMN = "full:NDCG@10"
-_THIRDS = ("least", "middle", "most")
-#: Events of a history that are shown, and cases that users are picked from.
-_SHOWN, _LOOKED_AT = 8, 20_000
+LISTS = "lists"  # the protocol of list metrics
+COLUMN = "full:NDCG@10"  # what is compared, group by group
+_SHOWN = 8  # events of a history
 
-#: The novelty setting: places of a list, values of λ, and the figures at each of them.
-TOP = 10
-POINTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+TOP = 10  # places of a list
+POINTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # values of λ of the novelty setting
 FIGURES = {
     "recall": ("Recall", "mean"),
     "recall_low": ("Recall", "low"),
@@ -50,12 +45,8 @@ Point = dict[str, float]
 
 
 def measure_dial(run: Path, points: Sequence[float] = POINTS) -> list[Point]:
-    """Novelty against accuracy: scores less λ times the log of popularity, on the test cases of a run.
-
-    Popularity is counted in the training part: the test events are not to know of themselves.
-    """
-    recommender = Recommender.load(run)
-    split = read_split(run, recommender.sequences)
+    """Novelty against accuracy: scores less λ times the log of training popularity, on the test cases of a run."""
+    split = read_split(run, (recommender := Recommender.load(run)).sequences)
     candidates = replace(Candidates.load(run / NEGATIVES, split.test, split.whole), negatives={})
     count_V = np.bincount(split.train.item_N, minlength=split.train.n_items)
     evaluator = Evaluator(split.test, split.whole, candidates, count_V, recommender.length)
@@ -79,10 +70,8 @@ class Slice:
 
 
 def slices(runs: Sequence[Run], count_V: NDArray[np.int64]) -> list[Slice]:
-    """Thirds of the cases by the training count of the target, and by the length of the history.
-
-    Cases of one value stay together, so that thirds may be unequal; those that would be empty are left out.
-    """
+    """Thirds of the cases by the training count of the target, and by the length of the history. Cases of one value
+    stay together, so that thirds may be unequal."""
     frame = runs[0].evaluation.frame
     ways = {"training events of the target": count_V[frame["item"].to_numpy()], "events before it": frame["seen"]}
     found = []
@@ -92,7 +81,7 @@ def slices(runs: Sequence[Run], count_V: NDArray[np.int64]) -> list[Slice]:
         third_C = np.searchsorted(edges, value_C, side="left")
         for place in np.unique(third_C):
             in_C = third_C == place
-            span = f"{_THIRDS[place]}: {value_C[in_C].min():,} to {value_C[in_C].max():,}"
+            span = f"{('least', 'middle', 'most')[place]}: {value_C[in_C].min():,} to {value_C[in_C].max():,}"
             found.append(Slice(of, span, int(in_C.sum()), tuple(_estimate(run, in_C) for run in runs)))
     return found
 
@@ -126,8 +115,7 @@ def examples(runs: Sequence[Run], recommender: Recommender, users: Sequence[str]
 
 def shared_C(runs: Sequence[Run]) -> NDArray[np.float64]:
     """How much of two runs' lists is the same: |A ∩ B| / K for each case, mean over pairs of runs."""
-    pairs = [
-        # Place by place, so that nothing larger than the lists is held.
+    pairs = [  # place by place, so that nothing larger than the lists is held
         sum((other_CK == item_C[:, None]).any(axis=1) & (item_C != NOBODY) for item_C in one_CK.T) / one_CK.shape[1]
         for one_CK, other_CK in combinations(map(_top_CK, runs), 2)
     ]
@@ -139,17 +127,14 @@ def _top_CK(run: Run) -> NDArray[np.int32]:
 
 
 def _picked(runs: Sequence[Run], recommender: Recommender) -> dict[int, str]:
-    """The cases of the lowest, the median and the highest value; of a large log, out of some that are drawn.
-
-    Their targets may be listed, where there are such cases.
-    """
+    """The cases of the lowest, the median and the highest value, out of 20,000 that are drawn."""
     if len(runs) > 1:
         value_C = shared_C(runs)
         why = ("the lists differ most", "the lists differ as in the median case", "the lists differ least")
     else:
         value_C = -runs[0].evaluation.frame["full:rank"].to_numpy().astype(float)
         why = ("the target is ranked worst", "the target is ranked as in the median case", "the target is ranked best")
-    among = np.random.default_rng(0).permutation(len(value_C))[:_LOOKED_AT]
+    among = np.random.default_rng(0).permutation(len(value_C))[:20_000]
     if runs[0].experiment.evaluation.exclude_seen:  # an item that was met before can stand in no list
         user, item, seen = (runs[0].evaluation.frame[name].to_numpy()[among] for name in ("user", "item", "seen"))
         row_N, seen_N = seen_cells(recommender.sequences, user, seen)
@@ -194,7 +179,6 @@ class ComparedRuns:
 
     @property
     def names(self) -> list[str]:
-        """What the runs are called."""
         return list(self.evaluations)
 
     @property
@@ -204,13 +188,11 @@ class ComparedRuns:
         return [name for name in found if name != LISTS]
 
     def row(self, run: str, protocol: str, name: str) -> dict[str, Any]:
-        """One row of a run's summary, by a label such as NDCG@10."""
         metric, _, k = name.partition("@")
         wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == metric) & (pl.col("k") == int(k or 0))
         return self.evaluations[run].summary.filter(wanted).row(0, named=True)
 
     def order(self, protocol: str) -> list[str]:
-        """The runs, best NDCG@10 first."""
         return sorted(self.names, key=lambda name: -self.row(name, protocol, "NDCG@10")["mean"])
 
 
@@ -252,6 +234,5 @@ class Report(ComparedRuns):
 
 
 def _dial(folder: Path) -> list[Point]:
-    """As it was measured before, where all figures are there."""
     points = read_dial(folder)
     return points if points and all(point.keys() >= {"novelty", *FIGURES} for point in points) else measure_dial(folder)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 from unveil.data.readers.database import shown
 from unveil.evaluation.result import label
@@ -22,9 +23,7 @@ from unveil.runs.report import LISTS, TOP, ComparedRuns, Example, Point, Report,
 from unveil.runs.run_folder import Run
 from unveil.wording import quantity
 
-#: The page of the novelty setting in the folder of a run.
-DIAL = "dial.html"
-_HEADLINES = ("NDCG@10", "Recall@10")
+DIAL = "dial.html"  # the page of the novelty setting in the folder of a run
 #: What list metrics are; which way is better is for the reader to say.
 _MEANING = {
     "ARP": "training interactions of a recommended item",
@@ -33,7 +32,6 @@ _MEANING = {
     "Gini": "0: all items recommended equally often",
 }
 _LONGEST = 26
-_BEST = "best"
 
 
 def write_report(found: Report, folder: Path, command: Sequence[str]) -> None:
@@ -93,6 +91,8 @@ def results(found: Report, command: str) -> dict[str, Any]:
     def named(item: int) -> dict[str, str]:
         return {"item_id": found.ids[item], "title": found.titles[item]}
 
+    tests, floats = None if found.comparison is None else found.comparison.tests, selectors.float()
+    finite = pl.when(floats.is_finite()).then(floats)  # an effect without spread is infinite, which JSON has not
     return {
         "report": 1,
         "command": command,
@@ -113,7 +113,7 @@ def results(found: Report, command: str) -> dict[str, Any]:
         "differing": found.differing,
         "slices": [asdict(each) for each in found.slices],
         "shared": found.shared,
-        "tests": None if found.comparison is None else _finite(found.comparison.tests).to_dicts(),
+        "tests": None if tests is None else tests.with_columns(finite).to_dicts(),
         "examples": [
             {
                 **asdict(each),
@@ -127,14 +127,7 @@ def results(found: Report, command: str) -> dict[str, Any]:
     }
 
 
-def _finite(frame: pl.DataFrame) -> pl.DataFrame:
-    """With nothing where JSON has no number: an effect without spread is infinite."""
-    numbers = [name for name, kind in frame.schema.items() if kind.is_float()]
-    return frame.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in numbers)
-
-
 def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
-    """What the sentences are chosen by, and what is in the tables of the template."""
     orders = {protocol: found.order(protocol) for protocol in found.protocols}
     ranked = [(name, found.row(name, "full", "NDCG@10")) for name in orders["full"]]
     facts = {**vars(found), "found": found, "names": found.names, "label": label, "file": file}
@@ -142,7 +135,7 @@ def _facts(found: ComparedRuns, file: str = "") -> dict[str, Any]:
     facts["other_orders"] = [protocol for protocol, order in orders.items() if order != orders["full"]]
     if found.comparison is not None:
         tests, name = found.comparison.tests, pl.concat_str("metric", pl.lit("@"), "k")
-        headlines = tests.filter(name.is_in(_HEADLINES) | (pl.col("protocol") == LISTS))
+        headlines = tests.filter(name.is_in(("NDCG@10", "Recall@10")) | (pl.col("protocol") == LISTS))
         pair = pl.col("a").is_in(orders["full"][:2]) & pl.col("b").is_in(orders["full"][:2])
         p = float(tests.filter((pl.col("protocol") == "full") & (name == "NDCG@10") & pair)["p_holm"][0])
         facts |= {"p": p, "tests": len(tests), "headlines": headlines.rows(named=True)}
@@ -185,14 +178,12 @@ def at_novelty(points: Sequence[Point], surprise: float) -> float | None:
 
 
 def _result_parts(found: ComparedRuns) -> dict[str, Any]:
-    """Tables and dots of every protocol, and list metrics."""
     several = found.comparison is not None
     dots = {f"dots-{protocol}": _dots(found, protocol) for protocol in found.protocols if several}
     return {f"table-{of}": _table(found, of) for of in (*(found.protocols if several else ()), LISTS)} | dots
 
 
 def _metrics(found: ComparedRuns, protocol: str) -> list[str]:
-    """Those that all runs have, the usual ones first."""
     wanted = pl.col("protocol") == protocol
     each = [run.summary.filter(wanted).select("metric", "k").rows() for run in found.evaluations.values()]
     return in_order(label(*pair) for pair in each[0] if all(pair in other for other in each))
@@ -208,15 +199,14 @@ def _table(found: ComparedRuns, protocol: str) -> Table:
 
 
 def _mean(found: ComparedRuns, run: str, protocol: str, name: str) -> Cell:
-    """A mean with its interval, marked where it is the best."""
     row, mark = found.row(run, protocol, name), ""
     digits = 3 if row["mean"] < 10 else 1
     span = "" if row["low"] is None else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
     if protocol != LISTS and found.comparison is not None:
         wanted = (pl.col("protocol") == protocol) & (pl.col("metric") == row["metric"]) & (pl.col("k") == row["k"])
         place = found.comparison.table.filter(wanted & (pl.col("model") == run)).row(0, named=True)
-        mark = "best, significant" if place["significant"] else _BEST if place["place"] == 1 else ""
-    return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], mark, soft=mark == _BEST)
+        mark = "best, significant" if place["significant"] else "best" if place["place"] == 1 else ""
+    return Cell(f"{row['mean']:.{digits}f}{span}", row["mean"], mark, soft=mark == "best")
 
 
 def _dots(found: ComparedRuns, protocol: str) -> Figure:
@@ -231,7 +221,6 @@ def _dots(found: ComparedRuns, protocol: str) -> Figure:
 
 
 def _report_parts(found: Report) -> dict[str, Any]:
-    """The figures, and the lists of a few users."""
     parts: dict[str, Any] = _dial_figures(found.dials) if all(found.dials.values()) else {}
     for nth, of in enumerate(dict.fromkeys(each.of for each in found.slices), 1):
         group = [each for each in found.slices if each.of == of]
@@ -259,28 +248,22 @@ def _slice_lines(names: Sequence[str], of: str, group: Sequence[Slice]) -> Figur
 
 
 def _dial_figures(dials: Mapping[str, Sequence[Point]]) -> dict[str, Figure]:
-    """Accuracy against novelty and against coverage, as λ grows."""
     axes = {"surprise": f"EFD@{TOP}: surprise of a recommended item, bits", "coverage": "items recommended to anyone"}
     table = Prose(["report.md.j2"], {"dials": dials, "top": TOP}).table("dial_table")
+    said = "{}, λ {novelty:g}: NDCG {ndcg:.3f}, {surprise:.2f} bits, {coverage:.0%} of the items"
     found = {}
     for figure, name in axes.items():
-        drawn = {
-            run: Line([p[figure] for p in points], [p["ndcg"] for p in points], [_hover(run, p) for p in points], place)
-            for place, (run, points) in enumerate(dials.items())
-        }
+        drawn = {}
+        for place, (run, points) in enumerate(dials.items()):
+            x, y = ([point[of] for point in points] for of in (figure, "ndcg"))
+            drawn[run] = Line(x, y, [said.format(run, **point) for point in points], place)
         scale, data = Scale((figure == "coverage", False)), table if figure == "surprise" else None
         slug = f"dial-{figure}"
         found[slug] = line_figure(drawn, (name, f"NDCG@{TOP}, full ranking"), slug, scale, data)
     return found
 
 
-def _hover(name: str, point: Point) -> str:
-    ndcg, bits, coverage = point["ndcg"], point["surprise"], point["coverage"]
-    return f"{name}, λ {point['novelty']:g}: NDCG {ndcg:.3f}, {bits:.2f} bits, {coverage:.0%} of the items"
-
-
 def _curves(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Validation, where there is any, and loss, epoch by epoch."""
     validation, loss = {}, {}
     for place, run in enumerate(runs):
         monitor, epochs = run.experiment.training.monitor, run.fitted.epochs

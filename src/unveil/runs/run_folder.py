@@ -25,7 +25,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as as_bytes
 
 from unveil.audit.checks import cold, concentration, leakage
-from unveil.audit.costs import costs
+from unveil.audit.exposure import costs
 from unveil.data.describe import describe
 from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown
@@ -85,23 +85,19 @@ class Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting by its dotted name."""
         return flattened(plain(self.experiment))
 
     @property
     def recommender(self) -> Recommender:
-        """What the run is for."""
         return self.model()[0]
 
     def model(self) -> tuple[Recommender, Split]:
-        """The recommender and the cases it was evaluated on."""
         if self.trained is not None:
             return self.trained
         recommender = Recommender.load(self.folder, calibrated=False)
         return recommender, read_split(self.folder, recommender.sequences)
 
     def card(self) -> str:
-        """The model card: Markdown for the README of the folder."""
         source = Path(shown(self.experiment.data.log)).name
         return Prose(["card.md.j2"], {**vars(self), "source": source, "rules": RULES, "label": label}).text("card")
 
@@ -129,10 +125,7 @@ def claimed(folder: Path, *, resume: bool) -> Iterator[None]:
 
 
 def check_same(folder: Path, experiment: Experiment, fingerprint: str, world: str | None) -> None:
-    """A run is resumed with the settings and the data it began with; only where and how often may change.
-
-    The log is told by its fingerprint, the world by its origin, of which an older run may say nothing.
-    """
+    """A run is resumed with the settings and the data it began with; an older run may say nothing of its world."""
     if (folder / ABOUT).exists():
         about = read_json(folder / ABOUT)
         if not isinstance(about.get("log"), dict) or "fingerprint" not in about["log"]:
@@ -178,10 +171,7 @@ def read_config(folder: Path) -> Experiment:
 
 
 def begin(folder: Path, run: Prepared, workers: int) -> dict[str, Any]:
-    """Write what is known before training, and give what about.json says; a run that is finished stays as it is.
-
-    These are the settings, with passwords left out; the data; and the cases as places in it.
-    """
+    """Write settings (no passwords), data and cases; give what about.json says. A finished run stays as it is."""
     experiment, split, trainer = run.experiment, run.split, run.trainer
     check_same(folder, experiment, run.fingerprint, run.origin)
     if is_finished(folder):
@@ -203,19 +193,15 @@ def begin(folder: Path, run: Prepared, workers: int) -> dict[str, Any]:
     write_json(folder / CONFIG, plain(public))
     write_json(folder / ABOUT, about)
     arrays = {"train_U": split.train.length_U}
-    for part in ("valid", "test"):
-        arrays |= {f"{part}.{name}": getattr(getattr(split, part), name) for name in _CASE}
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    for part, cases in (("valid", split.valid), ("test", split.test)):
+        arrays |= {f"{part}.{name}": np.ascontiguousarray(getattr(cases, name)) for name in _CASE}
     header = {"about": json.dumps({"rule": split.rule, "train_only": split.train_only})}
-    write_whole(folder / SPLIT, as_bytes(whole, header))
+    write_whole(folder / SPLIT, as_bytes(arrays, header))
     return about
 
 
 def audited(split: Split, window: int) -> dict[str, Any]:
-    """Concentration, cold cases, leakage, and the effective sample size of weights by popularity.
-
-    `window` is the number of interactions of each user that the model is trained on; `unveil audit` has the rest.
-    """
+    """Concentration, cold cases, leakage, and the effective sample size of weights by popularity within the window."""
     head = concentration(split.whole.count_V)
     test = cold(split.whole, {"test": split}).splits.get("test")
     small = len(split.whole) <= MOST

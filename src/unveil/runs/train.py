@@ -1,7 +1,4 @@
-"""One run, from a log to an evaluated and usable recommender in a folder; resumable at every epoch.
-
-By one process, by workers that this process starts on its machine, or by ranks of torchrun.
-"""
+"""One run, from a log to an evaluated recommender in a folder; by one process, by workers, or by ranks of torchrun."""
 
 import json
 from dataclasses import replace
@@ -12,12 +9,12 @@ from typing import Any
 import torch
 
 from unveil.data.interactions import Interactions
+from unveil.data.splits import Split
 from unveil.errors import UnveilError, check_range
-from unveil.evaluation.evaluator import Evaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator
 from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import versions, write_whole
-from unveil.models.baselines import Popularity
 from unveil.processes import threads
 from unveil.runs.config import Experiment, Tell
 from unveil.runs.run_folder import (
@@ -44,10 +41,7 @@ from unveil.training.progress import Watcher
 from unveil.training.trainer import Keep
 from unveil.wording import quantity
 
-#: Places of the longest list that is evaluated.
-PLACES = 10
-#: Whose versions all workers share: what draws, what computes, and what asks for it.
-_MUST_AGREE = ("unveil", "torch", "numpy")
+PLACES = 10  # places of the longest list that is evaluated
 
 
 def run(
@@ -59,10 +53,8 @@ def run(
     tell: Tell = print,
     group: ProcessGroup = SINGLE,
 ) -> Run:
-    """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written.
-
-    With a group this is what its leader does, while the others `follow`.
-    """
+    """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written. With a group
+    this is what its leader does, while the others `follow`."""
     with claimed(folder, resume=resume):
         found = prepared(experiment, tell, group)
         log, split, trainer = found.log, found.split, found.trainer
@@ -72,8 +64,7 @@ def run(
             return read_run(folder)
         keep = Keep(folder, resume, identity={"log": found.fingerprint})
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
-        baseline = found.evaluator.evaluate(Popularity.fit(split.train))
-        evaluation = replace(found.evaluator.evaluate(trainer.model), popularity=baseline.summary)
+        evaluation = found.evaluator.beside_popularity(trainer.model)
         exposure = exposure_table(trainer.propensity, split.whole, split.train)
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
@@ -91,15 +82,12 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
     found = prepared(experiment, lambda _: None, group)
     if not group.broadcast(False):
         found.trainer.fit(found.validation, group=group)
-        for scorer in (Popularity.fit(found.split.train), found.trainer.model):
-            found.evaluator.evaluate(scorer, resamples=1)
+        found.evaluator.beside_popularity(found.trainer.model, resamples=1)
 
 
 def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> Prepared:
-    """Read, split and build, and see that all of the group have the same.
-
-    Negatives without a number are as many as usual or, which is told, as many as there are for every case.
-    """
+    """Read, split and build, and see that all of the group have the same. Negatives without a number are as many as
+    usual or, which is told, as many as there are for every case."""
     log = experiment.data.load()
     split = experiment.data.parts(log, tell)
     if split.whole.n_items < PLACES:
@@ -113,18 +101,23 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
                 found = quantity(most[name], f"{name} one")
                 tell(f"negatives  {found} instead of {USUAL}: not every case has more items to draw from")
         experiment = experiment.changed({f"evaluation.{name}": most[name] for name in unset})
-        config = experiment.evaluation
     world = world_of(experiment, log)
     trainer = prepare(split.train, experiment.recipe, log=log, world=world, tell=tell)
-    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
-    validation = validation_of(split, experiment, protocol=config.validation, **shared)
-    validation = replace(validation, evaluator=replace(validation.evaluator, sharing=group))
-    shared |= {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
-    evaluator = replace(Evaluator.of(split.test, split.whole, split.train, **shared), sharing=group)
+    validation, evaluator = _evaluators(split, experiment, group)
     fingerprint, origin = log.fingerprint(), origin_of(world)
-    agreed = {name: version for name, version in versions().items() if name in _MUST_AGREE}
+    agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
     group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **identity(experiment)})
     return Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
+
+
+def _evaluators(split: Split, experiment: Experiment, group: ProcessGroup) -> tuple[ValidationEvaluator, Evaluator]:
+    """What decides when to stop, and the test cases with their negatives; the group shares the work of both."""
+    config = experiment.evaluation
+    shared: dict[str, Any] = {"exclude_seen": config.exclude_seen, "seed": config.seed}
+    validation = validation_of(split, experiment, protocol=config.validation, **shared)
+    shared |= {"uniform": config.uniform, "popular": config.popular, "length": experiment.model.length}
+    test = Evaluator.of(split.test, split.whole, split.train, **shared)
+    return replace(validation, evaluator=replace(validation.evaluator, sharing=group)), replace(test, sharing=group)
 
 
 def world_of(experiment: Experiment, log: Interactions) -> World | None:
@@ -149,8 +142,7 @@ def evaluate(folder: Path) -> Evaluation:
     split = read_split(folder, recommender.sequences)
     candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
-    baseline = evaluator.evaluate(Popularity.fit(split.train))
-    evaluation = replace(evaluator.evaluate(recommender.model), popularity=baseline.summary)
+    evaluation = evaluator.beside_popularity(recommender.model)
     evaluation.write(folder)
     return evaluation
 
@@ -165,10 +157,7 @@ def run_rank(
     tell: Tell = print,
     workers: Workers | None = None,
 ) -> Run | None:
-    """The part of one process in a run, whoever started it; all are given the same settings.
-
-    The leader, rank 0, writes the folder, reports and watches, and gives the run; the others give None.
-    """
+    """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
     with joined(place, experiment.training.device, workers) as group:
         if group.is_leader:
             return run(experiment, folder, resume=resume, watch=watch, tell=tell, group=group)
@@ -185,10 +174,7 @@ def run_workers(
     watch: Watcher | None = None,
     tell: Tell = print,
 ) -> Run:
-    """A run by `workers` processes of this machine, this one among them; the cores are shared out.
-
-    Workers that share a core or a GPU would only wait for one another.
-    """
+    """A run by `workers` processes of this machine, this one among them; none share a core or a GPU."""
     gpus = pick_device(experiment.training.device).type == "cuda"
     most, what = (torch.cuda.device_count(), "GPUs") if gpus else (cores(), "cores")
     expected, hint = f"1 to {most}", "Workers on other machines are started by torchrun."
@@ -206,7 +192,6 @@ def run_workers(
 
 
 def _work(task: tuple[Experiment, int], place: Place) -> None:
-    """What a started worker does. Only leaders write: it needs no folder."""
     experiment, each = task
     with threads(each):
         run_rank(experiment, Path(), place)

@@ -1,7 +1,5 @@
 """The weight of each training event as a column of the log: for libraries that have the models but not the estimators.
-
-Shapes: N rows of the log, M training slots.
-"""
+Shapes: N rows of the log, M training slots."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,10 +24,7 @@ from unveil.training.fit import prepare
 from unveil.training.recipe import AUTO, Recipe
 from unveil.training.trainer import Trainer
 
-#: What a run without weights of its own is asked for.
-DEFAULT = "itps"
-#: What the run did with a row; see `export_weights`.
-PARTS = ("left", "held-out", "older", "train")
+PARTS = ("left", "held-out", "older", "train")  # what the run did with a row; see `export_weights`
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ def _weighting(
         if trainer.weights is not None:
             return trainer
     others = {name: value for name, value in changes.items() if name != "estimator.name"}
-    weighted = replace(recipe, estimator={"name": DEFAULT}, propensity={"name": AUTO}).changed(others)
+    weighted = replace(recipe, estimator={"name": "itps"}, propensity={"name": AUTO}).changed(others)
     return prepare(split.train, weighted, log=log, world=world)
 
 

@@ -1,7 +1,4 @@
-"""Jobs that can be done in any order and anywhere, and what does them: this process, processes of this machine, Ray.
-
-A worker has one thread, so that as many workers as cores keep all of them busy and no figure depends on their number.
-"""
+"""Jobs that can be done in any order, by processes of one thread each: no figure depends on the number of workers."""
 
 import os
 import signal
@@ -19,15 +16,12 @@ from unveil.errors import UnveilError, UnveilWarning, unknown
 from unveil.processes import deaf
 from unveil.wording import cause_of_death
 
-#: The result of a job: what JSON can hold.
-Result = Mapping[str, Any]
-#: Called with the share of a job that is done, from 0 to 1.
-OnProgress = Callable[[float], None]
+Result = Mapping[str, Any]  # the result of a job: what JSON can hold
+OnProgress = Callable[[float], None]  # called with the share of a job that is done, from 0 to 1
 
 ENGINES = ("processes", "ray")
 #: Libraries read these when they are loaded; a worker is a fresh interpreter and loads them anew.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-_SECONDS_TO_DIE = 5.0
 
 
 class Job(Protocol):
@@ -122,7 +116,6 @@ class Inline:
     workers = 1
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Event]:
-        """One after another. Shares of a job are not reported."""
         for job in jobs:
             yield Advanced(job.key, 0.0)
             yield attempt(job, lambda event: None)
@@ -170,7 +163,7 @@ class _Worker:
         try:
             event: Event = self.pipe.recv()
         except (EOFError, OSError):
-            self.process.join(_SECONDS_TO_DIE)
+            self.process.join(5.0)
             event = Failed(self.job.key, f"its process died ({cause_of_death(self.process.exitcode)}).")
         if not isinstance(event, Advanced):
             self.job = None
@@ -179,7 +172,7 @@ class _Worker:
     def end(self) -> None:
         self.pipe.close()
         self.process.terminate()
-        self.process.join(_SECONDS_TO_DIE)
+        self.process.join(5.0)
         if self.process.is_alive():
             self.process.kill()
 

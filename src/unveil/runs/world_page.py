@@ -15,8 +15,7 @@ from unveil.report.prose import Prose
 from unveil.simulation.describe import rows
 from unveil.simulation.world import World
 
-#: Steps and users that the plots look at, evenly spread.
-_STEPS, _USERS = 25, 64
+_USERS = 64  # that the plots look at
 
 
 def write_world_page(world: World, path: Path, command: Sequence[str]) -> Path:
@@ -48,12 +47,9 @@ def fit_table(origin: Mapping[str, Any]) -> Table:
 
 
 def step_means(world: World) -> tuple[pl.DataFrame, NDArray[np.float64]]:
-    """γ and θ at steps, evenly spread, means over users, evenly spread, and items; and θ_V, means over these steps.
-
-    A user counts where they are there.
-    """
+    """γ and θ at steps, means over the users who are there and items; and θ_V, means over these steps."""
     means, theta_V = list[tuple[int, float, float]](), np.zeros(world.n_items)
-    for step in _spread(world.n_steps, _STEPS).tolist():
+    for step in _spread(world.n_steps, 25).tolist():
         there = np.flatnonzero(world.start_U <= step)
         if len(there):
             user_B = there[_spread(len(there), _USERS)]
@@ -74,7 +70,6 @@ def _by_step(means: pl.DataFrame, data: Table) -> Figure:
 
 
 def _lorenz(theta_V: NDArray[np.float64]) -> Figure:
-    """How much of all exposure the most exposed items get."""
     share_V = np.cumsum(np.sort(theta_V)[::-1]) / theta_V.sum()
     at = np.unique(np.linspace(1, len(share_V), min(21, len(share_V))).round().astype(np.int64))
     x, y = (at / len(share_V)).tolist(), share_V[at - 1].tolist()

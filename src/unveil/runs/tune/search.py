@@ -20,14 +20,7 @@ from unveil.errors import UnveilError
 from unveil.files import alone_in, explained
 from unveil.runs.config import Tell
 from unveil.runs.progress import Silent, Watcher
-from unveil.runs.tune.storage import (
-    REPLICATES,
-    ConfigurationSampler,
-    TrialQueue,
-    heartbeat,
-    join,
-    opened,
-)
+from unveil.runs.tune.storage import REPLICATES, ConfigurationSampler, TrialQueue, heartbeat, join, opened
 from unveil.runs.tune.study import Plan, Replicate, Settings, Study, error_of, settings_text
 from unveil.runs.tune.study_report import begin, check_folder, write
 from unveil.runs.tune.subjects import Subject, TrialContext
@@ -35,8 +28,6 @@ from unveil.runs.workers import Advanced, Done, Engine, Event, Failed, OnProgres
 from unveil.training.trainer import CHECKPOINT
 
 SIZE = "trials"
-#: Share of the epochs before a trial may be pruned, and complete trials before any is.
-_WARM_UP, _STARTUP = 0.2, 5
 
 
 @dataclass(frozen=True)
@@ -61,11 +52,8 @@ def tune(
     engine: Engine | None = None,
     workers: int = 1,
 ) -> Study:
-    """Work on a study until all its trials are over, whoever does them; then write the results.
-
-    With an `engine` its workers do the trials, and this process only shows how it goes. Each worker joins the study as
-    the same command would.
-    """
+    """Work on a study until all its trials are over, whoever does them; then write the results. With an `engine` its
+    workers join the study as the same command would, and this process only shows how it goes."""
     folder, url = location.folder, location.storage
     storage_name = "journal" if url is None else shown(url)
     check_folder(folder, storage_name)
@@ -113,8 +101,9 @@ def _queue(
     objective, dimensions = subject.objective, plan.space.dimensions
     valid = partial(is_valid, subject) if plan.sampler == "tpe" else None
     sampler = ConfigurationSampler(configurations, dimensions, objective.seed, valid)
-    pruner = MedianPruner(_STARTUP, int(_WARM_UP * (objective.epochs or 0))) if plan.prune else NopPruner()
-    #: What decides the figures of a study; the number of trials does not: a study may grow.
+    # Nothing is pruned before five trials are complete, nor in the first fifth of the epochs.
+    pruner = MedianPruner(5, int(0.2 * (objective.epochs or 0))) if plan.prune else NopPruner()
+    # What decides the figures of a study; the number of trials does not: a study may grow.
     identity = {"log": context.fingerprint, "world": context.origin, **subject.identity(), "space": plan.space.plain()}
     identity |= {name: getattr(plan, name) for name in ("replicates", "sampler", "prune")}
     joined = join(study.name, storage, sampler, pruner, identity, lower=objective.lower)
@@ -139,7 +128,6 @@ class _Session:
     left: set[int] = field(default_factory=set)  # trials that are not over
 
     def run(self, engine: Engine | None, jobs: Sequence["TuneJob"]) -> None:
-        """Until every trial is over, by us, by the jobs of an engine or by others."""
         self.left.update(set(range(self.queue.size)) - {each.index for each in self.queue.trials() if each.over})
         self.watch.start([TuneJob(f"trial {index}") for index in sorted(self.left)], self.queue.size, "trials")
         events, lost = self._work() if engine is None else engine.run(jobs), list[Failed]()
@@ -166,7 +154,6 @@ class _Session:
             yield
 
     def _look(self) -> None:
-        """Show what is newly over."""
         now = replace(self.study, trials=self.queue.trials())
         for each in now.trials:
             if each.over and each.index in self.left:
@@ -205,8 +192,8 @@ class _Session:
                 raise UpdateFinishedTrialError
             if validated is not None and plan.prune and not done:
                 epoch, value = validated
-                attempts = self.queue.study.get_trials(deepcopy=False)
-                if epoch not in attempts[attempt.number].intermediate_values:  # a restart may go back some epochs
+                known = self.queue.study.get_trials(deepcopy=False)[attempt.number].intermediate_values
+                if epoch not in known:  # a restart may go back some epochs
                     attempt.report(value, epoch)
                 if attempt.should_prune():
                     raise optuna.TrialPruned
@@ -231,7 +218,6 @@ class _Session:
 
 
 def _is_entered(place: Path, stack: ExitStack) -> bool:
-    """Whether the folder is ours alone, until the stack is closed."""
     try:
         stack.enter_context(alone_in(place))
     except UnveilError:
@@ -248,7 +234,6 @@ class TuneJob:
     cost: float = 1.0
 
     def run(self, on_progress: OnProgress) -> Mapping[str, Any]:
-        """As the same command would."""
         assert self.arguments is not None
         subject, plan, location, command = self.arguments
         tune(subject, plan, location, watch=_Forwarding(on_progress), tell=lambda _: None, command=command)

@@ -1,12 +1,10 @@
 """Trials in a storage that many workers share: a journal in the study folder, or a database.
 
-Trial i of a study has the i-th configuration; Optuna's trials are attempts at it. Where a worker died or was stopped
-there is a further attempt. The trial belongs to the first attempt that is not given up: all who read the same storage
-see the same owner, so each trial is finished once.
+Optuna's trials are attempts at trial i of a study, which has the i-th configuration and belongs to the first attempt
+that is not given up: all who read the storage see the same owner, so each trial is finished once.
 
-A worker writes a heartbeat every few seconds. Others give it up when none came for a while, by their own clock, so that
-clocks need not agree; those of the same machine at once where its process is gone. Optuna's own heartbeat and retry are
-for databases only, and retry what was stopped no less than what cannot be done: see ADR 0017.
+An attempt is given up when no heartbeat came for a while, by the clock of whoever looks, so that clocks need not agree;
+on the same machine at once where its process is gone. Why not Optuna's own heartbeat and retry: ADR 0017.
 """
 
 import os
@@ -38,15 +36,12 @@ from unveil.training.checkpoint import differences
 
 JOURNAL = "journal.log"
 IDENTITY = "identity"
-_LOCK_SECONDS, _SERVER_SECONDS = 30, 5  # to wait for others who write, and for a server that does not answer
 _ATTEMPTS = 5  # at opening: whoever comes first makes the tables and says what the study is
 #: Notes on an attempt: the number of its trial; how many workers have died of the trial before; why it failed for good;
 #: what came of its replicates; who works on it; its heartbeats so far.
 INDEX, DIED, WHY, REPLICATES, WORKER, BEAT = "entry", "died", "why", "replicates", "worker", "beat"
 #: Workers that a trial may cost. One that runs out of memory does so every time, and would take all workers with it.
 DEATHS = 5
-#: Trials that TPE leaves to chance before it learns from them, and its guesses in a row that no model can have.
-_STARTUP, _TRIES = 10, 20
 
 
 @contextmanager
@@ -81,18 +76,14 @@ def opened(url: str | None, folder: Path) -> Iterator[BaseStorage]:
 
 
 class WholeLines(journal.JournalFileOpenLock):
-    """The lock that is held while a line is written; whoever gets it first removes half a line at the end.
-
-    A full disk or a lost machine leaves one. Optuna ignores it, but would append the next line to it, and from then on
-    read nothing more.
-    """
+    """The lock to write a line; whoever gets it first removes half a line, which a full disk or a lost machine leaves.
+    Optuna would append the next line to it, and from then on read nothing more."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
         self.path = path
 
     def acquire(self) -> bool:
-        """Wait for the lock, then look at the end of the file."""
         held = super().acquire()
         try:
             with self.path.open("rb+") as file:
@@ -112,7 +103,7 @@ def _database(url: str) -> RDBStorage:
     except (SQLAlchemyError, ValueError):
         expected = "sqlite:///PATH or postgresql://NAME:PASSWORD@HOST:PORT/DATABASE"
         raise UnveilError("not a database URL", where="--storage", found=url, expected=expected) from None
-    waits = {"timeout": _LOCK_SECONDS} if url.startswith("sqlite") else {"connect_timeout": _SERVER_SECONDS}
+    waits = {"timeout": 30} if url.startswith("sqlite") else {"connect_timeout": 5}  # seconds
     driven = re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", url)
     attempts = count(1)
     while True:
@@ -190,7 +181,6 @@ class TrialQueue:
     heard: dict[int, tuple[object, float]] = field(default_factory=dict, init=False)
 
     def attempts(self) -> dict[int, list[FrozenTrial]]:
-        """The attempts at each trial, oldest first, as the storage has them now."""
         found: dict[int, list[FrozenTrial]] = {}
         for attempt in self.study.get_trials(deepcopy=False):
             index = attempt.user_attrs.get(INDEX, self.size)
@@ -229,10 +219,7 @@ class TrialQueue:
     def end(
         self, attempt: optuna.Trial | FrozenTrial, state: TrialState, value: float | None = None, why: str | None = None
     ) -> bool:
-        """False: it was given to another in the meantime, and this does not count.
-
-        What fails without a reason is left to whoever comes next; with one, the same settings would fail again.
-        """
+        """False: it was given to another in the meantime. What fails without a reason is left to whoever comes next."""
         try:
             if why is not None:
                 attempt.set_user_attr(WHY, why)
@@ -242,7 +229,6 @@ class TrialQueue:
         return True
 
     def is_dead(self, attempt: FrozenTrial) -> bool:
-        """Whether nobody works on a running attempt any more."""
         worker, now = attempt.user_attrs.get(WORKER), time.monotonic()
         if worker and worker["machine"] == machine() and is_gone(worker["process"]):
             return True
@@ -285,11 +271,8 @@ class TrialQueue:
 
 @dataclass
 class ConfigurationSampler(optuna.samplers.RandomSampler):
-    """Trial i has the i-th configuration, whoever asks; unless TPE, where `valid` is given, has a better guess.
-
-    Guesses of TPE depend on what was finished when they were made. Chance is seeded by trial, so that one process alone
-    gives the same study again; several do not.
-    """
+    """Trial i has the i-th configuration, whoever asks; unless TPE, where `valid` is given, has a better guess. Guesses
+    depend on what was finished when they were made: only one process alone gives the same study again."""
 
     configurations: Sequence[Settings]
     dimensions: Mapping[str, Dimension]
@@ -303,14 +286,12 @@ class ConfigurationSampler(optuna.samplers.RandomSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The configuration of the attempt's trial, or a guess that a model can have."""
         index = int(trial.user_attrs.get(INDEX, 0))  # without a trial, another was quicker
         chosen = self.configurations[index % len(self.configurations)]
         if self.valid is not None:
             seed = int(np.random.SeedSequence([self.seed, 1, index]).generate_state(1)[0])
-            tpe = optuna.samplers.TPESampler(
-                n_startup_trials=_STARTUP, seed=seed, multivariate=True, constant_liar=True
-            )
-            guesses = (tpe.sample_relative(study, trial, search_space) for _ in range(_TRIES))
+            # Ten trials are left to chance; and to a configuration, what twenty guesses did not find.
+            tpe = optuna.samplers.TPESampler(n_startup_trials=10, seed=seed, multivariate=True, constant_liar=True)
+            guesses = (tpe.sample_relative(study, trial, search_space) for _ in range(20))
             chosen = next((guess for guess in guesses if guess and self.valid(guess)), chosen)
         return {name: chosen[name] for name in search_space}

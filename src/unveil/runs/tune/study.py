@@ -1,7 +1,4 @@
-"""A study: the space that is searched, the plan by which it is, and what came of its trials.
-
-Which configuration trial i has depends on its number and the seed alone: no matter who works on it, and in which order.
-"""
+"""A study: its space, its plan, and what came of its trials, whose configurations depend on number and seed alone."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,14 +29,8 @@ _BARRED = {
     "training.monitor": "It is what trials are compared by.",
 } | {f"training.{name}": "It changes nothing that is learnt." for name in WHEREABOUTS}
 _RANGE = ("low", "high", "log")
-#: How trials end.
-OVER = ("complete", "pruned", "failed")
-#: Trials if --trials is not given; the paper's number.
-_USUAL = 30
-#: Finite spaces up to this size are drawn from without repetition.
-_LISTED = 100_000
-#: Impossible combinations in a row, before we say that there are no others.
-_TRIES = 1000
+OVER = ("complete", "pruned", "failed")  # how trials end
+_LISTED = 100_000  # finite spaces up to this size are drawn from without repetition
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,6 @@ class Space:
 
     @classmethod
     def read(cls, source: str) -> Self:
-        """A TOML file, or one that ships with the package, by its name."""
         path = Path(source)
         if not source.endswith(".toml") and "/" not in source:
             shipped = {each.stem: each for each in (Path(__file__).parent / "spaces").glob("*.toml")}
@@ -73,7 +63,6 @@ class Space:
         return math.prod(map(len, lists)) if len(lists) == len(self.dimensions) else None
 
     def draw(self, rng: np.random.Generator) -> Settings:
-        """One combination, each setting on its own."""
         return {name: draw(each, rng) for name, each in self.dimensions.items()}
 
     def combinations(self) -> Iterator[Settings]:
@@ -82,7 +71,6 @@ class Space:
         return (dict(zip(self.dimensions, each, strict=True)) for each in every)
 
     def plain(self) -> dict[str, Any]:
-        """As in the TOML file."""
         return {
             name: list(each.choices)
             if isinstance(each, CategoricalDistribution)
@@ -141,26 +129,22 @@ class Plan:
 
     def configurations(self, seed: int, valid: Valid) -> list[Settings]:
         """The settings of every trial; those of `tpe` hold until it has seen enough to guess better."""
-        if self.sampler == "grid":
-            found = grid(self.space, self.trials, valid)
-        else:
-            found = random_search(self.space, self.trials or _USUAL, seed, valid)
+        usual = self.trials or 30  # as in the paper
+        by_grid = self.sampler == "grid"
+        found = grid(self.space, self.trials, valid) if by_grid else random_search(self.space, usual, seed, valid)
         if not found:
             raise UnveilError("no model can have any of these combinations", where=f"space {self.space.name}")
         return found
 
 
 def random_search(space: Space, count: int, seed: int, valid: Valid) -> list[Settings]:
-    """So many combinations at random, impossible ones drawn again.
-
-    No combination of a finite space is drawn twice; where it has fewer than `count`, all of them are given.
-    """
+    """So many possible combinations at random; of a finite space none twice, and all if there are fewer."""
     rng = np.random.default_rng([seed, 0])
     if space.size is not None and space.size <= _LISTED:
         cells = list(space.combinations())
         return list(islice(filter(valid, (cells[place] for place in rng.permutation(len(cells)))), count))
     found, missed = list[Settings](), 0
-    while len(found) < count and missed < _TRIES:
+    while len(found) < count and missed < 1000:  # impossible ones in a row
         drawn = space.draw(rng)
         missed = 0 if valid(drawn) else missed + 1
         found += [] if missed else [drawn]
@@ -248,12 +232,10 @@ class Trial:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left to do."""
         return self.state in OVER
 
     @property
     def seconds(self) -> float:
-        """Time spent on training."""
         return sum(each.seconds for each in self.replicates)
 
     @property
@@ -270,10 +252,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The trials of a plan on a subject; `fingerprint` is the log's, `storage` names no password.
-
-    Of `size` trials there may be fewer, where the study was stopped.
-    """
+    """The trials of a plan on a subject: fewer than `size` where it was stopped. `fingerprint` is the log's."""
 
     name: str
     plan: Plan
@@ -293,7 +272,6 @@ class Study:
         return found
 
     def count(self, state: str) -> int:
-        """How many trials ended so."""
         return sum(each.state == state for each in self.trials)
 
     def ranked(self) -> list[Trial]:

@@ -32,8 +32,7 @@ from unveil.runs.run_folder import read_json
 from unveil.runs.tune.study import OVER, Dimension, Space, Study, Trial, settings_text, short, value_text, values_of
 
 STUDY, TABLE, BEST, PAGE = "study.json", "trials.csv", "best.toml", "index.html"
-#: Groups that a range is cut into, with as many trials in each as can be.
-_GROUPS = 4
+_GROUPS = 4  # groups that a range is cut into, with as many trials in each as can be
 
 
 def check_folder(folder: Path, storage: str) -> None:
@@ -63,10 +62,12 @@ def begin(folder: Path, study: Study) -> None:
 def write(folder: Path, study: Study, command: str) -> None:
     """All results; whoever writes them writes the same."""
     best, prose = study.best, _prose(study, command)
-    states = {state: study.count(state) for state in OVER}
-    values = [each.value for each in best.replicates]
-    winner = {"trial": best.index, "settings": dict(best.settings), "mean": best.value, "values": values}
-    write_json(folder / STUDY, {**_about(study), "command": command, "best": {**winner, "trials": states}})
+    winner: dict[str, Any] = {"trial": best.index, "settings": dict(best.settings), "mean": best.value}
+    winner |= {
+        "values": [each.value for each in best.replicates],
+        "trials": {state: study.count(state) for state in OVER},
+    }
+    write_json(folder / STUDY, {**_about(study), "command": command, "best": winner})
     write_whole(folder / TABLE, _csv(study))
     write_whole(folder / BEST, study.subject.changed(best.settings).toml("\n".join(prose.paragraphs("head"))))
     write_page(page(study, command), folder / PAGE)
@@ -151,8 +152,7 @@ def epsilon_squared(members: Mapping[str, Sequence[float]]) -> float | None:
         ε² = (SS_between − (G − 1) · SS_within / (n − G)) / SS_total,
 
     the share of the variance explained less what G groups would explain by chance, not below 0. It is exact where every
-    combination is equally likely, as in a random search or a grid; TPE prefers some, which mixes effects. Interactions
-    belong to no single setting: the shares need not add up to 1. Why not Optuna's PED-ANOVA: ADR 0017.
+    combination is equally likely; TPE prefers some, which mixes effects. Why not Optuna's PED-ANOVA: ADR 0017.
     """
     everything = np.concatenate([np.zeros(0), *(np.asarray(each, float) for each in members.values())])
     n, groups = len(everything), len(members)
@@ -175,7 +175,6 @@ def _labels(dimension: Dimension, values: Sequence[Any]) -> list[tuple[float, st
 
 
 def _curve(study: Study) -> Drawing:
-    """Of the best trial, mean and range over the replicates at the epochs that all of them have."""
     curves = [dict(each.curve) for each in study.best.replicates]
     epochs = sorted(set.intersection(*map(set, curves)))
     values = [[each[epoch] for each in curves] for epoch in epochs]
@@ -186,7 +185,6 @@ def _curve(study: Study) -> Drawing:
 
 
 def _parallel(study: Study) -> Drawing:
-    """Every complete trial through the settings that vary to its value."""
     complete = [each for each in study.ranked() if each.value is not None]
     space, values = study.plan.space.dimensions, [each.value or 0.0 for each in complete]
     axes = {name: space[name] for name in space if len({str(each.settings[name]) for each in complete}) > 1}
@@ -205,7 +203,6 @@ def _parallel(study: Study) -> Drawing:
 
 
 def _height(dimension: Dimension, value: Any) -> float:
-    """Where a value stands on its axis, from 0 to 1."""
     if isinstance(dimension, CategoricalDistribution):
         return dimension.choices.index(value) / max(1, len(dimension.choices) - 1)
     every = (dimension.low, dimension.high, value)

@@ -1,10 +1,5 @@
-"""What is tuned: a training, evaluated on the validation cases, or one of the two factorisations behind a world.
-
-The paper's section 5.1: r̂ = Σ_k P Q W chosen by its validation MSE, exposure by its validation AUC. The tuples on which
-`unveil world fit` reports are left out; the rest is split anew for each replicate, in the same way for all trials.
-
-A subject reads the log and gives a context, which tries settings and can reach no test case. Shapes: N log rows.
-"""
+"""What is tuned: a training, or one of the two factorisations behind a world (the paper's section 5.1). A subject reads
+the log and gives a context, which tries settings and can reach no test case. Shapes: N log rows."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -43,12 +38,8 @@ from unveil.training.trainer import Fitted, Keep, Trainer
 
 Part = Literal["relevance", "exposure"]
 PARTS: tuple[Part, ...] = ("relevance", "exposure")
-#: What came of a replicate of a factorisation, in its folder.
-KEPT = "fit.json"
-#: Settings that decide which columns of the log a training needs.
-_DECIDE = frozenset({"estimator.name", "propensity.name"})
-#: Called while a replicate is trained with the share that is done and, after a validation, the epoch and its metric.
-#: It raises where the rest is not needed any more.
+KEPT = "fit.json"  # what came of a replicate of a factorisation, in its folder
+#: Called with the share of a replicate that is done and, after a validation, the epoch and its metric; raises to stop.
 Report = Callable[[float, tuple[int, float] | None], None]
 
 
@@ -73,7 +64,6 @@ class Training:
 
     @property
     def objective(self) -> Objective:
-        """The metric by which the epochs of a training are compared, too."""
         training = self.experiment.training
         return Objective(training.monitor, training.seed, training.epochs)
 
@@ -83,7 +73,6 @@ class Training:
         return replace(self, experiment=self.experiment.changed(settings))
 
     def identity(self) -> dict[str, Any]:
-        """All settings, and the ground truth of validation."""
         return {"settings": identity(self.experiment), "truth": self.truth}
 
     def context(self, tried: Collection[str], tell: Tell) -> "TrainingContext":
@@ -93,16 +82,12 @@ class Training:
         return TrainingContext.of(self, log, split, world_of(self.experiment, log), tried)
 
     def toml(self, head: str) -> str:
-        """A config of `unveil train`."""
         return as_toml(self.experiment, head)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingContext:
-    """Trains the replicates of trials, each with a checkpoint in its place. No test case can be reached.
-
-    `logged` holds what the log recorded of the training part beside the histories, and nothing of other rows.
-    """
+    """Trains the replicates of trials. No test case can be reached; of the log only rows of the training part."""
 
     train: Sequences
     validation: ValidationEvaluator
@@ -128,13 +113,12 @@ class TrainingContext:
         evaluator = replace(validation.evaluator, sequences=validation.evaluator.sequences.copied())
         validation = replace(validation, evaluator=evaluator, of_interactions=not training.truth)
         recorded = log.propensity is not None or log.position is not None
-        needed = recorded or reads_log(recipe) or not _DECIDE.isdisjoint(tried)
+        needed = recorded or reads_log(recipe) or not {"estimator.name", "propensity.name"}.isdisjoint(tried)
         logged = training_rows(log, split.train) if needed else None
         return cls(split.train.copied(), validation, recipe, log.fingerprint(), logged, world)
 
     @property
     def origin(self) -> str | None:
-        """What the world is known by."""
         return origin_of(self.world)
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
@@ -153,16 +137,13 @@ class TrainingContext:
         return recipe.changed(seeds)
 
     def ready(self, recipe: Recipe, tell: Tell | None = None) -> Trainer:
-        """All parts of a training, checked and built."""
         return prepare(self.train, recipe, log=self.logged, world=self.world, tell=tell)
 
     def fit(self, recipe: Recipe, keep: Keep, watch: Watcher) -> Fitted:
-        """Train, or go on training, by the recipe."""
         evaluator = replace(self.validation.evaluator, length=recipe.model.length)
         return self.ready(recipe).fit(replace(self.validation, evaluator=evaluator), keep=keep, watch=watch)
 
     def replicate(self, settings: Mapping[str, Any], number: int, place: Path, report: Report) -> Replicate:
-        """Train, or go on training; the checkpoint is in `place`."""
         recipe, keep = self.recipe_of(settings, number), Keep(place, resume=True, identity={"log": self.fingerprint})
         fitted, monitor = self.fit(recipe, keep, _Reporting(report, recipe)), recipe.training.monitor
         assert fitted.best is not None
@@ -172,8 +153,6 @@ class TrainingContext:
 
 @dataclass
 class _Reporting(Silent):
-    """Watches one training, and reports its epochs."""
-
     report: Report
     recipe: Recipe
 
@@ -235,17 +214,14 @@ class Factorisation:
         return Objective("MSE" if is_error else "AUC", self.fit.seed, lower=is_error)
 
     def changed(self, settings: Mapping[str, Any]) -> Self:
-        """With other options of the recipe; the recipe checks them."""
         fit = changed(self.fit, settings)
         fit.recipes()
         return replace(self, fit=fit)
 
     def identity(self) -> dict[str, Any]:
-        """What decides how this part is learnt and evaluated."""
         return {"part": self.part, "settings": shared(self.fit) | {self.part: dict(getattr(self.fit, self.part))}}
 
     def context(self, tried: Collection[str], tell: Tell) -> "FactorisationContext":
-        """Read the log."""
         assert self.source is not None
         log = self.source.load()
         tell(f"log        {log}")
@@ -253,16 +229,12 @@ class Factorisation:
         return FactorisationContext(replace(self, source=None), untested, log.fingerprint())
 
     def toml(self, head: str) -> str:
-        """A config of `unveil world fit`, for this part."""
         return fit_as_toml(self.fit, [self.part], head)
 
 
 @dataclass(frozen=True, eq=False)
 class FactorisationContext:
-    """Fits the replicates of trials. What was stopped in the middle of one is begun anew: it takes minutes at most.
-
-    It does not know the log: the tuples it is given are all it can reach.
-    """
+    """Fits the replicates of trials, those that were stopped anew. The tuples it is given are all it can reach."""
 
     subject: Factorisation
     tuples: Tuples  # without those for test
@@ -270,7 +242,6 @@ class FactorisationContext:
     origin: ClassVar[str | None] = None  # of no world
 
     def announce(self, settings: Mapping[str, Any], tell: Tell) -> None:
-        """The number of tuples to learn from and to validate on, negatives not counted."""
         fit = self.subject.changed(settings).fit
         train, valid, _ = self.tasks(fit, 0)[PARTS.index("relevance")].parts
         sizes = f"{len(train):,} tuples to learn from, {len(valid):,} to validate on"
@@ -296,7 +267,6 @@ class FactorisationContext:
         return found
 
     def tasks(self, fit: Fit, number: int) -> tuple[Task, Task]:
-        """Relevance and exposure, on the tuples as replicate `number` splits them."""
         return fit.tuning_tasks(self.tuples, np.random.default_rng([fit.seed, 1, number]))
 
 
