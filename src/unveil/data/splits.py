@@ -30,10 +30,7 @@ _BINS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class EvalCases:
-    """What is to be predicted: `item_C` for `user_C` at `step_C`, from the first `seen_C` events of the history.
-
-    `seen_C` counts in the whole history, so the context of a test case includes the validation item.
-    """
+    """To predict: `item_C` for `user_C` at `step_C`, from the first `seen_C` events of the whole history."""
 
     user_C: Index
     item_C: Index
@@ -73,10 +70,7 @@ class Split:
 
 
 def leave_one_out(sequences: Sequences) -> Split:
-    """The last event is the test case, the one before it the validation case, the rest is for training.
-
-    A history below three events is used for training only, and counted in `train_only`.
-    """
+    """The last event is the test case, the one before it for validation; histories below three only train."""
     length_U = sequences.length_U
     long_U = length_U >= SHORTEST
     if not long_U.any():
@@ -102,8 +96,8 @@ def temporal_split(
 ) -> Split:
     """Train on what happened before `valid`, validate on what came before `test`, test on the rest.
 
-    Each cut is a date, or a share of the events in time order. An event at the very time of a cut falls after it.
-    `targets` says which of a user's events after a cut are cases; all events before a case are its context.
+    A cut is a date or a share of the events in time order; what is at its very time is after it. `targets` says which
+    of a user's events after a cut are cases; all events before a case are its context.
     """
     times = Timeline(sequences)
     cut_valid, cut_test = _time_of(times, valid), _time_of(times, test)
@@ -151,8 +145,7 @@ def _after(sequences: Sequences, start_U: NDArray[Any], stop_U: NDArray[Any], ta
 
 def _time_of(times: "Timeline", at: float | datetime) -> int:
     if isinstance(at, datetime):
-        aware = at if at.tzinfo else at.replace(tzinfo=UTC)
-        return round(aware.timestamp() * 1e6)
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
     if not 0 < at < 1:
         raise UnveilError("a cut is out of range", found=at, expected="a share between 0 and 1, or a date")
     return times.nth(int(at * len(times)))
@@ -172,15 +165,13 @@ class Timeline:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """The first moment and the last."""
         first, last = zip(*((int(time_B.min()), int(time_B.max())) for time_B in self._times()), strict=True)
         return min(first), max(last)
 
     def nth(self, n: int) -> int:
         """The time of the nth event in order of time, counted from 0.
 
-        Events are counted in equal spans of time, then in those of the span that the nth falls in, until a span is one
-        moment: sixteen bits of a number in each pass, so that four are enough for any.
+        Counted in equal spans, then within the span of the nth, until it is one moment: 16 bits in each of four passes.
         """
         low, last = self.span
         size = last - low + 1
@@ -193,13 +184,11 @@ class Timeline:
         return low
 
     def before(self, *moments: int) -> list[NDArray[np.int64]]:
-        """How many events of each user came before each of these moments."""
-        found: list[list[NDArray[np.int64]]] = [[] for _ in moments]
+        found = []
         for part in self._sequences.blocks():
             time_B, user_B = _far(self._time, part.event_N), part.user_N
-            for each, time in zip(found, moments, strict=True):
-                each.append(np.bincount(user_B[time_B < time], minlength=part.n_users))
-        return [np.concatenate(each) for each in found]
+            found.append([np.bincount(user_B[time_B < time], minlength=part.n_users) for time in moments])
+        return [np.concatenate(each) for each in zip(*found, strict=True)]
 
     def _times(self) -> Iterator[Times]:
         """All times, in any order: as the log has them, where all of its rows are events of these histories."""

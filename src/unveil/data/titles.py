@@ -89,7 +89,6 @@ def _headed(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _header(names: Sequence[str]) -> tuple[int, int] | None:
-    """The places of the id and of the title."""
     ident, spelt = item_column(names), [plain(name) for name in names]
     title = next((spelt.index(name) for name in _TITLE if name in spelt), None)
     return None if ident is None or title is None else (ident, title)

@@ -50,10 +50,8 @@ def _check_ids(frame: pl.DataFrame, pattern: str | None, path: Path) -> None:
     for name in ("user_id", "item_id") if pattern else ():
         bad = frame[name].filter(frame[name].str.contains(pattern or ""))
         if len(bad):
-            where, hint = f"{path}, column {name}", "Write a .parquet or .jsonl file."
-            raise UnveilError(
-                "an id has characters that this format cannot carry", where=where, found=bad[0], hint=hint
-            )
+            problem, hint = "an id has characters that this format cannot carry", "Write a .parquet or .jsonl file."
+            raise UnveilError(problem, where=f"{path}, column {name}", found=bad[0], hint=hint)
 
 
 @contextmanager
@@ -85,10 +83,7 @@ def _write(frame: pl.DataFrame, suffix: str, file: IO[bytes], path: Path) -> Non
 
 
 def _as_text(frame: pl.DataFrame, path: Path, *, decimals: bool = False) -> pl.DataFrame:
-    """Truths as 1 and 0. Times as seconds where these cannot be read as anything else, or as ISO 8601.
-
-    `decimals`: times that are not whole seconds as seconds with six decimals, where a double can hold them.
-    """
+    """Truths as 1 and 0; times as seconds, with `decimals` if a double can hold them, if unmistakable, or ISO 8601."""
     plain = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8))
     if "timestamp" not in frame.columns:
         return plain

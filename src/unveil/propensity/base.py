@@ -64,13 +64,11 @@ class OfEvents:
     records: ClassVar[str]
 
     def rows(self, slots: Slots) -> NDArray[np.int64]:
-        """The rows of the log behind the slots; an error where they are no events of it."""
         if slots.event_M is None:
             raise UnveilError(f"the {self.records} is known for events of the log only, and these slots are not")
         return np.asarray(slots.event_M.cpu().numpy())
 
     def of_all(self, slots: Slots) -> Tensor:
-        """An error: not recorded."""
         raise UnveilError(
             f"a log records the {self.records} of what was shown, not of every item",
             hint="Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity.",

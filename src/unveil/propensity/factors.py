@@ -48,12 +48,10 @@ class Factors:
 
     @classmethod
     def of(cls, P_UK: NDArray[Any], Q_VK: NDArray[Any], W_TK: NDArray[Any]) -> Self:
-        """From tables of any kind of number."""
         return cls(*(np.ascontiguousarray(table, dtype=np.float32) for table in (P_UK, Q_VK, W_TK)))
 
     @classmethod
     def constant(cls, users: int, items: int, steps: int, value: float = 0.0) -> Self:
-        """The same logit everywhere: where one starts when building from biases."""
         return cls.of(np.full((users, 1), value), np.ones((items, 1)), np.ones((steps, 1)))
 
     def plus(self, other: "Factors", scale: float = 1.0) -> Self:
@@ -74,16 +72,13 @@ class Factors:
         return factors
 
     def of_only(self, user: Indices, item: Indices) -> Self:
-        """The logits of some users and items, in the order given."""
         return type(self).of(self.P_UK[user], self.Q_VK[item], self.W_TK)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Users, items, steps."""
         return len(self.P_UK), len(self.Q_VK), len(self.W_TK)
 
     def logits(self, user_B: Indices, step_B: Indices) -> Floats:
-        """Logits_BV of every item at these slots."""
         row_BK = self.P_UK[user_B] * self.W_TK[step_B]
         logit_BV = np.empty((len(row_BK), len(self.Q_VK)), np.float32)
         with threads(1):
@@ -105,7 +100,6 @@ class Factors:
         return torch.tensor(self.Q_VK).T
 
     def logits_of(self, user_M: Indices, item_M: Indices, step_M: Indices) -> Floats:
-        """Logit_M of one item at each slot."""
         logit_M = np.empty(len(user_M), np.float32)
         for start in range(0, len(user_M), _TRIPLES):
             part = slice(start, start + _TRIPLES)
@@ -137,14 +131,12 @@ class Blocks:
 
     @classmethod
     def of(cls, train: Sequences, count: int) -> "Blocks":
-        """Over the steps that occur in training; never more blocks than steps."""
         if not len(train):
             raise UnveilError("exposure cannot be estimated: the training part has no events")
         first, steps = int(train.step_N.min()), int(train.step_N.max()) - int(train.step_N.min()) + 1
         return cls(first, steps, min(count, steps))
 
     def at(self, step: NDArray[Any]) -> Index:
-        """The block of each step."""
         block = (step.astype(np.int64) - self.first) * self.count // self.steps
         return np.clip(block, 0, self.count - 1)
 
@@ -163,7 +155,6 @@ class InteractionCounts:
 
     @classmethod
     def of(cls, train: Sequences, blocks: Blocks, rating_E: Values | None = None) -> "InteractionCounts":
-        """Of the training events and, where there are any, their ratings."""
         shape = (train.n_users, train.n_items, blocks.count)
         user_E, item_E, block_E = train.user_N.astype(np.int64), train.item_N.astype(np.int64), blocks.at(train.step_N)
         key_E = (user_E * shape[1] + item_E) * shape[2] + block_E
@@ -246,7 +237,6 @@ class FactorTables(nn.Module):
         return self.centre + self.a_U[user_B, None] + self.d_V[item_S] + row_BK @ self.Q_VK[item_S].T
 
     def prior_loss(self) -> Tensor:
-        """Minus the logarithm of the prior, up to a constant."""
         biases = self.d_V.square().sum() + self.a_U.square().sum()
         factors = self.Q_VK.square().sum() + (self.W_CK - float(self.personal)).square().sum()
         if self.personal:
@@ -280,19 +270,16 @@ class Factored(ABC):
         check_ranges(self, self.name)
 
     def fit(self, train: Sequences) -> Self:
-        """Estimate ψ."""
         recent = train if self.window is None else train.recent(self.window)
         self._blocks = Blocks.of(recent, 1 if self.kind == "static" else self.blocks)
         self._psi = self._estimate(recent, self._blocks)
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂ of the slots' items."""
         user_M, item_M, step_M = indices(slots)
         return as_theta(sigmoid(self._psi.logits_of(user_M, item_M, self._blocks.at(step_M))), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ̂ of all items."""
         user_M, _, step_M = indices(slots)
         return as_theta(sigmoid(self._psi.logits(user_M, self._blocks.at(step_M))), slots)
 

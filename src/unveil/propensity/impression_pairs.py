@@ -59,16 +59,13 @@ class Impressions:
 
     @property
     def n_days(self) -> int:
-        """Days from the first impression to the last, both counted."""
         return int(self.day_N.max()) + 1
 
     def where(self, rows: NDArray[Any]) -> Self:
-        """Some of the impressions."""
         names = ("user_N", "item_N", "day_N", "hour_N", "clicked_N")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def between(self, start: int, stop: int) -> Self:
-        """The impressions from day `start` up to, not including, day `stop`."""
         return self.where((self.day_N >= start) & (self.day_N < stop))
 
     def counts(self, *, clicked: bool = False) -> Floats:
@@ -120,7 +117,6 @@ class Pairs:
 
     @property
     def sides(self) -> tuple[Index, Index, Index, Index]:
-        """User, item, day and hour."""
         return self.user_M, self.item_M, self.day_M, self.hour_M
 
     @property

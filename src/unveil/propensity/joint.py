@@ -86,7 +86,6 @@ class FactorPreferences(Preferences):
         self.log_sd = nn.Parameter(torch.tensor(0.0), requires_grad=self.rating_N is not None)
 
     def better(self, user_B: Tensor, item_B: Tensor, item_S: Tensor) -> Tensor:
-        """σ((f_sj − f_si) / sharpness) of every sampled item j."""
         block_B = torch.zeros_like(user_B)
         ahead_BS = self.f.of_items(user_B, block_B, item_S) - self.f.of_item(user_B, item_B, block_B)[:, None]
         return torch.sigmoid(ahead_BS / self.sharpness)
@@ -100,7 +99,6 @@ class FactorPreferences(Preferences):
         return (square_B / (2 * torch.exp(2 * self.log_sd)) + self.count_N[nth_B] * self.log_sd).sum()
 
     def prior_loss(self) -> Tensor:
-        """Minus the logarithm of the prior, up to a constant."""
         return self.f.prior_loss()
 
 
@@ -167,11 +165,9 @@ class PopularityLine(nn.Module):
         self.centre, self.slope = nn.Parameter(torch.tensor(centre)), nn.Parameter(torch.tensor(0.0))
 
     def of_item(self, user_B: Tensor, item_B: Tensor, block_B: Tensor) -> Tensor:
-        """ψ_B of one item each."""
         return self.centre + self.slope * self.x_CV[block_B, item_B]
 
     def of_items(self, user_B: Tensor, block_B: Tensor, item_S: Tensor) -> Tensor:
-        """ψ_BS of the same items for all."""
         return self.centre + self.slope * self.x_CV[block_B][:, item_S]
 
     def prior_loss(self) -> Tensor:
@@ -180,11 +176,9 @@ class PopularityLine(nn.Module):
 
     @property
     def exponent(self) -> float:
-        """The slope that was found, or 0."""
         return max(0.0, float(self.slope.detach()))
 
     def factors(self, users: int) -> Factors:
-        """The same numbers as factors: a column for each block."""
         blocks, items = self.x_CV.shape
         slope_VC = self.x_CV.numpy().T * self.exponent
         centre_V = np.full(items, float(self.centre.detach()))

@@ -67,15 +67,12 @@ class KnownTemporal:
     source: ClassVar[Source] = "truth"
 
     def fit(self, train: Sequences) -> Self:
-        """Nothing to learn."""
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ_sit of the slots' items."""
         return as_theta(self.world.exposure_of(*indices(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ_sit of all items."""
         user_M, _, step_M = indices(slots)
         return as_theta(self.world.exposure(user_M, step_M), slots)
 
@@ -99,16 +96,13 @@ class KnownStatic:
         return theta_UV
 
     def fit(self, train: Sequences) -> Self:
-        """Nothing to learn."""
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ_si of the slots' items."""
         user_M, item_M, _ = indices(slots)
         return as_theta(self._theta_UV[user_M, item_M], slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ_si of all items."""
         user_M, _, _ = indices(slots)
         return as_theta(self._theta_UV[user_M], slots)
 
@@ -126,7 +120,6 @@ class Logged(OfEvents):
     records: ClassVar[str] = "propensity"
 
     def fit(self, train: Sequences) -> Self:
-        """Check that every training event has a propensity above 0 and at most 1."""
         theta_N = self.propensity_N[train.event_N]
         bad_N = ~((theta_N > 0) & (theta_N <= 1))
         if bad_N.any():
@@ -136,7 +129,6 @@ class Logged(OfEvents):
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' own events."""
         theta_M = self.propensity_N[self.rows(slots)].astype(np.float32)
         return torch.from_numpy(theta_M).to(slots.item_M.device)
 
@@ -209,17 +201,14 @@ class Noisy:
         self._true = (KnownStatic if self.kind == "static" else KnownTemporal)(self.world)
 
     def fit(self, train: Sequences) -> Self:
-        """Fit the true propensities; the noise needs no training."""
         self._true.fit(train)
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂ of the slots' items."""
         item_M = slots.item_M.cpu().numpy()
         return self._with_error(self._true(slots), normals(self.seed, *self._keys(slots), item_M))
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ̂ of all items, row by row of the true ones."""
         theta_MV = self._true.of_all(slots).clone()
         item_1V = np.arange(theta_MV.shape[1])[None]
         rows = max(1, _CELLS // theta_MV.shape[1])

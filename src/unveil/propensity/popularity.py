@@ -59,7 +59,6 @@ class StaticPopularity(Popularity):
     _theta_V: Tensor = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count."""
         counted = self._counted(train)
         count_V = counted.count_V + self.add
         count_V = np.maximum(count_V, count_V[count_V > 0].min())
@@ -68,11 +67,9 @@ class StaticPopularity(Popularity):
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂_i of the slots' items."""
         return self._theta_V.to(slots.item_M.device)[slots.item_M]
 
     def of_all(self, slots: Slots) -> Tensor:
-        """The same row for every slot, as a view."""
         return self._theta_V.to(slots.item_M.device).expand(len(slots), -1)
 
 
@@ -96,7 +93,6 @@ class TemporalPopularity(Popularity):
     _cell_C: NDArray[np.int64] = field(init=False, repr=False)  # t · V + i of each cell that occurs, in order
 
     def fit(self, train: Sequences) -> Self:
-        """Count, and spread over neighbouring steps."""
         counted = self._counted(train)
         count_TV = _counts(counted)
         step = np.flatnonzero(np.diff(count_TV.indptr))
@@ -112,14 +108,12 @@ class TemporalPopularity(Popularity):
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂_it of the slots' items at their own steps."""
         cell_M = self._rows(slots) * self._theta_TV.shape[1] + slots.item_M.cpu().numpy()
         at_M = np.searchsorted(self._cell_C[:-1], cell_M)  # the last stands for all beyond it
         theta_M = np.where(self._cell_C[at_M] == cell_M, self._theta_TV.data[at_M], 0.0)
         return self._smoothed(theta_M).to(slots.item_M.device)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ̂_it of all items at the slots' own steps."""
         row_T, nth_M = np.unique(self._rows(slots), return_inverse=True)
         theta_TV = self._smoothed(self._theta_TV[row_T].toarray())
         return theta_TV[torch.from_numpy(nth_M)].to(slots.item_M.device)
@@ -166,7 +160,6 @@ class DampedStatic(StaticPopularity):
     assumes: ClassVar[str] = "that exposure is popularity to a given power"
 
     def fit(self, train: Sequences) -> Self:
-        """Count and damp."""
         super().fit(train)
         self._theta_V = (self._theta_V / self._theta_V.max()) ** self.exponent
         return self
@@ -185,7 +178,6 @@ class DampedTemporal(TemporalPopularity):
     _largest: float = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count, and find the largest count."""
         super().fit(train)
         self._largest = float(self._theta_TV.data.max()) + (self._floor if self.add else 0.0)
         return self

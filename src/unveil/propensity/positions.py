@@ -81,7 +81,6 @@ class PositionCounts:
         return cls(item_P, place_P, shown_P, clicked_P, position_K.astype(np.int64))
 
     def by_position(self) -> tuple[Floats, Floats]:
-        """shown_K and clicked_K."""
         K = len(self.position_K)
         return _sum_by(self.place_P, self.shown_P, K), _sum_by(self.place_P, self.clicked_P, K)
 
@@ -133,7 +132,6 @@ def _pooled(position_N: NDArray[Any], deepest: int) -> NDArray[Any]:
 
 
 def _sum_by(index: NDArray[Any], value: NDArray[Any], size: int = 0) -> Floats:
-    """The sum of the values at each index from 0."""
     return np.asarray(np.bincount(index, weights=value, minlength=size), np.float64)
 
 
@@ -246,7 +244,6 @@ class Position(OfEvents):
     p_equal: float = field(init=False, repr=False)  # p of a test that all positions are examined alike
 
     def fit(self, train: Sequences) -> Self:
-        """Estimate e from the impressions of the training part."""
         counts = PositionCounts.of(self.log, training_impressions(self.log, train), self.deepest)
         wanted_K = np.isin(counts.position_K, self._positions(train.event_N))
         counts = counts.informative().connected(wanted_K)
@@ -256,11 +253,9 @@ class Position(OfEvents):
 
     @property
     def caveat(self) -> str:
-        """A sentence, if positions may differ by chance alone."""
         return "" if self.p_equal < CHANCE else f"Here positions may differ by chance alone (p = {self.p_equal:.2g})."
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' own events."""
         position_M, at_M = np.unique(self._positions(self.rows(slots)), return_inverse=True)
         if new := set(position_M.tolist()) - set(self.examination):
             raise UnveilError("nothing was shown at this position in the training part", found=min(new))

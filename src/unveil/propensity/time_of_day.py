@@ -63,11 +63,9 @@ class ExposureModel:
     first_day: int
 
     def theta(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
-        """θ_M."""
         return self._probability(self.psi(user_M, item_M, day_M, hour_M))
 
     def psi(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
-        """ψ_M, before calibration."""
         P_MK = _rows(self.P_UK, user_M)
         product_M = np.einsum("mk,mk,mk->m", P_MK, _rows(self.Q_VK, item_M), self.W_HK[hour_M])
         return np.asarray(self.popularity(item_M, day_M) + product_M, np.float32)
@@ -201,7 +199,6 @@ class Learnt:
             raise UnveilError("the learnt exposure knows none of the log's items", where=self.path)
 
     def fit(self, train: Sequences) -> Self:
-        """Nothing left to learn."""
         return self
 
     def _places(self, slots: Slots) -> tuple[Indices, Indices]:
@@ -224,11 +221,9 @@ class LearntTemporal(Learnt):
             raise UnveilError(problem, hint="Use learnt-static, with an estimator that takes a static one.")
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' items."""
         return as_theta(self._model.theta(*self._places(slots), *self._times(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ of all items of the log."""
         user_M, _ = self._places(slots)
         theta_MV = self._model.theta_of_all(user_M, *self._times(slots))
         return as_theta(theta_MV[:, self._item_V], slots)  # −1 is the last column: that of an unknown item
@@ -249,11 +244,9 @@ class LearntStatic(Learnt):
     kind: ClassVar[Kind] = "static"
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' items."""
         return as_theta(self._model.theta_over_days(*self._places(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ of all items of the log."""
         user_M, _ = self._places(slots)
         shape = (len(slots), len(self._item_V))
         user_MV, item_MV = (np.broadcast_to(each, shape).ravel() for each in (user_M[:, None], self._item_V))

@@ -99,18 +99,15 @@ class ExposureNet(nn.Module):
         self.recent_DV, self.steady_DV = (torch.tensor(table, dtype=torch.float32) for table in shares)
 
     def forward(self, pairs: Pairs) -> Tensor:
-        """ψ_B."""
         user_B, item_B, day_B, hour_B = map(torch.from_numpy, pairs.sides)
         recent_B, steady_B = self.recent_DV[day_B, item_B], self.steady_DV[day_B, item_B]
         shared_B = self.line[0] + self.line[1] * recent_B + self.line[2] * steady_B
         return shared_B + (self.P[user_B] * self.Q[item_B] * self.W[hour_B]).sum(1)
 
     def norm(self) -> Tensor:
-        """What the penalty is on."""
         return self.P.square().sum() + self.Q.square().sum() + (self.W - 1).square().sum()
 
     def model(self, log: Interactions, first_day: int) -> ExposureModel:
-        """What was learnt, without calibration."""
         P, Q, W, line = (each.detach().numpy().copy() for each in (self.P, self.Q, self.W, self.line))
         tables = (self.recent_DV.numpy(), self.steady_DV.numpy())
         centre, slope, other = (float(value) for value in line)
@@ -208,7 +205,6 @@ def _days(shown: Impressions, how: ExposureFit) -> dict[str, tuple[int, int]]:
 
 
 def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs) -> dict[str, NDArray[np.floating]]:
-    """Popularity among clicks and among impressions, on the training days and recently."""
     found: dict[str, NDArray[np.floating]] = {"uniform": np.full(len(pairs), 1 / shown.n_items)}
     for name, clicked in (("taken", True), ("shown", False)):
         count_DV = shown.counts(clicked=clicked)

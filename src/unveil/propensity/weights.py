@@ -32,7 +32,6 @@ class WeightDiagnostics:
 
     @property
     def ess_share(self) -> float:
-        """The effective sample size as a share of the slots."""
         return self.effective_sample_size / self.slots
 
     def __str__(self) -> str:
@@ -42,7 +41,6 @@ class WeightDiagnostics:
         )
 
     def warnings(self) -> list[str]:
-        """Plain sentences where the weights are degenerate: all but equal, or in too few hands."""
         found = []
         if self.ess_share > EQUAL:
             found.append(

@@ -36,12 +36,10 @@ class Dataset:
 
     @property
     def file(self) -> str:
-        """The name of the published file."""
         return self.url.rsplit("/", 1)[-1]
 
     @property
     def packed(self) -> bool:
-        """Whether the published file is an archive."""
         return self.file.endswith((".zip", ".tar.gz"))
 
 
@@ -72,9 +70,9 @@ def data_home() -> Path:
 
 
 def located(name: str, home: Path | None = None) -> Path | None:
-    """The log meant by a data set's name (`ml-1m`), or by `name/file` for another log of the same set.
+    """The log meant by a data set's name (`ml-1m`), or by `name/file` for another of its logs; None if unknown.
 
-    None where the name is not in the catalogue; an error that says what to run where it is but has not been fetched.
+    An error says what to run if it has not been fetched.
     """
     known, _, file = name.partition("/")
     if known not in CATALOGUE:
@@ -153,7 +151,6 @@ def _folder(entry: Dataset, home: Path | None) -> Path:
 
 
 def _install(entry: Dataset, source: Source, part: Part, folder: Path) -> None:
-    """Unpack it, with a note of what this is, whence, and under which terms; the logs have to be there."""
     with atomic_folder(folder, overwrite=True) as draft:
         try:
             if entry.packed:

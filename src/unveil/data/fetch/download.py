@@ -77,12 +77,10 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     @property
     def note(self) -> Path:
-        """The file that says what these bytes are of."""
         return self.path.with_name(self.path.name + ".json")
 
     def origin(self) -> tuple[object, str | None]:
@@ -100,7 +98,6 @@ class Part:
         self.note.write_text(json.dumps({"url": url, "version": version}), encoding="utf-8")
 
     def discard(self) -> None:
-        """Leave nothing behind."""
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
@@ -142,10 +139,7 @@ def _complete(source: Source, part: Part, watcher: Watcher, retries: Retries) ->
 
 
 def _advance(source: Source, part: Part, watcher: Watcher, retries: Retries) -> None:
-    """One request: from the last byte to the end, or as far as the connection lasts.
-
-    None of the bytes on the disk is built upon that may be of another version of the file.
-    """
+    """One request for what is missing, unless what is there may be of another version of the file: then for all."""
     url, version = part.origin()
     known = url == source.url and (version or source.checksum) and part.size <= (source.size or part.size)
     start = part.size if known else 0
@@ -207,7 +201,6 @@ def _range_start(url: str, reply: Any, have: int) -> int:
 
 
 def _total(reply: Any, start: int) -> int | None:
-    """The length of the whole file, as far as the server says."""
     if stated := reply.headers.get("Content-Range"):
         return _number(stated.rpartition("/")[2])
     length = _number(reply.headers.get("Content-Length", ""))
@@ -243,7 +236,6 @@ def _request(source: Source, headers: dict[str, str], timeout: float) -> Any:
 
 
 def _failure(url: str, reason: object) -> UnveilError:
-    """The error for a server that does not answer, or stops in the middle."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         problem, found = "the server's certificate is not valid", reason.verify_message
         return UnveilError(problem, where=url, found=found, hint=_OTHER_CERTIFICATE)
@@ -273,7 +265,6 @@ def digest(path: Path, algorithm: str) -> str:
 
 
 def _check(path: Path, source: Source) -> None:
-    """Is this the file that was meant? Size, checksum, and not a web page in its place."""
     with path.open("rb") as file:
         start = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype html", b"<html")):

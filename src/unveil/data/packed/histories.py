@@ -133,7 +133,6 @@ def _drop_low_ratings(columns: Columns, keep: Bits, filters: Filters) -> None:
 
 
 def _drop_repeats(columns: Columns, keep: Bits, filters: Filters) -> None:
-    """Of several interactions of one user with one item only the first or the last stays, by time and file order."""
     if filters.repeats == "keep":
         return
     for part in ranges(columns, ["item"], interaction_counts("user", columns, keep), keep):
@@ -146,7 +145,6 @@ def _drop_repeats(columns: Columns, keep: Bits, filters: Filters) -> None:
 
 
 def _drop_rare(columns: Columns, keep: Bits, filters: Filters) -> None:
-    """Rows whose item, then those whose user, has too few interactions; once, or until nothing more is dropped."""
     minima: tuple[tuple[Literal["user", "item"], int], ...] = (("item", filters.min_item), ("user", filters.min_user))
     while True:
         before = keep.count()

@@ -82,7 +82,6 @@ class Parts:
         return sum(self.rows.values())
 
     def tables(self, roles: Sequence[str]) -> Iterator[Table]:
-        """The columns of these roles through all files, a slice of rows at a time."""
         names = {role: self.names[role] for role in roles}
         for path, rows in self.rows.items():
             with reading(path):
@@ -105,7 +104,6 @@ def _described(names: Mapping[str, str], schema: pl.Schema) -> dict[str, str]:
 
 
 def _found(sources: Sequence[str | Path]) -> list[Path]:
-    """The files that are meant, those of a folder or a pattern in the order of their paths."""
     paths = [path for source in sources for path in _files(source)]
     seen = set[Path]()
     for path in paths:
@@ -156,11 +154,7 @@ class Clock:
 
 
 def clock_of(parts: Parts, unit: str | None, progress: Progress) -> Clock:
-    """The clock of a log: as given, or found from all times.
-
-    Text is ISO 8601 where more of the column is that than numbers; numbers are eight-digit dates, or of the unit that
-    the largest suggests.
-    """
+    """The clock of a log: as given, or found from all times, as `table.times` does of a column in memory."""
     kind = parts.kinds.get("time")
     text = kind == pl.String
     if kind is None or not (text or kind.is_numeric()) or unit == "iso" or (unit and not text):
@@ -189,7 +183,6 @@ class Numbers:
         self.role, self._seen = role, np.zeros(largest + 1, np.bool_)
 
     def code(self, table: Table) -> Index:
-        """The codes of a slice of rows."""
         check_missing_ids(table, self.role)
         code_N = table.frame[self.role].to_numpy().astype(np.int32)
         self._seen[code_N] = True
@@ -210,13 +203,11 @@ class Text:
         self._memory = pl.Series([], dtype=pl.Categorical(self._categories))
 
     def code(self, table: Table) -> Index:
-        """The codes of a slice of rows."""
         raw = ids(table, self.role)
         check_blank_ids(table, self.role)
         return raw.cast(pl.Categorical(self._categories)).to_physical().to_numpy().astype(np.int32)
 
     def finish(self) -> tuple[Index, Vocabulary]:
-        """The place of each code in the vocabulary, and the vocabulary of all ids that came by."""
         known = self._categories.to_series()
         return in_order(np.arange(len(known)), known)
 
@@ -250,10 +241,7 @@ def _coder(parts: Parts, role: str) -> Numbers | Text:
     if not parts.kinds[role].is_integer():
         return Text(role)
     column = pl.col(parts.names[role])
-    ends = [
-        pl.scan_parquet(path, glob=False).select(low=column.min(), high=column.max()).collect().row(0)
-        for path, rows in parts.rows.items()
-        if rows
-    ]
+    files = (pl.scan_parquet(path, glob=False) for path, rows in parts.rows.items() if rows)
+    ends = [file.select(low=column.min(), high=column.max()).collect().row(0) for file in files]
     low, high = min((low for low, _ in ends if low is not None), default=0), max((high or 0 for _, high in ends))
     return Numbers(role, high) if 0 <= low <= high <= LARGEST else Text(role)

@@ -132,7 +132,6 @@ def _by_alias(names: Sequence[str], role: str, where: object) -> str | None:
 
 
 def _check_different(names: Sequence[str], where: object) -> None:
-    """No option could tell several columns of one name apart."""
     if len(names) > 1 and len(set(names)) == 1:
         hint = "Rename all but one of them."
         raise UnveilError("several columns have the same name", where=where, found=names[0], hint=hint)
