@@ -22,10 +22,8 @@ from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges
 
 RowNumbers = NDArray[np.int64]
 
-#: Rows are sorted by length inside shuffled pools of this many batches.
-POOL = 50
-#: Rows read from the disk before their pages are released: the system loads some 64 KiB about each.
-_HELD = 1024
+POOL = 50  # Rows are sorted by length inside shuffled pools of this many batches
+_HELD = 1024  # Rows read from the disk before their pages are released: the system loads some 64 KiB about each
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +112,8 @@ class _Task:
         """Tokens with padding in the empty cells, and a slot for the event of every cell of `slot_BL`."""
         token_BL = np.where(cells.empty_BL, pad_token(self.train.n_items), token_BL).astype(np.int64)
         b_M, l_M = np.nonzero(slot_BL)
-        slots = self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M])
-        where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
-        return Batch(torch.from_numpy(token_BL), replace(slots, lot=lot), where)
+        slots = replace(self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M]), lot=lot)
+        return Batch(torch.from_numpy(token_BL), slots, (torch.from_numpy(b_M), torch.from_numpy(l_M)))
 
     def events(self, some: slice) -> Slots:
         nth_M = np.arange(*some.indices(len(self.recent)))
@@ -249,6 +246,5 @@ class NextItemTask(_Task):
         for nth, cells in enumerate(self.cells(rng)):
             event_BL = ~cells.empty_BL
             first_BL = event_BL & (np.cumsum(event_BL, axis=1) == 1)
-            before_BL = self.item_N[np.maximum(cells.at_BL - 1, 0)]
-            token_BL = np.where(first_BL, mask_token(self.train.n_items), before_BL)
+            token_BL = np.where(first_BL, mask_token(self.train.n_items), self.item_N[np.maximum(cells.at_BL - 1, 0)])
             yield self.batch(token_BL, cells, event_BL, (self.seed, n, nth))

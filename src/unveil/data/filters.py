@@ -53,8 +53,7 @@ class Filters:
 
 
 def _with_enough(log: Interactions, column: Literal["user", "item"], least: int) -> Interactions:
-    count = counted(getattr(log.interacted(), column), len(getattr(log, f"{column}s")))
-    enough = count >= least
+    enough = counted(getattr(log.interacted(), column), len(getattr(log, f"{column}s"))) >= least
     return log if enough.all() else log.where(enough[getattr(log, column)])
 
 

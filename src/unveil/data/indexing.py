@@ -20,7 +20,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 _BLOCK = 1 << 17
-_THREADS = 2  # NumPy sorts and gathers outside of Python's lock
 _KEY_BITS = 63
 
 
@@ -38,7 +37,7 @@ def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
 
 def side_by_side(work: Callable[[A], B], parts: Iterable[A]) -> list[B]:
     """The results of NumPy work on several parts, done on two cores."""
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(2) as pool:  # NumPy sorts and gathers outside of Python's lock
         return list(pool.map(work, parts))
 
 

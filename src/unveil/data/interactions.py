@@ -79,8 +79,7 @@ class Interactions:
         from unveil.data.readers import read
         from unveil.data.readers.columns import ReadOptions
 
-        options = ReadOptions(format, dict(columns or {}), time_unit, encoding, query)
-        log = read(source, options, even_one=even_one)
+        log = read(source, ReadOptions(format, dict(columns or {}), time_unit, encoding, query), even_one=even_one)
         return log if isinstance(log, cls) else cls(**vars(log))
 
     @classmethod

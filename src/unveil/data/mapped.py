@@ -18,8 +18,7 @@ from unveil.files import atomic_file, explained
 
 #: Rows handled at once wherever a column is gone through from end to end; a multiple of eight, for those with bits.
 BLOCK = 1 << 20
-#: Numbers of a result that are held in memory; a result of more is kept on the disk.
-HELD = 1 << 26
+HELD = 1 << 26  # Numbers of a result that are held in memory; a result of more is kept on the disk
 
 
 @contextmanager

@@ -20,8 +20,7 @@ from unveil.wording import quantity
 
 Offsets = NDArray[np.int64]
 
-#: Events looked at together by those who go through all of them.
-BLOCK = 1 << 22
+BLOCK = 1 << 22  # Events looked at together by those who go through all of them
 _COLUMNS = ("item_N", "step_N", "event_N")
 
 
@@ -133,8 +132,7 @@ class Sequences:
 
     def _users(self, first: int, last: int) -> "Sequences":
         offset_U1 = self.offset_U1[first : last + 1]
-        events = slice(offset_U1[0], offset_U1[-1])
-        columns = (column[events] for column in (self.item_N, self.step_N, self.event_N))
+        columns = (column[offset_U1[0] : offset_U1[-1]] for column in (self.item_N, self.step_N, self.event_N))
         return self._of_columns(columns, offset_U1 - offset_U1[0])
 
     def _of_columns(self, columns: Iterable[Index], offset_U1: Offsets) -> "Sequences":

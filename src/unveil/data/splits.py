@@ -19,13 +19,11 @@ from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 
-#: Fewer events than this and a history is used for training only.
-SHORTEST = 3
+SHORTEST = 3  # Fewer events than this and a history is used for training only
 
 Targets = Literal["first", "last", "all"]
 Times = NDArray[np.int64]
-#: Spans of time that are counted apart in one pass over the events.
-_BINS = 1 << 16
+_BINS = 1 << 16  # Spans of time that are counted apart in one pass over the events
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +72,13 @@ def leave_one_out(sequences: Sequences) -> Split:
     length_U = sequences.length_U
     long_U = length_U >= SHORTEST
     if not long_U.any():
-        raise UnveilError(
+        problem, found = (
             "all histories are too short to hold out a validation and a test event",
-            found=int(length_U.max(initial=0)),
-            expected=f"at least {SHORTEST} events in the longest history",
-            hint="Use a longer log, or lower --min-item, --min-user and --min-rating.",
+            length_U.max(initial=0),
         )
+        expected = f"at least {SHORTEST} events in the longest history"
+        hint = "Use a longer log, or lower --min-item, --min-user and --min-rating."
+        raise UnveilError(problem, found=int(found), expected=expected, hint=hint)
     users = np.flatnonzero(long_U).astype(np.int32)
     return Split(
         whole=sequences,
@@ -101,13 +100,10 @@ def temporal_split(
     """
     times = Timeline(sequences)
     cut_valid, cut_test = _time_of(times, valid), _time_of(times, test)
-    first, last = times.span
-    begin, end = moment(cut_valid), moment(cut_test)
+    begin, end, (first, last) = moment(cut_valid), moment(cut_test), times.span
     if not first < cut_valid < cut_test <= last:
-        raise UnveilError(
-            f"the cuts at {begin} and {end} leave one of train, validation and test empty",
-            expected=f"two moments in order between {moment(first)} and {moment(last)}",
-        )
+        problem = f"the cuts at {begin} and {end} leave one of train, validation and test empty"
+        raise UnveilError(problem, expected=f"two moments in order between {moment(first)} and {moment(last)}")
     before_valid_U, before_test_U = times.before(cut_valid, cut_test)
     valid_cases = _after(sequences, before_valid_U, before_test_U, targets)
     test_cases = _after(sequences, before_test_U, sequences.length_U, targets)

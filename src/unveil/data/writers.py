@@ -19,10 +19,8 @@ _PACKED = (".gz", ".zst")
 _SUFFIXES = {".csv": r"\x00", ".tsv": r"\x00", ".jsonl": None, ".inter": r"[\x00\t\r\n]", ".parquet": None}
 #: Between these moments (µs) whole seconds are read as seconds; earlier ones might be read as dates (19700823).
 _SURE = (10**8 * 10**6, 10**11 * 10**6)
-#: Below 2³² seconds a double tells one µs from the next, and is turned back into it exactly.
-_EXACT = 2**32 * 10**6
-#: The years 1 to 9999, in µs.
-_ISO_YEARS = (-62_135_596_800_000_000, 253_402_300_800_000_000)
+_EXACT = 2**32 * 10**6  # Below 2³² seconds a double tells one µs from the next, and is turned back into it exactly
+_ISO_YEARS = (-62_135_596_800_000_000, 253_402_300_800_000_000)  # The years 1 to 9999, in µs
 
 
 def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series] | None = None) -> None:

@@ -29,8 +29,7 @@ Values = NDArray[np.float64]
 
 #: Rows of one matrix product. Every product has this shape: a logit has the same bits however many are asked for.
 TILE = 64
-#: Triples looked up at once.
-_TRIPLES = 1 << 16
+_TRIPLES = 1 << 16  # Triples looked up at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +114,7 @@ def sigmoid(logit: Floats) -> Floats:
     return probability
 
 
-#: The logit of exposure at which gradient descent begins: about one item in ten.
-INITIAL_LOGIT = -2.0
+INITIAL_LOGIT = -2.0  # The logit of exposure at which gradient descent begins: about one item in ten
 #: Standard deviation of the initial factors; share of all batches in which the learning rate rises, to fall after it.
 _SD, _WARM_UP = 0.1, 0.2
 
@@ -137,8 +135,7 @@ class Blocks:
         return cls(first, steps, min(count, steps))
 
     def at(self, step: NDArray[Any]) -> Index:
-        block = (step.astype(np.int64) - self.first) * self.count // self.steps
-        return np.clip(block, 0, self.count - 1)
+        return np.clip((step.astype(np.int64) - self.first) * self.count // self.steps, 0, self.count - 1)
 
 
 @dataclass(frozen=True, eq=False)

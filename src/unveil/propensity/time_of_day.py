@@ -31,8 +31,7 @@ from unveil.propensity.impression_pairs import day_and_hour
 Floats = NDArray[np.float32]
 Indices = NDArray[Any]
 
-#: A user or an item that the model does not have.
-UNKNOWN = -1
+UNKNOWN = -1  # A user or an item that the model does not have
 FORMAT = "unveil exposure 1"
 ABOUT, IDS, FACTORS = "exposure.json", "ids.json", "factors.safetensors"
 _TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV", "curve_B2")
@@ -45,10 +44,9 @@ class ExposureModel:
 
     ψ = centre + slope · log recent_di + slope' · log steady_di + Σ_k P_sk Q_ik W_hk
 
-    with the item's share of the impressions before that day, recent and over a longer time, and h the hour of the
-    day. The shares are the item's bias, which changes with time; a user needs none, since every impression shows one
-    item. An unknown user has P = 0, an unknown item the smallest shares and Q = 0: what remains is popularity. A day
-    outside the table is read at the nearest one in it.
+    with the item's shares of the impressions before that day, recent and over a longer time, and h the hour. (A user
+    needs no bias: every impression shows one item.) An unknown user has P = 0, an unknown item the smallest shares and
+    Q = 0: what remains is popularity. A day outside the table is read at the nearest one in it.
     """
 
     users: Vocabulary
@@ -66,8 +64,7 @@ class ExposureModel:
         return self._probability(self.psi(user_M, item_M, day_M, hour_M))
 
     def psi(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
-        P_MK = _rows(self.P_UK, user_M)
-        product_M = np.einsum("mk,mk,mk->m", P_MK, _rows(self.Q_VK, item_M), self.W_HK[hour_M])
+        product_M = np.einsum("mk,mk,mk->m", _rows(self.P_UK, user_M), _rows(self.Q_VK, item_M), self.W_HK[hour_M])
         return np.asarray(self.popularity(item_M, day_M) + product_M, np.float32)
 
     def theta_of_all(self, user_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
@@ -144,9 +141,8 @@ def about(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise UnveilError(
-            "not a learnt exposure", where=folder, expected=f"a folder with {ABOUT}", hint=_HINT
-        ) from None
+        expected = f"a folder with {ABOUT}"
+        raise UnveilError("not a learnt exposure", where=folder, expected=expected, hint=_HINT) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UnveilError("not a learnt exposure of this version", where=folder, expected=FORMAT, hint=_HINT)
     return content
@@ -175,7 +171,6 @@ def load(folder: Path) -> ExposureModel:
 class Learnt:
     """θ of a model that `unveil propensity fit` wrote to `path`, joined to the log by the raw ids.
 
-    A user or an item of the log that the model does not have gets what popularity alone gives (see `ExposureModel`).
     It was fitted before the log was split: it knows the impressions of held-out events, and not the clicks.
     """
 

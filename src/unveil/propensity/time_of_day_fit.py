@@ -33,10 +33,8 @@ from unveil.propensity.impression_pairs import (
 )
 from unveil.propensity.time_of_day import ExposureModel
 
-#: Most bins of the calibration curve, and the impressions that each needs.
-_MOST_BINS, _EACH_BIN = 20, 100
-#: The curve of a model without calibration: beyond its ends a curve has slope 1.
-IDENTITY = np.zeros((1, 2), np.float32)
+_MOST_BINS, _EACH_BIN = 20, 100  # Most bins of the calibration curve, and the impressions that each needs
+IDENTITY = np.zeros((1, 2), np.float32)  # The curve of a model without calibration: beyond its ends a curve has slope 1
 Tables = tuple[NDArray[np.float64], NDArray[np.float64]]
 Progress = Callable[[int, int], None]
 
@@ -216,10 +214,9 @@ def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs
 def calibrate(model: ExposureModel, pairs: Pairs) -> ExposureModel:
     """The model with the curve through (logit of the mean θ, logit of the observed rate) of bins of equal mass.
 
-    Isotonic regression: a bin with a smaller rate than one below it is pooled with it, so that the curve never falls.
+    By isotonic regression the curve never falls.
     """
-    raw = replace(model, curve_B2=IDENTITY)
-    psi_M = raw.psi(*pairs.sides).astype(np.float64)
+    psi_M = model.psi(*pairs.sides).astype(np.float64)
     bins = max(1, min(_MOST_BINS, int(pairs.shown_M.sum()) // _EACH_BIN))
     predicted_B, seen_B, size_B = binned(expit(psi_M), pairs.shown_M, pairs.weight_M, bins)
     there = size_B > 0

@@ -101,9 +101,10 @@ def source_of(
     if checksum is not None:
         source = replace(source, size=None, checksum=well_formed(checksum))
     if not certificate and source.checksum is None:
-        hint = "Leave out --skip-certificate, or give the file's --checksum."
         problem = "without a known checksum the server's certificate is needed"
-        raise UnveilError(problem, where=entry.name, hint=hint)
+        raise UnveilError(
+            problem, where=entry.name, hint="Leave out --skip-certificate, or give the file's --checksum."
+        )
     return source
 
 

@@ -229,8 +229,7 @@ def _request(source: Source, headers: dict[str, str], timeout: float) -> Any:
         error.close()
         meaning = _MEANING.get(error.code, "the server did not give the file")
         kind = TemporaryError if error.code in _WORTH_ANOTHER_TRY else UnveilError
-        found = f"HTTP {error.code} {error.reason}"
-        raise kind(meaning, where=source.url, found=found, hint=_OTHER_SOURCE) from error
+        raise kind(meaning, where=source.url, found=f"HTTP {error.code} {error.reason}", hint=_OTHER_SOURCE) from error
     except (OSError, http.client.HTTPException) as error:
         raise _failure(source.url, error.reason if isinstance(error, urllib.error.URLError) else error) from error
 

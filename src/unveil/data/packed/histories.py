@@ -23,8 +23,7 @@ from unveil.data.sequences import offsets
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
-#: Events of a range: with what sorting them needs, less than half a GiB. One user's are never divided.
-RANGE = 1 << 22
+RANGE = 1 << 22  # Events of a range: with what sorting them needs, less than half a GiB. One user's are never divided.
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +63,8 @@ def ranges(columns: Columns, roles: Sequence[str], length_U: NDArray[np.int64], 
             filled += len(at_M)
         found["user"] -= first
         order_N = sorted_rows(found["user"], found[clock] if clock else None, last - first)
-        ordered = {role: found[role][order_N] for role in roles}
-        yield Range(first, last, found["user"][order_N], row_N[order_N], ordered)
+        user_N, ordered = found["user"][order_N], {role: found[role][order_N] for role in roles}
+        yield Range(first, last, user_N, row_N[order_N], ordered)
 
 
 def _interactions(
@@ -85,13 +84,10 @@ def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
     if not length_U.any():
         raise UnveilError("there is no interaction in the log", hint="Check the files, or loosen the filters.")
     offset_U1, n_steps, own_steps = offsets(length_U), int(length_U.max()), "step" in columns.roles
-    size, last_step = int(offset_U1[-1]), 0
+    size, last_step, names = int(offset_U1[-1]), 0, ("item_N", "step_N", "event_N")
     parts = ranges(columns, ["item", "step"] if own_steps else ["item"], length_U, None)
     with ExitStack() as files:
-        append = {
-            name: files.enter_context(column_file(folder / HISTORIES[name], np.int32, size))
-            for name in ("item_N", "step_N", "event_N")
-        }
+        append = {name: files.enter_context(column_file(folder / HISTORIES[name], np.int32, size)) for name in names}
         for part in progress.through("histories", parts, size, lambda part: len(part.row_N)):
             if own_steps:
                 step_N = part.columns["step"]
@@ -99,7 +95,7 @@ def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
                 at_N = np.arange(len(part.row_N)) + offset_U1[part.first]
                 step_N = at_N - offset_U1[part.first + 1 : part.last + 1][part.user_N] + n_steps
             last_step = max(last_step, int(step_N.max(initial=0)))
-            for name, column_N in (("item_N", part.columns["item"]), ("step_N", step_N), ("event_N", part.row_N)):
+            for name, column_N in zip(names, (part.columns["item"], step_N, part.row_N), strict=True):
                 append[name](column_N)
     with column_file(folder / HISTORIES["offset_U1"], np.int64, len(offset_U1)) as write:
         write(offset_U1)

@@ -35,12 +35,9 @@ from unveil.data.readers.table import (
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
-#: Rows of a file held at once.
-SLICE = 1 << 20
-#: Rows are numbered in 32 bits, here as in memory.
-MOST = 2**31 - 1
-#: Whole numbers up to this are their own code; beyond it a table of them would be too large.
-LARGEST = 1 << 26
+SLICE = 1 << 20  # Rows of a file held at once
+MOST = 2**31 - 1  # Rows are numbered in 32 bits, here as in memory
+LARGEST = 1 << 26  # Whole numbers up to this are their own code; beyond it a table of them would be too large
 
 
 @dataclass(frozen=True)
@@ -69,13 +66,10 @@ class Parts:
         for path, schema in schemas.items():
             mine, theirs = _described(names[first], schemas[first]), _described(names[path], schema)
             if role := next((role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role)), None):
-                raise UnveilError(
-                    f"the files of one log need the same columns, and the {role} differs",
-                    where=path,
-                    found=theirs.get(role, "none"),
-                    expected=f"{mine.get(role, 'none')}, as in {first}",
-                    hint=f"Write the files alike, or leave the column out with --{role}-col none.",
-                )
+                problem = f"the files of one log need the same columns, and the {role} differs"
+                found, expected = theirs.get(role, "none"), f"{mine.get(role, 'none')}, as in {first}"
+                hint = f"Write the files alike, or leave the column out with --{role}-col none."
+                raise UnveilError(problem, where=path, found=found, expected=expected, hint=hint)
         return cls(rows, names[first], {role: schemas[first][name] for role, name in names[first].items()})
 
     def __len__(self) -> int:
@@ -147,8 +141,7 @@ class Clock:
         if self.fractions:
             numbers = table.frame["time"].str.strip_chars().cast(pl.Float64, strict=False)
             table = replace(table, frame=table.frame.with_columns(numbers.alias("time")))
-        if self.largest and not table.frame["time"].null_count():
-            column = table.frame["time"]
+        if self.largest and not (column := table.frame["time"]).null_count():
             check_one_unit(table, number_of(column) if column.dtype == pl.String else column, self.largest)
         return table
 
@@ -214,16 +207,14 @@ class Text:
 
 def write_columns(parts: Parts, clock: Clock, folder: Path, progress: Progress) -> Columns:
     """Write every column of the log, ids as indices into sorted vocabularies."""
-    if len(parts) > MOST:
+    if (size := len(parts)) > MOST:
         expected, hint = f"at most {MOST:,}", "Pack a part of it, such as the last years."
-        raise UnveilError("too many events for one log", found=f"{len(parts):,}", expected=expected, hint=hint)
+        raise UnveilError("too many events for one log", found=f"{size:,}", expected=expected, hint=hint)
     roles = tuple(role for role in ROLES if role in parts.kinds)
     coders = {role: _coder(parts, role) for role in ("user", "item")}
     with ExitStack() as files:
-        append = {
-            role: files.enter_context(column_file(folder / f"{role}.npy", KINDS[role], len(parts))) for role in roles
-        }
-        for table in progress.through("ingest", parts.tables(roles), len(parts), lambda table: len(table.frame)):
+        append = {role: files.enter_context(column_file(folder / f"{role}.npy", KINDS[role], size)) for role in roles}
+        for table in progress.through("ingest", parts.tables(roles), size, lambda table: len(table.frame)):
             for role, coder in coders.items():
                 append[role](coder.code(table))
             for column in optional(clock.fit(table), clock.unit):

@@ -14,8 +14,7 @@ ROLES = ("user", "item", *OPTIONAL)
 #: The name under which a role is written, where it is not the role's own; the first choice wherever a file has it.
 CANONICAL = {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}
 
-#: Chosen for a role that the file's column of that name does not play.
-NONE = "none"
+NONE = "none"  # Chosen for a role that the file's column of that name does not play
 
 #: Names by role, best first; those between two | are equally good. Compared without case, `_`, `-` and spaces.
 _NAMES = {

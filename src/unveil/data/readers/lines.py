@@ -103,8 +103,7 @@ class JsonLines(Format):
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """The first line opens an object, or a list of objects, which `read` does not read."""
-        opens = content.head[0].lstrip().startswith("{") or _is_list(content)
-        return Likeness.CERTAIN if opens else Likeness.NO
+        return Likeness.CERTAIN if content.head[0].lstrip().startswith("{") or _is_list(content) else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """The columns that are needed, as text; they are the keys of the objects, wherever these first occur."""
