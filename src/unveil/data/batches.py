@@ -209,8 +209,7 @@ class ClozeTask(_Task):
         hidden, mask = self._hidden(rng), mask_token(self.train.n_items)
         for nth, cells in enumerate(self.cells(rng)):
             hidden_BL = hidden[cells.nth_BL] & ~cells.empty_BL
-            token_BL = np.where(hidden_BL, mask, self.item_N[cells.at_BL])
-            yield self.batch(token_BL, cells, hidden_BL, (self.seed, n, nth))
+            yield self.batch(np.where(hidden_BL, mask, self.item_N[cells.at_BL]), cells, hidden_BL, (self.seed, n, nth))
 
     def _hidden(self, rng: np.random.Generator) -> Bits:
         hidden = Bits(len(self.recent))

@@ -142,11 +142,7 @@ def head(count_V: NDArray[np.int64], share: float) -> float:
 def rows(figures: Description) -> list[tuple[str, str]]:
     """The figures as labels and texts for people: the same rows for all logs with the same columns."""
     lengths, skew, impressions, ties = figures.lengths, figures.skew, figures.impressions, figures.ties
-    table = [
-        ("users", f"{figures.users:,}"),
-        ("items", f"{figures.items:,}"),
-        ("interactions", f"{figures.interactions:,}"),
-    ]
+    table = [(name, f"{getattr(figures, name):,}") for name in ("users", "items", "interactions")]
     if impressions is not None:
         table += [
             ("impressions", f"{impressions.events:,}"),

@@ -1,7 +1,4 @@
-"""Sequences: every user's history in time order, ragged and flat, each event with its own time step.
-
-Shapes: N events, U users, T steps.
-"""
+"""Every user's history in time order, flat, each event with its own time step. Shapes: N events, U users, T steps."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

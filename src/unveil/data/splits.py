@@ -1,7 +1,4 @@
-"""Train, validation and test: leave-one-out (the paper's) and a global cut in time.
-
-Shapes: C cases, U users, N events, B events of a block.
-"""
+"""Splits: leave-one-out (the paper's) or by a global cut in time. Shapes: C cases, U users, N events, B of a block."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,11 +69,8 @@ def leave_one_out(sequences: Sequences) -> Split:
     length_U = sequences.length_U
     long_U = length_U >= SHORTEST
     if not long_U.any():
-        problem, found = (
-            "all histories are too short to hold out a validation and a test event",
-            length_U.max(initial=0),
-        )
-        expected = f"at least {SHORTEST} events in the longest history"
+        problem = "all histories are too short to hold out a validation and a test event"
+        found, expected = length_U.max(initial=0), f"at least {SHORTEST} events in the longest history"
         hint = "Use a longer log, or lower --min-item, --min-user and --min-rating."
         raise UnveilError(problem, found=int(found), expected=expected, hint=hint)
     users = np.flatnonzero(long_U).astype(np.int32)

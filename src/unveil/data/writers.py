@@ -14,7 +14,6 @@ from unveil.data.readers.columns import canonical
 from unveil.errors import UnveilError
 from unveil.files import atomic_file
 
-_PACKED = (".gz", ".zst")
 #: What can be written; and characters that an id cannot have there. Nothing can be quoted in .inter.
 _SUFFIXES = {".csv": r"\x00", ".tsv": r"\x00", ".jsonl": None, ".inter": r"[\x00\t\r\n]", ".parquet": None}
 #: Between these moments (µs) whole seconds are read as seconds; earlier ones might be read as dates (19700823).
@@ -29,7 +28,7 @@ def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series
     `beside` are columns that are no part of a log, a value a row: weights, for example.
     """
     path = Path(path)
-    packed = path.suffix in _PACKED
+    packed = path.suffix in (".gz", ".zst")
     suffix = path.with_suffix("").suffix if packed else path.suffix
     if suffix not in _SUFFIXES or (suffix == ".parquet" and packed):
         problem = "cannot tell the format to write from the name"
@@ -39,17 +38,13 @@ def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series
         raise UnveilError("there is nothing to write: the log has no events", where=path, hint="Loosen the filters.")
     frame = log.to_frame().with_columns(*([] if log.rating is None else [pl.col("rating").fill_nan(None)]))
     frame = frame.rename({role: canonical(role) for role in ("user", "item", *log.optional())})
-    _check_ids(frame, _SUFFIXES[suffix], path)
-    with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
-        _write(frame.with_columns(**(beside or {})), suffix, file, path)
-
-
-def _check_ids(frame: pl.DataFrame, pattern: str | None, path: Path) -> None:
-    for name in ("user_id", "item_id") if pattern else ():
+    for name in ("user_id", "item_id") if (pattern := _SUFFIXES[suffix]) else ():
         bad = frame[name].filter(frame[name].str.contains(pattern or ""))
         if len(bad):
             problem, hint = "an id has characters that this format cannot carry", "Write a .parquet or .jsonl file."
             raise UnveilError(problem, where=f"{path}, column {name}", found=bad[0], hint=hint)
+    with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
+        _write(frame.with_columns(**(beside or {})), suffix, file, path)
 
 
 @contextmanager

@@ -83,5 +83,4 @@ def indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
 
 def as_theta(theta: NDArray[Any], slots: Slots) -> Tensor:
     """On the slots' device; what single precision rounds to 0 becomes its smallest number: θ stays above 0."""
-    theta_M = torch.from_numpy(theta).to(slots.item_M.device, torch.float32)
-    return theta_M.clamp_min(torch.finfo(torch.float32).tiny)
+    return torch.from_numpy(theta).to(slots.item_M.device, torch.float32).clamp_min(torch.finfo(torch.float32).tiny)

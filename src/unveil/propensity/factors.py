@@ -78,20 +78,13 @@ class Factors:
         return len(self.P_UK), len(self.Q_VK), len(self.W_TK)
 
     def logits(self, user_B: Indices, step_B: Indices) -> Floats:
-        row_BK = self.P_UK[user_B] * self.W_TK[step_B]
-        logit_BV = np.empty((len(row_BK), len(self.Q_VK)), np.float32)
+        row_BK = torch.zeros(-(-len(user_B) // TILE) * TILE, self.P_UK.shape[1])
+        row_BK[: len(user_B)] = torch.from_numpy(self.P_UK[user_B] * self.W_TK[step_B])
+        logit_BV = torch.empty(len(row_BK), len(self.Q_VK))
         with threads(1):
             for start in range(0, len(row_BK), TILE):
-                self._fill(logit_BV[start : start + TILE], row_BK[start : start + TILE])
-        return logit_BV
-
-    def _fill(self, logit_BV: Floats, row_BK: Floats) -> None:
-        if len(row_BK) == TILE:
-            torch.mm(torch.from_numpy(row_BK), self._table_KV, out=torch.from_numpy(logit_BV))
-        else:
-            tile_BK = torch.zeros(TILE, row_BK.shape[1])
-            tile_BK[: len(row_BK)] = torch.from_numpy(row_BK)
-            logit_BV[:] = torch.mm(tile_BK, self._table_KV)[: len(row_BK)].numpy()
+                torch.mm(row_BK[start : start + TILE], self._table_KV, out=logit_BV[start : start + TILE])
+        return np.asarray(logit_BV[: len(user_B)].numpy())
 
     @cached_property
     def _table_KV(self) -> torch.Tensor:
@@ -170,8 +163,7 @@ class InteractionCounts:
 
 def shrunk_means(index_N: Index, value_N: Values, weight_N: Values, size: int, backing: float) -> Values:
     """Σ w x / (Σ w + backing) of each index."""
-    total = np.bincount(index_N, weight_N * value_N, size)
-    return np.asarray(total / (np.bincount(index_N, weight_N, size) + backing))
+    return np.asarray(np.bincount(index_N, weight_N * value_N, size) / (np.bincount(index_N, weight_N, size) + backing))
 
 
 def shuffled_batches(size: int, batch: int, batches: int, rng: np.random.Generator) -> Iterator[Index]:
@@ -187,11 +179,12 @@ def minimise(parameters: Iterable[Parameter], losses: Iterable[Tensor], *, batch
     """Adam with one cycle of the learning rate, on `batches` losses; parameters that need no gradient stay."""
     adam = torch.optim.Adam([each for each in parameters if each.requires_grad], lr=lr)
     schedule = torch.optim.lr_scheduler.OneCycleLR(adam, lr, total_steps=batches + 1, pct_start=_WARM_UP)
-    for loss in losses:
-        adam.zero_grad()
-        torch.autograd.backward(loss)
-        adam.step()
-        schedule.step()
+    with threads(1):  # a step takes a few milliseconds at most: a second thread costs more than it gains
+        for loss in losses:
+            adam.zero_grad()
+            torch.autograd.backward(loss)
+            adam.step()
+            schedule.step()
 
 
 class FactorTables(nn.Module):

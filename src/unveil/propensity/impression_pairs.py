@@ -50,12 +50,8 @@ class Impressions:
         assert shown.time is not None
         first = int(shown.time.min() // _DAY)
         clicked_N = np.ones(len(shown), bool) if shown.clicked is None else shown.clicked
-        user_N, item_N, size = (
-            shown.user.astype(np.int64),
-            shown.item.astype(np.int64),
-            (len(log.users), len(log.items)),
-        )
-        return cls(user_N, item_N, *day_and_hour(shown.time, first), clicked_N, *size, first)
+        index_N = shown.user.astype(np.int64), shown.item.astype(np.int64)
+        return cls(*index_N, *day_and_hour(shown.time, first), clicked_N, len(log.users), len(log.items), first)
 
     def __len__(self) -> int:
         return len(self.user_N)

@@ -20,7 +20,6 @@ from torch.nn.functional import softplus
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, UpToOne
-from unveil.processes import threads
 from unveil.propensity.base import Source, both_kinds
 from unveil.propensity.factors import (
     Blocks,
@@ -53,9 +52,9 @@ def training_impressions(log: Interactions, train: Sequences) -> Mask:
     rank_N, begin_N = _order(log)
     old_N = clicked_N & ~train_N & (rank_N < _first(log, train_N, rank_N, default=-1)[log.user])
     held_N = clicked_N & ~train_N & ~old_N
-    early_N = _before_held_out(log, train_N, held_N)
-    if early_N is None:
-        early_N = begin_N < _first(log, held_N, begin_N, default=len(log))[log.user]
+    early_N = begin_N < _first(log, held_N, begin_N, default=len(log))[log.user]
+    if (time := log.time) is not None and held_N.any() and train_N.any() and time[train_N].max() < time[held_N].min():
+        early_N = time < time[held_N].min()
     last_old_U = np.full(len(log.users), -1)
     np.maximum.at(last_old_U, log.user[old_N], begin_N[old_N])
     shown_N = (train_N | ~clicked_N) & early_N & (begin_N > last_old_U[log.user])
@@ -77,14 +76,6 @@ def _order(log: Interactions) -> tuple[Index, Index]:
     new_N[1:] = (np.diff(log.user[order_N]) != 0) | (np.diff(clock_N[order_N]) != 0)
     begin_N[order_N] = np.maximum.accumulate(np.where(new_N, place_N, 0))
     return rank_N, begin_N
-
-
-def _before_held_out(log: Interactions, train_N: Mask, held_N: Mask) -> Mask | None:
-    """Rows before all that is held out; None if some of that came before a training event."""
-    if log.time is None or not held_N.any() or not train_N.any():
-        return None
-    start = log.time[held_N].min()
-    return np.asarray(log.time < start) if log.time[train_N].max() < start else None
 
 
 def _first(log: Interactions, rows_N: Mask, rank_N: Index, *, default: int) -> Index:
@@ -173,8 +164,7 @@ class Recorded(FittedFactors):
         mean = float(counts.shown_GV.sum()) / (self.rate * float(counts.moments_G.sum()) * counts.shape[1])
         centre, generator = ln(mean) - log1p(-min(mean, 0.99)), torch.Generator().manual_seed(self.seed)
         tables = FactorTables(counts.shape, self.width, centre, penalty=self.penalty, generator=generator)
-        with threads(1):  # steps of a few milliseconds: a second thread costs more than it gains
-            minimise(tables.parameters(), self._losses(counts, tables), batches=self.batches, lr=_LR)
+        minimise(tables.parameters(), self._losses(counts, tables), batches=self.batches, lr=_LR)
         return tables.factors()
 
     def _losses(self, counts: ImpressionCounts, tables: FactorTables) -> Iterator[Tensor]:

@@ -17,7 +17,6 @@ from torch.nn.functional import softplus
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences, every_rating
 from unveil.errors import AtLeastOne, NotNegative, Positive
-from unveil.processes import threads
 from unveil.propensity.base import Source, both_kinds
 from unveil.propensity.factors import (
     INITIAL_LOGIT,
@@ -146,8 +145,7 @@ def _variances(counts: InteractionCounts, left_N: Values) -> tuple[float, float]
     if not within:
         return _NOISE * spread, (1 - _NOISE) * spread
     noise = max(float(counts.scatter_N.sum()) / within, _LEAST * spread)
-    between = float((left_N**2 - noise / counts.count_N).mean())
-    return noise, max(between, _LEAST * spread)
+    return noise, max(float((left_N**2 - noise / counts.count_N).mean()), _LEAST * spread)
 
 
 class PopularityLine(nn.Module):
@@ -203,8 +201,7 @@ def fit_exposure(
         _loss(counts, exposure, preferences, nth_B, rng.permutation(counts.shape[1])[:_SAMPLE])
         for nth_B in shuffled_batches(len(counts), _BATCH, batches, rng)
     )
-    with threads(1):  # a step takes less than a millisecond: a second thread costs more than it gains
-        minimise([*exposure.parameters(), *preferences.parameters()], losses, batches=batches, lr=_LR)
+    minimise([*exposure.parameters(), *preferences.parameters()], losses, batches=batches, lr=_LR)
 
 
 def _loss(

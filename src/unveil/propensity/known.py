@@ -200,8 +200,7 @@ class Noisy(_OfWorld):
         """θ̂ = 1 / (1 + (1 − θ)/θ · exp −(bias + sd · ε)); a θ of 1 stays 1."""
         shift = (torch.from_numpy(noise).to(theta.device, torch.float64) * self.sd + self.bias).clamp(-_FAR, _FAR)
         true = theta.double()
-        noisy = 1 / (1 + (1 - true) / true * torch.exp(-shift))
-        return noisy.float().clamp_min(torch.finfo(torch.float32).tiny)
+        return (1 / (1 + (1 - true) / true * torch.exp(-shift))).float().clamp_min(torch.finfo(torch.float32).tiny)
 
 
 NoisyStatic, NoisyTemporal = both_kinds("noisy", Noisy)

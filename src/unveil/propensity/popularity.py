@@ -113,8 +113,7 @@ class TemporalPopularity(Popularity):
 
     def of_all(self, slots: Slots) -> Tensor:
         row_T, nth_M = np.unique(self._rows(slots), return_inverse=True)
-        theta_TV = self._smoothed(self._theta_TV[row_T].toarray())
-        return theta_TV[torch.from_numpy(nth_M)].to(slots.item_M.device)
+        return self._smoothed(self._theta_TV[row_T].toarray())[torch.from_numpy(nth_M)].to(slots.item_M.device)
 
     def _rows(self, slots: Slots) -> NDArray[np.int64]:
         return np.asarray((slots.step_M.cpu().numpy() - self._first).clip(0, self._theta_TV.shape[0] - 1))

@@ -141,12 +141,11 @@ def train(
 ) -> list[dict[str, float]]:
     """Leaves the net with the weights of the epoch that is best on the validation days; gives the loss after each."""
     adam = torch.optim.Adam(net.parameters(), lr=how.lr)
-    q_V = 0.5 / learn.n_items + 0.5 * share(np.bincount(learn.item_N, minlength=learn.n_items))  # half easy, half hard
     best, kept, waited = _loss(net, held_out), deepcopy(net.state_dict()), 0
     epochs = [{"epoch": 0, "valid_log_loss": best}]
     for epoch in range(1, how.epochs + 1):
         with threads(1):  # most of a step is not torch's: a second thread gains nothing
-            _epoch(net, adam, q_V, learn, how, rng)
+            _epoch(net, adam, learn, how, rng)
         loss = _loss(net, held_out)
         epochs.append({"epoch": epoch, "valid_log_loss": loss})
         progress(epoch, how.epochs)
@@ -160,13 +159,9 @@ def train(
 
 
 def _epoch(
-    net: ExposureNet,
-    adam: torch.optim.Adam,
-    q_V: NDArray[np.float64],
-    learn: Impressions,
-    how: Learning,
-    rng: np.random.Generator,
+    net: ExposureNet, adam: torch.optim.Adam, learn: Impressions, how: Learning, rng: np.random.Generator
 ) -> None:
+    q_V = 0.5 / learn.n_items + 0.5 * share(np.bincount(learn.item_N, minlength=learn.n_items))  # half easy, half hard
     order = rng.permutation(len(learn))
     for start in range(0, len(order), how.batch):
         pairs = with_negatives(learn.where(order[start : start + how.batch]), how.negatives, q_V, rng)

@@ -102,9 +102,8 @@ def source_of(
         source = replace(source, size=None, checksum=well_formed(checksum))
     if not certificate and source.checksum is None:
         problem = "without a known checksum the server's certificate is needed"
-        raise UnveilError(
-            problem, where=entry.name, hint="Leave out --skip-certificate, or give the file's --checksum."
-        )
+        hint = "Leave out --skip-certificate, or give the file's --checksum."
+        raise UnveilError(problem, where=entry.name, hint=hint)
     return source
 
 

@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from unveil.errors import UnveilError
 from unveil.files import alone_in, explained
 
-_CHUNK = 1 << 16
 _DIGITS = {"md5": 32, "sha256": 64}
 _PARTIAL, _RANGE_REFUSED = 206, 416
 _WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504}
@@ -183,7 +182,7 @@ def _receive(source: Source, reply: Any, part: Part, watcher: Watcher) -> None:
 
 def _chunks(url: str, reply: Any) -> Iterator[bytes]:
     try:
-        while chunk := reply.read(_CHUNK):
+        while chunk := reply.read(1 << 16):
             yield chunk
     except (OSError, http.client.HTTPException) as error:
         raise _failure(url, error) from error

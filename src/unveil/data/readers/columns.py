@@ -11,9 +11,6 @@ from unveil.errors import UnveilError
 
 ROLES = ("user", "item", *OPTIONAL)
 
-#: The name under which a role is written, where it is not the role's own; the first choice wherever a file has it.
-CANONICAL = {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}
-
 NONE = "none"  # Chosen for a role that the file's column of that name does not play
 
 #: Names by role, best first; those between two | are equally good. Compared without case, `_`, `-` and spaces.
@@ -85,8 +82,8 @@ def is_header(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
 
 
 def canonical(role: str) -> str:
-    """The name under which a role is written to files."""
-    return CANONICAL.get(role, role)
+    """The name under which a role is written to files, and the first choice wherever a file has it."""
+    return {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}.get(role, role)
 
 
 def is_alias(name: str) -> bool:

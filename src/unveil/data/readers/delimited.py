@@ -21,8 +21,6 @@ from unveil.data.readers.content import Content
 from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
-_DELIMITERS = ",\t;|"
-_SAMPLE = 100
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 #: Types of columns whose values all look so, best first.
 _NUMBERS = {pl.Int64: re.compile(r"-?[0-9]{1,19}"), pl.Float64: re.compile(r"-?[0-9]+\.?[0-9]*")}
@@ -55,7 +53,7 @@ class WithHeader(Format):
             return Likeness.CERTAIN if set(names) >= set(self.marks) else Likeness.NO
         if is_header(names, options.columns):
             return Likeness.NAMES
-        widest = max(len(header_of(content, other)) for other in _DELIMITERS)
+        widest = max(len(header_of(content, other)) for other in ",\t;|")
         return Likeness.PERHAPS if len(names) == widest > 1 else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
@@ -196,7 +194,7 @@ def read_rows(content: Content, layout: Layout, options: ReadOptions) -> Table:
 
 def _fast(content: Content, layout: Layout, places: Mapping[str, int]) -> pl.DataFrame | None:
     """The rows with numbers as numbers; None where that fails or leaves a gap, even in the last column."""
-    sample = list(islice(layout.reader(content.head), int(layout.header), _SAMPLE))
+    sample = list(islice(layout.reader(content.head), int(layout.header), 100))
     types: list[type[pl.DataType]] = [pl.String] * len(layout.names)
     for place in (place for role, place in places.items() if role not in ("user", "item")):
         values = [record[place] for record in sample if len(record) > place]
