@@ -1,7 +1,6 @@
 """Tokens and slots: what a network reads, and the places whose item it predicts.
 
 Tokens are item indices 0 to V − 1, then PAD and MASK; rows are right-aligned, the most recent event last.
-
 Shapes: B rows, L columns, N events, M slots, V items.
 """
 

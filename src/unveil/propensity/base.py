@@ -40,12 +40,8 @@ class PropensityModel(Protocol):
         """θ_MV of every item at the slots."""
 
 
-PROPENSITIES: Registry[PropensityModel] = Registry(
-    "propensity", package="unveil.propensity", group="unveil.propensities"
-)
+PROPENSITIES = Registry[PropensityModel]("propensity", package="unveil.propensity", group="unveil.propensities")
 register = PROPENSITIES.register
-
-
 F = TypeVar("F")
 
 
@@ -69,16 +65,14 @@ class OfEvents:
         return np.asarray(slots.event_M.cpu().numpy())
 
     def of_all(self, slots: Slots) -> Tensor:
-        raise UnveilError(
-            f"a log records the {self.records} of what was shown, not of every item",
-            hint="Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity.",
-        )
+        problem = f"a log records the {self.records} of what was shown, not of every item"
+        hint = "Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity."
+        raise UnveilError(problem, hint=hint)
 
 
 def indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """user_M, item_M, step_M as arrays."""
-    user_M, item_M, step_M = (index.cpu().numpy() for index in (slots.user_M, slots.item_M, slots.step_M))
-    return user_M, item_M, step_M
+    return slots.user_M.cpu().numpy(), slots.item_M.cpu().numpy(), slots.step_M.cpu().numpy()
 
 
 def as_theta(theta: NDArray[Any], slots: Slots) -> Tensor:

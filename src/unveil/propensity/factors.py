@@ -235,9 +235,8 @@ class FactorTables(nn.Module):
 
     def factors(self) -> Factors:
         """The same numbers as factors, a block in the place of a step."""
-        P_UK, Q_VK, W_CK, a_U, d_V = (
-            table.detach().numpy() for table in (self.P_UK, self.Q_VK, self.W_CK, self.a_U, self.d_V)
-        )
+        tables = (self.P_UK, self.Q_VK, self.W_CK, self.a_U, self.d_V)
+        P_UK, Q_VK, W_CK, a_U, d_V = (table.detach().numpy() for table in tables)
         return Factors.of(P_UK, Q_VK, W_CK).biased(user_U=a_U + float(self.centre.detach()), item_V=d_V)
 
 

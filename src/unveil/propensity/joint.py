@@ -74,10 +74,8 @@ class FactorPreferences(Preferences):
         users, items, _ = counts.shape
         self.sharpness = sharpness
         self.count_N = torch.from_numpy(counts.count_N.astype(np.float32))
-        self.rating_N, self.scatter_N = (
-            None if each is None else torch.from_numpy(each.astype(np.float32))
-            for each in (counts.rating_N, counts.scatter_N)
-        )
+        known = (counts.rating_N, counts.scatter_N)
+        self.rating_N, self.scatter_N = (None if x is None else torch.from_numpy(x.astype(np.float32)) for x in known)
         centre = 0.0 if counts.rating_N is None else float(np.average(counts.rating_N, weights=counts.count_N))
         self.f = FactorTables((users, items, 1), width, centre, penalty=penalty, generator=generator)
         self.log_sd = nn.Parameter(torch.tensor(0.0), requires_grad=self.rating_N is not None)

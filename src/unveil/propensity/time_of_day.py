@@ -94,10 +94,7 @@ class ExposureModel:
     @cached_property
     def _with_unknown(self) -> tuple[Floats, Floats]:
         """Both tables with a last column, which −1 finds: the smallest share of each day."""
-        recent_DV, steady_DV = (
-            np.concatenate([table_DV, table_DV.min(axis=1, keepdims=True)], axis=1)
-            for table_DV in (self.recent_DV, self.steady_DV)
-        )
+        recent_DV, steady_DV = (np.hstack([x, x.min(1, keepdims=True)]) for x in (self.recent_DV, self.steady_DV))
         return recent_DV, steady_DV
 
     def _day(self, day_M: Indices) -> Indices:
@@ -219,8 +216,7 @@ class LearntTemporal(Learnt):
         return as_theta(self._model.theta(*self._places(slots), *self._times(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        user_M, _ = self._places(slots)
-        theta_MV = self._model.theta_of_all(user_M, *self._times(slots))
+        theta_MV = self._model.theta_of_all(self._places(slots)[0], *self._times(slots))
         return as_theta(theta_MV[:, self._item_V], slots)  # −1 is the last column: that of an unknown item
 
     def _times(self, slots: Slots) -> tuple[Indices, Indices]:
@@ -243,6 +239,5 @@ class LearntStatic(Learnt):
 
     def of_all(self, slots: Slots) -> Tensor:
         user_M, _ = self._places(slots)
-        shape = (len(slots), len(self._item_V))
-        user_MV, item_MV = (np.broadcast_to(each, shape).ravel() for each in (user_M[:, None], self._item_V))
-        return as_theta(self._model.theta_over_days(user_MV, item_MV).reshape(shape), slots)
+        user_MV, item_MV = np.broadcast_arrays(user_M[:, None], self._item_V)
+        return as_theta(self._model.theta_over_days(user_MV.ravel(), item_MV.ravel()).reshape(user_MV.shape), slots)

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 from torch import Tensor, nn
+from torch.optim import Adam
 
 from unveil.data.interactions import Interactions
 from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_ranges
 from unveil.processes import threads
 from unveil.propensity.impression_pairs import (
     HOURS,
+    Floats,
     Impressions,
     Pairs,
     Quality,
@@ -35,7 +37,7 @@ from unveil.propensity.time_of_day import ExposureModel
 
 _MOST_BINS, _EACH_BIN = 20, 100  # Most bins of the calibration curve, and the impressions that each needs
 IDENTITY = np.zeros((1, 2), np.float32)  # The curve of a model without calibration: beyond its ends a curve has slope 1
-Tables = tuple[NDArray[np.float64], NDArray[np.float64]]
+Tables = tuple[Floats, Floats]
 Progress = Callable[[int, int], None]
 
 
@@ -140,12 +142,13 @@ def train(
     net: ExposureNet, learn: Impressions, held_out: Pairs, how: Learning, rng: np.random.Generator, progress: Progress
 ) -> list[dict[str, float]]:
     """Leaves the net with the weights of the epoch that is best on the validation days; gives the loss after each."""
-    adam = torch.optim.Adam(net.parameters(), lr=how.lr)
+    adam = Adam(net.parameters(), lr=how.lr)
+    q_V = 0.5 / learn.n_items + 0.5 * share(np.bincount(learn.item_N, minlength=learn.n_items))  # half easy, half hard
     best, kept, waited = _loss(net, held_out), deepcopy(net.state_dict()), 0
     epochs = [{"epoch": 0, "valid_log_loss": best}]
     for epoch in range(1, how.epochs + 1):
         with threads(1):  # most of a step is not torch's: a second thread gains nothing
-            _epoch(net, adam, learn, how, rng)
+            _epoch(net, adam, q_V, learn, how, rng)
         loss = _loss(net, held_out)
         epochs.append({"epoch": epoch, "valid_log_loss": loss})
         progress(epoch, how.epochs)
@@ -159,9 +162,8 @@ def train(
 
 
 def _epoch(
-    net: ExposureNet, adam: torch.optim.Adam, learn: Impressions, how: Learning, rng: np.random.Generator
+    net: ExposureNet, adam: Adam, q_V: Floats, learn: Impressions, how: Learning, rng: np.random.Generator
 ) -> None:
-    q_V = 0.5 / learn.n_items + 0.5 * share(np.bincount(learn.item_N, minlength=learn.n_items))  # half easy, half hard
     order = rng.permutation(len(learn))
     for start in range(0, len(order), how.batch):
         pairs = with_negatives(learn.where(order[start : start + how.batch]), how.negatives, q_V, rng)

@@ -1,6 +1,4 @@
-"""The histories and filters of a log on the disk, a range of users at a time: each range is sorted in memory.
-
-The columns are gone through once for each range, and only the rows of its users are kept: nothing is spilled.
+"""The histories and filters of a log on the disk: ranges of users, each a pass over the columns and a sort in memory.
 
 Shapes: N events of the range, B rows of a block, U users, M rows to drop.
 """

@@ -36,8 +36,9 @@ class Layout:
     quote: str | None = '"'
 
     def reader(self, lines: Iterable[str]) -> Reader:
-        quoting = csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL
-        return csv.reader(lines, delimiter=self.separator, quotechar=self.quote, quoting=quoting)
+        if self.quote is None:
+            return csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_NONE)
+        return csv.reader(lines, delimiter=self.separator, quotechar=self.quote)
 
 
 class WithHeader(Format):

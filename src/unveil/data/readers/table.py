@@ -41,13 +41,10 @@ class Table:
         if row is not None:
             value = self.frame[role][row]
             empty = value is None or value == ""
-            raise UnveilError(
-                f"{problem}, the cell is empty" if empty else problem,
-                where=f"{self.source}, row {self.line(row)}, column {self.names[role]}",
-                found=None if empty else value,
-                expected=expected,
-                hint=_HINTS.get(role, f"Correct the row, or leave the column out with --{role}-col none."),
-            )
+            problem, found = (f"{problem}, the cell is empty", None) if empty else (problem, value)
+            where = f"{self.source}, row {self.line(row)}, column {self.names[role]}"
+            hint = _HINTS.get(role, f"Correct the row, or leave the column out with --{role}-col none.")
+            raise UnveilError(problem, where=where, found=found, expected=expected, hint=hint)
 
     def wrong_column(self, role: str, problem: str, expected: str) -> UnveilError:
         where, hint = f"{self.source}, column {self.names[role]}", f"Name another with --{role}-col."
