@@ -142,7 +142,6 @@ class Recorded(FittedFactors):
 
     Item i is shown at each of the m moments of a user and block with probability θ and kept by the log with probability
     `rate`; it is found at n, which is binomial: −n log(rate · θ) − (m − n) log(1 − rate · θ). Clicks play no part.
-
     Assumes that the log keeps impressions at random, at the given rate. A moment of which it kept nothing is not
     counted: if few items are shown at a time, or few are kept, θ̂ is too large, by one factor for all items of a user
     and block as long as it stays well below 1, and by less for what is near 1.

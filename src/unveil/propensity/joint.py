@@ -259,9 +259,9 @@ class _Rated(FittedFactors):
 class JointRated(_Rated):
     """Minimises −log θ_i − Σ_j log(1 − θ_j · σ((f_j − f_i) / sharpness)) + (r − f_i)² / 2σ² + log σ over θ and f.
 
-    Ratings set the scale of f, so that both may be personal: ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk and f_si =
-    m + b_s + c_i + ⟨P_s, Q_i⟩. Unlike in `censored`, what was not chosen is also preferred less, as far as exposure
-    does not explain it. Assumes a user who chooses the best exposed item, by constant preferences with few factors.
+    Ratings set the scale of f, so that both may be personal: ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk,
+    f_si = m + b_s + c_i + ⟨P_s, Q_i⟩. What was not chosen is preferred less as far as exposure does not explain it.
+    Assumes a user who chooses the best exposed item, by constant preferences with few factors.
     """
 
     width: AtLeastOne = 16

@@ -186,10 +186,9 @@ class DampedTemporal(TemporalPopularity):
 class Timing(Factored):
     """θ̂_it ∝ ρ_ib = (n_ib + κ) / (m_ib + κ): interactions of item i in block b over those expected from its share.
 
-    m_ib = n_b · n_i / n: neither static relevance nor static exposure is in it. ρ is the posterior mean of n ~
-    Poisson(m ρ), ρ ~ Gamma(κ, κ), with the κ of maximum likelihood: where counts vary by chance alone, it is as good as
-    infinite. Assumes that what changes with the step, for all users together, is exposure, not taste: P(i | s, t) ∝
-    θ_it e^f_si.
+    m_ib = n_b · n_i / n, which leaves out what is static, relevance or exposure. ρ: mean of n ~ Poisson(m ρ) and
+    ρ ~ Gamma(κ, κ), κ by maximum likelihood; where counts vary by chance alone, it is as good as infinite.
+    Assumes P(i | s, t) ∝ θ_it e^f_si: what changes with the step, for all users together, is exposure, not taste.
     """
 
     name: ClassVar[str] = "timing"

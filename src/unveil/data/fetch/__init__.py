@@ -194,7 +194,7 @@ def _install(entry: Dataset, source: Source, part: Part, folder: Path) -> None:
 
 
 def unpack(archive: Path, folder: Path, *, top: str = "") -> None:
-    """Unpack an untrusted zip or tar.gz file into an empty folder, less the folder `top` around it: no links, no bombs."""
+    """Unpack an untrusted zip or tar.gz file into an empty folder, less the folder `top` in it: no links, no bombs."""
     budget = _Budget(archive)
     try:
         with archive.open("rb") as packed:
