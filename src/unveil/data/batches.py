@@ -22,10 +22,8 @@ from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges
 
 RowNumbers = NDArray[np.int64]
 
-#: Rows are sorted by length inside shuffled pools of this many batches.
-POOL = 50
-#: Rows read from the disk before their pages are released: the system loads some 64 KiB about each.
-_HELD = 1024
+POOL = 50  # Rows are sorted by length inside shuffled pools of this many batches
+_HELD = 1024  # Rows read from the disk before their pages are released: the system loads some 64 KiB about each
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +35,6 @@ class Batch:
     where: tuple[Tensor, Tensor]
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on a device."""
         b_M, l_M = self.where
         return Batch(self.token_BL.to(device), self.slots.to(device), (b_M.to(device), l_M.to(device)))
 
@@ -56,8 +53,7 @@ class Cells:
 class _Task:
     """Each epoch has the last `length` training events of every user who has any, a row each.
 
-    With `bucket`, rows of similar length share a batch, cropped to its longest row, and `batch_size` is the mean number
-    of rows; without, rows are drawn at random and padded to `length`.
+    `bucket`: rows of similar length share a batch, cropped to the longest, `batch_size` on average; else any.
     """
 
     train: Sequences
@@ -76,11 +72,11 @@ class _Task:
             raise UnveilError("the training part has no events", hint="Use a longer log, or a later cut in time.")
         recent = self.train.recent(self.length)
         user_R = np.flatnonzero(recent.length_U)
-        rows = {"user_R": user_R, "start_R": recent.offset_U1[user_R], "length_R": recent.length_U[user_R]}
-        vars(self).update(recent=recent, **rows)
+        vars(self).update(
+            recent=recent, user_R=user_R, start_R=recent.offset_U1[user_R], length_R=recent.length_U[user_R]
+        )
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
         return -(-len(self.start_R) // self.batch_size)
 
     @property
@@ -90,7 +86,6 @@ class _Task:
 
     @property
     def item_N(self) -> Index:
-        """The column that `Cells.at_BL` points into."""
         return self.recent.storage.item_N
 
     @cached_property
@@ -102,7 +97,6 @@ class _Task:
         return self.item_N, self.recent.storage.step_N, self.recent.storage.event_N
 
     def cells(self, rng: np.random.Generator) -> Iterator[Cells]:
-        """The cells of an epoch, batch by batch."""
         held, draw = 0, by_length if self.bucket else at_random
         for row_B in draw(self.length_R, self.batch_size, rng):
             width = int(self.length_R[row_B].max()) if self.bucket else self.length
@@ -118,12 +112,10 @@ class _Task:
         """Tokens with padding in the empty cells, and a slot for the event of every cell of `slot_BL`."""
         token_BL = np.where(cells.empty_BL, pad_token(self.train.n_items), token_BL).astype(np.int64)
         b_M, l_M = np.nonzero(slot_BL)
-        slots = self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M])
-        where = (torch.from_numpy(b_M), torch.from_numpy(l_M))
-        return Batch(torch.from_numpy(token_BL), replace(slots, lot=lot), where)
+        slots = replace(self._slots(self.user_R[cells.row_B[b_M]], cells.at_BL[b_M, l_M]), lot=lot)
+        return Batch(torch.from_numpy(token_BL), slots, (torch.from_numpy(b_M), torch.from_numpy(l_M)))
 
     def events(self, some: slice) -> Slots:
-        """Some of the events of all rows as slots."""
         nth_M = np.arange(*some.indices(len(self.recent)))
         row_M = np.searchsorted(self.start_R, nth_M, side="right") - 1
         slots = self._slots(self.user_R[row_M], nth_M + self._shift_R[row_M])
@@ -131,7 +123,7 @@ class _Task:
         return slots
 
     def _slots(self, user_M: NDArray[Any], at_M: NDArray[Any]) -> Slots:
-        columns = (user_M, *(column[at_M] for column in self._columns()))
+        columns = user_M, *(column[at_M] for column in self._columns())
         return Slots(*(torch.from_numpy(column.astype(np.int64)) for column in columns))
 
 
@@ -145,9 +137,7 @@ def at_random(length_R: NDArray[Any], batch_size: int, rng: np.random.Generator)
 def by_length(length_R: NDArray[Any], batch_size: int, rng: np.random.Generator) -> Iterator[RowNumbers]:
     """As many batches as `at_random` gives, but of rows of similar length, which need little padding.
 
-    All batches hold about the same number of events: few long rows or many short ones, `batch_size` on average. With
-    the same number of rows in each, a batch of long rows would hold many times the slots of a batch of short ones,
-    and steps of such unequal weight learn more slowly.
+    All hold about the same number of events, few long rows or many short ones: steps of unequal weight learn slower.
     """
     row_R, pool = rng.permutation(len(length_R)), POOL * batch_size
     pools = (row_R[start : start + pool] for start in range(0, len(row_R), pool))
@@ -179,7 +169,6 @@ class AllSlots(Slots):
         return len(self._task.recent)
 
     def at(self, rows: Tensor | slice) -> Slots:
-        """Some of the slots, by their places."""
         return self._task.events(rows) if isinstance(rows, slice) else self._whole.at(rows)
 
     @cached_property
@@ -195,14 +184,12 @@ class AllSlots(Slots):
 
 @dataclass(frozen=True, eq=False)
 class ClozeTask(_Task):
-    """Each epoch shows the last `length` training events of every user once, each hidden with `mask_probability` ρ.
+    """Each event is hidden with `mask_probability` ρ, its item replaced by MASK.
 
-    A hidden item is always replaced by MASK. A row in which nothing was drawn has one event, chosen uniformly, hidden
-    (`always_mask=False`: it stays whole and gives no slot, as in the paper). With probability `last_share` a row has
-    its last event hidden and no other: the question that is asked when recommending. Users without training events
-    have no row; a history of one event is a row of MASK alone, from which the model learns what to say knowing nothing.
-
-    Which events are hidden in epoch n depends on the seed and n alone, not on how rows share batches (see `_Task`).
+    A row in which nothing was drawn has one event, chosen uniformly, hidden (`always_mask=False`: it stays whole and
+    gives no slot, as in the paper). With probability `last_share` a row has its last event hidden and no other: the
+    question that is asked when recommending. A history of one event is a row of MASK alone, from which the model learns
+    what to say knowing nothing. What is hidden depends on the seed and the epoch alone, not on how rows share batches.
     """
 
     mask_probability: UpToOne
@@ -211,11 +198,7 @@ class ClozeTask(_Task):
 
     @cached_property
     def slots_per_batch(self) -> float:
-        """The expected number of slots in a full batch.
-
-        Divide each batch's risk by this instead of its own M and all slots of an epoch weigh the same, whichever rows
-        they share a batch with.
-        """
+        """The expected slots of a full batch. Risks divided by this, not by M, weigh all slots of an epoch alike."""
         rho, length_R = self.mask_probability, self.length_R
         drawn_R = rho * length_R + ((1 - rho) ** length_R if self.always_mask else 0.0)
         return self.batch_size * float(np.mean(self.last_share + (1 - self.last_share) * drawn_R))
@@ -226,11 +209,9 @@ class ClozeTask(_Task):
         hidden, mask = self._hidden(rng), mask_token(self.train.n_items)
         for nth, cells in enumerate(self.cells(rng)):
             hidden_BL = hidden[cells.nth_BL] & ~cells.empty_BL
-            token_BL = np.where(hidden_BL, mask, self.item_N[cells.at_BL])
-            yield self.batch(token_BL, cells, hidden_BL, (self.seed, n, nth))
+            yield self.batch(np.where(hidden_BL, mask, self.item_N[cells.at_BL]), cells, hidden_BL, (self.seed, n, nth))
 
     def _hidden(self, rng: np.random.Generator) -> Bits:
-        """Which events are hidden, among those of all rows: a bit each."""
         hidden = Bits(len(self.recent))
         hidden.fill(lambda count: rng.random(count, np.float32) < self.mask_probability)
         last_R = rng.random(len(self.length_R)) < self.last_share
@@ -250,23 +231,19 @@ class ClozeTask(_Task):
 
 @dataclass(frozen=True, eq=False)
 class NextItemTask(_Task):
-    """Each epoch shows the last `length` training events of every user once, and asks for all of them.
+    """Every event is asked for: of x₁ … xₙ a row gives MASK, x₁ … xₙ₋₁, what a causal network may read before each.
 
-    A row of events x₁ … xₙ is given as MASK, x₁ … xₙ₋₁: at each column a causal network has read what came before the
-    event of that column, which is its slot. MASK marks the beginning, so that the first event is asked for as well.
+    MASK marks the beginning, so that the first event is asked for as well.
     """
 
     @cached_property
     def slots_per_batch(self) -> float:
-        """The expected number of slots in a full batch."""
         return self.batch_size * float(self.length_R.mean())
 
     def epoch(self, n: int) -> Iterator[Batch]:
-        """The batches of epoch n: a pure function of the seed and n, so that a resumed run sees what it would have."""
         rng = np.random.default_rng([self.seed, n])
         for nth, cells in enumerate(self.cells(rng)):
             event_BL = ~cells.empty_BL
             first_BL = event_BL & (np.cumsum(event_BL, axis=1) == 1)
-            before_BL = self.item_N[np.maximum(cells.at_BL - 1, 0)]
-            token_BL = np.where(first_BL, mask_token(self.train.n_items), before_BL)
+            token_BL = np.where(first_BL, mask_token(self.train.n_items), self.item_N[np.maximum(cells.at_BL - 1, 0)])
             yield self.batch(token_BL, cells, event_BL, (self.seed, n, nth))

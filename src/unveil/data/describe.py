@@ -101,8 +101,8 @@ def describe(log: Interactions, sequences: Sequences | None = None) -> Descripti
             times += [int(time_N.min()), int(time_N.max())]
     events, users, impressions = len(sequences), len(length_U), None
     if log.clicked is not None:
-        seen = (counted(log.user, len(log.users)), counted(log.item, len(log.items)))
-        impressions = Impressions(len(log), events / len(log), *(int((count > 0).sum()) for count in seen))
+        seen = np.count_nonzero(counted(log.user, len(log.users))), np.count_nonzero(counted(log.item, len(log.items)))
+        impressions = Impressions(len(log), events / len(log), *map(int, seen))
     return Description(
         users=users,
         items=len(count_V),
@@ -121,20 +121,14 @@ def describe(log: Interactions, sequences: Sequences | None = None) -> Descripti
 
 
 def gini(count_V: NDArray[np.int64] | NDArray[np.float64]) -> float:
-    """Gini coefficient of non-negative counts: Σ_v (2v − V − 1)·c_(v) / (V · Σ c), c sorted upwards, v from 1.
-
-    0 where there is nothing to share: counts that are all zero are equal.
-    """
+    """Gini coefficient Σ_v (2v − V − 1)·c_(v) / (V · Σ c) of counts ≥ 0, c sorted upwards, v from 1; 0 if all are 0."""
     ordered = np.sort(count_V).astype(float)
     size, total = len(ordered), float(ordered.sum())
     return float(((2 * np.arange(1, size + 1) - size - 1) * ordered).sum() / (size * total)) if total else 0.0
 
 
 def lorenz(count_V: NDArray[np.int64], share_L: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the events on the least popular `share_L` of the items; between two items a straight line.
-
-    Items without an event are not counted.
-    """
+    """Share of the events on the least popular `share_L` of the items that have any; linear between two items."""
     rising_V = np.sort(count_V[count_V > 0])
     below_V1 = np.concatenate([[0.0], np.cumsum(rising_V) / rising_V.sum()])
     return np.asarray(np.interp(share_L, np.linspace(0, 1, len(below_V1)), below_V1))
@@ -148,11 +142,7 @@ def head(count_V: NDArray[np.int64], share: float) -> float:
 def rows(figures: Description) -> list[tuple[str, str]]:
     """The figures as labels and texts for people: the same rows for all logs with the same columns."""
     lengths, skew, impressions, ties = figures.lengths, figures.skew, figures.impressions, figures.ties
-    table = [
-        ("users", f"{figures.users:,}"),
-        ("items", f"{figures.items:,}"),
-        ("interactions", f"{figures.interactions:,}"),
-    ]
+    table = [(name, f"{getattr(figures, name):,}") for name in ("users", "items", "interactions")]
     if impressions is not None:
         table += [
             ("impressions", f"{impressions.events:,}"),
@@ -168,7 +158,7 @@ def rows(figures: Description) -> list[tuple[str, str]]:
         ("sparsity", f"{figures.sparsity:.2%}"),
     ]
     if ties is None:
-        table.append(("clock", "none: events have an order only"))
+        table += [("clock", "none: events have an order only")]
     else:
         table += [
             ("first event (UTC)", str(figures.start)),

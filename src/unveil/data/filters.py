@@ -14,11 +14,10 @@ Repeats = Literal["keep", "first", "last"]
 
 @dataclass(frozen=True)
 class Filters:
-    """Applied in this order: rating, repeats, then items and users with too few interactions.
+    """In this order: rating, repeats, then items and users with too few interactions. The default drops nothing.
 
-    One pass drops rare items and then short users, as the paper's data were made; `iterate` goes on until nothing
-    more is dropped (a "k-core"). The default drops nothing, for files that are already prepared. Where the log
-    also has impressions without a click (`clicked` is False), only interactions are counted.
+    One pass drops rare items and then short users, as the paper's data were made; `iterate` goes on until nothing more
+    is dropped (a "k-core"). Impressions without a click (`clicked` is False) are not counted.
     """
 
     min_rating: float | None = None
@@ -54,9 +53,7 @@ class Filters:
 
 
 def _with_enough(log: Interactions, column: Literal["user", "item"], least: int) -> Interactions:
-    """Only the rows whose user or item has at least `least` interactions."""
-    count = counted(getattr(log.interacted(), column), len(getattr(log, f"{column}s")))
-    enough = count >= least
+    enough = counted(getattr(log.interacted(), column), len(getattr(log, f"{column}s"))) >= least
     return log if enough.all() else log.where(enough[getattr(log, column)])
 
 
@@ -104,7 +101,6 @@ class LogSource:
 
     @property
     def filters(self) -> Filters:
-        """What to leave out."""
         return Filters(self.min_rating, self.min_item, self.min_user, self.iterate, self.repeats)
 
     def load(self) -> Interactions:

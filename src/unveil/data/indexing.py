@@ -1,6 +1,4 @@
-"""Raw ids → dense indices, and rows → the order of histories. Written for tens of millions of rows.
-
-Both work in blocks: what they need beside their result stays small, and in the processor's cache.
+"""Raw ids → dense indices, and rows → the order of histories; in blocks, which stay in the processor's cache.
 
 Shapes: N rows, B rows of one block, R runs of rows of one user, U users.
 """
@@ -22,7 +20,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 _BLOCK = 1 << 17
-_THREADS = 2  # NumPy sorts and gathers outside of Python's lock
 _KEY_BITS = 63
 
 
@@ -40,7 +37,7 @@ def indexed(raw: pl.Series) -> tuple[Index, Vocabulary]:
 
 def side_by_side(work: Callable[[A], B], parts: Iterable[A]) -> list[B]:
     """The results of NumPy work on several parts, done on two cores."""
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(2) as pool:  # NumPy sorts and gathers outside of Python's lock
         return list(pool.map(work, parts))
 
 
@@ -78,11 +75,7 @@ def sorted_rows(user_N: Index, clock_N: NDArray[Any] | None, n_users: int) -> In
 
 
 def _whole_numbers(raw: pl.Series) -> tuple[NDArray[Any], NDArray[Any], pl.Series] | None:
-    """Codes of rows, different codes and their ids, where all ids are plain decimal numbers: their own codes.
-
-    None has a leading zero, sign or blank: another spelling of a number is longer than the plain one, so if the lengths
-    add up, all are plain.
-    """
+    """Codes of rows, different codes and their ids, where all ids are plain decimal numbers: their own codes."""
     if raw.head(1000).cast(pl.UInt32, strict=False).null_count():
         return None
     numbers = raw.cast(pl.UInt32, strict=False)
@@ -92,6 +85,7 @@ def _whole_numbers(raw: pl.Series) -> tuple[NDArray[Any], NDArray[Any], pl.Serie
     count = counted(number_N, int(number_N.max(initial=0)) + 1)
     present = np.flatnonzero(count)
     ids = pl.Series(present).cast(pl.String)
+    # Any other spelling of a number (a leading zero, sign or blank) is longer: if the lengths add up, all are plain.
     same = int(raw.str.len_bytes().sum()) == int((ids.str.len_bytes().to_numpy() * count[present]).sum())
     return (number_N, present, ids) if same else None
 
@@ -105,10 +99,7 @@ def in_order(codes: NDArray[Any], ids: pl.Series) -> tuple[Index, Vocabulary]:
 
 
 def _grouped(user_N: Index, n_users: int) -> tuple[Index, Rows]:
-    """Row numbers by user in the order of the rows, and where each user's begin.
-
-    Whole runs of rows of one user are moved: most logs have them.
-    """
+    """Row numbers by user, and where each user's begin. Whole runs of rows of one user are moved together."""
     start_R = np.flatnonzero(np.concatenate([[True], user_N[1:] != user_N[:-1]])[: len(user_N)])
     length_R = np.diff(np.append(start_R, len(user_N)))
     user_R = user_N[start_R]
@@ -124,8 +115,7 @@ def _grouped(user_N: Index, n_users: int) -> tuple[Index, Rows]:
 def _by_clock(clock_B: NDArray[Any], length_U: NDArray[np.int64]) -> Rows:
     """Places in a block by user, then clock, then place; the users' rows lie end to end.
 
-    One sort of one number a row: user, ticks of the clock and place, packed into 63 bits. Where they do not fit, a
-    slower sort by columns.
+    One sort of one number a row, of 63 bits; where these do not suffice, a slower sort by columns.
     """
     if not len(clock_B):
         return np.zeros(0, np.int64)
@@ -136,8 +126,7 @@ def _by_clock(clock_B: NDArray[Any], length_U: NDArray[np.int64]) -> Rows:
     place_bits = int(length_U.max()).bit_length()
     users = np.arange(len(length_U))
     if len(users).bit_length() + tick_bits + place_bits > _KEY_BITS or span.bit_length() > _KEY_BITS:
-        rows: Rows = np.lexsort((clock_B, np.repeat(users, length_U)))
-        return rows
+        return np.asarray(np.lexsort((clock_B, np.repeat(users, length_U))))
     first_B: Rows = np.repeat(np.cumsum(length_U) - length_U, length_U)
     key_B: Rows = np.repeat(users << tick_bits, length_U)
     key_B += (clock_B.astype(np.int64) - low) // unit

@@ -37,10 +37,7 @@ OPTIONAL: Mapping[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """One row an event, in file order: `user[n]` interacted with `item[n]` at `time[n]`.
-
-    `user` and `item` index into `users` and `items`. The arrays are read-only; every method gives a new log.
-    """
+    """One row an event, in file order: `users[user[n]]` interacted with `items[item[n]]` at `time[n]`. Read-only."""
 
     user: Index
     item: Index
@@ -82,8 +79,7 @@ class Interactions:
         from unveil.data.readers import read
         from unveil.data.readers.columns import ReadOptions
 
-        options = ReadOptions(format, dict(columns or {}), time_unit, encoding, query)
-        log = read(source, options, even_one=even_one)
+        log = read(source, ReadOptions(format, dict(columns or {}), time_unit, encoding, query), even_one=even_one)
         return log if isinstance(log, cls) else cls(**vars(log))
 
     @classmethod
@@ -150,8 +146,7 @@ class Interactions:
 
     def order(self) -> Index:
         """Row numbers by user, then time (or step where there is no time); ties stay in file order."""
-        clock = self.time if self.time is not None else self.step
-        return sorted_rows(self.user, clock, len(self.users))
+        return sorted_rows(self.user, self.step if self.time is None else self.time, len(self.users))
 
     def histories(self) -> "Sequences | None":
         """The histories, where they are stored already: those of a packed log are."""

@@ -18,15 +18,14 @@ from unveil.files import atomic_file, explained
 
 #: Rows handled at once wherever a column is gone through from end to end; a multiple of eight, for those with bits.
 BLOCK = 1 << 20
-#: Numbers of a result that are held in memory; a result of more is kept on the disk.
-HELD = 1 << 26
+HELD = 1 << 26  # Numbers of a result that are held in memory; a result of more is kept on the disk
 
 
 @contextmanager
 def column_file(path: Path, kind: DTypeLike, size: int) -> Iterator[Callable[[NDArray[Any]], None]]:
     """Give a function that appends a block; the blocks must come to `size` values in all.
 
-    Written, not mapped: a full disk is then an error that can be reported, where a mapped page would end the process.
+    Not mapped: a full disk would end the process, where a failed write is an error.
     """
     dtype, written = np.dtype(kind), 0
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (size,)}
@@ -45,9 +44,7 @@ def column_file(path: Path, kind: DTypeLike, size: int) -> Iterator[Callable[[ND
 
 def mapped(path: Path) -> NDArray[Any]:
     """The column of a file, read-only; nothing is loaded yet."""
-    column = np.load(path, mmap_mode="r", allow_pickle=False)
-    assert isinstance(column, np.memmap)
-    return column
+    return np.lib.format.open_memmap(path, mode="r")
 
 
 def blocks(size: int) -> Iterator[slice]:
@@ -79,10 +76,7 @@ def kept(parts: Iterable[NDArray[Any]], shape: tuple[int, ...], kind: DTypeLike)
 
 
 def release(*columns: NDArray[Any] | None) -> None:
-    """Let go of the pages of mapped columns; they are read again, mostly from the system's cache, when touched.
-
-    Without it, a process that goes through a column ends up holding all of it. Columns in memory are left alone.
-    """
+    """Let go of the pages of mapped columns, all of which a process would hold in the end; others are left alone."""
     for column in columns:
         base: object = column
         while isinstance(base, np.ndarray):
@@ -91,11 +85,8 @@ def release(*columns: NDArray[Any] | None) -> None:
             base.madvise(mmap.MADV_DONTNEED)
 
 
-#: The format's names of the kinds of numbers that are written here, in its order: the widest first, so that all are
-#: aligned.
+#: What safetensors calls kinds of numbers; the widest are written first, so that all are aligned.
 _KINDS = {"int64": "I64", "float64": "F64", "float32": "F32", "int32": "I32"}
-#: The header is filled up with blanks to a multiple of this.
-_ALIGNED = 8
 
 
 @dataclass(frozen=True)
@@ -108,12 +99,10 @@ class Streamed:
 
     @classmethod
     def of(cls, array: NDArray[Any]) -> Self:
-        """One that is there already, in memory or on the disk."""
         return cls(array.dtype, array.shape, lambda: walked(array))
 
     @property
     def size(self) -> int:
-        """Its bytes."""
         return self.kind.itemsize * prod(self.shape)
 
 
@@ -135,7 +124,7 @@ def _file(arrays: Mapping[str, Streamed], about: Mapping[str, str] | None) -> It
         start, stop = stop, stop + array.size
         entries[name] = {"dtype": _KINDS[array.kind.name], "shape": array.shape, "data_offsets": [start, stop]}
     header = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
-    header = header.ljust(-(-len(header) // _ALIGNED) * _ALIGNED)
+    header = header.ljust(-(-len(header) // 8) * 8)  # so that the numbers behind it are aligned
     yield len(header).to_bytes(8, "little") + header
     for name, array in arrays.items():
         written = 0
@@ -182,11 +171,9 @@ class Bits:
                     flag_B[at_M[first:last] - span.start] = False
 
     def __iter__(self) -> Iterator[tuple[slice, NDArray[np.bool_]]]:
-        """The events of a block, and their flags, block by block."""
         for span in blocks(self._size):
             packed = self._bytes[span.start // 8 : -(-span.stop // 8)]
             yield span, np.unpackbits(packed, count=span.stop - span.start).view(np.bool_)
 
     def count(self) -> int:
-        """How many are True."""
         return sum(int(flag_B.sum()) for _, flag_B in self)

@@ -1,7 +1,4 @@
-"""Sequences: every user's history in time order, ragged and flat, each event with its own time step.
-
-Shapes: N events, U users, T steps.
-"""
+"""Every user's history in time order, flat, each event with its own time step. Shapes: N events, U users, T steps."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,8 +17,7 @@ from unveil.wording import quantity
 
 Offsets = NDArray[np.int64]
 
-#: Events looked at together by those who go through all of them.
-BLOCK = 1 << 22
+BLOCK = 1 << 22  # Events looked at together by those who go through all of them
 _COLUMNS = ("item_N", "step_N", "event_N")
 
 
@@ -29,12 +25,9 @@ _COLUMNS = ("item_N", "step_N", "event_N")
 class Sequences:
     """Histories laid end to end: user u owns the events `offset_U1[u]` to `offset_U1[u + 1]`, oldest first.
 
-    An event's step is its own: it is set once, from the whole history, and stays with the event through every
-    split and cut. Nothing is ever inferred from where an event stands in a padded row. Steps count from 0 to T − 1;
-    the paper counts them from 1.
-
-    The columns may be stored on the disk (see `data.packed`). A cut of such histories is a `Cut`, which copies nothing
-    as long as its events are looked up where they are stored: at `first_U` in the columns of `storage`.
+    An event's step is set once, from the whole history, and stays with it through every split and cut; it is never
+    inferred from a place in a padded row. Steps count from 0 to T − 1; the paper counts from 1. Columns may be on the
+    disk (`data.packed`): a `Cut` of them copies nothing if events are looked up at `first_U` in those of `storage`.
     """
 
     item_N: Index
@@ -49,19 +42,16 @@ class Sequences:
     def of(cls, log: Interactions) -> "Sequences":
         """The histories in a log: by time, ties in file order; impressions without a click stay out.
 
-        Where the log carries no steps they are aligned at the end: every user's most recent event is at T − 1, where
-        T is the length of the longest history.
+        Where the log has no steps, every user's most recent event is at T − 1, T the length of the longest history.
         """
         if (histories := log.histories()) is not None:
             return histories
         row_N = log.order()
         if log.clicked is not None:
             row_N = row_N[log.clicked[row_N]]
-        length_U = counted(log.interacted().user, len(log.users))
-        offset_U1 = offsets(length_U)
+        offset_U1 = offsets(counted(log.interacted().user, len(log.users)))
         step_N, n_steps = _steps(log, row_N, offset_U1)
-        item_N = gathered(log.item, row_N)
-        return cls(item_N, step_N, row_N, log.time, offset_U1, n_items=len(log.items), n_steps=n_steps)
+        return cls(gathered(log.item, row_N), step_N, row_N, log.time, offset_U1, len(log.items), n_steps)
 
     def __len__(self) -> int:
         return int(self.offset_U1[-1])
@@ -138,10 +128,8 @@ class Sequences:
             release(self.storage.item_N, self.storage.step_N, self.storage.event_N, self.clock)
 
     def _users(self, first: int, last: int) -> "Sequences":
-        """The histories of the users from `first` up to, not including, `last`."""
         offset_U1 = self.offset_U1[first : last + 1]
-        events = slice(offset_U1[0], offset_U1[-1])
-        columns = (column[events] for column in (self.item_N, self.step_N, self.event_N))
+        columns = (column[offset_U1[0] : offset_U1[-1]] for column in (self.item_N, self.step_N, self.event_N))
         return self._of_columns(columns, offset_U1 - offset_U1[0])
 
     def _of_columns(self, columns: Iterable[Index], offset_U1: Offsets) -> "Sequences":
@@ -150,17 +138,13 @@ class Sequences:
 
 
 class Cut(Sequences):
-    """A part of each history in the columns of others, which are stored on the disk.
-
-    Its own columns are put together, in memory, only where somebody asks for them.
-    """
+    """A part of each history in the columns of others, on the disk; its own are put together where somebody asks."""
 
     def __init__(self, storage: Sequences, first_U: Offsets, offset_U1: Offsets) -> None:
         shared = {"clock": storage.clock, "n_items": storage.n_items, "n_steps": storage.n_steps}
         self.__dict__.update(shared, _storage=storage, _first_U=first_U, offset_U1=offset_U1)
 
     def __getattr__(self, name: str) -> Index:
-        """The columns item_N, step_N and event_N of the part, kept once they were put together."""
         if name not in _COLUMNS:
             raise AttributeError(name)
         at_N = np.repeat(self.first_U - self.offset_U1[:-1], self.length_U)
@@ -169,7 +153,6 @@ class Cut(Sequences):
         return column_N
 
     def copied(self) -> Sequences:
-        """In memory, or in files that are gone when nobody needs them any more."""
         columns = (kept((getattr(part, name) for part in self.blocks()), (len(self),), np.int32) for name in _COLUMNS)
         return self._of_columns(columns, self.offset_U1)
 
@@ -188,7 +171,6 @@ def offsets(length_U: NDArray[Any]) -> Offsets:
 
 
 def _steps(log: Interactions, row_N: Index, offset_U1: Offsets) -> tuple[Index, int]:
-    """Each event's step, and T."""
     if log.step is not None:
         step_N = log.step[row_N]
         if len(step_N) and step_N.min() < 0:

@@ -1,7 +1,6 @@
 """Tokens and slots: what a network reads, and the places whose item it predicts.
 
 Tokens are item indices 0 to V − 1, then PAD and MASK; rows are right-aligned, the most recent event last.
-
 Shapes: B rows, L columns, N events, M slots, V items.
 """
 
@@ -20,12 +19,10 @@ from unveil.data.sequences import Sequences
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """M places whose item is to be predicted: `user_M` interacted with `item_M` at `step_M`.
+    """M places whose item is to be predicted: `user_M` interacted with `item_M` at `step_M`, as the log has them.
 
-    The values are carried from the log to the loss and never re-derived from where a token stands in a padded row.
-    `event_M` is the row of the log that each slot came from; it is None where no event of a log lies behind a slot.
-    `lot` names the batch that the slots are of, (seed, epoch, nth), and stays with every part of it: what is
-    drawn at random for a batch is drawn by its lot, so that it is the same however the batch is divided.
+    `event_M` is the row of the log that each slot came from; None where there is none. `lot` names the batch, (seed,
+    epoch, nth), in every part of it: what is drawn at random by it is the same however the batch is divided.
     """
 
     user_M: Tensor
@@ -76,10 +73,7 @@ def places(start_B: NDArray[Any], stop_B: NDArray[Any], width: int) -> tuple[NDA
 
 
 def histories(sequences: Sequences, user_B: NDArray[Any], seen_B: NDArray[Any], length: int) -> Tensor:
-    """What a scorer reads: the last `length` − 1 of each user's first `seen_B` events, then MASK.
-
-    The rows are as wide as the longest of them needs: positions count from the end, so leading padding says nothing.
-    """
+    """For a scorer: the last `length` − 1 of each user's first `seen_B` events, then MASK; as wide as needed."""
     start_B, item_N = sequences.first_U[user_B], sequences.storage.item_N
     token_BL = _rows(item_N, start_B, start_B + seen_B, sequences.n_items, length)
     release(item_N)

@@ -1,7 +1,4 @@
-"""Train, validation and test: leave-one-out (the paper's) and a global cut in time.
-
-Shapes: C cases, U users, N events, B events of a block.
-"""
+"""Splits: leave-one-out (the paper's) or by a global cut in time. Shapes: C cases, U users, N events, B of a block."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,21 +16,16 @@ from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 
-#: Fewer events than this and a history is used for training only.
-SHORTEST = 3
+SHORTEST = 3  # Fewer events than this and a history is used for training only
 
 Targets = Literal["first", "last", "all"]
 Times = NDArray[np.int64]
-#: Spans of time that are counted apart in one pass over the events.
-_BINS = 1 << 16
+_BINS = 1 << 16  # Spans of time that are counted apart in one pass over the events
 
 
 @dataclass(frozen=True, eq=False)
 class EvalCases:
-    """What is to be predicted: `item_C` for `user_C` at `step_C`, from the first `seen_C` events of the history.
-
-    `seen_C` counts in the whole history, so the context of a test case includes the validation item.
-    """
+    """To predict: `item_C` for `user_C` at `step_C`, from the first `seen_C` events of the whole history."""
 
     user_C: Index
     item_C: Index
@@ -73,19 +65,14 @@ class Split:
 
 
 def leave_one_out(sequences: Sequences) -> Split:
-    """The last event is the test case, the one before it the validation case, the rest is for training.
-
-    A history below three events is used for training only, and counted in `train_only`.
-    """
+    """The last event is the test case, the one before it for validation; histories below three only train."""
     length_U = sequences.length_U
     long_U = length_U >= SHORTEST
     if not long_U.any():
-        raise UnveilError(
-            "all histories are too short to hold out a validation and a test event",
-            found=int(length_U.max(initial=0)),
-            expected=f"at least {SHORTEST} events in the longest history",
-            hint="Use a longer log, or lower --min-item, --min-user and --min-rating.",
-        )
+        problem = "all histories are too short to hold out a validation and a test event"
+        found, expected = length_U.max(initial=0), f"at least {SHORTEST} events in the longest history"
+        hint = "Use a longer log, or lower --min-item, --min-user and --min-rating."
+        raise UnveilError(problem, found=int(found), expected=expected, hint=hint)
     users = np.flatnonzero(long_U).astype(np.int32)
     return Split(
         whole=sequences,
@@ -102,18 +89,15 @@ def temporal_split(
 ) -> Split:
     """Train on what happened before `valid`, validate on what came before `test`, test on the rest.
 
-    Each cut is a date, or a share of the events in time order. An event at the very time of a cut falls after it.
-    `targets` says which of a user's events after a cut are cases; all events before a case are its context.
+    A cut is a date or a share of the events in time order; what is at its very time is after it. `targets` says which
+    of a user's events after a cut are cases; all events before a case are its context.
     """
     times = Timeline(sequences)
     cut_valid, cut_test = _time_of(times, valid), _time_of(times, test)
-    first, last = times.span
-    begin, end = moment(cut_valid), moment(cut_test)
+    begin, end, (first, last) = moment(cut_valid), moment(cut_test), times.span
     if not first < cut_valid < cut_test <= last:
-        raise UnveilError(
-            f"the cuts at {begin} and {end} leave one of train, validation and test empty",
-            expected=f"two moments in order between {moment(first)} and {moment(last)}",
-        )
+        problem = f"the cuts at {begin} and {end} leave one of train, validation and test empty"
+        raise UnveilError(problem, expected=f"two moments in order between {moment(first)} and {moment(last)}")
     before_valid_U, before_test_U = times.before(cut_valid, cut_test)
     valid_cases = _after(sequences, before_valid_U, before_test_U, targets)
     test_cases = _after(sequences, before_test_U, sequences.length_U, targets)
@@ -151,8 +135,7 @@ def _after(sequences: Sequences, start_U: NDArray[Any], stop_U: NDArray[Any], ta
 
 def _time_of(times: "Timeline", at: float | datetime) -> int:
     if isinstance(at, datetime):
-        aware = at if at.tzinfo else at.replace(tzinfo=UTC)
-        return round(aware.timestamp() * 1e6)
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
     if not 0 < at < 1:
         raise UnveilError("a cut is out of range", found=at, expected="a share between 0 and 1, or a date")
     return times.nth(int(at * len(times)))
@@ -172,15 +155,13 @@ class Timeline:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """The first moment and the last."""
         first, last = zip(*((int(time_B.min()), int(time_B.max())) for time_B in self._times()), strict=True)
         return min(first), max(last)
 
     def nth(self, n: int) -> int:
         """The time of the nth event in order of time, counted from 0.
 
-        Events are counted in equal spans of time, then in those of the span that the nth falls in, until a span is one
-        moment: sixteen bits of a number in each pass, so that four are enough for any.
+        Counted in equal spans, then within the span of the nth, until it is one moment: 16 bits in each of four passes.
         """
         low, last = self.span
         size = last - low + 1
@@ -193,13 +174,11 @@ class Timeline:
         return low
 
     def before(self, *moments: int) -> list[NDArray[np.int64]]:
-        """How many events of each user came before each of these moments."""
-        found: list[list[NDArray[np.int64]]] = [[] for _ in moments]
+        found = []
         for part in self._sequences.blocks():
             time_B, user_B = _far(self._time, part.event_N), part.user_N
-            for each, time in zip(found, moments, strict=True):
-                each.append(np.bincount(user_B[time_B < time], minlength=part.n_users))
-        return [np.concatenate(each) for each in found]
+            found.append([np.bincount(user_B[time_B < time], minlength=part.n_users) for time in moments])
+        return [np.concatenate(each) for each in zip(*found, strict=True)]
 
     def _times(self) -> Iterator[Times]:
         """All times, in any order: as the log has them, where all of its rows are events of these histories."""

@@ -13,8 +13,7 @@ from unveil.errors import UnveilError
 _KINDS = ("item", "product", "movie", "film", "book", "article", "song", "track", "video", "game")
 #: Names of the column with the titles, best first; compared as the names of the log's columns are.
 _TITLE = tuple(f"{kind}{word}" for word in ("title", "name") for kind in ("", *_KINDS))
-#: What XML 1.0 has no place for.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # What XML 1.0 has no place for
 _EXPECTED = "movies.dat (id::title), u.item (id|title) or a CSV or TSV file with an id and a title column"
 
 
@@ -27,15 +26,12 @@ def named_items(items: Vocabulary, titles: Path | None, title_ids: Path | None =
             raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
         return [printable(raw) for raw in items.ids]
     title, ids = read_titles(titles), None if title_ids is None else read_ids(title_ids)
-    found = [title.get(raw if ids is None else ids.get(raw, "")) for raw in items.ids]
-    if not any(found):
-        raise UnveilError(
-            "none of the log's items has a title",
-            found=f"items such as {', '.join(items.ids.head(3))}",
-            expected=f"ids such as {', '.join(list(title)[:3])}",
-            hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
-        )
-    return [printable(name or raw) for name, raw in zip(found, items.ids, strict=True)]
+    names = [title.get(raw if ids is None else ids.get(raw, "")) for raw in items.ids]
+    if not any(names):
+        found, expected = f"items such as {', '.join(items.ids.head(3))}", f"ids such as {', '.join(list(title)[:3])}"
+        hint = "Where the log was renumbered, give the pairs of ids with --title-ids."
+        raise UnveilError("none of the log's items has a title", found=found, expected=expected, hint=hint)
+    return [printable(name or raw) for name, raw in zip(names, items.ids, strict=True)]
 
 
 def read_titles(path: Path) -> dict[str, str]:
@@ -89,7 +85,6 @@ def _headed(lines: Sequence[str], path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _header(names: Sequence[str]) -> tuple[int, int] | None:
-    """The places of the id and of the title."""
     ident, spelt = item_column(names), [plain(name) for name in names]
     title = next((spelt.index(name) for name in _TITLE if name in spelt), None)
     return None if ident is None or title is None else (ident, title)

@@ -16,10 +16,7 @@ UNKNOWN = -1
 
 
 class Vocabulary:
-    """An immutable sorted set of raw ids; the place of an id is its dense index.
-
-    Sorted (by code point), so that the same ids give the same indices whatever the order of the file.
-    """
+    """An immutable set of raw ids, sorted by code point, whatever the file's order; the place of an id is its index."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         series = ids if isinstance(ids, pl.Series) else pl.Series("id", list(ids), dtype=pl.String)

@@ -14,15 +14,12 @@ from unveil.data.readers.columns import canonical
 from unveil.errors import UnveilError
 from unveil.files import atomic_file
 
-_PACKED = (".gz", ".zst")
 #: What can be written; and characters that an id cannot have there. Nothing can be quoted in .inter.
 _SUFFIXES = {".csv": r"\x00", ".tsv": r"\x00", ".jsonl": None, ".inter": r"[\x00\t\r\n]", ".parquet": None}
 #: Between these moments (µs) whole seconds are read as seconds; earlier ones might be read as dates (19700823).
 _SURE = (10**8 * 10**6, 10**11 * 10**6)
-#: Below 2³² seconds a double tells one µs from the next, and is turned back into it exactly.
-_EXACT = 2**32 * 10**6
-#: The years 1 to 9999, in µs.
-_ISO_YEARS = (-62_135_596_800_000_000, 253_402_300_800_000_000)
+_EXACT = 2**32 * 10**6  # Below 2³² seconds a double tells one µs from the next, and is turned back into it exactly
+_ISO_YEARS = (-62_135_596_800_000_000, 253_402_300_800_000_000)  # The years 1 to 9999, in µs
 
 
 def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series] | None = None) -> None:
@@ -31,7 +28,7 @@ def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series
     `beside` are columns that are no part of a log, a value a row: weights, for example.
     """
     path = Path(path)
-    packed = path.suffix in _PACKED
+    packed = path.suffix in (".gz", ".zst")
     suffix = path.with_suffix("").suffix if packed else path.suffix
     if suffix not in _SUFFIXES or (suffix == ".parquet" and packed):
         problem = "cannot tell the format to write from the name"
@@ -41,19 +38,13 @@ def write(log: Interactions, path: str | Path, *, beside: Mapping[str, pl.Series
         raise UnveilError("there is nothing to write: the log has no events", where=path, hint="Loosen the filters.")
     frame = log.to_frame().with_columns(*([] if log.rating is None else [pl.col("rating").fill_nan(None)]))
     frame = frame.rename({role: canonical(role) for role in ("user", "item", *log.optional())})
-    _check_ids(frame, _SUFFIXES[suffix], path)
-    with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
-        _write(frame.with_columns(**(beside or {})), suffix, file, path)
-
-
-def _check_ids(frame: pl.DataFrame, pattern: str | None, path: Path) -> None:
-    for name in ("user_id", "item_id") if pattern else ():
+    for name in ("user_id", "item_id") if (pattern := _SUFFIXES[suffix]) else ():
         bad = frame[name].filter(frame[name].str.contains(pattern or ""))
         if len(bad):
-            where, hint = f"{path}, column {name}", "Write a .parquet or .jsonl file."
-            raise UnveilError(
-                "an id has characters that this format cannot carry", where=where, found=bad[0], hint=hint
-            )
+            problem, hint = "an id has characters that this format cannot carry", "Write a .parquet or .jsonl file."
+            raise UnveilError(problem, where=f"{path}, column {name}", found=bad[0], hint=hint)
+    with atomic_file(path) as draft, _opened(draft, path.suffix) as file:
+        _write(frame.with_columns(**(beside or {})), suffix, file, path)
 
 
 @contextmanager
@@ -85,10 +76,7 @@ def _write(frame: pl.DataFrame, suffix: str, file: IO[bytes], path: Path) -> Non
 
 
 def _as_text(frame: pl.DataFrame, path: Path, *, decimals: bool = False) -> pl.DataFrame:
-    """Truths as 1 and 0. Times as seconds where these cannot be read as anything else, or as ISO 8601.
-
-    `decimals`: times that are not whole seconds as seconds with six decimals, where a double can hold them.
-    """
+    """Truths as 1 and 0; times as seconds, with `decimals` if a double can hold them, if unmistakable, or ISO 8601."""
     plain = frame.with_columns(pl.col(pl.Boolean).cast(pl.Int8))
     if "timestamp" not in frame.columns:
         return plain

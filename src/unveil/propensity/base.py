@@ -40,12 +40,8 @@ class PropensityModel(Protocol):
         """θ_MV of every item at the slots."""
 
 
-PROPENSITIES: Registry[PropensityModel] = Registry(
-    "propensity", package="unveil.propensity", group="unveil.propensities"
-)
+PROPENSITIES = Registry[PropensityModel]("propensity", package="unveil.propensity", group="unveil.propensities")
 register = PROPENSITIES.register
-
-
 F = TypeVar("F")
 
 
@@ -64,26 +60,21 @@ class OfEvents:
     records: ClassVar[str]
 
     def rows(self, slots: Slots) -> NDArray[np.int64]:
-        """The rows of the log behind the slots; an error where they are no events of it."""
         if slots.event_M is None:
             raise UnveilError(f"the {self.records} is known for events of the log only, and these slots are not")
         return np.asarray(slots.event_M.cpu().numpy())
 
     def of_all(self, slots: Slots) -> Tensor:
-        """An error: not recorded."""
-        raise UnveilError(
-            f"a log records the {self.records} of what was shown, not of every item",
-            hint="Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity.",
-        )
+        problem = f"a log records the {self.records} of what was shown, not of every item"
+        hint = "Use an estimator that weights events (itps, itps-shrunk, doubly-robust), or another propensity."
+        raise UnveilError(problem, hint=hint)
 
 
 def indices(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """user_M, item_M, step_M as arrays."""
-    user_M, item_M, step_M = (index.cpu().numpy() for index in (slots.user_M, slots.item_M, slots.step_M))
-    return user_M, item_M, step_M
+    return slots.user_M.cpu().numpy(), slots.item_M.cpu().numpy(), slots.step_M.cpu().numpy()
 
 
 def as_theta(theta: NDArray[Any], slots: Slots) -> Tensor:
     """On the slots' device; what single precision rounds to 0 becomes its smallest number: θ stays above 0."""
-    theta_M = torch.from_numpy(theta).to(slots.item_M.device, torch.float32)
-    return theta_M.clamp_min(torch.finfo(torch.float32).tiny)
+    return torch.from_numpy(theta).to(slots.item_M.device, torch.float32).clamp_min(torch.finfo(torch.float32).tiny)

@@ -29,8 +29,7 @@ Values = NDArray[np.float64]
 
 #: Rows of one matrix product. Every product has this shape: a logit has the same bits however many are asked for.
 TILE = 64
-#: Triples looked up at once.
-_TRIPLES = 1 << 16
+_TRIPLES = 1 << 16  # Triples looked up at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +47,10 @@ class Factors:
 
     @classmethod
     def of(cls, P_UK: NDArray[Any], Q_VK: NDArray[Any], W_TK: NDArray[Any]) -> Self:
-        """From tables of any kind of number."""
         return cls(*(np.ascontiguousarray(table, dtype=np.float32) for table in (P_UK, Q_VK, W_TK)))
 
     @classmethod
     def constant(cls, users: int, items: int, steps: int, value: float = 0.0) -> Self:
-        """The same logit everywhere: where one starts when building from biases."""
         return cls.of(np.full((users, 1), value), np.ones((items, 1)), np.ones((steps, 1)))
 
     def plus(self, other: "Factors", scale: float = 1.0) -> Self:
@@ -74,30 +71,20 @@ class Factors:
         return factors
 
     def of_only(self, user: Indices, item: Indices) -> Self:
-        """The logits of some users and items, in the order given."""
         return type(self).of(self.P_UK[user], self.Q_VK[item], self.W_TK)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Users, items, steps."""
         return len(self.P_UK), len(self.Q_VK), len(self.W_TK)
 
     def logits(self, user_B: Indices, step_B: Indices) -> Floats:
-        """Logits_BV of every item at these slots."""
-        row_BK = self.P_UK[user_B] * self.W_TK[step_B]
-        logit_BV = np.empty((len(row_BK), len(self.Q_VK)), np.float32)
+        row_BK = torch.zeros(-(-len(user_B) // TILE) * TILE, self.P_UK.shape[1])
+        row_BK[: len(user_B)] = torch.from_numpy(self.P_UK[user_B] * self.W_TK[step_B])
+        logit_BV = torch.empty(len(row_BK), len(self.Q_VK))
         with threads(1):
             for start in range(0, len(row_BK), TILE):
-                self._fill(logit_BV[start : start + TILE], row_BK[start : start + TILE])
-        return logit_BV
-
-    def _fill(self, logit_BV: Floats, row_BK: Floats) -> None:
-        if len(row_BK) == TILE:
-            torch.mm(torch.from_numpy(row_BK), self._table_KV, out=torch.from_numpy(logit_BV))
-        else:
-            tile_BK = torch.zeros(TILE, row_BK.shape[1])
-            tile_BK[: len(row_BK)] = torch.from_numpy(row_BK)
-            logit_BV[:] = torch.mm(tile_BK, self._table_KV)[: len(row_BK)].numpy()
+                torch.mm(row_BK[start : start + TILE], self._table_KV, out=logit_BV[start : start + TILE])
+        return np.asarray(logit_BV[: len(user_B)].numpy())
 
     @cached_property
     def _table_KV(self) -> torch.Tensor:
@@ -105,7 +92,6 @@ class Factors:
         return torch.tensor(self.Q_VK).T
 
     def logits_of(self, user_M: Indices, item_M: Indices, step_M: Indices) -> Floats:
-        """Logit_M of one item at each slot."""
         logit_M = np.empty(len(user_M), np.float32)
         for start in range(0, len(user_M), _TRIPLES):
             part = slice(start, start + _TRIPLES)
@@ -121,8 +107,7 @@ def sigmoid(logit: Floats) -> Floats:
     return probability
 
 
-#: The logit of exposure at which gradient descent begins: about one item in ten.
-INITIAL_LOGIT = -2.0
+INITIAL_LOGIT = -2.0  # The logit of exposure at which gradient descent begins: about one item in ten
 #: Standard deviation of the initial factors; share of all batches in which the learning rate rises, to fall after it.
 _SD, _WARM_UP = 0.1, 0.2
 
@@ -137,16 +122,13 @@ class Blocks:
 
     @classmethod
     def of(cls, train: Sequences, count: int) -> "Blocks":
-        """Over the steps that occur in training; never more blocks than steps."""
         if not len(train):
             raise UnveilError("exposure cannot be estimated: the training part has no events")
         first, steps = int(train.step_N.min()), int(train.step_N.max()) - int(train.step_N.min()) + 1
         return cls(first, steps, min(count, steps))
 
     def at(self, step: NDArray[Any]) -> Index:
-        """The block of each step."""
-        block = (step.astype(np.int64) - self.first) * self.count // self.steps
-        return np.clip(block, 0, self.count - 1)
+        return np.clip((step.astype(np.int64) - self.first) * self.count // self.steps, 0, self.count - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +145,6 @@ class InteractionCounts:
 
     @classmethod
     def of(cls, train: Sequences, blocks: Blocks, rating_E: Values | None = None) -> "InteractionCounts":
-        """Of the training events and, where there are any, their ratings."""
         shape = (train.n_users, train.n_items, blocks.count)
         user_E, item_E, block_E = train.user_N.astype(np.int64), train.item_N.astype(np.int64), blocks.at(train.step_N)
         key_E = (user_E * shape[1] + item_E) * shape[2] + block_E
@@ -182,8 +163,7 @@ class InteractionCounts:
 
 def shrunk_means(index_N: Index, value_N: Values, weight_N: Values, size: int, backing: float) -> Values:
     """Σ w x / (Σ w + backing) of each index."""
-    total = np.bincount(index_N, weight_N * value_N, size)
-    return np.asarray(total / (np.bincount(index_N, weight_N, size) + backing))
+    return np.asarray(np.bincount(index_N, weight_N * value_N, size) / (np.bincount(index_N, weight_N, size) + backing))
 
 
 def shuffled_batches(size: int, batch: int, batches: int, rng: np.random.Generator) -> Iterator[Index]:
@@ -199,11 +179,12 @@ def minimise(parameters: Iterable[Parameter], losses: Iterable[Tensor], *, batch
     """Adam with one cycle of the learning rate, on `batches` losses; parameters that need no gradient stay."""
     adam = torch.optim.Adam([each for each in parameters if each.requires_grad], lr=lr)
     schedule = torch.optim.lr_scheduler.OneCycleLR(adam, lr, total_steps=batches + 1, pct_start=_WARM_UP)
-    for loss in losses:
-        adam.zero_grad()
-        torch.autograd.backward(loss)
-        adam.step()
-        schedule.step()
+    with threads(1):  # a step takes a few milliseconds at most: a second thread costs more than it gains
+        for loss in losses:
+            adam.zero_grad()
+            torch.autograd.backward(loss)
+            adam.step()
+            schedule.step()
 
 
 class FactorTables(nn.Module):
@@ -246,7 +227,6 @@ class FactorTables(nn.Module):
         return self.centre + self.a_U[user_B, None] + self.d_V[item_S] + row_BK @ self.Q_VK[item_S].T
 
     def prior_loss(self) -> Tensor:
-        """Minus the logarithm of the prior, up to a constant."""
         biases = self.d_V.square().sum() + self.a_U.square().sum()
         factors = self.Q_VK.square().sum() + (self.W_CK - float(self.personal)).square().sum()
         if self.personal:
@@ -255,9 +235,8 @@ class FactorTables(nn.Module):
 
     def factors(self) -> Factors:
         """The same numbers as factors, a block in the place of a step."""
-        P_UK, Q_VK, W_CK, a_U, d_V = (
-            table.detach().numpy() for table in (self.P_UK, self.Q_VK, self.W_CK, self.a_U, self.d_V)
-        )
+        tables = (self.P_UK, self.Q_VK, self.W_CK, self.a_U, self.d_V)
+        P_UK, Q_VK, W_CK, a_U, d_V = (table.detach().numpy() for table in tables)
         return Factors.of(P_UK, Q_VK, W_CK).biased(user_U=a_U + float(self.centre.detach()), item_V=d_V)
 
 
@@ -280,19 +259,16 @@ class Factored(ABC):
         check_ranges(self, self.name)
 
     def fit(self, train: Sequences) -> Self:
-        """Estimate ψ."""
         recent = train if self.window is None else train.recent(self.window)
         self._blocks = Blocks.of(recent, 1 if self.kind == "static" else self.blocks)
         self._psi = self._estimate(recent, self._blocks)
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂ of the slots' items."""
         user_M, item_M, step_M = indices(slots)
         return as_theta(sigmoid(self._psi.logits_of(user_M, item_M, self._blocks.at(step_M))), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ̂ of all items."""
         user_M, _, step_M = indices(slots)
         return as_theta(sigmoid(self._psi.logits(user_M, self._blocks.at(step_M))), slots)
 

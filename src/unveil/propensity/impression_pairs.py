@@ -50,25 +50,21 @@ class Impressions:
         assert shown.time is not None
         first = int(shown.time.min() // _DAY)
         clicked_N = np.ones(len(shown), bool) if shown.clicked is None else shown.clicked
-        user_N, item_N = shown.user.astype(np.int64), shown.item.astype(np.int64)
-        size = (len(log.users), len(log.items))
-        return cls(user_N, item_N, *day_and_hour(shown.time, first), clicked_N, *size, first)
+        index_N = shown.user.astype(np.int64), shown.item.astype(np.int64)
+        return cls(*index_N, *day_and_hour(shown.time, first), clicked_N, len(log.users), len(log.items), first)
 
     def __len__(self) -> int:
         return len(self.user_N)
 
     @property
     def n_days(self) -> int:
-        """Days from the first impression to the last, both counted."""
         return int(self.day_N.max()) + 1
 
     def where(self, rows: NDArray[Any]) -> Self:
-        """Some of the impressions."""
         names = ("user_N", "item_N", "day_N", "hour_N", "clicked_N")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def between(self, start: int, stop: int) -> Self:
-        """The impressions from day `start` up to, not including, day `stop`."""
         return self.where((self.day_N >= start) & (self.day_N < stop))
 
     def counts(self, *, clicked: bool = False) -> Floats:
@@ -92,8 +88,7 @@ def share(count: NDArray[Any], add: float = 1.0) -> Floats:
 def recent_share(count_DV: NDArray[Any], half_life: float) -> Floats:
     """share_DV of what was shown *before* each day, a day's count worth half after `half_life` days.
 
-    c_d = Σ_{d' < d} 2^(−(d − d' − 1) / half_life) · count_d'. The first day has nothing before it, and the second
-    day's share.
+    c_d = Σ_{d' < d} 2^(−(d − d' − 1) / half_life) · count_d'. The first day has the second day's share.
     """
     decay = 0.5 ** (1 / half_life)
     before_DV = np.zeros(count_DV.shape)
@@ -120,7 +115,6 @@ class Pairs:
 
     @property
     def sides(self) -> tuple[Index, Index, Index, Index]:
-        """User, item, day and hour."""
         return self.user_M, self.item_M, self.day_M, self.hour_M
 
     @property
@@ -131,8 +125,7 @@ class Pairs:
 
 def with_negatives(shown: Impressions, each: int, q_V: Floats, rng: np.random.Generator) -> Pairs:
     """The impressions, then `each` negatives of every one by q_V; a negative that is the item shown is left out."""
-    drawn_NK = np.searchsorted(np.cumsum(q_V), rng.random((len(shown), each)) * q_V.sum())
-    drawn_NK = np.minimum(drawn_NK, len(q_V) - 1)
+    drawn_NK = np.searchsorted(np.cumsum(q_V), rng.random((len(shown), each)) * q_V.sum()).clip(max=len(q_V) - 1)
     at_M, place_M = np.nonzero(drawn_NK != shown.item_N[:, None])
     row_M = np.concatenate([np.arange(len(shown)), at_M])
     shown_M = np.arange(len(row_M)) < len(shown)
@@ -141,8 +134,7 @@ def with_negatives(shown: Impressions, each: int, q_V: Floats, rng: np.random.Ge
     return Pairs(*sides, shown_M, each * q_V[item_M])
 
 
-#: Bins of the calibration error.
-BINS = 15
+BINS = 15  # Bins of the calibration error
 
 
 @dataclass(frozen=True)
@@ -158,15 +150,14 @@ class Calibration:
 class Quality:
     """Figures of one model on held-out pairs.
 
-    `log_loss` is in nats for each impression, over all its V pairs; `ece` is the expected calibration error over the
-    bins as a share of the impressions (0: every bin has what was predicted; 0.2: a fifth is in other bins); `mass` is
-    the predicted number of impressions over the true one.
+    `ece`, the expected calibration error, is a share of the impressions: of 0.2, a fifth is in other bins than
+    predicted.
     """
 
     auc: float
-    log_loss: float
+    log_loss: float  # nats for each impression, over all its V pairs
     ece: float
-    mass: float
+    mass: float  # the predicted number of impressions over the true one
     calibration: Calibration
 
 
@@ -198,10 +189,7 @@ def auc(theta_M: Floats, shown_M: NDArray[np.bool_], weight_M: Floats) -> float:
 
 
 def binned(theta_M: Floats, shown_M: NDArray[Any], weight_M: Floats, bins: int) -> Iterator[Floats]:
-    """Of each bin: the predicted number of impressions, the true one, and the number of pairs.
-
-    Bins hold equal predicted mass, and equal θ share a bin.
-    """
+    """Of bins of equal predicted mass: impressions predicted, true impressions, pairs. Equal θ share a bin."""
     order = np.argsort(theta_M, kind="stable")
     mass = np.cumsum((weight_M * theta_M)[order])
     place = np.minimum((bins * mass / mass[-1]).astype(np.int64), bins - 1)

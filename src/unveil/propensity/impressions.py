@@ -20,7 +20,6 @@ from torch.nn.functional import softplus
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, UpToOne
-from unveil.processes import threads
 from unveil.propensity.base import Source, both_kinds
 from unveil.propensity.factors import (
     Blocks,
@@ -42,13 +41,10 @@ _BATCH, _SAMPLE, _LR = 128, 4096, 0.03
 def training_impressions(log: Interactions, train: Sequences) -> Mask:
     """The events of `train`, and the impressions without a click before anything that is held out.
 
-    If one point in time parts what is held out from what is not, that time counts; else each user's own first event
-    that is held out. Counted from the end of a history that event is the first, second, … click: the impressions before
-    it hold clicks and skips in their right proportion. To stop at the last training click would favour clicks.
-
-    `train` may begin later than the histories do (`Sequences.recent`): events before a user's first in it are not held
-    out but old, and so are impressions before the last of these. Moments stay whole: what a user was shown together
-    with an event that is held out, or old, is out with it, training events included.
+    Before: by time if one point in time parts what is held out, else before each user's own first such event. (To stop
+    at the last training click would favour clicks over skips.) `train` may begin later than the histories do
+    (`Sequences.recent`): events before it are not held out but old, and so are impressions before the last of these.
+    Moments stay whole: what was shown together with an event that is held out, or old, is out with it.
     """
     train_N = np.zeros(len(log), bool)
     train_N[train.event_N] = True
@@ -56,9 +52,9 @@ def training_impressions(log: Interactions, train: Sequences) -> Mask:
     rank_N, begin_N = _order(log)
     old_N = clicked_N & ~train_N & (rank_N < _first(log, train_N, rank_N, default=-1)[log.user])
     held_N = clicked_N & ~train_N & ~old_N
-    early_N = _before_held_out(log, train_N, held_N)
-    if early_N is None:
-        early_N = begin_N < _first(log, held_N, begin_N, default=len(log))[log.user]
+    early_N = begin_N < _first(log, held_N, begin_N, default=len(log))[log.user]
+    if (time := log.time) is not None and held_N.any() and train_N.any() and time[train_N].max() < time[held_N].min():
+        early_N = time < time[held_N].min()
     last_old_U = np.full(len(log.users), -1)
     np.maximum.at(last_old_U, log.user[old_N], begin_N[old_N])
     shown_N = (train_N | ~clicked_N) & early_N & (begin_N > last_old_U[log.user])
@@ -71,10 +67,7 @@ def training_skips(log: Interactions, train: Sequences) -> int:
 
 
 def _order(log: Interactions) -> tuple[Index, Index]:
-    """The place of each row in the order of histories, and that of the first row of its moment.
-
-    A moment is a user's own time or, in a log without times, step; with neither, each row is a moment of its own.
-    """
+    """The place of each row in the order of histories, and that of the first row of its moment: time, step or row."""
     order_N, place_N = log.order(), np.arange(len(log))
     rank_N, begin_N = np.empty(len(log), np.int64), np.empty(len(log), np.int64)
     rank_N[order_N] = place_N
@@ -83,14 +76,6 @@ def _order(log: Interactions) -> tuple[Index, Index]:
     new_N[1:] = (np.diff(log.user[order_N]) != 0) | (np.diff(clock_N[order_N]) != 0)
     begin_N[order_N] = np.maximum.accumulate(np.where(new_N, place_N, 0))
     return rank_N, begin_N
-
-
-def _before_held_out(log: Interactions, train_N: Mask, held_N: Mask) -> Mask | None:
-    """Rows before all that is held out; None if some of that came before a training event."""
-    if log.time is None or not held_N.any() or not train_N.any():
-        return None
-    start = log.time[held_N].min()
-    return np.asarray(log.time < start) if log.time[train_N].max() < start else None
 
 
 def _first(log: Interactions, rows_N: Mask, rank_N: Index, *, default: int) -> Index:
@@ -104,8 +89,8 @@ def _first(log: Interactions, rows_N: Mask, rank_N: Index, *, default: int) -> I
 class ImpressionCounts:
     """In block b user s had `moments_G` moments; at `shown_GV` of them, which is sparse, item i was shown.
 
-    A log may keep a sample of the impressions without a click, each with probability `rate`; clicks are always there.
-    To count alike, a click counts by the rate: the expected count is rate · θ · moments for all items.
+    Impressions without a click are in the log with probability `rate`, clicks always: to count alike, a click counts by
+    the rate, and the expected count is rate · θ · moments for all items.
     """
 
     user_G: Index
@@ -140,10 +125,7 @@ class ImpressionCounts:
 
 
 def steps(log: Interactions, train: Sequences) -> Index:
-    """The step of every row: the log's own or, if it has none, that of the user's last training event before it.
-
-    What comes before a user's first event has the step of the first.
-    """
+    """The step of every row: the log's own, else that of the user's last training event before it, or of the first."""
     if log.step is not None:
         return log.step.astype(np.int64)
     rank_N, _ = _order(log)
@@ -158,16 +140,11 @@ def steps(log: Interactions, train: Sequences) -> Index:
 class Recorded(FittedFactors):
     """θ_sib = σ(centre + a_s + d_i + Σ_k P_sk Q_ik W_bk), by the likelihood of what was shown at each moment.
 
-    At each of the m moments of a user and a block of steps, item i is shown with probability θ and the log keeps that
-    with probability `rate`: of m moments it is found at n, which is binomial,
-
-        −n log(rate · θ) − (m − n) log(1 − rate · θ).
-
-    Clicks play no part: impressions tell exposure from relevance by themselves. A moment of which the log kept nothing
-    is not counted: if few items are shown at a time, or few are kept, θ̂ is too large, by one factor for all items of a
-    user and block as long as it stays well below 1, and by less for what is near 1. Fitted on the impressions of the
-    training part alone. Assumes that the log keeps impressions at random, at the given rate (of clicks, which are
-    always there, that share is counted).
+    Item i is shown at each of the m moments of a user and block with probability θ and kept by the log with probability
+    `rate`; it is found at n, which is binomial: −n log(rate · θ) − (m − n) log(1 − rate · θ). Clicks play no part.
+    Assumes that the log keeps impressions at random, at the given rate. A moment of which it kept nothing is not
+    counted: if few items are shown at a time, or few are kept, θ̂ is too large, by one factor for all items of a user
+    and block as long as it stays well below 1, and by less for what is near 1.
     """
 
     log: Interactions = field(kw_only=False)
@@ -186,8 +163,7 @@ class Recorded(FittedFactors):
         mean = float(counts.shown_GV.sum()) / (self.rate * float(counts.moments_G.sum()) * counts.shape[1])
         centre, generator = ln(mean) - log1p(-min(mean, 0.99)), torch.Generator().manual_seed(self.seed)
         tables = FactorTables(counts.shape, self.width, centre, penalty=self.penalty, generator=generator)
-        with threads(1):  # steps of a few milliseconds: a second thread costs more than it gains
-            minimise(tables.parameters(), self._losses(counts, tables), batches=self.batches, lr=_LR)
+        minimise(tables.parameters(), self._losses(counts, tables), batches=self.batches, lr=_LR)
         return tables.factors()
 
     def _losses(self, counts: ImpressionCounts, tables: FactorTables) -> Iterator[Tensor]:
@@ -205,10 +181,7 @@ RecordedStatic, RecordedTemporal = both_kinds("recorded", Recorded)
 def impression_loss(
     counts: ImpressionCounts, tables: FactorTables, group_B: Index, item_S: Index, rate: float
 ) -> Tensor:
-    """Σ −n log(rate θ) − (m − n) log(1 − rate θ) of these groups, up to a constant.
-
-    Impressions are all counted; of the sum over all items that were not shown, `item_S` stand for all.
-    """
+    """Σ −n log(rate θ) − (m − n) log(1 − rate θ) of these groups, up to a constant; `item_S` stand for all items."""
     user_B, block_B = torch.from_numpy(counts.user_G[group_B]), torch.from_numpy(counts.block_G[group_B])
     moments_B = torch.from_numpy(counts.moments_G[group_B].astype(np.float32))
     shown = counts.shown_GV[group_B].tocoo()

@@ -1,6 +1,5 @@
-"""Exposure and preferences by one likelihood of choices: estimated together, or preferences first, from ratings.
+"""Exposure from choices, together with preferences or given them: what is preferred and not chosen was not exposed.
 
-An item that is preferred to the one chosen, and was not chosen, was not exposed.
 Shapes: N cells (user, item, block) that occur, B of them in a batch, S items of a sample, C blocks, U users, V items.
 """
 
@@ -18,7 +17,6 @@ from torch.nn.functional import softplus
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences, every_rating
 from unveil.errors import AtLeastOne, NotNegative, Positive
-from unveil.processes import threads
 from unveil.propensity.base import Source, both_kinds
 from unveil.propensity.factors import (
     INITIAL_LOGIT,
@@ -40,8 +38,7 @@ _BATCH, _SAMPLE, _LR = 512, 128, 0.03
 _ROUNDS, _PRIOR_RATINGS = 10, 5.0
 #: Share of the variance that is noise, if no pair has two ratings; and the least share of the variance of either part.
 _NOISE, _LEAST = 0.5, 1e-3
-#: P(better) is at most this: with θ near 1 its complement is under a logarithm.
-_SURE = 1 - 1e-6
+_SURE = 1 - 1e-6  # P(better) is at most this: with θ near 1 its complement is under a logarithm
 
 
 class Preferences(nn.Module):
@@ -77,16 +74,13 @@ class FactorPreferences(Preferences):
         users, items, _ = counts.shape
         self.sharpness = sharpness
         self.count_N = torch.from_numpy(counts.count_N.astype(np.float32))
-        self.rating_N, self.scatter_N = (
-            None if each is None else torch.from_numpy(each.astype(np.float32))
-            for each in (counts.rating_N, counts.scatter_N)
-        )
+        known = (counts.rating_N, counts.scatter_N)
+        self.rating_N, self.scatter_N = (None if x is None else torch.from_numpy(x.astype(np.float32)) for x in known)
         centre = 0.0 if counts.rating_N is None else float(np.average(counts.rating_N, weights=counts.count_N))
         self.f = FactorTables((users, items, 1), width, centre, penalty=penalty, generator=generator)
         self.log_sd = nn.Parameter(torch.tensor(0.0), requires_grad=self.rating_N is not None)
 
     def better(self, user_B: Tensor, item_B: Tensor, item_S: Tensor) -> Tensor:
-        """σ((f_sj − f_si) / sharpness) of every sampled item j."""
         block_B = torch.zeros_like(user_B)
         ahead_BS = self.f.of_items(user_B, block_B, item_S) - self.f.of_item(user_B, item_B, block_B)[:, None]
         return torch.sigmoid(ahead_BS / self.sharpness)
@@ -100,15 +94,13 @@ class FactorPreferences(Preferences):
         return (square_B / (2 * torch.exp(2 * self.log_sd)) + self.count_N[nth_B] * self.log_sd).sum()
 
     def prior_loss(self) -> Tensor:
-        """Minus the logarithm of the prior, up to a constant."""
         return self.f.prior_loss()
 
 
 class RatedPreferences(Preferences):
     """f_si = μ + b_s + c_i + e_si from ratings r = f_si + ε; without a rating of the pair, e_si = 0 ± its deviation.
 
-    By alternation over users, items and pairs. e_si is shrunk by the variances found: of ε from ratings of the same
-    pair, of e from what is left between pairs. Preferences do not change with the step.
+    By alternation; e_si is shrunk by the variances found: of ε within pairs, of e from what is left between them.
     """
 
     def __init__(self, counts: InteractionCounts) -> None:
@@ -151,8 +143,7 @@ def _variances(counts: InteractionCounts, left_N: Values) -> tuple[float, float]
     if not within:
         return _NOISE * spread, (1 - _NOISE) * spread
     noise = max(float(counts.scatter_N.sum()) / within, _LEAST * spread)
-    between = float((left_N**2 - noise / counts.count_N).mean())
-    return noise, max(between, _LEAST * spread)
+    return noise, max(float((left_N**2 - noise / counts.count_N).mean()), _LEAST * spread)
 
 
 class PopularityLine(nn.Module):
@@ -167,11 +158,9 @@ class PopularityLine(nn.Module):
         self.centre, self.slope = nn.Parameter(torch.tensor(centre)), nn.Parameter(torch.tensor(0.0))
 
     def of_item(self, user_B: Tensor, item_B: Tensor, block_B: Tensor) -> Tensor:
-        """ψ_B of one item each."""
         return self.centre + self.slope * self.x_CV[block_B, item_B]
 
     def of_items(self, user_B: Tensor, block_B: Tensor, item_S: Tensor) -> Tensor:
-        """ψ_BS of the same items for all."""
         return self.centre + self.slope * self.x_CV[block_B][:, item_S]
 
     def prior_loss(self) -> Tensor:
@@ -180,23 +169,12 @@ class PopularityLine(nn.Module):
 
     @property
     def exponent(self) -> float:
-        """The slope that was found, or 0."""
         return max(0.0, float(self.slope.detach()))
 
     def factors(self, users: int) -> Factors:
-        """The same numbers as factors: a column for each block."""
         blocks, items = self.x_CV.shape
-        slope_VC = self.x_CV.numpy().T * self.exponent
-        centre_V = np.full(items, float(self.centre.detach()))
-        return Factors.of(np.ones((users, blocks)), slope_VC, np.eye(blocks)).biased(item_V=centre_V)
-
-
-def log_popularity(counts: InteractionCounts) -> Values:
-    """log of each item's share (half an interaction added) of all interactions of the block, less the mean of all."""
-    count_CV = np.full(counts.shape[:0:-1], 0.5)
-    np.add.at(count_CV, (counts.block_N, counts.item_N), counts.count_N)
-    log_CV = np.log(count_CV / count_CV.sum(1, keepdims=True))
-    return np.asarray(log_CV - log_CV.mean())
+        slopes = Factors.of(np.ones((users, blocks)), self.x_CV.numpy().T * self.exponent, np.eye(blocks))
+        return slopes.biased(item_V=np.full(items, float(self.centre.detach())))
 
 
 Exposure = FactorTables | PopularityLine
@@ -205,9 +183,8 @@ Exposure = FactorTables | PopularityLine
 def choice_loss(own_B: Tensor, other_BS: Tensor, better_BS: Tensor, count_B: Tensor, scale: float = 1.0) -> Tensor:
     """−n log θ_i − scale · Σ_j log(1 − b_j + b_j (1 − θ_j)^n): i was exposed n times, and no better item with it.
 
-    The likelihood of a rational choice among what happens to be exposed, P(i) = θ_i Π_{j better} (1 − θ_j), n times,
-    where j is better with probability b_j, and then at all n times. With n = 1 it is that of one choice. `scale`
-    stands for the items that are not in the sample. Exposure is given by its logits.
+    The likelihood of n rational choices, P(i) = θ_i Π_{j better} (1 − θ_j), where j is better with probability b_j at
+    all n times. `scale` stands for the items that are not in the sample. Exposure is given by its logits.
     """
     unseen_BS = torch.expm1(-count_B[:, None] * softplus(other_BS))
     return count_B * softplus(-own_B) - scale * torch.log1p(better_BS.clamp_max(_SURE) * unseen_BS).sum(1)
@@ -222,8 +199,7 @@ def fit_exposure(
         _loss(counts, exposure, preferences, nth_B, rng.permutation(counts.shape[1])[:_SAMPLE])
         for nth_B in shuffled_batches(len(counts), _BATCH, batches, rng)
     )
-    with threads(1):  # a step takes less than a millisecond: a second thread costs more than it gains
-        minimise([*exposure.parameters(), *preferences.parameters()], losses, batches=batches, lr=_LR)
+    minimise([*exposure.parameters(), *preferences.parameters()], losses, batches=batches, lr=_LR)
 
 
 def _loss(
@@ -247,15 +223,11 @@ def _loss(
 
 @dataclass(kw_only=True)
 class Joint(FittedFactors):
-    """Minimises −log θ_i − Σ_j log(1 − θ_j · σ(f_j − f_i)) over exposure θ_ib and preferences f_si together.
+    """Minimises −log θ_i − Σ_j log(1 − θ_j · σ(f_j − f_i)) over exposure θ_ib and preferences f_si (cf. ExpoMF).
 
-    In the spirit of ExpoMF, for choices: whether another item was exposed and not preferred, or not exposed, is summed
-    over. Without ratings a log can tell the two apart only by what they may depend on: preferences are each user's own,
-    ⟨P_s, Q_i⟩ + c_i, and constant; exposure is the same for all users, d_i + ⟨G_i, W_b⟩, and changes with the step.
-    What is alike for all users and steps (c_i or d_i) is divided between them by the priors alone.
-
-    Assumes just that. Personal exposure is mistaken for preference. Static exposure is told from preferences by the
-    priors alone.
+    Assumes that preferences are each user's own, ⟨P_s, Q_i⟩ + c_i, and constant, and that exposure is the same for all
+    users, d_i + ⟨G_i, W_b⟩, and changes with the step: without ratings nothing else tells the two apart. Personal
+    exposure is mistaken for preference; c_i and d_i, and so static exposure, are told apart by the priors alone.
     """
 
     source: ClassVar[Source] = "nothing"
@@ -279,18 +251,16 @@ class _Rated(FittedFactors):
     source: ClassVar[Source] = "ratings"
 
     def _ratings(self, train: Sequences) -> Values:
-        instead = "timing or joint-temporal, which need none"
-        return every_rating(self.log, train, f"the propensity {self.name!r}", instead)
+        who, instead = f"the propensity {self.name!r}", "timing or joint-temporal, which need none"
+        return every_rating(self.log, train, who, instead)
 
 
 @dataclass(kw_only=True)
 class JointRated(_Rated):
     """Minimises −log θ_i − Σ_j log(1 − θ_j · σ((f_j − f_i) / sharpness)) + (r − f_i)² / 2σ² + log σ over θ and f.
 
-    Ratings set the scale of f, so that both may be personal: ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk and
-    f_si = m + b_s + c_i + ⟨P_s, Q_i⟩. Unlike in `censored`, an item that was not chosen is also preferred less, as far
-    as exposure does not explain it: preferences are not learnt from favourites alone.
-
+    Ratings set the scale of f, so that both may be personal: ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk,
+    f_si = m + b_s + c_i + ⟨P_s, Q_i⟩. What was not chosen is preferred less as far as exposure does not explain it.
     Assumes a user who chooses the best exposed item, by constant preferences with few factors.
     """
 
@@ -315,10 +285,8 @@ JointRatedStatic, JointRatedTemporal = both_kinds("joint-rated", JointRated)
 class RatedPopularity(_Rated):
     """θ̂_it = σ(centre + exponent · log popularity_it): two numbers, learnt with preferences as in `joint-rated`.
 
-    So ratings choose the exponent: a popular item that is preferred to the one chosen was not exposed there, and is
-    evidence against popularity. Where ratings speak against it altogether the exponent is 0: nothing is corrected.
-
-    Assumes a user who chooses the best exposed item, and log exposure linear in log popularity.
+    Where ratings speak against popularity altogether the exponent is 0: nothing is corrected. Assumes a user who
+    chooses the best exposed item, and log exposure linear in log popularity.
     """
 
     penalty: NotNegative = 16.0
@@ -332,8 +300,10 @@ class RatedPopularity(_Rated):
 
     def _estimate(self, train: Sequences, blocks: Blocks) -> Factors:
         counts = InteractionCounts.of(train, blocks, self._ratings(train))
-        rng = torch.Generator().manual_seed(self.seed)
-        line = PopularityLine(log_popularity(counts), INITIAL_LOGIT)
+        count_CV = np.full(counts.shape[:0:-1], 0.5)  # half an interaction is added to each
+        np.add.at(count_CV, (counts.block_N, counts.item_N), counts.count_N)
+        log_CV = np.log(count_CV / count_CV.sum(1, keepdims=True))
+        line, rng = PopularityLine(log_CV - log_CV.mean(), INITIAL_LOGIT), torch.Generator().manual_seed(self.seed)
         preferences = FactorPreferences(counts, self.width, self.sharpness, penalty=self.penalty, generator=rng)
         fit_exposure(counts, line, preferences, batches=self.batches, seed=self.seed)
         self.exponent = line.exponent
@@ -348,12 +318,10 @@ class Censored(_Rated):
     """ψ_sib = centre + a_s + d_i + Σ_k P_sk Q_ik W_bk by the likelihood of what was chosen and what was not.
 
     First preferences, from ratings alone (`RatedPreferences`); then exposure, a logistic model in which the chosen item
-    is a positive and every other item a negative as far as it is preferred (`joint.choice_loss`): survival data, in
-    which an item worse than the chosen one is censored.
+    is a positive, every other a negative as far as it is preferred (`choice_loss`), and what is worse is censored.
 
     Assumes a user who chooses the best exposed item, and that ratings of chosen items are as those of all others would
-    be. The second fails where only favourites are chosen: users who chose an item rate it higher than others would, so
-    preferences of the others are overestimated, and their exposure underestimated.
+    be. Where only favourites are chosen they are higher: exposure of what was not chosen is then underestimated.
     """
 
     assumes: ClassVar[str] = (

@@ -17,79 +17,64 @@ from unveil.data.slots import Slots
 from unveil.errors import NotNegative, UnveilError, check_range, check_ranges
 from unveil.propensity.base import Kind, OfEvents, PropensityModel, Source, as_theta, both_kinds, indices, register
 
-#: Users whose steps are averaged at a time.
-_BLOCK = 256
+_BLOCK = 256  # Users whose steps are averaged at a time
 
 
 class TrueWorld(Protocol):
-    """A world whose exposure θ and relevance γ are known at given users, items and steps."""
+    """A world whose exposure θ and relevance γ are known: of every item (…_BV) or, with `_of`, of one a slot (…_M)."""
 
     @property
-    def n_users(self) -> int:
-        """Number of users."""
-
+    def n_users(self) -> int: ...
     @property
-    def n_items(self) -> int:
-        """Number of items."""
-
+    def n_items(self) -> int: ...
     @property
-    def n_steps(self) -> int:
-        """Number of steps."""
+    def n_steps(self) -> int: ...
 
-    def exposure(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]:
-        """θ_BV of every item."""
-
-    def exposure_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]:
-        """θ_M of one item a slot."""
+    def exposure(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]: ...
+    def exposure_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]: ...
+    def relevance(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]: ...
+    def relevance_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]: ...
 
     def static_exposure(self, user_B: NDArray[Any]) -> NDArray[np.float32]:
         """θ_BV averaged over all steps."""
-
-    def relevance(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.float32]:
-        """γ_BV of every item."""
-
-    def relevance_of(self, user_M: NDArray[Any], item_M: NDArray[Any], step_M: NDArray[Any]) -> NDArray[np.float32]:
-        """γ_M of one item a slot."""
 
     def ideal_target(self, user_B: NDArray[Any], step_B: NDArray[Any]) -> NDArray[np.int64]:
         """argmax_i γ_sit: the item of highest γ at each slot."""
 
 
-@register
 @dataclass
-class KnownTemporal:
-    """θ_sit itself. The users, items and steps of the log are those of the world."""
-
+class _OfWorld:
     world: TrueWorld
 
-    name: ClassVar[str] = "known-temporal"
-    kind: ClassVar[Kind] = "temporal"
     source: ClassVar[Source] = "truth"
 
     def fit(self, train: Sequences) -> Self:
-        """Nothing to learn."""
         return self
 
+
+@register
+@dataclass
+class KnownTemporal(_OfWorld):
+    """θ_sit itself. The users, items and steps of the log are those of the world."""
+
+    name: ClassVar[str] = "known-temporal"
+    kind: ClassVar[Kind] = "temporal"
+
     def __call__(self, slots: Slots) -> Tensor:
-        """θ_sit of the slots' items."""
         return as_theta(self.world.exposure_of(*indices(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ_sit of all items."""
         user_M, _, step_M = indices(slots)
         return as_theta(self.world.exposure(user_M, step_M), slots)
 
 
 @register
 @dataclass
-class KnownStatic:
+class KnownStatic(_OfWorld):
     """θ_si = (1/T) Σ_t θ_sit (the paper's section 5.1.3): averaged once, then kept."""
-
-    world: TrueWorld
 
     name: ClassVar[str] = "known-static"
     kind: ClassVar[Kind] = "static"
-    source: ClassVar[Source] = "truth"
 
     @cached_property
     def _theta_UV(self) -> NDArray[np.float32]:
@@ -98,19 +83,12 @@ class KnownStatic:
             theta_UV[user_B] = self.world.static_exposure(user_B)
         return theta_UV
 
-    def fit(self, train: Sequences) -> Self:
-        """Nothing to learn."""
-        return self
-
     def __call__(self, slots: Slots) -> Tensor:
-        """θ_si of the slots' items."""
         user_M, item_M, _ = indices(slots)
         return as_theta(self._theta_UV[user_M, item_M], slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ_si of all items."""
-        user_M, _, _ = indices(slots)
-        return as_theta(self._theta_UV[user_M], slots)
+        return as_theta(self._theta_UV[indices(slots)[0]], slots)
 
 
 @register
@@ -126,7 +104,6 @@ class Logged(OfEvents):
     records: ClassVar[str] = "propensity"
 
     def fit(self, train: Sequences) -> Self:
-        """Check that every training event has a propensity above 0 and at most 1."""
         theta_N = self.propensity_N[train.event_N]
         bad_N = ~((theta_N > 0) & (theta_N <= 1))
         if bad_N.any():
@@ -136,9 +113,7 @@ class Logged(OfEvents):
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' own events."""
-        theta_M = self.propensity_N[self.rows(slots)].astype(np.float32)
-        return torch.from_numpy(theta_M).to(slots.item_M.device)
+        return torch.from_numpy(self.propensity_N[self.rows(slots)].astype(np.float32)).to(slots.item_M.device)
 
 
 Words = NDArray[np.uint64]
@@ -185,21 +160,18 @@ def _mixed(word: Words) -> Words:
 
 
 @dataclass
-class Noisy:
-    """logit θ̂ = logit θ + bias + sd · ε, with ε standard normal, fixed by `seed`, user, item and step.
+class Noisy(_OfWorld):
+    """logit θ̂ = logit θ + bias + sd · ε, with ε standard normal, fixed by `seed`, user, item and (if temporal) step.
 
-    An error that averages out (`sd`) and one that does not (`bias`): 1 logit is a factor of e in the odds. It is the
-    same at each call, as that of a propensity model that was fitted once would be; and, of a static one, at each step.
+    An error that averages out (`sd`) and one that does not (`bias`): 1 logit is a factor of e in the odds.
     """
 
-    world: TrueWorld
     sd: NotNegative = 0.5
     bias: float = 0.0
     seed: int = 0
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
-    source: ClassVar[Source] = "truth"
     _true: PropensityModel = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -208,18 +180,10 @@ class Noisy:
         check_range(0 <= self.seed < 2**63, f"{self.name}.seed", self.seed, "a whole number, 0 or more")
         self._true = (KnownStatic if self.kind == "static" else KnownTemporal)(self.world)
 
-    def fit(self, train: Sequences) -> Self:
-        """Fit the true propensities; the noise needs no training."""
-        self._true.fit(train)
-        return self
-
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂ of the slots' items."""
-        item_M = slots.item_M.cpu().numpy()
-        return self._with_error(self._true(slots), normals(self.seed, *self._keys(slots), item_M))
+        return self._with_error(self._true(slots), normals(self.seed, *self._keys(slots), slots.item_M.cpu().numpy()))
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ̂ of all items, row by row of the true ones."""
         theta_MV = self._true.of_all(slots).clone()
         item_1V = np.arange(theta_MV.shape[1])[None]
         rows = max(1, _CELLS // theta_MV.shape[1])
@@ -236,8 +200,7 @@ class Noisy:
         """θ̂ = 1 / (1 + (1 − θ)/θ · exp −(bias + sd · ε)); a θ of 1 stays 1."""
         shift = (torch.from_numpy(noise).to(theta.device, torch.float64) * self.sd + self.bias).clamp(-_FAR, _FAR)
         true = theta.double()
-        noisy = 1 / (1 + (1 - true) / true * torch.exp(-shift))
-        return noisy.float().clamp_min(torch.finfo(torch.float32).tiny)
+        return (1 / (1 + (1 - true) / true * torch.exp(-shift))).float().clamp_min(torch.finfo(torch.float32).tiny)
 
 
 NoisyStatic, NoisyTemporal = both_kinds("noisy", Noisy)

@@ -1,7 +1,6 @@
-"""Popularity in the place of exposure: the paper's estimates from the training part (section 5.2), and variants.
+"""Popularity in the place of exposure (section 5.2 of the paper), and variants: exposure × relevance, so not unbiased.
 
-Popularity is exposure × relevance: a proxy, and never to be called unbiased. Shapes: N events, M slots, V items,
-T steps, C cells that occur or, in `Timing`, blocks of steps.
+Shapes: N events, M slots, V items, T steps, C cells that occur or, in `Timing`, blocks of steps.
 """
 
 from dataclasses import dataclass, field
@@ -28,9 +27,8 @@ _PRECISIONS, _BELOW_ONE = np.geomspace(0.1, 1e6, 71), 1 - 1e-6
 class Popularity:
     """Counts of what the model is trained on: the last `window` training events of each user (None: all).
 
-    `add` is added to every count (α of add-α smoothing). Without it a cell that never occurs would have 0, which no
-    propensity may be: it has the estimate of the rarest cell that does occur. A training slot is always in a cell that
-    occurs, so this floor never touches the paper's estimate there.
+    `add` is added to every count (α of add-α smoothing). Without it a cell that never occurs, as no training slot's
+    does, has the estimate of the rarest that does: θ is never 0.
     """
 
     window: AtLeastOne | None = None
@@ -59,20 +57,17 @@ class StaticPopularity(Popularity):
     _theta_V: Tensor = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count."""
         counted = self._counted(train)
         count_V = counted.count_V + self.add
         count_V = np.maximum(count_V, count_V[count_V > 0].min())
-        total = len(counted) + self.add * train.n_items
-        self._theta_V = torch.from_numpy((count_V / total).astype(np.float32))
+        theta_V = count_V / (len(counted) + self.add * train.n_items)
+        self._theta_V = torch.from_numpy(theta_V.astype(np.float32))
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂_i of the slots' items."""
         return self._theta_V.to(slots.item_M.device)[slots.item_M]
 
     def of_all(self, slots: Slots) -> Tensor:
-        """The same row for every slot, as a view."""
         return self._theta_V.to(slots.item_M.device).expand(len(slots), -1)
 
 
@@ -82,8 +77,8 @@ class TemporalPopularity(Popularity):
     """θ̂_it = count of item i at step t / count of all interactions (eq. of θ̂_sit), the same for all users.
 
     With `half_width` h each count is spread over its step and the h steps on either side, in weights that fall
-    linearly with the distance; what would fall off the ends stays within them, so no mass is lost. A step outside
-    those that occur in training is read at the nearest one that does.
+    linearly; no mass is lost at the ends. A step outside those that occur in training is read at the nearest one that
+    does.
     """
 
     half_width: Annotated[int, "0 or more"] = 0
@@ -96,7 +91,6 @@ class TemporalPopularity(Popularity):
     _cell_C: NDArray[np.int64] = field(init=False, repr=False)  # t · V + i of each cell that occurs, in order
 
     def fit(self, train: Sequences) -> Self:
-        """Count, and spread over neighbouring steps."""
         counted = self._counted(train)
         count_TV = _counts(counted)
         step = np.flatnonzero(np.diff(count_TV.indptr))
@@ -112,21 +106,17 @@ class TemporalPopularity(Popularity):
         return self
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ̂_it of the slots' items at their own steps."""
         cell_M = self._rows(slots) * self._theta_TV.shape[1] + slots.item_M.cpu().numpy()
         at_M = np.searchsorted(self._cell_C[:-1], cell_M)  # the last stands for all beyond it
         theta_M = np.where(self._cell_C[at_M] == cell_M, self._theta_TV.data[at_M], 0.0)
         return self._smoothed(theta_M).to(slots.item_M.device)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ̂_it of all items at the slots' own steps."""
         row_T, nth_M = np.unique(self._rows(slots), return_inverse=True)
-        theta_TV = self._smoothed(self._theta_TV[row_T].toarray())
-        return theta_TV[torch.from_numpy(nth_M)].to(slots.item_M.device)
+        return self._smoothed(self._theta_TV[row_T].toarray())[torch.from_numpy(nth_M)].to(slots.item_M.device)
 
     def _rows(self, slots: Slots) -> NDArray[np.int64]:
-        last = self._theta_TV.shape[0] - 1
-        return np.asarray((slots.step_M.cpu().numpy() - self._first).clip(0, last))
+        return np.asarray((slots.step_M.cpu().numpy() - self._first).clip(0, self._theta_TV.shape[0] - 1))
 
     def _smoothed(self, theta: Values) -> Tensor:
         theta = theta + self._floor if self.add else np.where(theta > 0, theta, self._floor)
@@ -155,8 +145,7 @@ def kernel(steps: int, half_width: int) -> Any:
 class DampedStatic(StaticPopularity):
     """θ̂_i ∝ popularity_i^exponent, 1 for the most popular: the paper's weights on real data, as a propensity.
 
-    Assumes log exposure = exponent · log popularity + what averages out over items. Nothing in the log tells the
-    exponent; with ratings, `rated-static` finds it.
+    Assumes log exposure = exponent · log popularity + noise. Only ratings tell the exponent: see `rated-static`.
     """
 
     exponent: NotNegative = 0.5  # 0: all alike; 1: popularity
@@ -166,7 +155,6 @@ class DampedStatic(StaticPopularity):
     assumes: ClassVar[str] = "that exposure is popularity to a given power"
 
     def fit(self, train: Sequences) -> Self:
-        """Count and damp."""
         super().fit(train)
         self._theta_V = (self._theta_V / self._theta_V.max()) ** self.exponent
         return self
@@ -185,7 +173,6 @@ class DampedTemporal(TemporalPopularity):
     _largest: float = field(init=False, repr=False)
 
     def fit(self, train: Sequences) -> Self:
-        """Count, and find the largest count."""
         super().fit(train)
         self._largest = float(self._theta_TV.data.max()) + (self._floor if self.add else 0.0)
         return self
@@ -199,11 +186,9 @@ class DampedTemporal(TemporalPopularity):
 class Timing(Factored):
     """θ̂_it ∝ ρ_ib = (n_ib + κ) / (m_ib + κ): interactions of item i in block b over those expected from its share.
 
-    m_ib = n_b · n_i / n. An item's mean stays out of it, so that no static relevance is divided out, and no static
-    exposure either. ρ is the posterior mean of n ~ Poisson(m ρ), ρ ~ Gamma(κ, κ), with the κ of maximum likelihood:
-    where counts vary no more than by chance, κ is as good as infinite and θ̂ the same for all.
-
-    Assumes that what changes with the step, for all users together, is exposure, not taste: P(i | s, t) ∝ θ_it e^f_si.
+    m_ib = n_b · n_i / n, which leaves out what is static, relevance or exposure. ρ: mean of n ~ Poisson(m ρ) and
+    ρ ~ Gamma(κ, κ), κ by maximum likelihood; where counts vary by chance alone, it is as good as infinite.
+    Assumes P(i | s, t) ∝ θ_it e^f_si: what changes with the step, for all users together, is exposure, not taste.
     """
 
     name: ClassVar[str] = "timing"

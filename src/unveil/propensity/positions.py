@@ -1,13 +1,11 @@
 """θ from the position at which an event was shown: how often each position is examined, in the position-based model.
 
-P(click | item i at position k) = e_k · r_i: the position is examined, and then the item attracts. Of an item's clicks
-the share at position k is on average n_ik e_k / Σ_l n_il e_l, whatever r_i is (n: times shown). So r is never needed:
+P(click | item i at position k) = e_k · r_i: the position is examined, and then the item attracts. Maximised is
 
-    ℓ(e) = Σ_i Σ_k c_ik log( n_ik e_k / Σ_l n_il e_l ),
+    ℓ(e) = Σ_i Σ_k c_ik log( n_ik e_k / Σ_l n_il e_l ),    n: times shown, c: clicks,
 
-the likelihood of where clicks fell given how many there were. It is concave in log e; its gradient has mean 0 at the
-true e whether clicks are rare or not and however seldom an item is shown. (The likelihood of clicks itself, which EM
-maximises, has an r_i to learn for each item, and items that are shown a few times bias e.)
+the likelihood of where clicks fell given how many there were: r is not needed. It is concave in log e; its gradient has
+mean 0 at the true e however rare clicks are. (EM learns an r_i of each item; those shown a few times bias e.)
 
 Shapes: N rows of the log, M slots, P pairs (item, position) that occur, K positions, V items, D bootstrap draws.
 """
@@ -34,14 +32,10 @@ from unveil.wording import quantity
 Index = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Differences between positions with p above this may be chance.
-CHANCE = 0.05
-#: Positions that a message names one by one.
-_NAMED = 5
-#: Newton steps at most, and the gradient, as a share of all clicks, at which to stop.
-_STEPS, _FLAT = 50, 1e-10
-#: The longest step in log e, and how often it is halved.
-_FAR, _HALVINGS = 3.0, 30
+CHANCE = 0.05  # Differences between positions with p above this may be chance
+_NAMED = 5  # Positions that a message names one by one
+_STEPS, _FLAT = 50, 1e-10  # Newton steps at most, and the gradient, as a share of all clicks, at which to stop
+_FAR, _HALVINGS = 3.0, 30  # The longest step in log e, and how often it is halved
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +50,14 @@ class PositionCounts:
 
     @classmethod
     def of(cls, log: Interactions, shown_N: NDArray[np.bool_], deepest: int) -> Self:
-        """Count the impressions among the rows `shown_N`; positions from `deepest` on are one, unless it is 0.
-
-        A log without positions, or without clicks, is an error.
-        """
+        """Count the impressions among the rows `shown_N`; positions from `deepest` on are one, unless it is 0."""
         if log.position is None:
             raise UnveilError("this log has no positions", hint="Name the column with --position-col.")
         check_range(deepest >= 0, "position.deepest", deepest, "0 or above")
         if log.clicked is None or log.clicked[shown_N].all():
-            raise UnveilError(
-                "this log has clicks only, and no impressions without a click: examination cannot be estimated",
-                expected="a column that says of each impression whether it was clicked, with some that were not",
-                hint="Name it with --clicked-col.",
-            )
+            problem = "this log has clicks only, and no impressions without a click: examination cannot be estimated"
+            expected = "a column that says of each impression whether it was clicked, with some that were not"
+            raise UnveilError(problem, expected=expected, hint="Name it with --clicked-col.")
         bad_N = shown_N & (log.position < 0)
         if bad_N.any():
             where, found = rows_in_words(np.flatnonzero(bad_N), "impression"), int(log.position[bad_N][0])
@@ -81,7 +70,6 @@ class PositionCounts:
         return cls(item_P, place_P, shown_P, clicked_P, position_K.astype(np.int64))
 
     def by_position(self) -> tuple[Floats, Floats]:
-        """shown_K and clicked_K."""
         K = len(self.position_K)
         return _sum_by(self.place_P, self.shown_P, K), _sum_by(self.place_P, self.clicked_P, K)
 
@@ -89,11 +77,11 @@ class PositionCounts:
         """Only the items that were clicked and shown at several positions: no other is evidence about positions."""
         several_P = _sum_by(self.item_P, np.ones(len(self.item_P)))[self.item_P] > 1
         if not several_P.any():
-            raise UnveilError(
-                "no item was shown at two positions: the effect of the position cannot be told from that of the item",
-                found=f"{quantity(len(self.position_K), 'position')}, {quantity(len(self.item_P), 'item')}",
-                expected="items that were shown at several positions",
+            problem = (
+                "no item was shown at two positions: the effect of the position cannot be told from that of the item"
             )
+            found = f"{quantity(len(self.position_K), 'position')}, {quantity(len(self.item_P), 'item')}"
+            raise UnveilError(problem, found=found, expected="items that were shown at several positions")
         keep_P = several_P & (_sum_by(self.item_P, self.clicked_P)[self.item_P] > 0)
         if not keep_P.any():
             raise UnveilError("no item that was shown at two positions was ever clicked: positions cannot be compared")
@@ -109,11 +97,9 @@ class PositionCounts:
         keep_K = part_K == _sum_by(part_K, clicked_K).argmax()
         if apart := self.position_K[wanted_K & ~keep_K].tolist():
             named = ", ".join(map(str, apart[:_NAMED])) + ", …" * (len(apart) > _NAMED)
-            raise UnveilError(
-                "some positions share no clicked item with the others: they cannot be compared",
-                found=f"position {named}",
-                hint="Count all positions from N on as one: propensity.deepest=N, or --deepest N.",
-            )
+            problem = "some positions share no clicked item with the others: they cannot be compared"
+            hint = "Count all positions from N on as one: propensity.deepest=N, or --deepest N."
+            raise UnveilError(problem, found=f"position {named}", hint=hint)
         kept = self._where(keep_K[self.place_P])
         return replace(kept, place_P=(np.cumsum(keep_K) - 1)[kept.place_P], position_K=self.position_K[keep_K])
 
@@ -133,15 +119,13 @@ def _pooled(position_N: NDArray[Any], deepest: int) -> NDArray[Any]:
 
 
 def _sum_by(index: NDArray[Any], value: NDArray[Any], size: int = 0) -> Floats:
-    """The sum of the values at each index from 0."""
     return np.asarray(np.bincount(index, weights=value, minlength=size), np.float64)
 
 
 def examination(counts: PositionCounts, add: float) -> Floats:
     """e_K relative to the position that is examined most, which has 1.
 
-    Beside the log there is one more item, shown at all positions alike and clicked `add` times at each: it keeps every
-    e above 0, and shrinks those with few clicks towards each other.
+    One more item, clicked `add` times at every position, keeps e above 0 and shrinks those with few clicks together.
     """
     check_range(add > 0, "position.add", add, "above 0")
     likelihood = _Likelihood(counts, add)
@@ -157,18 +141,14 @@ def examination(counts: PositionCounts, add: float) -> Floats:
 def p_equal(counts: PositionCounts) -> float:
     """p of a score test that all positions are examined alike: at e = 1, gᵀ I⁻¹ g is χ² with K − 1 degrees.
 
-    I is that of rare clicks; if they are not rare the gradient varies less, and p is too large, not too small.
+    I is that of rare clicks; if they are not rare, p is too large, not too small.
     """
     gradient_K, information_KK = _Likelihood(counts, 0.0).slope(np.zeros(len(counts.position_K)))
-    score = float(gradient_K @ np.linalg.solve(information_KK, gradient_K))
-    return float(chdtrc(len(gradient_K) - 1, score))
+    return float(chdtrc(len(gradient_K) - 1, float(gradient_K @ np.linalg.solve(information_KK, gradient_K))))
 
 
 def bootstrap(counts: PositionCounts, add: float, draws: int, rng: np.random.Generator) -> Floats:
-    """e_DK of `draws` Poisson bootstraps.
-
-    As if impressions were independent: those of one page or one person are not quite, and e is a little less certain.
-    """
+    """e_DK of `draws` Poisson bootstraps, as if impressions were independent: those of one page are not quite."""
     return np.stack([examination(counts.resampled(rng), add) for _ in range(draws)])
 
 
@@ -224,9 +204,7 @@ def _line_search(likelihood: _Likelihood, alpha_K: Floats, step_K: NDArray[Any])
 class Position(OfEvents):
     """θ of an event is e_k: how often its position is examined, relative to the one that is examined most.
 
-    e is estimated from clicks on items that were shown at several positions, in the training part. It says how likely
-    something shown was to be looked at, and nothing of how likely it was to be shown at all.
-
+    It says how likely something shown was to be looked at, and nothing of how likely it was to be shown at all.
     Assumes P(click) = e_k · r_i, and that an item's position is independent of who looks at it.
     """
 
@@ -246,21 +224,17 @@ class Position(OfEvents):
     p_equal: float = field(init=False, repr=False)  # p of a test that all positions are examined alike
 
     def fit(self, train: Sequences) -> Self:
-        """Estimate e from the impressions of the training part."""
         counts = PositionCounts.of(self.log, training_impressions(self.log, train), self.deepest)
-        wanted_K = np.isin(counts.position_K, self._positions(train.event_N))
-        counts = counts.informative().connected(wanted_K)
+        counts = counts.informative().connected(np.isin(counts.position_K, self._positions(train.event_N)))
         self.examination = dict(zip(counts.position_K.tolist(), examination(counts, self.add).tolist(), strict=True))
         self.p_equal = p_equal(counts)
         return self
 
     @property
     def caveat(self) -> str:
-        """A sentence, if positions may differ by chance alone."""
         return "" if self.p_equal < CHANCE else f"Here positions may differ by chance alone (p = {self.p_equal:.2g})."
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' own events."""
         position_M, at_M = np.unique(self._positions(self.rows(slots)), return_inverse=True)
         if new := set(position_M.tolist()) - set(self.examination):
             raise UnveilError("nothing was shown at this position in the training part", found=min(new))

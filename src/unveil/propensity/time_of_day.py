@@ -31,8 +31,7 @@ from unveil.propensity.impression_pairs import day_and_hour
 Floats = NDArray[np.float32]
 Indices = NDArray[Any]
 
-#: A user or an item that the model does not have.
-UNKNOWN = -1
+UNKNOWN = -1  # A user or an item that the model does not have
 FORMAT = "unveil exposure 1"
 ABOUT, IDS, FACTORS = "exposure.json", "ids.json", "factors.safetensors"
 _TABLES = ("P_UK", "Q_VK", "W_HK", "recent_DV", "steady_DV", "curve_B2")
@@ -45,10 +44,9 @@ class ExposureModel:
 
     ψ = centre + slope · log recent_di + slope' · log steady_di + Σ_k P_sk Q_ik W_hk
 
-    with the item's share of the impressions before that day, recent and over a longer time, and h the hour of the
-    day. The shares are the item's bias, which changes with time; a user needs none, since every impression shows one
-    item. An unknown user has P = 0, an unknown item the smallest shares and Q = 0: what remains is popularity. A day
-    outside the table is read at the nearest one in it.
+    with the item's shares of the impressions before that day, recent and over a longer time, and h the hour. (A user
+    needs no bias: every impression shows one item.) An unknown user has P = 0, an unknown item the smallest shares and
+    Q = 0: what remains is popularity. A day outside the table is read at the nearest one in it.
     """
 
     users: Vocabulary
@@ -63,13 +61,10 @@ class ExposureModel:
     first_day: int
 
     def theta(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
-        """θ_M."""
         return self._probability(self.psi(user_M, item_M, day_M, hour_M))
 
     def psi(self, user_M: Indices, item_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
-        """ψ_M, before calibration."""
-        P_MK = _rows(self.P_UK, user_M)
-        product_M = np.einsum("mk,mk,mk->m", P_MK, _rows(self.Q_VK, item_M), self.W_HK[hour_M])
+        product_M = np.einsum("mk,mk,mk->m", _rows(self.P_UK, user_M), _rows(self.Q_VK, item_M), self.W_HK[hour_M])
         return np.asarray(self.popularity(item_M, day_M) + product_M, np.float32)
 
     def theta_of_all(self, user_M: Indices, day_M: Indices, hour_M: Indices) -> Floats:
@@ -99,10 +94,7 @@ class ExposureModel:
     @cached_property
     def _with_unknown(self) -> tuple[Floats, Floats]:
         """Both tables with a last column, which −1 finds: the smallest share of each day."""
-        recent_DV, steady_DV = (
-            np.concatenate([table_DV, table_DV.min(axis=1, keepdims=True)], axis=1)
-            for table_DV in (self.recent_DV, self.steady_DV)
-        )
+        recent_DV, steady_DV = (np.hstack([x, x.min(1, keepdims=True)]) for x in (self.recent_DV, self.steady_DV))
         return recent_DV, steady_DV
 
     def _day(self, day_M: Indices) -> Indices:
@@ -146,9 +138,8 @@ def about(folder: Path) -> dict[str, Any]:
     try:
         content = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        raise UnveilError(
-            "not a learnt exposure", where=folder, expected=f"a folder with {ABOUT}", hint=_HINT
-        ) from None
+        expected = f"a folder with {ABOUT}"
+        raise UnveilError("not a learnt exposure", where=folder, expected=expected, hint=_HINT) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise UnveilError("not a learnt exposure of this version", where=folder, expected=FORMAT, hint=_HINT)
     return content
@@ -177,7 +168,6 @@ def load(folder: Path) -> ExposureModel:
 class Learnt:
     """θ of a model that `unveil propensity fit` wrote to `path`, joined to the log by the raw ids.
 
-    A user or an item of the log that the model does not have gets what popularity alone gives (see `ExposureModel`).
     It was fitted before the log was split: it knows the impressions of held-out events, and not the clicks.
     """
 
@@ -201,7 +191,6 @@ class Learnt:
             raise UnveilError("the learnt exposure knows none of the log's items", where=self.path)
 
     def fit(self, train: Sequences) -> Self:
-        """Nothing left to learn."""
         return self
 
     def _places(self, slots: Slots) -> tuple[Indices, Indices]:
@@ -224,13 +213,10 @@ class LearntTemporal(Learnt):
             raise UnveilError(problem, hint="Use learnt-static, with an estimator that takes a static one.")
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' items."""
         return as_theta(self._model.theta(*self._places(slots), *self._times(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ of all items of the log."""
-        user_M, _ = self._places(slots)
-        theta_MV = self._model.theta_of_all(user_M, *self._times(slots))
+        theta_MV = self._model.theta_of_all(self._places(slots)[0], *self._times(slots))
         return as_theta(theta_MV[:, self._item_V], slots)  # −1 is the last column: that of an unknown item
 
     def _times(self, slots: Slots) -> tuple[Indices, Indices]:
@@ -249,12 +235,9 @@ class LearntStatic(Learnt):
     kind: ClassVar[Kind] = "static"
 
     def __call__(self, slots: Slots) -> Tensor:
-        """θ of the slots' items."""
         return as_theta(self._model.theta_over_days(*self._places(slots)), slots)
 
     def of_all(self, slots: Slots) -> Tensor:
-        """θ of all items of the log."""
         user_M, _ = self._places(slots)
-        shape = (len(slots), len(self._item_V))
-        user_MV, item_MV = (np.broadcast_to(each, shape).ravel() for each in (user_M[:, None], self._item_V))
-        return as_theta(self._model.theta_over_days(user_MV, item_MV).reshape(shape), slots)
+        user_MV, item_MV = np.broadcast_arrays(user_M[:, None], self._item_V)
+        return as_theta(self._model.theta_over_days(user_MV.ravel(), item_MV.ravel()).reshape(user_MV.shape), slots)

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit
 from torch import Tensor, nn
+from torch.optim import Adam
 
 from unveil.data.interactions import Interactions
 from unveil.errors import AtLeastOne, NotNegative, Positive, UnveilError, check_ranges
 from unveil.processes import threads
 from unveil.propensity.impression_pairs import (
     HOURS,
+    Floats,
     Impressions,
     Pairs,
     Quality,
@@ -33,11 +35,9 @@ from unveil.propensity.impression_pairs import (
 )
 from unveil.propensity.time_of_day import ExposureModel
 
-#: Most bins of the calibration curve, and the impressions that each needs.
-_MOST_BINS, _EACH_BIN = 20, 100
-#: The curve of a model without calibration: beyond its ends a curve has slope 1.
-IDENTITY = np.zeros((1, 2), np.float32)
-Tables = tuple[NDArray[np.float64], NDArray[np.float64]]
+_MOST_BINS, _EACH_BIN = 20, 100  # Most bins of the calibration curve, and the impressions that each needs
+IDENTITY = np.zeros((1, 2), np.float32)  # The curve of a model without calibration: beyond its ends a curve has slope 1
+Tables = tuple[Floats, Floats]
 Progress = Callable[[int, int], None]
 
 
@@ -99,18 +99,15 @@ class ExposureNet(nn.Module):
         self.recent_DV, self.steady_DV = (torch.tensor(table, dtype=torch.float32) for table in shares)
 
     def forward(self, pairs: Pairs) -> Tensor:
-        """ψ_B."""
         user_B, item_B, day_B, hour_B = map(torch.from_numpy, pairs.sides)
         recent_B, steady_B = self.recent_DV[day_B, item_B], self.steady_DV[day_B, item_B]
         shared_B = self.line[0] + self.line[1] * recent_B + self.line[2] * steady_B
         return shared_B + (self.P[user_B] * self.Q[item_B] * self.W[hour_B]).sum(1)
 
     def norm(self) -> Tensor:
-        """What the penalty is on."""
         return self.P.square().sum() + self.Q.square().sum() + (self.W - 1).square().sum()
 
     def model(self, log: Interactions, first_day: int) -> ExposureModel:
-        """What was learnt, without calibration."""
         P, Q, W, line = (each.detach().numpy().copy() for each in (self.P, self.Q, self.W, self.line))
         tables = (self.recent_DV.numpy(), self.steady_DV.numpy())
         centre, slope, other = (float(value) for value in line)
@@ -145,7 +142,7 @@ def train(
     net: ExposureNet, learn: Impressions, held_out: Pairs, how: Learning, rng: np.random.Generator, progress: Progress
 ) -> list[dict[str, float]]:
     """Leaves the net with the weights of the epoch that is best on the validation days; gives the loss after each."""
-    adam = torch.optim.Adam(net.parameters(), lr=how.lr)
+    adam = Adam(net.parameters(), lr=how.lr)
     q_V = 0.5 / learn.n_items + 0.5 * share(np.bincount(learn.item_N, minlength=learn.n_items))  # half easy, half hard
     best, kept, waited = _loss(net, held_out), deepcopy(net.state_dict()), 0
     epochs = [{"epoch": 0, "valid_log_loss": best}]
@@ -165,12 +162,7 @@ def train(
 
 
 def _epoch(
-    net: ExposureNet,
-    adam: torch.optim.Adam,
-    q_V: NDArray[np.float64],
-    learn: Impressions,
-    how: Learning,
-    rng: np.random.Generator,
+    net: ExposureNet, adam: Adam, q_V: Floats, learn: Impressions, how: Learning, rng: np.random.Generator
 ) -> None:
     order = rng.permutation(len(learn))
     for start in range(0, len(order), how.batch):
@@ -208,7 +200,6 @@ def _days(shown: Impressions, how: ExposureFit) -> dict[str, tuple[int, int]]:
 
 
 def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs) -> dict[str, NDArray[np.floating]]:
-    """Popularity among clicks and among impressions, on the training days and recently."""
     found: dict[str, NDArray[np.floating]] = {"uniform": np.full(len(pairs), 1 / shown.n_items)}
     for name, clicked in (("taken", True), ("shown", False)):
         count_DV = shown.counts(clicked=clicked)
@@ -220,10 +211,9 @@ def _popularities(shown: Impressions, until: int, how: ExposureFit, pairs: Pairs
 def calibrate(model: ExposureModel, pairs: Pairs) -> ExposureModel:
     """The model with the curve through (logit of the mean θ, logit of the observed rate) of bins of equal mass.
 
-    Isotonic regression: a bin with a smaller rate than one below it is pooled with it, so that the curve never falls.
+    By isotonic regression the curve never falls.
     """
-    raw = replace(model, curve_B2=IDENTITY)
-    psi_M = raw.psi(*pairs.sides).astype(np.float64)
+    psi_M = model.psi(*pairs.sides).astype(np.float64)
     bins = max(1, min(_MOST_BINS, int(pairs.shown_M.sum()) // _EACH_BIN))
     predicted_B, seen_B, size_B = binned(expit(psi_M), pairs.shown_M, pairs.weight_M, bins)
     there = size_B > 0

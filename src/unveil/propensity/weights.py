@@ -32,7 +32,6 @@ class WeightDiagnostics:
 
     @property
     def ess_share(self) -> float:
-        """The effective sample size as a share of the slots."""
         return self.effective_sample_size / self.slots
 
     def __str__(self) -> str:
@@ -42,23 +41,18 @@ class WeightDiagnostics:
         )
 
     def warnings(self) -> list[str]:
-        """Plain sentences where the weights are degenerate: all but equal, or in too few hands."""
-        found = []
-        if self.ess_share > EQUAL:
-            found.append(
-                f"The weights are all but equal ({quantity(self.slots, 'slot')} worth {self.ess_share:.2%} of their "
-                "number): this run can hardly be told from the naive one. Raise the exponent or lower the clip."
-            )
-        if self.ess_share < COLLAPSED:
-            found.append(
-                f"The weights have collapsed: {self.slots:,} slots are worth only {self.effective_sample_size:,.0f}. "
-                "Clip the propensities, lower the exponent, or smooth them."
-            )
-        if self.largest_share > DOMINANT and self.largest_share * self.slots > FAIR:
-            found.append(
-                f"One slot of {self.slots:,} holds {self.largest_share:.0%} of all weight. Clip the propensities."
-            )
-        return found
+        equal = (
+            f"The weights are all but equal ({quantity(self.slots, 'slot')} worth {self.ess_share:.2%} of their number)"
+            ": this run can hardly be told from the naive one. Raise the exponent or lower the clip."
+        )
+        collapsed = (
+            f"The weights have collapsed: {self.slots:,} slots are worth only {self.effective_sample_size:,.0f}. "
+            "Clip the propensities, lower the exponent, or smooth them."
+        )
+        one = f"One slot of {self.slots:,} holds {self.largest_share:.0%} of all weight. Clip the propensities."
+        dominated = self.largest_share > DOMINANT and self.largest_share * self.slots > FAIR
+        found = {equal: self.ess_share > EQUAL, collapsed: self.ess_share < COLLAPSED, one: dominated}
+        return [text for text, holds in found.items() if holds]
 
 
 def diagnose(weight_M: Tensor, ceiling: float = float("inf")) -> WeightDiagnostics:

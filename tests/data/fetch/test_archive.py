@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.data.fetch.archives import tar_link, tar_of, tar_of_members, tar_with_endless_header, zip_link, zip_of
-from unveil.data.fetch.archive import unpack
+from unveil.data.fetch import unpack
 from unveil.errors import UnveilError
 
 BOTH = pytest.mark.parametrize("pack", [zip_of, tar_of])

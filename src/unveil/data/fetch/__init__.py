@@ -1,20 +1,35 @@
 """Fetching public data sets: terms accepted, resumed, checked, unpacked safely, and from then on known by name."""
 
+import errno
+import gzip
 import json
 import os
+import stat
+import struct
 import sys
+import tarfile
 import tomllib
+import zipfile
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
+from typing import IO
 
-from unveil.data.fetch.archive import USUAL_EXPANSION, unpack
 from unveil.data.fetch.download import Part, Retries, Source, Watcher, check_room, digest, download, well_formed
 from unveil.errors import UnveilError, unknown
 from unveil.files import atomic_folder
 
 MARKER = "fetched.json"
+_USUAL_EXPANSION, _MOST_EXPANSION = 5, 20  # the archives of the catalogue open to 3 to 5 times their size
+_ALWAYS_ALLOWED = 1 << 20
+_MOST_MEMBERS = 1_000
+#: What the standard library raises on damaged archives; not all of it on purpose.
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, struct.error)
+_DAMAGE_BY_CHANCE = (EOFError, RuntimeError, ValueError, LookupError, OverflowError)
+_BAD_NAMES = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 
 
 @dataclass(frozen=True)
@@ -36,12 +51,10 @@ class Dataset:
 
     @property
     def file(self) -> str:
-        """The name of the published file."""
         return self.url.rsplit("/", 1)[-1]
 
     @property
     def packed(self) -> bool:
-        """Whether the published file is an archive."""
         return self.file.endswith((".zip", ".tar.gz"))
 
 
@@ -72,9 +85,9 @@ def data_home() -> Path:
 
 
 def located(name: str, home: Path | None = None) -> Path | None:
-    """The log meant by a data set's name (`ml-1m`), or by `name/file` for another log of the same set.
+    """The log meant by a data set's name (`ml-1m`), or by `name/file` for another of its logs; None if unknown.
 
-    None where the name is not in the catalogue; an error that says what to run where it is but has not been fetched.
+    An error says what to run if it has not been fetched.
     """
     known, _, file = name.partition("/")
     if known not in CATALOGUE:
@@ -103,8 +116,8 @@ def source_of(
     if checksum is not None:
         source = replace(source, size=None, checksum=well_formed(checksum))
     if not certificate and source.checksum is None:
-        hint = "Leave out --skip-certificate, or give the file's --checksum."
         problem = "without a known checksum the server's certificate is needed"
+        hint = "Leave out --skip-certificate, or give the file's --checksum."
         raise UnveilError(problem, where=entry.name, hint=hint)
     return source
 
@@ -131,7 +144,7 @@ def fetch(
         raise UnveilError("the terms of use have not been accepted", where=entry.name, hint=f"Read {entry.terms_url}.")
     part = Part(folder.with_name(f"{entry.name}.part"))
     if source.size is not None:
-        unpacked = source.size * USUAL_EXPANSION if entry.packed else 0
+        unpacked = source.size * _USUAL_EXPANSION if entry.packed else 0
         check_room(next(each for each in part.path.parents if each.is_dir()), source.size - part.size + unpacked)
     download(source, part.path, watcher or Watcher(), retries or Retries())
     _install(entry, source, part, folder)
@@ -153,7 +166,6 @@ def _folder(entry: Dataset, home: Path | None) -> Path:
 
 
 def _install(entry: Dataset, source: Source, part: Part, folder: Path) -> None:
-    """Unpack it, with a note of what this is, whence, and under which terms; the logs have to be there."""
     with atomic_folder(folder, overwrite=True) as draft:
         try:
             if entry.packed:
@@ -179,3 +191,95 @@ def _install(entry: Dataset, source: Source, part: Part, folder: Path) -> None:
             part.discard()
             raise
     part.discard()
+
+
+def unpack(archive: Path, folder: Path, *, top: str = "") -> None:
+    """Unpack an untrusted zip or tar.gz file into an empty folder, less the folder `top` in it: no links, no bombs."""
+    budget = _Budget(archive)
+    try:
+        with archive.open("rb") as packed:
+            for name, plain, content in _members(archive, packed):
+                budget.spend(members=1)
+                if not plain:
+                    raise _unsafe(archive, name, "a link or a device")
+                _write(folder.joinpath(*_safe_parts(archive, name, top)), content, budget)
+    except (*_DAMAGE, *_DAMAGE_BY_CHANCE) as error:
+        problem = "the archive is damaged or of a kind that cannot be read"
+        raise UnveilError(problem, where=archive.name, found=str(error)) from error
+    except OSError as error:
+        if error.errno not in _BAD_NAMES:
+            raise
+        raise _unsafe(archive, str(error.filename), "names that clash or that this disk cannot hold") from error
+
+
+def _write(target: Path, content: IO[bytes] | None, budget: "_Budget") -> None:
+    if content is None:
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with content, target.open("xb") as file:
+        while chunk := content.read(1 << 20):
+            budget.spend(len(chunk))
+            file.write(chunk)
+
+
+class _Budget:
+    """How much an archive may still unfold: by bytes truly written, whatever its headers say."""
+
+    def __init__(self, archive: Path) -> None:
+        self.archive = archive
+        self.bytes = max(archive.stat().st_size * _MOST_EXPANSION, _ALWAYS_ALLOWED)
+        self.members = _MOST_MEMBERS
+
+    def spend(self, n_bytes: int = 0, members: int = 0) -> None:
+        self.bytes -= n_bytes
+        self.members -= members
+        if self.bytes < 0 or self.members < 0:
+            limit = f"at most {_MOST_EXPANSION} times its size and {_MOST_MEMBERS:,} files"
+            raise UnveilError("the archive unfolds to an absurd size", where=self.archive.name, expected=limit)
+
+
+class _BoundedGzip(gzip.GzipFile):
+    """Stops an archive whose very headers are a bomb."""
+
+    def __init__(self, packed: IO[bytes], budget: "_Budget") -> None:
+        super().__init__(fileobj=packed)
+        self._budget = budget
+
+    def read(self, size: int | None = -1) -> bytes:
+        most = self._budget.bytes + 1
+        chunk = super().read(most if size is None or size < 0 else min(size, most))
+        self._budget.spend(len(chunk))
+        return chunk
+
+
+def _members(archive: Path, packed: IO[bytes]) -> Iterator[tuple[str, bool, IO[bytes] | None]]:
+    """Each member's name, whether it is a file or a folder, and its content; folders have none."""
+    start = packed.read(4)
+    packed.seek(0)
+    if start == b"PK\x03\x04":
+        with zipfile.ZipFile(packed) as zipped:
+            for entry in zipped.infolist():
+                plain = stat.S_IFMT(entry.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
+                yield entry.filename, plain, zipped.open(entry) if plain and not entry.is_dir() else None
+    elif start.startswith(b"\x1f\x8b"):
+        with _BoundedGzip(packed, _Budget(archive)) as unzipped, tarfile.open(fileobj=unzipped, mode="r|") as tarred:
+            for member in tarred:
+                content = tarred.extractfile(member) if member.isreg() else None
+                yield member.name, member.isreg() or member.isdir(), content
+    else:
+        found = f"{start!r} at its start"
+        raise UnveilError("not an archive", where=archive.name, found=found, expected="zip or tar.gz")
+
+
+def _safe_parts(archive: Path, name: str, top: str) -> tuple[str, ...]:
+    """The member's path below the folder; a name that could lead elsewhere is an error."""
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or any(bad in name for bad in ("\\", ":", "\0")):
+        raise _unsafe(archive, name, "a path that leads out of the folder")
+    return parts[1:] if top and parts[0] == top else parts
+
+
+def _unsafe(archive: Path, member: str, what: str) -> UnveilError:
+    hint = "Nothing was unpacked. Do not use this source."
+    return UnveilError(f"the archive is not safe to unpack: {what}", where=archive.name, found=member, hint=hint)

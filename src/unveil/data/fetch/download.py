@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from unveil.errors import UnveilError
 from unveil.files import alone_in, explained
 
-_CHUNK = 1 << 16
 _DIGITS = {"md5": 32, "sha256": 64}
 _PARTIAL, _RANGE_REFUSED = 206, 416
 _WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504}
@@ -77,12 +76,10 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Bytes so far."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     @property
     def note(self) -> Path:
-        """The file that says what these bytes are of."""
         return self.path.with_name(self.path.name + ".json")
 
     def origin(self) -> tuple[object, str | None]:
@@ -100,7 +97,6 @@ class Part:
         self.note.write_text(json.dumps({"url": url, "version": version}), encoding="utf-8")
 
     def discard(self) -> None:
-        """Leave nothing behind."""
         self.path.unlink(missing_ok=True)
         self.note.unlink(missing_ok=True)
 
@@ -142,10 +138,7 @@ def _complete(source: Source, part: Part, watcher: Watcher, retries: Retries) ->
 
 
 def _advance(source: Source, part: Part, watcher: Watcher, retries: Retries) -> None:
-    """One request: from the last byte to the end, or as far as the connection lasts.
-
-    None of the bytes on the disk is built upon that may be of another version of the file.
-    """
+    """One request for what is missing, unless what is there may be of another version of the file: then for all."""
     url, version = part.origin()
     known = url == source.url and (version or source.checksum) and part.size <= (source.size or part.size)
     start = part.size if known else 0
@@ -189,7 +182,7 @@ def _receive(source: Source, reply: Any, part: Part, watcher: Watcher) -> None:
 
 def _chunks(url: str, reply: Any) -> Iterator[bytes]:
     try:
-        while chunk := reply.read(_CHUNK):
+        while chunk := reply.read(1 << 16):
             yield chunk
     except (OSError, http.client.HTTPException) as error:
         raise _failure(url, error) from error
@@ -207,7 +200,6 @@ def _range_start(url: str, reply: Any, have: int) -> int:
 
 
 def _total(reply: Any, start: int) -> int | None:
-    """The length of the whole file, as far as the server says."""
     if stated := reply.headers.get("Content-Range"):
         return _number(stated.rpartition("/")[2])
     length = _number(reply.headers.get("Content-Length", ""))
@@ -236,14 +228,12 @@ def _request(source: Source, headers: dict[str, str], timeout: float) -> Any:
         error.close()
         meaning = _MEANING.get(error.code, "the server did not give the file")
         kind = TemporaryError if error.code in _WORTH_ANOTHER_TRY else UnveilError
-        found = f"HTTP {error.code} {error.reason}"
-        raise kind(meaning, where=source.url, found=found, hint=_OTHER_SOURCE) from error
+        raise kind(meaning, where=source.url, found=f"HTTP {error.code} {error.reason}", hint=_OTHER_SOURCE) from error
     except (OSError, http.client.HTTPException) as error:
         raise _failure(source.url, error.reason if isinstance(error, urllib.error.URLError) else error) from error
 
 
 def _failure(url: str, reason: object) -> UnveilError:
-    """The error for a server that does not answer, or stops in the middle."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         problem, found = "the server's certificate is not valid", reason.verify_message
         return UnveilError(problem, where=url, found=found, hint=_OTHER_CERTIFICATE)
@@ -273,7 +263,6 @@ def digest(path: Path, algorithm: str) -> str:
 
 
 def _check(path: Path, source: Source) -> None:
-    """Is this the file that was meant? Size, checksum, and not a web page in its place."""
     with path.open("rb") as file:
         start = file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype html", b"<html")):

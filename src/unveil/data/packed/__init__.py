@@ -28,9 +28,8 @@ def pack(
 ) -> PackedLog:
     """Pack the log in these Parquet files, folders of them or patterns, whole or not at all.
 
-    Its rows are those of the files one after the other, in the order of their paths within a folder or pattern. What
-    is packed equals what would be read into memory: ids, order, steps, and what the filters leave. Memory grows with
-    the users and items, not with the events.
+    Its rows are those of the files, by path within a folder or pattern. What is packed equals what would be read into
+    memory: ids, order, steps, and what the filters leave. Memory grows with the users and items, not with the events.
     """
     options, filters = ReadOptions(columns=dict(columns or {}), time_unit=time_unit), filters or Filters()
     parts = Parts.of(sources, options.columns)

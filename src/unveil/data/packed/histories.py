@@ -1,6 +1,4 @@
-"""The histories and filters of a log on the disk, a range of users at a time: each range is sorted in memory.
-
-The columns are gone through once for each range, and only the rows of its users are kept: nothing is spilled.
+"""The histories and filters of a log on the disk: ranges of users, each a pass over the columns and a sort in memory.
 
 Shapes: N events of the range, B rows of a block, U users, M rows to drop.
 """
@@ -23,8 +21,7 @@ from unveil.data.sequences import offsets
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
-#: Events of a range: with what sorting them needs, less than half a GiB. One user's are never divided.
-RANGE = 1 << 22
+RANGE = 1 << 22  # Events of a range: with what sorting them needs, less than half a GiB. One user's are never divided.
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +61,8 @@ def ranges(columns: Columns, roles: Sequence[str], length_U: NDArray[np.int64], 
             filled += len(at_M)
         found["user"] -= first
         order_N = sorted_rows(found["user"], found[clock] if clock else None, last - first)
-        ordered = {role: found[role][order_N] for role in roles}
-        yield Range(first, last, found["user"][order_N], row_N[order_N], ordered)
+        user_N, ordered = found["user"][order_N], {role: found[role][order_N] for role in roles}
+        yield Range(first, last, user_N, row_N[order_N], ordered)
 
 
 def _interactions(
@@ -85,13 +82,10 @@ def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
     if not length_U.any():
         raise UnveilError("there is no interaction in the log", hint="Check the files, or loosen the filters.")
     offset_U1, n_steps, own_steps = offsets(length_U), int(length_U.max()), "step" in columns.roles
-    size, last_step = int(offset_U1[-1]), 0
+    size, last_step, names = int(offset_U1[-1]), 0, ("item_N", "step_N", "event_N")
     parts = ranges(columns, ["item", "step"] if own_steps else ["item"], length_U, None)
     with ExitStack() as files:
-        append = {
-            name: files.enter_context(column_file(folder / HISTORIES[name], np.int32, size))
-            for name in ("item_N", "step_N", "event_N")
-        }
+        append = {name: files.enter_context(column_file(folder / HISTORIES[name], np.int32, size)) for name in names}
         for part in progress.through("histories", parts, size, lambda part: len(part.row_N)):
             if own_steps:
                 step_N = part.columns["step"]
@@ -99,7 +93,7 @@ def lay_out(columns: Columns, folder: Path, progress: Progress) -> int:
                 at_N = np.arange(len(part.row_N)) + offset_U1[part.first]
                 step_N = at_N - offset_U1[part.first + 1 : part.last + 1][part.user_N] + n_steps
             last_step = max(last_step, int(step_N.max(initial=0)))
-            for name, column_N in (("item_N", part.columns["item"]), ("step_N", step_N), ("event_N", part.row_N)):
+            for name, column_N in zip(names, (part.columns["item"], step_N, part.row_N), strict=True):
                 append[name](column_N)
     with column_file(folder / HISTORIES["offset_U1"], np.int64, len(offset_U1)) as write:
         write(offset_U1)
@@ -133,7 +127,6 @@ def _drop_low_ratings(columns: Columns, keep: Bits, filters: Filters) -> None:
 
 
 def _drop_repeats(columns: Columns, keep: Bits, filters: Filters) -> None:
-    """Of several interactions of one user with one item only the first or the last stays, by time and file order."""
     if filters.repeats == "keep":
         return
     for part in ranges(columns, ["item"], interaction_counts("user", columns, keep), keep):
@@ -146,7 +139,6 @@ def _drop_repeats(columns: Columns, keep: Bits, filters: Filters) -> None:
 
 
 def _drop_rare(columns: Columns, keep: Bits, filters: Filters) -> None:
-    """Rows whose item, then those whose user, has too few interactions; once, or until nothing more is dropped."""
     minima: tuple[tuple[Literal["user", "item"], int], ...] = (("item", filters.min_item), ("user", filters.min_user))
     while True:
         before = keep.count()

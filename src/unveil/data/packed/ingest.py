@@ -35,12 +35,9 @@ from unveil.data.readers.table import (
 from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 
-#: Rows of a file held at once.
-SLICE = 1 << 20
-#: Rows are numbered in 32 bits, here as in memory.
-MOST = 2**31 - 1
-#: Whole numbers up to this are their own code; beyond it a table of them would be too large.
-LARGEST = 1 << 26
+SLICE = 1 << 20  # Rows of a file held at once
+MOST = 2**31 - 1  # Rows are numbered in 32 bits, here as in memory
+LARGEST = 1 << 26  # Whole numbers up to this are their own code; beyond it a table of them would be too large
 
 
 @dataclass(frozen=True)
@@ -69,20 +66,16 @@ class Parts:
         for path, schema in schemas.items():
             mine, theirs = _described(names[first], schemas[first]), _described(names[path], schema)
             if role := next((role for role in {**mine, **theirs} if mine.get(role) != theirs.get(role)), None):
-                raise UnveilError(
-                    f"the files of one log need the same columns, and the {role} differs",
-                    where=path,
-                    found=theirs.get(role, "none"),
-                    expected=f"{mine.get(role, 'none')}, as in {first}",
-                    hint=f"Write the files alike, or leave the column out with --{role}-col none.",
-                )
+                problem = f"the files of one log need the same columns, and the {role} differs"
+                found, expected = theirs.get(role, "none"), f"{mine.get(role, 'none')}, as in {first}"
+                hint = f"Write the files alike, or leave the column out with --{role}-col none."
+                raise UnveilError(problem, where=path, found=found, expected=expected, hint=hint)
         return cls(rows, names[first], {role: schemas[first][name] for role, name in names[first].items()})
 
     def __len__(self) -> int:
         return sum(self.rows.values())
 
     def tables(self, roles: Sequence[str]) -> Iterator[Table]:
-        """The columns of these roles through all files, a slice of rows at a time."""
         names = {role: self.names[role] for role in roles}
         for path, rows in self.rows.items():
             with reading(path):
@@ -105,7 +98,6 @@ def _described(names: Mapping[str, str], schema: pl.Schema) -> dict[str, str]:
 
 
 def _found(sources: Sequence[str | Path]) -> list[Path]:
-    """The files that are meant, those of a folder or a pattern in the order of their paths."""
     paths = [path for source in sources for path in _files(source)]
     seen = set[Path]()
     for path in paths:
@@ -149,18 +141,13 @@ class Clock:
         if self.fractions:
             numbers = table.frame["time"].str.strip_chars().cast(pl.Float64, strict=False)
             table = replace(table, frame=table.frame.with_columns(numbers.alias("time")))
-        if self.largest and not table.frame["time"].null_count():
-            column = table.frame["time"]
+        if self.largest and not (column := table.frame["time"]).null_count():
             check_one_unit(table, number_of(column) if column.dtype == pl.String else column, self.largest)
         return table
 
 
 def clock_of(parts: Parts, unit: str | None, progress: Progress) -> Clock:
-    """The clock of a log: as given, or found from all times.
-
-    Text is ISO 8601 where more of the column is that than numbers; numbers are eight-digit dates, or of the unit that
-    the largest suggests.
-    """
+    """The clock of a log: as given, or found from all times, as `table.times` does of a column in memory."""
     kind = parts.kinds.get("time")
     text = kind == pl.String
     if kind is None or not (text or kind.is_numeric()) or unit == "iso" or (unit and not text):
@@ -189,7 +176,6 @@ class Numbers:
         self.role, self._seen = role, np.zeros(largest + 1, np.bool_)
 
     def code(self, table: Table) -> Index:
-        """The codes of a slice of rows."""
         check_missing_ids(table, self.role)
         code_N = table.frame[self.role].to_numpy().astype(np.int32)
         self._seen[code_N] = True
@@ -210,29 +196,25 @@ class Text:
         self._memory = pl.Series([], dtype=pl.Categorical(self._categories))
 
     def code(self, table: Table) -> Index:
-        """The codes of a slice of rows."""
         raw = ids(table, self.role)
         check_blank_ids(table, self.role)
         return raw.cast(pl.Categorical(self._categories)).to_physical().to_numpy().astype(np.int32)
 
     def finish(self) -> tuple[Index, Vocabulary]:
-        """The place of each code in the vocabulary, and the vocabulary of all ids that came by."""
         known = self._categories.to_series()
         return in_order(np.arange(len(known)), known)
 
 
 def write_columns(parts: Parts, clock: Clock, folder: Path, progress: Progress) -> Columns:
     """Write every column of the log, ids as indices into sorted vocabularies."""
-    if len(parts) > MOST:
+    if (size := len(parts)) > MOST:
         expected, hint = f"at most {MOST:,}", "Pack a part of it, such as the last years."
-        raise UnveilError("too many events for one log", found=f"{len(parts):,}", expected=expected, hint=hint)
+        raise UnveilError("too many events for one log", found=f"{size:,}", expected=expected, hint=hint)
     roles = tuple(role for role in ROLES if role in parts.kinds)
     coders = {role: _coder(parts, role) for role in ("user", "item")}
     with ExitStack() as files:
-        append = {
-            role: files.enter_context(column_file(folder / f"{role}.npy", KINDS[role], len(parts))) for role in roles
-        }
-        for table in progress.through("ingest", parts.tables(roles), len(parts), lambda table: len(table.frame)):
+        append = {role: files.enter_context(column_file(folder / f"{role}.npy", KINDS[role], size)) for role in roles}
+        for table in progress.through("ingest", parts.tables(roles), size, lambda table: len(table.frame)):
             for role, coder in coders.items():
                 append[role](coder.code(table))
             for column in optional(clock.fit(table), clock.unit):
@@ -250,10 +232,7 @@ def _coder(parts: Parts, role: str) -> Numbers | Text:
     if not parts.kinds[role].is_integer():
         return Text(role)
     column = pl.col(parts.names[role])
-    ends = [
-        pl.scan_parquet(path, glob=False).select(low=column.min(), high=column.max()).collect().row(0)
-        for path, rows in parts.rows.items()
-        if rows
-    ]
+    files = (pl.scan_parquet(path, glob=False) for path, rows in parts.rows.items() if rows)
+    ends = [file.select(low=column.min(), high=column.max()).collect().row(0) for file in files]
     low, high = min((low for low, _ in ends if low is not None), default=0), max((high or 0 for _, high in ends))
     return Numbers(role, high) if 0 <= low <= high <= LARGEST else Text(role)

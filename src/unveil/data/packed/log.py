@@ -66,7 +66,6 @@ class Progress:
         self.at(begun + self._share[stage])
 
     def at(self, done: float) -> None:
-        """That share of the whole is done."""
         self._done = done
         if self._tell is not None:
             self._tell(min(1000, int(1000 * done)), 1000)
@@ -88,18 +87,15 @@ class Columns:
         return len(self["user"])
 
     def log(self) -> Interactions:
-        """The log as it lies in the folder."""
         return Interactions(users=self.users, items=self.items, **{role: self[role] for role in self.roles})
 
     def blocks(self, *roles: str) -> Iterator[tuple[slice, list[NDArray[Any]]]]:
-        """Which rows, and these columns of them, block by block from end to end."""
         columns = [self[role] for role in roles]
         for rows in blocks(len(columns[0])):
             yield rows, [column[rows] for column in columns]
             release(*columns)
 
     def rewrite(self, role: str, size: int, parts: Iterable[NDArray[Any]]) -> None:
-        """Replace a column by these parts of it."""
         draft = self.folder / f"{role}.new"
         with column_file(draft, KINDS[role], size) as append:
             for part in parts:
@@ -122,7 +118,6 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """The manifest of a folder; one that does not describe what is there is an error."""
         path = folder / MANIFEST
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -145,7 +140,6 @@ class Manifest:
         return manifest
 
     def write(self, folder: Path) -> None:
-        """Write it, sealed."""
         content = {"unveil": __version__, **asdict(self)}
         sealed = {"format": FORMAT, **content, "sha256": _seal(json.loads(json.dumps(content)))}
         write_whole(folder / MANIFEST, json.dumps(sealed, indent=1) + "\n")
@@ -175,7 +169,6 @@ class PackedLog(Interactions):
         return cls(users=users, items=items, folder=folder, manifest=manifest, **columns)
 
     def histories(self) -> Sequences:
-        """The histories as they were laid out, oldest first; nothing is read yet."""
         size, offsets = (self.manifest.interactions, np.dtype(np.int32)), (len(self.users) + 1, np.dtype(np.int64))
         columns = {
             name: _column(self.folder / file, *(offsets if name == "offset_U1" else size))
@@ -188,7 +181,6 @@ class PackedLog(Interactions):
         return self.histories().event_N if self.clicked is None else super().order()
 
     def fingerprint(self) -> str:
-        """The hash of the whole content, as it was when the log was packed."""
         return self.manifest.fingerprint
 
     def verify(self, tell: Tell | None = None) -> None:
@@ -199,7 +191,6 @@ class PackedLog(Interactions):
 
 
 def _column(path: Path, size: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """A mapped column of this type and size; anything else does not belong here."""
     try:
         column = mapped(path)
     except (ValueError, OSError) as error:

@@ -19,8 +19,7 @@ from unveil.errors import UnveilError
 
 #: Files that a data set's folder is known by.
 KNOWN = ("u.data", "ratings.dat", "ratings.csv", "ratings.csv.gz", "ratings.dat.gz")
-#: The file that a packed log is known by.
-PACKED = "packed.json"
+PACKED = "packed.json"  # The file that a packed log is known by
 #: The options of reading, as hints name them.
 _OPTION = re.compile(r"--(?:[a-z]+-col|format|time-unit|encoding|query)\b")
 
@@ -95,8 +94,7 @@ def _table(source: str | Path, options: ReadOptions) -> Table:
         content = Content(path, unpacked(path), options.encoding)
         if not content.start:
             raise UnveilError("the file is empty", where=path, expected="a log")
-        chosen = FORMATS[options.format]() if options.format else detect(content, options)
-        return chosen.read(content, options)
+        return (FORMATS[options.format]() if options.format else detect(content, options)).read(content, options)
 
 
 def _located(source: str | Path) -> Path:

@@ -47,9 +47,8 @@ def detect(content: Content, options: ReadOptions) -> Format:
     winners = [name for name, score in scores.items() if score == best]
     if best == Likeness.NO:
         expected, hint = "a header, or rows of a known shape", f"Name it with --format: {', '.join(FORMATS)}."
-        raise UnveilError(
-            "cannot tell the format", where=content.path, found=content.head[0], expected=expected, hint=hint
-        )
+        where, found = content.path, content.head[0]
+        raise UnveilError("cannot tell the format", where=where, found=found, expected=expected, hint=hint)
     if len(winners) > 1:
         problem = f"the content fits several formats: {', '.join(winners)}"
         hint = f"Say which with {' or '.join(f'--format {name}' for name in winners)}."

@@ -11,11 +11,7 @@ from unveil.errors import UnveilError
 
 ROLES = ("user", "item", *OPTIONAL)
 
-#: The name under which a role is written, where it is not the role's own; the first choice wherever a file has it.
-CANONICAL = {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}
-
-#: Chosen for a role that the file's column of that name does not play.
-NONE = "none"
+NONE = "none"  # Chosen for a role that the file's column of that name does not play
 
 #: Names by role, best first; those between two | are equally good. Compared without case, `_`, `-` and spaces.
 _NAMES = {
@@ -86,8 +82,8 @@ def is_header(names: Sequence[str], chosen: Mapping[str, str]) -> bool:
 
 
 def canonical(role: str) -> str:
-    """The name under which a role is written to files."""
-    return CANONICAL.get(role, role)
+    """The name under which a role is written to files, and the first choice wherever a file has it."""
+    return {"user": "user_id", "item": "item_id", "time": "timestamp", "randomised": "is_rand"}.get(role, role)
 
 
 def is_alias(name: str) -> bool:
@@ -132,7 +128,6 @@ def _by_alias(names: Sequence[str], role: str, where: object) -> str | None:
 
 
 def _check_different(names: Sequence[str], where: object) -> None:
-    """No option could tell several columns of one name apart."""
     if len(names) > 1 and len(set(names)) == 1:
         hint = "Rename all but one of them."
         raise UnveilError("several columns have the same name", where=where, found=names[0], hint=hint)

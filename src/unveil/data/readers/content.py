@@ -38,12 +38,10 @@ class Content:
 
     @cached_property
     def start(self) -> bytes:
-        """The first bytes, whatever they are."""
         return _beginning(self.raw, HEAD)
 
     @cached_property
     def body(self) -> Body:
-        """The content as text in UTF-8; what cannot be text is an error."""
         for magic, (kind, hint) in _FOREIGN.items():
             if self.start.startswith(magic):
                 raise UnveilError(f"this is {kind}, not a log", where=self.path, hint=hint)
@@ -55,7 +53,6 @@ class Content:
 
     @cached_property
     def text_start(self) -> str:
-        """The beginning of the text."""
         start = _beginning(self.body, HEAD)
         try:
             text = codecs.getincrementaldecoder("utf-8")().decode(start, len(start) < HEAD)
@@ -86,7 +83,6 @@ class Content:
 
     @contextmanager
     def lines(self) -> Iterator[Iterator[str]]:
-        """All lines one by one, with their ends; what is no text is replaced."""
         raw = io.BytesIO(self.body) if isinstance(self.body, bytes) else self.body.open("rb")
         with io.TextIOWrapper(raw, encoding="utf-8", errors="replace", newline="\n") as text:
             yield text
@@ -103,7 +99,6 @@ class Content:
         return whole(self.body) if is_pattern else self.body
 
     def check_encoding(self) -> None:
-        """Raise an error that names the first byte that is not UTF-8, if there is one."""
         _to_utf8(self.path, whole(self.body), "utf-8")
 
 
@@ -168,8 +163,5 @@ def _utf16(start: bytes) -> str | None:
     """Text in UTF-16 says so with its first two bytes; or, without them, has a zero for most second or first bytes."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    first, second = start[::2], start[1::2]
-    for name, empty, full in (("utf-16-le", second, first), ("utf-16-be", first, second)):
-        if empty.count(0) > 0.7 * len(empty) and not full.count(0):
-            return name
-    return None
+    sides = (("utf-16-le", start[1::2], start[::2]), ("utf-16-be", start[::2], start[1::2]))
+    return next((name for name, empty, full in sides if empty.count(0) > 0.7 * len(empty) and not full.count(0)), None)

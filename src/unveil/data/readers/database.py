@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
 _SECONDS = 5  # to wait for a server, or for a lock
-_AT_ONCE = 50_000
-_DRIVER = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 
 
 def is_url(source: object) -> bool:
@@ -60,7 +58,8 @@ def _engine(url: "URL") -> "Engine":
 
     if url.get_backend_name() == "sqlite":
         return create_engine("sqlite://", creator=partial(_sqlite, url), poolclass=NullPool)
-    url = url.set(drivername=_DRIVER.get(url.drivername, url.drivername))
+    if url.drivername in ("postgres", "postgresql"):
+        url = url.set(drivername="postgresql+psycopg")
     postgres = {"connect_args": {"connect_timeout": _SECONDS}, "execution_options": {"postgresql_readonly": True}}
     return create_engine(url, poolclass=NullPool, **(postgres if url.get_backend_name() == "postgresql" else {}))
 
@@ -81,7 +80,7 @@ def _rows(connection: "Connection", options: ReadOptions, source: str) -> Table:
         names = assign_roles(keys, options.columns, source)
         places = {role: keys.index(name) for role, name in names.items()}
         cells: dict[str, list[Any]] = {role: [] for role in names}
-        for part in result.partitions(_AT_ONCE):
+        for part in result.partitions(50_000):
             for role, place in places.items():
                 cells[role].extend(row[place] for row in part)
     return Table(source, pl.DataFrame({role: _column(values) for role, values in cells.items()}), names)

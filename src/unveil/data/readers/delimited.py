@@ -1,17 +1,17 @@
 """Rows of fields between delimiters, with or without a header: CSV, MovieLens, Amazon, KuaiRand, RecBole.
 
-They are read fast where all is well: numbers are typed while reading. Where that fails, or leaves a gap, everything is
-read again as text, so that an error can name the row and the value found.
+Numbers are typed while reading. Where that fails, or leaves a gap, all is read again as text, to name row and value.
 """
 
 import csv
 import re
 import sys
+from _csv import Reader
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
@@ -21,11 +21,6 @@ from unveil.data.readers.content import Content
 from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
-if TYPE_CHECKING:
-    from _csv import Reader
-
-_DELIMITERS = ",\t;|"
-_SAMPLE = 100
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
 #: Types of columns whose values all look so, best first.
 _NUMBERS = {pl.Int64: re.compile(r"-?[0-9]{1,19}"), pl.Float64: re.compile(r"-?[0-9]+\.?[0-9]*")}
@@ -40,8 +35,7 @@ class Layout:
     header: bool = True
     quote: str | None = '"'
 
-    def reader(self, lines: Iterable[str]) -> "Reader":
-        """The fields of each row."""
+    def reader(self, lines: Iterable[str]) -> Reader:
         if self.quote is None:
             return csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_NONE)
         return csv.reader(lines, delimiter=self.separator, quotechar=self.quote)
@@ -60,11 +54,10 @@ class WithHeader(Format):
             return Likeness.CERTAIN if set(names) >= set(self.marks) else Likeness.NO
         if is_header(names, options.columns):
             return Likeness.NAMES
-        widest = max(len(header_of(content, other)) for other in _DELIMITERS)
+        widest = max(len(header_of(content, other)) for other in ",\t;|")
         return Likeness.PERHAPS if len(names) == widest > 1 else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
-        """Columns by the names given, or known."""
         names = header_of(content, self.separator)
         where, found = content.path, content.head[0]
         if len(names) < 2:
@@ -100,7 +93,6 @@ class KuaiRand(WithHeader):
     name, marks = "kuairand", ("user_id", "video_id", "time_ms", "is_click")
 
     def read(self, content: Content, options: ReadOptions) -> Table:
-        """As any other CSV, and each row marked as exposed."""
         table = super().read(content, options)
         if "exposed" not in table.names:
             exposed = table.frame.with_columns(exposed=pl.lit(True))
@@ -116,7 +108,6 @@ class Inter(Format):
     field = re.compile(r"(.+):(?:token|float|token_seq|float_seq)")
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """Every field of the header has a type."""
         return Likeness.CERTAIN if all(map(self.field.fullmatch, content.head[0].split("\t"))) else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
@@ -129,8 +120,7 @@ class Inter(Format):
 class Amazon2014(Format):
     """Amazon ratings 2014: user,item,rating,seconds, no header
 
-    Which of 2014 and 2018 a file is shows in its ids: products have ten characters (`B0…`, or an ISBN), reviewers more.
-    Where that does not decide, the person has to: the two are never told apart by a guess.
+    Only ids tell 2014 from 2018: products have ten characters (`B0…`, or an ISBN), reviewers more. Nothing is guessed.
     """
 
     name = "amazon-2014"
@@ -138,7 +128,6 @@ class Amazon2014(Format):
     product = re.compile(r"B[0-9A-Z]{9}|[0-9]{9}[0-9X]")
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """By the shape of the rows, and by which column has nothing but product codes."""
         rows, number = list(csv.reader(content.head)), re.compile(r"-?\d+(\.\d+)?")
         if not all(len(row) == 4 and number.fullmatch(row[2]) and number.fullmatch(row[3]) for row in rows):
             return Likeness.NO
@@ -148,7 +137,6 @@ class Amazon2014(Format):
         return Likeness.CERTAIN if products[self.roles.index("item")] else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
-        """Columns by their place."""
         return read_rows(content, Layout(",", self.roles, header=False), options)
 
 
@@ -168,7 +156,6 @@ class MovieLens100K(Format):
     delimiter: ClassVar[str] = "\t"
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
-        """By the shape of the rows: a rating, then a whole number at the end."""
         between = re.escape(self.delimiter)
         row = re.compile(rf"[^\t]+?{between}[^\t]+?{between}-?\d+(\.\d+)?{between}-?\d+\r?")
         return Likeness.SHAPE if all(row.fullmatch(line) for line in content.head) else Likeness.NO
@@ -197,19 +184,18 @@ def read_rows(content: Content, layout: Layout, options: ReadOptions) -> Table:
     names = assign_roles(layout.names, options.columns, content.path)
     places = {role: layout.names.index(name) for role, name in names.items()}
     frame = _fast(content, layout, places)
-    if frame is None:
-        frame = _careful(content, layout)
-
-    def line(row: int) -> int:
-        """The line of the file on which a row begins."""
-        return next(islice(_numbered(content, layout), row, None), (row + 1, []))[0]
-
-    return Table(content.path, frame.select(**{role: str(place) for role, place in places.items()}), names, line)
+    frame = _careful(content, layout) if frame is None else frame
+    return Table(
+        content.path,
+        frame.select(**{role: str(place) for role, place in places.items()}),
+        names,
+        line=lambda row: next(islice(_numbered(content, layout), row, None), (row + 1, []))[0],
+    )
 
 
 def _fast(content: Content, layout: Layout, places: Mapping[str, int]) -> pl.DataFrame | None:
     """The rows with numbers as numbers; None where that fails or leaves a gap, even in the last column."""
-    sample = list(islice(layout.reader(content.head), int(layout.header), _SAMPLE))
+    sample = list(islice(layout.reader(content.head), int(layout.header), 100))
     types: list[type[pl.DataType]] = [pl.String] * len(layout.names)
     for place in (place for role, place in places.items() if role not in ("user", "item")):
         values = [record[place] for record in sample if len(record) > place]
@@ -223,7 +209,6 @@ def _fast(content: Content, layout: Layout, places: Mapping[str, int]) -> pl.Dat
 
 
 def _careful(content: Content, layout: Layout) -> pl.DataFrame:
-    """The rows as text. What cannot be read even so is explained."""
     content.check_encoding()
     width = len(layout.names)
     for line, record in _numbered(content, layout):
@@ -241,7 +226,6 @@ def _careful(content: Content, layout: Layout) -> pl.DataFrame:
 
 
 def _frame(content: Content, layout: Layout, types: Sequence[type[pl.DataType]]) -> pl.DataFrame:
-    """All rows that are not blank."""
     frame = pl.read_csv(
         content.body,
         has_header=False,

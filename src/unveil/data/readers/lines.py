@@ -16,7 +16,6 @@ from unveil.data.readers.content import Content
 from unveil.data.readers.table import Table
 from unveil.errors import UnveilError
 
-_NO_CHARACTER_OF_TEXT = "\x01"
 _DIGIT = re.compile(r"\d")
 
 
@@ -29,7 +28,6 @@ class Words(Format):
     expected: ClassVar[str]
 
     def read(self, content: Content, options: ReadOptions) -> Table:
-        """One row for each item."""
         lines = read_words(content, options)
         odd = lines.filter(self.odd)
         if len(odd):
@@ -81,7 +79,7 @@ def read_words(content: Content, options: ReadOptions) -> pl.DataFrame:
         lines = pl.read_csv(
             content.body,
             has_header=False,
-            separator=_NO_CHARACTER_OF_TEXT,
+            separator="\x01",  # no character of text
             quote_char=None,
             schema={"line": pl.String},
             glob=False,
@@ -105,8 +103,7 @@ class JsonLines(Format):
 
     def likeness(self, content: Content, options: ReadOptions) -> Likeness:
         """The first line opens an object, or a list of objects, which `read` does not read."""
-        opens = content.head[0].lstrip().startswith("{") or _is_list(content)
-        return Likeness.CERTAIN if opens else Likeness.NO
+        return Likeness.CERTAIN if content.head[0].lstrip().startswith("{") or _is_list(content) else Likeness.NO
 
     def read(self, content: Content, options: ReadOptions) -> Table:
         """The columns that are needed, as text; they are the keys of the objects, wherever these first occur."""
@@ -115,8 +112,8 @@ class JsonLines(Format):
             problem, expected = "one JSON list, not JSON lines", "one object a line"
             raise UnveilError(problem, where=content.path, expected=expected, hint=hint)
         try:
-            keys = list(pl.scan_ndjson(content.for_polars(), infer_schema_length=None).collect_schema())
-            names = assign_roles(keys, options.columns, content.path)
+            keys = pl.scan_ndjson(content.for_polars(), infer_schema_length=None).collect_schema()
+            names = assign_roles(list(keys), options.columns, content.path)
             _check_plain(content, names)
             frame = pl.read_ndjson(content.for_polars(), schema=dict.fromkeys(names.values(), pl.String))
         except pl.exceptions.PolarsError as error:
@@ -129,7 +126,6 @@ def _is_list(content: Content) -> bool:
 
 
 def _check_plain(content: Content, names: dict[str, str]) -> None:
-    """Among the first lines: a list or an object where a plain value should be."""
     for row, line in enumerate(islice(content.head, 100)):
         try:
             entry = json.loads(line)
@@ -142,7 +138,6 @@ def _check_plain(content: Content, names: dict[str, str]) -> None:
 
 
 def _explained(content: Content, error: Exception) -> UnveilError:
-    """The first line that is not an object; or what the parser says."""
     content.check_encoding()
     with content.lines() as lines:
         for number, line in enumerate(lines, start=1):
@@ -165,7 +160,6 @@ class Parquet(Format):
     name = "parquet"
 
     def read(self, content: Content, options: ReadOptions) -> Table:
-        """The columns that are needed, in their own types; rows count from 1."""
         source = io.BytesIO(content.raw) if isinstance(content.raw, bytes) else str(content.raw)
         with parquet_errors(content.path):
             scan = pl.scan_parquet(source, glob=False)

@@ -21,10 +21,8 @@ _ISO = (
     r" ?(?:Z|z|(?<zone>[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?))?)?\s*$"
 )
 _TRUTH = {"1": True, "true": True, "t": True, "yes": True, "0": False, "false": False, "f": False, "no": False}
-_HINTS = {
-    "user": "Correct the row, or take it out.",
-    "item": "Correct the row, or take it out.",
-    "time": "Correct the row, say how to read the column with --time-unit, or name another with --time-col.",
+_HINTS = dict.fromkeys(("user", "item"), "Correct the row, or take it out.") | {
+    "time": "Correct the row, say how to read the column with --time-unit, or name another with --time-col."
 }
 
 
@@ -43,16 +41,12 @@ class Table:
         if row is not None:
             value = self.frame[role][row]
             empty = value is None or value == ""
-            raise UnveilError(
-                f"{problem}, the cell is empty" if empty else problem,
-                where=f"{self.source}, row {self.line(row)}, column {self.names[role]}",
-                found=None if empty else value,
-                expected=expected,
-                hint=_HINTS.get(role, f"Correct the row, or leave the column out with --{role}-col none."),
-            )
+            problem, found = (f"{problem}, the cell is empty", None) if empty else (problem, value)
+            where = f"{self.source}, row {self.line(row)}, column {self.names[role]}"
+            hint = _HINTS.get(role, f"Correct the row, or leave the column out with --{role}-col none.")
+            raise UnveilError(problem, where=where, found=found, expected=expected, hint=hint)
 
     def wrong_column(self, role: str, problem: str, expected: str) -> UnveilError:
-        """The error for a column of a type that cannot be read."""
         where, hint = f"{self.source}, column {self.names[role]}", f"Name another with --{role}-col."
         return UnveilError(problem, where=where, found=str(self.frame[role].dtype), expected=expected, hint=hint)
 
@@ -116,7 +110,6 @@ def _ratings(table: Table, role: str) -> pl.Series:
 
 
 def _blank(column: pl.Series) -> pl.Series:
-    """Cells with nothing in them, or NaN."""
     if column.dtype == pl.String:
         return column.str.strip_chars().str.to_lowercase().is_in(["", "nan"]).fill_null(True)
     return column.is_nan().fill_null(True) if column.dtype.is_float() else column.is_null()
@@ -157,9 +150,8 @@ _READERS: dict[str, Callable[[Table, str], pl.Series]] = {
 def times(table: Table, unit: str | None) -> pl.Series:
     """The time column in µs since 1970-01-01 UTC, whatever form the file has it in.
 
-    Numbers are read in `unit`; where it is not given, by the largest magnitude in the column: below 10¹¹ they are
-    seconds (to the year 5138), below 10¹⁴ ms, below 10¹⁷ µs, else ns. Whole columns of eight-digit calendar dates
-    (20220425) are dates. Text is ISO 8601; without a zone it is UTC.
+    Numbers are in `unit` or, by the largest magnitude in the column: below 10¹¹ seconds (to the year 5138), below 10¹⁴
+    ms, below 10¹⁷ µs, else ns. Columns of eight-digit dates (20220425) are dates. Text is ISO 8601, by default UTC.
     """
     column = table.frame["time"]
     if column.dtype in (pl.Date, pl.Datetime):
@@ -193,7 +185,8 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
     if column.dtype.is_float():
         table.check("time", ~column.is_finite(), "not a time", _expected(unit))
     if unit == "order":
-        table.check("time", _too_large(column, 1.0) | (column % 1 != 0), "not an order", _expected(unit))
+        odd = (column.cast(pl.Float64).abs() >= _LIMIT) | (column % 1 != 0)
+        table.check("time", odd, "not an order", _expected(unit))
         return column.cast(pl.Int64)
     largest = largest_of(column)
     if unit is None:
@@ -201,7 +194,8 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
     scale = UNITS[unit or unit_of(largest)]
     assert scale is not None
     if largest * scale >= _LIMIT:
-        table.check("time", _too_large(column, scale), "too large a time", _expected(unit))
+        too_large = (column.cast(pl.Float64) * scale).abs() >= _LIMIT
+        table.check("time", too_large, "too large a time", _expected(unit))
     if not column.dtype.is_integer():
         return (column * scale).round().cast(pl.Int64)
     return column * int(scale) if scale >= 1 else column // 1_000
@@ -210,10 +204,6 @@ def _of_numbers(table: Table, column: pl.Series, unit: str | None) -> pl.Series:
 def _expected(unit: str | None) -> str:
     known = {None: _TIME, "iso": "ISO 8601, e.g. 2024-05-01T12:30:00Z", "order": "a whole number"}
     return known.get(unit, f"a number ({unit} since 1970)")
-
-
-def _too_large(column: pl.Series, scale: float) -> pl.Series:
-    return (column.cast(pl.Float64) * scale).abs() >= _LIMIT
 
 
 def number_of(text: pl.Series) -> pl.Series:
