@@ -17,7 +17,6 @@ from unveil.simulation.world import World
 
 
 def _says(default: Any, sentence: str, least: float = 0.0, most: float = np.inf) -> Any:
-    """A parameter with its sentence and its range."""
     return field(default=default, metadata={"says": sentence, "least": least, "most": most})
 
 
@@ -57,7 +56,6 @@ class WorldSpec:
                 raise UnveilError(problem, where=each.name, found=value, expected=expected)
 
     def sentences(self) -> list[tuple[str, float, str]]:
-        """Name, value and meaning of every parameter."""
         return [(each.name, getattr(self, each.name), each.metadata["says"]) for each in fields(self)]
 
 
@@ -129,6 +127,5 @@ def _first_steps(spec: WorldSpec, rng: np.random.Generator) -> NDArray[np.int32]
 
 
 def _ids(letter: str, count: int) -> Vocabulary:
-    """u0001, u0002, …: of one width, so that sorted by name is sorted by number."""
     width = max(4, len(str(count)))
     return Vocabulary([f"{letter}{number:0{width}d}" for number in range(1, count + 1)])

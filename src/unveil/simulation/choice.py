@@ -52,14 +52,12 @@ class Rational:
     among_exposed: ClassVar[bool]
 
     def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[Any]) -> NDArray[np.int64]:
-        """Argmax of γ over what the user looks at; nothing is left to chance."""
         if not self.among_exposed:
             return np.asarray(logit_BV.argmax(1))
         item_B = np.where(exposed_BV, logit_BV, -np.inf).argmax(1)
         return np.where(exposed_BV[np.arange(len(item_B)), item_B], item_B, NOTHING)
 
     def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
-        """One for the pick."""
         item_B = self(logit_BV, exposed_BV, np.empty(0))
         return np.asarray(np.arange(logit_BV.shape[1]) == item_B[:, None], dtype=np.float64)
 
@@ -97,7 +95,6 @@ class Categorical:
         return np.where(total_B > 0, item_B, NOTHING)
 
     def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
-        """γ_i / Σ_j γ_j."""
         weight_BV = self._weight(logit_BV, exposed_BV)
         total_B1 = weight_BV.sum(1, keepdims=True)
         return np.asarray(np.divide(weight_BV, total_B1, out=np.zeros_like(weight_BV), where=total_B1 > 0))

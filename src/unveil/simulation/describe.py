@@ -87,7 +87,6 @@ def favourites(world: "World") -> NDArray[np.int64]:
 
 
 def _spread(many: int, few: int) -> NDArray[np.int64]:
-    """Some of many places, evenly spread."""
     return np.linspace(0, many - 1, min(few, many)).astype(np.int64)
 
 
@@ -110,7 +109,6 @@ def _spread_of(
 
 
 def _deviation(total: NDArray[np.float64], count: NDArray[np.float64]) -> float:
-    """Standard deviation of the means of those that were looked at."""
     return float((total[count > 0] / count[count > 0]).std())
 
 

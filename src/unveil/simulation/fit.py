@@ -120,11 +120,9 @@ class Fit:
             raise UnveilError("the centre is not a number", found=self.centre, expected="a rating")
 
     def recipes(self) -> tuple[Recipe, Recipe]:
-        """The recipe as it is for relevance, and as it is for exposure."""
         return RECIPES.build(self.recipe, self.relevance), RECIPES.build(self.recipe, self.exposure)
 
     def tasks(self, tuples: Tuples) -> tuple[Task, Task]:
-        """What is to be learnt: ratings, and exposure."""
         for_split, for_negatives = self.streams()[0].spawn(2)
         return self._both(tuples, split(tuples, for_split), for_negatives)
 
@@ -136,7 +134,6 @@ class Fit:
         return self._both(tuples, Parts(train, valid, tuples.where(shuffled[:0])), for_negatives)
 
     def _both(self, known: Tuples, parts: Parts, rng: np.random.Generator) -> tuple[Task, Task]:
-        """No negative is a known tuple."""
         negatives = Negatives(known, self.negatives, RECIPES[self.recipe].where)
         return Task.of_ratings(parts), Task.of_exposure(parts, negatives, rng, redraw=self.redraw)
 

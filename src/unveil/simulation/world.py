@@ -71,7 +71,6 @@ class World:
 
     @classmethod
     def open(cls, name: str, seed: int = 0) -> "World":
-        """The built-in world by its name, or the folder of a saved one."""
         return cls.builtin(seed=seed) if name == "builtin" else cls.load(name)
 
     @classmethod
@@ -97,17 +96,14 @@ class World:
 
     @property
     def n_users(self) -> int:
-        """Number of users."""
         return len(self.users)
 
     @property
     def n_items(self) -> int:
-        """Number of items."""
         return len(self.items)
 
     @property
     def n_steps(self) -> int:
-        """Number of time steps, T."""
         return len(self.exposure_logits.W_TK)
 
     def exposure(self, user_B: Indices, step_B: Indices) -> Floats:
@@ -115,7 +111,6 @@ class World:
         return self.exposure_from(self.exposure_logits.logits(user_B, step_B))
 
     def exposure_of(self, user_M: Indices, item_M: Indices, step_M: Indices) -> Floats:
-        """θ_M of one item at each slot."""
         return self.exposure_from(self.exposure_logits.logits_of(user_M, item_M, step_M))
 
     def exposure_from(self, logit: Floats) -> Floats:
@@ -140,7 +135,6 @@ class World:
         return sigmoid(self.relevance_logits.logits(user_B, step_B))
 
     def relevance_of(self, user_M: Indices, item_M: Indices, step_M: Indices) -> Floats:
-        """γ_M of one item at each slot."""
         return sigmoid(self.relevance_logits.logits_of(user_M, item_M, step_M))
 
     def ideal_target(self, user_B: Indices, step_B: Indices) -> NDArray[np.int64]:
@@ -195,7 +189,6 @@ class World:
         )
 
     def with_severity(self, severity: float) -> Self:
-        """The same world with θ = σ(exposure logit)^severity."""
         return replace(self, severity=severity)
 
     def with_foresight(self, strength: float) -> "World":
@@ -242,7 +235,6 @@ class World:
         )
 
     def describe(self) -> "WorldDescription":
-        """The world in figures: how personal relevance is, how unequal exposure."""
         from unveil.simulation.describe import describe
 
         return describe(self)
@@ -266,7 +258,6 @@ class World:
 
     @classmethod
     def load(cls, folder: Path | str) -> "World":
-        """Read a world folder; anything else is an error with the reason."""
         folder = Path(folder)
         if not (folder / _ABOUT).is_file():
             raise UnveilError("not a world", where=folder, expected=f"a folder with a {_ABOUT}", hint=_HINT)
@@ -303,7 +294,6 @@ _SOME = 1000
 
 
 def _check_exposure(world: "World", log: Interactions, user_U: Indices, item_V: Indices) -> None:
-    """A log drawn from a world carries its propensities."""
     if log.propensity is None or log.step is None:
         return
     some = slice(0, _SOME)

@@ -77,12 +77,10 @@ class Advise(Study):
     required: tuple[str, ...] = Field(default=(), exclude=True)  # propensities that must be had
 
     def __hash__(self) -> int:
-        """By the fields that can be hashed."""
         return hash(self.model_dump_json())
 
     @model_validator(mode="after")
     def check(self) -> Self:
-        """Whatever can be found wrong before the log is read is found here."""
         check_ranges(self, self.name)
         for what, names, known in (
             ("way to fit a world", [self.fit], list(RECIPES)),
@@ -135,7 +133,6 @@ class Advise(Study):
         return max(1, len(self.liked))
 
     def world_number(self, draw: Draw) -> int:
-        """The world of a draw's scenario."""
         liked = draw.scenario.liked
         return draw.world * self.groups + (0 if liked is None else self.liked.index(liked))
 
@@ -161,7 +158,6 @@ class Advise(Study):
         return recipe.changed({"estimator.name": variant.estimator}).changed(changes | variant.settings)
 
     def open_data(self) -> Source:
-        """The log, and all that it lacks."""
         shown = user_log(self)
         if self.world not in (None, BUILTIN):
             World.load(Path(self.world))
@@ -220,13 +216,11 @@ class Advise(Study):
 
     @property
     def wanted(self) -> list[str]:
-        """The propensities of the registry that are looked at."""
         known = candidates.from_a_log()
         return [name for name in known if not self.propensities or arms.family(name) in self.propensities]
 
     @property
     def probe_key(self) -> str:
-        """By the names that are looked at, and by the impressions that drawn logs record."""
         kept = f" {self.left:.3g}" if self.left else ""
         return f"propensities-{sha256((','.join(self.wanted) + kept).encode()).hexdigest()[:8]}"
 
@@ -248,14 +242,12 @@ class Advise(Study):
         return found
 
     def refused_estimators(self) -> dict[str, str]:
-        """Estimators that need ratings, where the log lacks some."""
         need = [name for name in self.estimators if estimator(name).needs == "ratings"]
         rating_N = user_log(self).interacted().rating if need else None
         rated = not need or (rating_N is not None and bool(np.isfinite(rating_N).all()))
         return {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
 
     def run_worlds(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Make the worlds of one draw from the posterior, one for each declared share, and keep them."""
         draw: int = cell.at["world"]
 
         def advance(done: int, total: int) -> None:
@@ -276,7 +268,6 @@ class Advise(Study):
         return {"draw": draw, "worlds": about}
 
     def run_probe(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Fit each propensity to both logs; and how large a drawn log is."""
         log, window = self._first_log(context.folder), self.recipe(BASE, 0).model.length
         return {
             "real": candidates.probe(self.wanted, user_log(self), window),
@@ -288,7 +279,6 @@ class Advise(Study):
         return draw_log(self, folder, Draw(0, self.scenarios[0], 0), self.left > 0)[1]
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train one candidate on one draw of one scenario, and evaluate it."""
         scenario = next(each for each in self.scenarios if each.key == cell.at["scenario"])
         draw, arm = Draw(cell.at["world"], scenario, cell.at["replicate"]), cell.at["estimator"]
         recorded = candidates.learns_from(arm) == "impressions"
@@ -299,23 +289,18 @@ class Advise(Study):
         return {**where, "looks": looks, **record(trial, arm, recipe, context.on_progress)}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Of every user where there is one draw."""
         return rank_rows(record, by_user=self.worlds * self.replicates == 1)
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The advice, what the ground truth would give, what could not be tried, and the shapes of the logs."""
         return advice_of(answer).findings()
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The figures behind the sentences, and the next command."""
         return advice_of(answer).facts()
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """One row for each arm."""
         return list(advice_of(answer).rows())
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        """The share of the gap that is closed in each scenario."""
         return {"scenarios": advice_of(answer).figure()}
 
 

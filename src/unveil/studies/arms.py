@@ -32,7 +32,6 @@ class Variant:
 
     @classmethod
     def of(cls, arm: str) -> "Variant":
-        """From the word; what nobody knows is refused with the nearest name."""
         whole, *options = arm.split("+")
         name, at, propensity = whole.partition("@")
         chosen = estimator(name)
@@ -45,7 +44,6 @@ class Variant:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its options by dotted names."""
         return dict(self.options)
 
 

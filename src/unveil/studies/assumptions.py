@@ -63,7 +63,6 @@ class Standing:
 
     @property
     def verdict(self) -> str:
-        """above, below or level: significantly better than naive, worse, or neither."""
         return verdict(self.test)
 
 
@@ -83,17 +82,14 @@ class Line:
 
     @property
     def untried(self) -> list[str]:
-        """The levels at which it has no arm."""
         return [level for level in self.axis.levels if level not in self.standings]
 
     @property
     def gaps(self) -> dict[str, Estimate]:
-        """The shares of the gap, where there is one."""
         return {level: each.gap for level, each in self.standings.items() if each.gap is not None}
 
     @property
     def lowest(self) -> str | None:
-        """The level of the lowest share of the gap."""
         return min(self.gaps, key=lambda level: self.gaps[level].mean, default=None)
 
 
@@ -113,7 +109,6 @@ class Assumptions(SemiSynthetic):
 
     @model_validator(mode="after")
     def check_points(self) -> Self:
-        """Both ends of the gap, something that is varied, and arms that can be trained at every point."""
         check_gap(self.estimators)
         if not self.axes:
             raise UnveilError("no assumption is broken", expected="two levels or more of at least one axis")
@@ -124,7 +119,6 @@ class Assumptions(SemiSynthetic):
 
     @property
     def base(self) -> Point:
-        """The base point."""
         return Point(self.choice, self.foresight, self.severity, self.base_propensity)
 
     @property
@@ -144,15 +138,12 @@ class Assumptions(SemiSynthetic):
 
     @property
     def points(self) -> list[Point]:
-        """All points, each once, the base first."""
         return list(dict.fromkeys([self.base, *(point for axis in self.axes for point in axis.levels.values())]))
 
     def moved(self, point: Point) -> Self:
-        """The study with the choice model and the foresight of a point."""
         return self.model_copy(update={"choice": point.choice, "foresight": point.foresight})
 
     def arms_at(self, point: Point) -> dict[str, str]:
-        """estimator → its arm at the point, for those that have one there."""
         found = {name: point.arm(name) for name in dict.fromkeys(self.estimators)}
         return {name: arm for name, arm in found.items() if arm is not None}
 
@@ -176,13 +167,11 @@ class Assumptions(SemiSynthetic):
         return [cell.key, cell.key.removeprefix(prefix)] if cell.key.startswith(prefix) else [cell.key]
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train an arm on a log of its point, and evaluate it."""
         point = Point(**{name: cell.at[name] for name in AXES})
         arm = self.arms_at(point)[cell.at["estimator"]]
         return self.moved(point).run_arm(cell.at, arm, context)
 
     def lines(self, answer: Answer) -> dict[Axis, dict[str, Line]]:
-        """Every estimator between naive and ideal along every axis on which it has an arm."""
         at, names = {point: self.standings(answer, point) for point in self.points}, dict.fromkeys(self.estimators)
         found = {}
         for axis in self.axes:
@@ -200,7 +189,6 @@ class Assumptions(SemiSynthetic):
         return {name: each for name, each in found.items() if name != BOUND}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The base point, every standing along every axis, and the verdicts."""
         lines, axes = self.lines(answer), []
         for axis, own in lines.items():
             levels = []
@@ -222,7 +210,6 @@ class Assumptions(SemiSynthetic):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """Every line by its axis and by its estimator, the best worst case, the base point and the ends of the gap."""
         lines, measure = self.lines(answer), self.headline(answer.results)
         of = {name: [own[name] for own in lines.values() if name in own] for name in dict.fromkeys(self.estimators)}
         of = {name: own for name, own in of.items() if own}
@@ -246,7 +233,6 @@ class Assumptions(SemiSynthetic):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Block]:
-        """Estimators down, assumptions across; nothing where there is no gap anywhere."""
         lines = self.lines(answer)
         if not any(line.gaps for own in lines.values() for line in own.values()):
             return {}
@@ -258,7 +244,6 @@ class Assumptions(SemiSynthetic):
         return {"shares_figure": shares_figure(gaps, "assumptions", {axis.title: axis.scale for axis in lines})}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """The rows of the other studies, on true relevance at ten places, with where they are."""
         places = self.headline(answer.results).k
         return [
             {"axis": axis.name, "level": level, **asdict(point), **row}
@@ -269,7 +254,6 @@ class Assumptions(SemiSynthetic):
         ]
 
     def announcement(self) -> str:
-        """None."""
         return ""
 
 

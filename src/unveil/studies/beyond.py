@@ -42,12 +42,10 @@ class Share:
 
     @property
     def below(self) -> bool:
-        """The mean is below naive's, significantly or not."""
         return self.test.difference < 0
 
     @property
     def significant(self) -> bool:
-        """Whether it can be distinguished from naive."""
         return self.test.p < ALPHA
 
 
@@ -61,7 +59,6 @@ class Beyond(SemiSynthetic):
 
     @model_validator(mode="after")
     def check_ends(self) -> Self:
-        """Both ends of the gap, and something between them."""
         check_gap(self.estimators)
         return self
 
@@ -72,7 +69,6 @@ class Beyond(SemiSynthetic):
         return {measure: shares(answer.results, measure) for measure in measures}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """Every share with its interval, its test and its worlds."""
         found = [
             {
                 "estimator": each.arm,
@@ -91,7 +87,6 @@ class Beyond(SemiSynthetic):
         return {**super().findings(answer), "aims": {"study": AIM, "estimated": AIM_ESTIMATED}, "shares": found}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """Aims reached, arms below naive, the paper's shares, and the variance of worlds and replicates."""
         results, every = answer.results, self.shares(answer)
         below = [each for found in every.values() for each in found if each.below]
         here, headline = results.at(severity=self.severities[0]), self.headline(results)

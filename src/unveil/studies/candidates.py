@@ -45,7 +45,6 @@ class LogShape:
 
     @classmethod
     def of(cls, log: Interactions) -> "LogShape":
-        """Of the interactions."""
         events = log.interacted()
         count_V = np.sort(np.bincount(events.item, minlength=1))[::-1]
         count_V = count_V[count_V > 0]
@@ -105,7 +104,6 @@ class Candidates(NamedTuple):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """All of them."""
         return self.usable + self.ceilings
 
 
@@ -155,7 +153,6 @@ def probe(names: Iterable[str], log: Interactions, window: int) -> dict[str, str
 
 
 def _reasons(names: Iterable[str], attempt: Callable[[str], object], *, hints: bool = True) -> dict[str, str]:
-    """name → why the attempt failed; empty where it did not."""
     found = dict.fromkeys(names, "")
     for name in found:
         try:

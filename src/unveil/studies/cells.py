@@ -47,7 +47,6 @@ class Store:
     defaults: Identity = field(default_factory=dict)
 
     def open(self) -> None:
-        """Begin or continue the folder; one with other files, or with cells of another identity, is an error."""
         path = self.folder / ABOUT
         if path.is_file():
             self._check_identity(path)
@@ -86,16 +85,13 @@ class Store:
         return None
 
     def keep(self, key: str, result: Mapping[str, Any]) -> None:
-        """Write the result of a cell, whole or not at all."""
         write_whole(self._path(key), json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
         (self.folder / "errors" / f"{key}.txt").unlink(missing_ok=True)
 
     def remove(self, key: str) -> None:
-        """The cell is to be done again."""
         self._path(key).unlink(missing_ok=True)
 
     def compatible(self, other: Path) -> "Store":
-        """The store of a folder whose cells depend on the same; any other is an error."""
         if not (other / ABOUT).is_file():
             raise UnveilError("there are no cells to copy", where=other, expected=f"a folder with a {ABOUT}")
         source = Store(other, {**_read(other / ABOUT), "cells": self.identity["cells"]}, self.defaults)
@@ -159,7 +155,6 @@ def _run(left: Sequence[Job], total: int, store: Store, engine: Engine, watch: W
 
 
 def _failure(failures: Sequence[Failed], total: str, store: Store) -> UnveilError:
-    """One message for all that failed; those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for each in failures:
         reasons.setdefault(each.why.rstrip("."), []).append(each.key)
@@ -175,7 +170,6 @@ def _failure(failures: Sequence[Failed], total: str, store: Store) -> UnveilErro
 
 
 def _short(value: str) -> str:
-    """A fingerprint by its first digits."""
     return f"{value[:8]}…" if _FINGERPRINT.fullmatch(value) else value
 
 

@@ -82,7 +82,6 @@ class Gain:
 
     @property
     def significant(self) -> bool:
-        """Above naive on average over the scenarios, after correction for the number of candidates."""
         return verdict(self.mean) == "above"
 
 
@@ -170,17 +169,14 @@ class Advice:
         return tuple(self.answer.study.scenarios)
 
     def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
-        """value_ZWR of an arm under a measure."""
         results = self.answer.results
         return np.stack([results.at(scenario=each.key).by_replicate(arm, measure) for each in self.scenarios])
 
     @cached_property
     def decision(self) -> Decision:
-        """Which to use."""
         return decide({arm: self.value(arm) for arm in self.candidates.usable}, self.candidates.usable)
 
     def mean(self, arm: str, measure: Measure = HEADLINE) -> float:
-        """Over all draws."""
         return float(self.value(arm, measure).mean())
 
     def share(self, arm: str) -> float | None:
@@ -196,17 +192,14 @@ class Advice:
         return best, mean_over_strata(self.value(best) - self.value(BASE)).difference
 
     def drawn_shape(self, scenario: Scenario) -> LogShape:
-        """Of the logs drawn in a scenario, on average."""
         cells = self.answer.where(scenario=scenario.key, estimator=BASE)
         return LogShape(*(float(np.mean([cell["looks"][each.name] for cell in cells])) for each in fields(LogShape)))
 
     @cached_property
     def nearest(self) -> Scenario:
-        """The scenario whose logs are concentrated most like the real one."""
         return min(self.scenarios, key=lambda each: abs(self.drawn_shape(each).gini - self.shape.gini))
 
     def findings(self) -> dict[str, Any]:
-        """For results.json."""
         decision, (arm, gain) = self.decision, self.ceiling
         return {
             "headline": HEADLINE._asdict(),
@@ -225,7 +218,6 @@ class Advice:
         }
 
     def facts(self) -> dict[str, Any]:
-        """For the template."""
         decision, study, usable = self.decision, self.answer.study, self.candidates.usable
         roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
         repeaters = [arm for arm in usable if issubclass(estimator(Variant.of(arm).estimator), WMFDistilled)]
@@ -246,7 +238,6 @@ class Advice:
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Of results.csv, one for each arm; gains in each scenario by its key."""
         for arm in self.candidates.arms:
             gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
             mean = paired_json(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
@@ -266,7 +257,6 @@ class Advice:
             }
 
     def figure(self) -> Figure:
-        """Shares of the gap that are closed: candidates down, kinds of users across, severities along."""
         arms = [arm for arm in self.decision.gains if arm != BASE][:_MOST_DRAWN]
         arms += [known for known in self.ceiling[:1] if known != BOUND]
         gaps: dict[tuple[str, str], dict[str, Estimate | None]] = {}

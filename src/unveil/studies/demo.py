@@ -67,7 +67,6 @@ class WorldLog:
 
     @classmethod
     def draw(cls, world: World, seed: int) -> "WorldLog":
-        """One log of a world, and the most relevant item of each of its events."""
         log = world.log(np.random.default_rng(seed))
         assert log.step is not None
         best_N = favourites_of(world, log.user, log.step)
@@ -85,7 +84,6 @@ class WorldLog:
 
     @property
     def theta_N(self) -> Floats:
-        """θ of the chosen item of each event."""
         assert self.log.propensity is not None
         return self.log.propensity
 
@@ -210,26 +208,22 @@ class Demo(Study):
     estimators: tuple[str, ...] = (BASE, "ips", "itps", "corrected", BOUND)
 
     def cells(self) -> Iterable[Cell]:
-        """Whole replicates first."""
         for replicate in range(self.replicates):
             for arm in (*BASELINES, *self.estimators):
                 at = {"replicate": replicate, "estimator": arm}
                 yield Cell(f"r{replicate}-{arm}", at, 0.05 if arm in BASELINES else 1.0)
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
-        """Beside the cells, the log and the world of the first replicate are written."""
         own = world_log(self, 0)
         write_log(own.log, work.folder / "log.csv")
         own.world.save(work.folder / "world", overwrite=True)
         yield "models", list(self.cells())
 
     def recipe(self, replicate: int) -> Recipe:
-        """How each arm of a replicate is trained."""
         own = {"training.epochs": self.epochs, **changes_of("", self.changes), "training.seed": self.seed + replicate}
         return Recipe.preset("quick", "bert4rec").changed({**CHANGES, **own})
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train and evaluate an arm; metrics of the recommendations are kept by user."""
         replicate = cell.at["replicate"]
         trial = trial_context(self, replicate)
         arm = trial.arm(cell.at["estimator"], self.recipe(replicate), TrainingShare(context.on_progress))
@@ -239,11 +233,9 @@ class Demo(Study):
         return {**record, "lists": record["lists"] | by_user}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """Of every user where there is one replicate."""
         return rank_rows(record, by_user=self.replicates == 1)
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """Shares of the gap, tests against the baseline loss, and the weights."""
         results = answer.results
         gaps = {arm: results.gap_closed(arm, HEADLINE) for arm in results.trained}
         return {
@@ -254,7 +246,6 @@ class Demo(Study):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The log, and what the sentences are chosen by."""
         results, trial, own = answer.results, trial_context(self, 0), world_log(self, 0)
         return {
             **log_facts(own),
@@ -275,7 +266,6 @@ class Demo(Study):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        """Means with intervals, weights, training curves and the log."""
         results = answer.results
         sampled = Measure(TRUE, results.protocol("uniform"), "NDCG", 10)
         both = [HEADLINE, HELD_OUT]
@@ -293,7 +283,6 @@ class Demo(Study):
         }
 
     def _event_weights(self, answer: Answer) -> dict[str, Any]:
-        """The weight of every training event of the first replicate, by arm."""
         trial, recipe = trial_context(self, 0), self.recipe(0)
         ready = {arm: trial.prepared(arm, recipe) for arm in weights_by_arm(answer)}
         return {arm: weights_of(each.estimator, each.task.slots).numpy() for arm, each in ready.items()}

@@ -72,7 +72,6 @@ class Work:
 
     @property
     def folder(self) -> Path:
-        """Of the study."""
         return self.store.folder
 
     def left(self, cells: Sequence[Cell]) -> list[Cell]:
@@ -171,7 +170,6 @@ class StudyJob:
     folder: Path
 
     def run(self, on_progress: OnProgress) -> Mapping[str, Any]:
-        """Do the cell."""
         record: Mapping[str, Any] = getattr(self.study, self.cell.method)(self.cell, Context(self.folder, on_progress))
         return record
 
@@ -190,20 +188,17 @@ class Answer:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The long frame."""
         return frame_of(
             {**cell.at, **row} for cell in self.cells for row in self.study.rows(cell, self.records[cell.key])
         )
 
     @cached_property
     def results(self) -> Results:
-        """The figures."""
         found: Results = self.study.results_type.of(self.frame)
         return found
 
     @property
     def worker_seconds(self) -> float:
-        """Of all cells, whenever they were made."""
         return float(sum(record[SECONDS] for record in self.records.values()))
 
     def where(self, **at: Any) -> list[Mapping[str, Any]]:

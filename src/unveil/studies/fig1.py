@@ -144,12 +144,10 @@ class Fig1:
         return rank_correlation(*(each[self.order.tested_V] for each in (self.timing.count_V, self.timing.mean_V)))
 
     def families(self) -> dict[str, Family]:
-        """The tests of places that were made."""
         every = {"order": self.order, "shared": self.shared, "static": self.static}
         return {name: family for name, family in every.items() if family is not None}
 
     def table(self) -> pl.DataFrame:
-        """A row for each item that occurs, most popular first; tests where it has events enough."""
         columns: dict[str, Any] = {
             "item_id": self.log.items.ids,
             "title": list(self.titles),

@@ -97,17 +97,14 @@ class LoopResults(Results):
 
     @property
     def k(self) -> int:
-        """The places of a list."""
         return self.measures[0].k
 
     @property
     def rounds(self) -> int:
-        """The last one."""
         return int(self.along("round")[-1])
 
     @cached_property
     def known(self) -> dict[str, Known]:
-        """The figures that are there, in the order of the page."""
         found = {}
         for key in FIGURES:
             at = {
@@ -123,15 +120,12 @@ class LoopResults(Results):
 
     @property
     def plotted(self) -> list[str]:
-        """The figures that are there in more than one round."""
         return [key for key, known in self.known.items() if len(known.rounds) > 1]
 
     def title(self, key: str) -> str:
-        """EFD@10."""
         return FIGURES[key].title.format(k=self.k)
 
     def figure(self, model: str, key: str, round: int | None = None) -> Estimate:
-        """The mean over replicates and its 95% interval, in the last round if none is named."""
         return self.at(round=self.rounds if round is None else round).estimate(model, measure_of(key, self.k))
 
     def changes(self, key: str) -> dict[str, float]:
@@ -140,7 +134,6 @@ class LoopResults(Results):
         return {m: self.figure(m, key, last).mean - self.figure(m, key, first).mean for m in self.arms}
 
     def highest_first(self, key: str, round: int | None = None) -> list[str]:
-        """The models that have the figure, by their means in a round."""
         return sorted(self.known[key].models, key=lambda model: -self.figure(model, key, round).mean)
 
     def differences(self) -> dict[str, Paired]:
@@ -149,7 +142,6 @@ class LoopResults(Results):
         return dict(zip(others, corrected(last.difference(each, base, measure) for each in others), strict=True))
 
     def above(self, one: str, other: str) -> int:
-        """In how many rounds the mean EFD of one model is higher than another's."""
         every = range(self.rounds + 1)
         return sum(self.figure(one, HEADLINE, n).mean > self.figure(other, HEADLINE, n).mean for n in every)
 
@@ -206,7 +198,6 @@ class LoopStudy(Study):
 
     @property
     def response_options(self) -> dict[str, Any]:
-        """The name of the response model, then its options."""
         given = (parsed(change.removeprefix(_RESPONSE)) for change in self.changes if change.startswith(_RESPONSE))
         return {"name": self.response, **dict(given)}
 
@@ -216,20 +207,17 @@ class LoopStudy(Study):
         return {name: self.recipe(name) if name in ESTIMATORS else None for name in self.estimators}
 
     def recipe(self, model: str) -> Recipe:
-        """How the network of an estimator is trained."""
         changes = {} if self.tuned_for is None else tuned(self.tuned_for, model, self.preset)
         changes |= changes_of(model, [each for each in self.changes if not each.startswith(_RESPONSE)])
         network = network_in(changes) or (None if self.tuned_for is None else "bert4rec")  # RQ5: as the paper has it
         return Recipe.preset(self.preset, network).changed({**ALWAYS, "estimator.name": model, **changes})
 
     def loop(self, base: Sequences, world: World | None) -> Loop:
-        """The loop on a log; the world goes on beyond its last step as it was there."""
         beyond = None if world is None else held(world, base.n_steps + self.rounds + 1)
         response, retraining = response_model(self.response_options), Retraining.parse(self.retrain)
         return Loop(base, response, retraining, self.rounds, self.k, self.seed, beyond)
 
     def open_data(self) -> LoopData:
-        """The log, and the part of the world that it shows."""
         log = self.log.load()
         world = None if self.world is None else World.open(self.world).aligned_with(log)
         self.loop(Sequences.of(log), world)  # an error where the two do not fit the study
@@ -262,11 +250,9 @@ class LoopStudy(Study):
                 yield Cell(f"{model}-r{replicate}-{self.rounds}", at, cost)
 
     def priority(self, cell: Cell) -> Any:
-        """Long ones first."""
         return -cell.cost
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
-        """What all cells start from is written; then the cells; then loop.csv, and the logs if they are to be kept."""
         data: Any = work.source
         write_base(work.folder, Sequences.of(data.log), data.world)
         cells = list(self.cells())
@@ -284,7 +270,6 @@ class LoopStudy(Study):
             write_log(grown_log(data.log, chosen_RU), work.folder / "logs" / f"{state.stem}.parquet")
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """All rounds of one model in one replicate, from the last one that is there."""
         recipe, path = self.models[cell.at["estimator"]], state_path(context.folder, cell)
         loop = self.loop(*read_base(context.folder))
 
@@ -304,14 +289,12 @@ class LoopStudy(Study):
         return {"records": [*state.records[: self.rounds + 1]]}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """Every figure that there is in a round."""
         for round, figures in enumerate(record["records"]):
             for key in FIGURES:
                 if (value := figures.get(key)) is not None:
                     yield {"round": round, **measure_of(key, self.k)._asdict(), "value": value}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """A row for each figure, model and round."""
         found: Any = answer.results
         same = {"paper": None, "preset": self.preset, "worlds": int(answer.source.world is not None)}  # type: ignore[attr-defined]
         return [
@@ -329,7 +312,6 @@ class LoopStudy(Study):
         ]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """What was looped, and how."""
         return {
             "question": "loop" if self.tuned_for is None else "rq5",
             "loop": self._settings("rounds", "k", "retrain", "replicates", "seed"),
@@ -339,7 +321,6 @@ class LoopStudy(Study):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """What sentences are chosen by."""
         compared, data = self.tuned_for is not None and {"naive", "ips", "itps"} <= {*self.estimators}, answer.source
         claim = str(paper()["real"]["data"][data.name]["loop"]) if data.name else ""
         return {
@@ -350,7 +331,6 @@ class LoopStudy(Study):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, page.Block]:
-        """Every figure along the rounds; the template has a line on each."""
         results: Any = answer.results
         return {key: round_figure(results, key) for key in results.plotted}
 
@@ -378,7 +358,6 @@ def round_figure(results: LoopResults, key: str) -> page.Figure:
 
 
 def _cost(recipe: Recipe | None) -> float:
-    """For each training, work for each batch and for each unit of width."""
     if recipe is None:
         return 0.1
     model, epochs = recipe.model, recipe.training.epochs
@@ -391,6 +370,5 @@ def state_path(folder: Path, cell: Cell) -> Path:
 
 
 def _text(found: Estimate, digits: int) -> str:
-    """A mean with its interval where it has one."""
     interval = "" if found.low is None else f" [{found.low:,.{digits}f}, {found.high:,.{digits}f}]"
     return f"{found.mean:,.{digits}f}{interval}".replace("-", "−")

@@ -36,25 +36,21 @@ class Published:
 
     @classmethod
     def semisynthetic(cls, evaluation: str, severity: float = 1.0) -> "Published":
-        """The table of RQ1 or RQ3; empty at another severity than the paper's."""
         found = paper()["semisynthetic"]
         rows = found.get(evaluation, {}) if severity == found["severity"] else {}
         return cls(evaluation, found["protocol"], found["metrics"], rows)
 
     @classmethod
     def real(cls, data: str | None) -> "Published":
-        """The table of RQ4 for a data set; empty for others than the paper's."""
         found = paper()["real"]
         rows = {} if data is None else found["data"][data]["figures"]
         return cls("standard", found["protocol"], found["metrics"], rows)
 
     @property
     def measures(self) -> list[Measure]:
-        """The metrics of the table as measures."""
         return self.under(self.protocol)
 
     def under(self, protocol: str) -> list[Measure]:
-        """The metrics of the table under another protocol."""
         named = [metric.partition("@") for metric in self.metrics]
         return [Measure(self.evaluation, protocol, name, int(k)) for name, _, k in named]
 
@@ -63,13 +59,11 @@ class Published:
         return bool(self.rows) and self.protocol in results.protocols
 
     def figure(self, arm: str, measure: Measure) -> float | None:
-        """The paper's figure, where it has one."""
         if measure not in self.measures or arm not in self.rows:
             return None
         return self.rows[arm][self.measures.index(measure)]
 
     def order(self, measure: Measure, arms: Sequence[str]) -> list[str]:
-        """The paper's arms among ours, best first."""
         place = self.metrics.index(measure.name)
         return sorted((arm for arm in self.rows if arm in arms), key=lambda arm: -self.rows[arm][place])
 
@@ -81,7 +75,6 @@ class Published:
         return (own - naive) / (ideal - naive)
 
     def compare(self, results: Results) -> list["Comparison"]:
-        """Every figure of the table that we have, arm by arm."""
         return [
             Comparison(arm, measure, results.estimate(arm, measure), figure)
             for arm in results.trained
@@ -90,7 +83,6 @@ class Published:
         ]
 
     def verdict(self, results: Results) -> dict[str, Any]:
-        """Ours against the paper's: figure by figure, and the orders; nothing where the table is not comparable."""
         every, orders = self.compare(results), dict[str, dict[str, Any]]()
         for m in self.measures if self.comparable(results) else ():
             both = {"ours": results.order(m), "paper": self.order(m, results.trained)}
@@ -120,23 +112,19 @@ class Comparison:
 
     @property
     def deviation(self) -> float:
-        """(ours − paper) / paper."""
         return self.ours.mean / self.paper - 1
 
     @property
     def near(self) -> bool:
-        """Within 5% of the published figure."""
         return abs(self.deviation) <= NEAR
 
     @property
     def covered(self) -> bool | None:
-        """Whether our interval holds the published figure; None where there is no interval."""
         if self.ours.low is None or self.ours.high is None:
             return None
         return self.ours.low <= self.paper <= self.ours.high
 
     def as_json(self) -> dict[str, Any]:
-        """For results.json."""
         place = {"estimator": self.arm, "metric": self.measure.metric, "k": self.measure.k}
         figures = {"mean": self.ours.mean, "paper": self.paper, "deviation": self.deviation}
         return {**place, **figures, "within_5_percent": self.near, "interval_holds_paper": self.covered}

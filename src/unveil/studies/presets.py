@@ -30,7 +30,6 @@ class Preset:
         return name if self.revision == 1 else f"{name}, revision {self.revision}"
 
     def settings(self, estimator: str, network: str | None = None) -> dict[str, Any]:
-        """Everything that the preset says of an estimator on a network, by dotted names; BERT4Rec if none is named."""
         shared = {**ALWAYS, **self.shared, **self.of_network.get(network or "bert4rec", {})}
         if estimator in self.own:
             return {**shared, **self.own[estimator]}

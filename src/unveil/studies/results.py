@@ -55,7 +55,6 @@ class Measure(NamedTuple):
 
     @property
     def name(self) -> str:
-        """NDCG@10, or the metric alone where it has no cut-off."""
         return f"{self.metric}@{self.k}" if self.k else self.metric
 
 
@@ -138,15 +137,12 @@ class Results:
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The conditions, such as {"severity": 1.0}."""
         return [dict(point) for point in self.values]
 
     def along(self, name: str) -> list[Any]:
-        """The values of one condition, such as all severities."""
         return list(dict.fromkeys(point[name] for point in self.points))
 
     def at(self, **condition: Any) -> Self:
-        """The results under a condition alone."""
         found = {p: values for p, values in self.values.items() if condition.items() <= dict(p).items()}
         if not found:
             raise KeyError(f"no results at {condition}")
@@ -154,12 +150,10 @@ class Results:
 
     @cached_property
     def arms(self) -> list[str]:
-        """All arms."""
         return list(dict.fromkeys(arm for values in self.values.values() for arm, _ in values))
 
     @property
     def trained(self) -> list[str]:
-        """The arms that were trained."""
         return [arm for arm in self.arms if arm not in BASELINES]
 
     @property
@@ -169,41 +163,33 @@ class Results:
 
     @property
     def units(self) -> Units:
-        """What means, intervals and tests are over."""
         return "worlds" if self.worlds > 1 else "replicates" if self.replicates > 1 else "users"
 
     @cached_property
     def measures(self) -> list[Measure]:
-        """All measures of the first arm."""
         return [measure for arm, measure in next(iter(self.values.values())) if arm == self.arms[0]]
 
     @property
     def ranked(self) -> list[Measure]:
-        """The measures of the targets' ranks."""
         return [measure for measure in self.measures if measure.protocol.partition("-")[0] in PROTOCOLS]
 
     @cached_property
     def protocols(self) -> list[str]:
-        """What targets are ranked against: full, uniform-N, popular-N."""
         return list(dict.fromkeys(measure.protocol for measure in self.ranked))
 
     def protocol(self, kind: str) -> str:
-        """The protocol of a kind, uniform or popular, with its number of negatives."""
         return next(name for name in self.protocols if name.startswith(f"{kind}-"))
 
     @property
     def _only(self) -> Mapping[tuple[str, Measure], Floats]:
-        """The values of the only condition there is."""
         (values,) = self.values.values()
         return values
 
     def sample(self, arm: str, measure: Measure) -> Floats:
-        """value_N of the units."""
         value_N = self._only[arm, measure]
         return value_N.reshape(self.worlds, self.replicates).mean(axis=1) if self.worlds > 1 else value_N
 
     def by_replicate(self, arm: str, measure: Measure) -> Floats:
-        """value_WR of every world and replicate."""
         value_N = self._only[arm, measure]
         return (value_N.mean(keepdims=True) if self.units == "users" else value_N).reshape(self.worlds, self.replicates)
 
@@ -215,7 +201,6 @@ class Results:
         return Estimate(found.difference, float(found.low), float(found.high), found.n)
 
     def mean(self, arm: str, measure: Measure) -> float:
-        """The mean alone."""
         return self.estimate(arm, measure).mean
 
     def order(self, measure: Measure) -> list[str]:

@@ -88,23 +88,19 @@ class RQ4(Study):
 
     @property
     def recipes(self) -> dict[str, Recipe]:
-        """How each estimator is trained in the first replicate."""
         return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     @property
     def parts(self) -> tuple[Interactions, Split]:
-        """The log and its split."""
         return log_parts(self.log, self.min_item, self.min_user)
 
     @property
     def about(self) -> str:
-        """How networks are trained, in words."""
         about = f"{preset(self.preset).about}; settings and exponents for {self.tuned_for}"
         return arms.with_changes(about, self.changes)
 
     @property
     def popular(self) -> str:
-        """The ranking of the paper."""
         return f"popular-{self.negatives}"
 
     @property
@@ -114,12 +110,10 @@ class RQ4(Study):
 
     @property
     def protocols(self) -> list[str]:
-        """The paper's ranking first, then all items, then uniform negatives."""
         return [self.popular, "full", f"uniform-{self.negatives}"]
 
     @property
     def headline(self) -> Measure:
-        """The measure that the paper's conclusions are drawn from."""
         return Measure(STANDARD, self.popular, "NDCG", 10)
 
     def recipe(self, arm: str, replicate: int) -> Recipe:
@@ -143,7 +137,6 @@ class RQ4(Study):
         return int(np.random.SeedSequence([self.seed, replicate]).generate_state(1)[0])
 
     def open_data(self) -> Source:
-        """The log, filtered as the paper's was."""
         log, split = self.parts
         most = usual_negatives(split.test, split.whole, split.train.count_V, wanted=self.negatives)
         arms.check_negatives(self.negatives, min(most.values()))
@@ -153,7 +146,6 @@ class RQ4(Study):
         return Source(recognised(*size_of(log)) or "", log.fingerprint(), f"{log}; {split}")
 
     def cells(self) -> Iterable[Cell]:
-        """Every arm in every replicate."""
         log, _ = self.parts
         for arm in (*BASELINES, *self.recipes):
             cost = 5.0 if arm in BASELINES else 10.0 + arms.seconds_of(self.recipe(arm, 0), size_of(log))
@@ -172,7 +164,6 @@ class RQ4(Study):
             (work.folder / "trainings" / cell.key / CHECKPOINT).unlink(missing_ok=True)
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train an arm and evaluate it; the naive one with its control. A stopped training goes on."""
         replicate, name = cell.at["replicate"], cell.at["estimator"]
         recipe = self.recipe(BASE if name in BASELINES else name, replicate)
         trial = replicate_trial(self, replicate).of_length(recipe.model.length)
@@ -187,14 +178,12 @@ class RQ4(Study):
         return found
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """All metrics, of each user where there is one replicate; the control's beside those of the naive model."""
         by_user = self.replicates == 1
         yield from rank_rows(record, by_user=by_user)
         if CONTROL in record:
             yield from ({**row, "estimator": CONTROL} for row in rank_rows(record[CONTROL], by_user=by_user))
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The paper's figures beside ours, what flips between rankings, the control and the weights."""
         results = answer.results
         over = "Student's t over replicates" if results.units == "replicates" else "percentile bootstrap over users"
         return {
@@ -209,7 +198,6 @@ class RQ4(Study):
         }
 
     def published(self, answer: Answer) -> Published:
-        """The paper's table for a log of this size."""
         return Published.real(answer.source.name or None)
 
     def _controls(self, answer: Answer) -> Records:
@@ -219,7 +207,6 @@ class RQ4(Study):
         return {arm: answer.where(estimator=arm) for arm in self.recipes}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """What sentences are chosen by."""
         results, trained = answer.results, self._trained(answer)
         every = rq4_report.pairs(results, self.headline)
         return {
@@ -237,7 +224,6 @@ class RQ4(Study):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Three rankings, and the settings of the arms; the others are in the template."""
         results, published = answer.results, self.published(answer)
         by_protocol = {
             name: tables.arms_table(results, published.under(name), published if name == self.popular else None)
@@ -246,7 +232,6 @@ class RQ4(Study):
         return {**by_protocol, "settings": tables.settings_table(self.recipes)}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """The paper's four metrics, validation along λ, training curves."""
         results, published = answer.results, self.published(answer)
         dots = [tables.dots_figure(results, measure, published) for measure in published.under(self.popular)]
         return {
@@ -256,7 +241,6 @@ class RQ4(Study):
         }
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """A row for each arm and measure, with the paper's figure."""
         published = self.published(answer)
         rows = paper_rows(answer.results, self.preset, lambda *_: published)
         return [{**row, "worlds": 0} for _, row in rows]
@@ -294,7 +278,6 @@ def read_log(data: str, min_item: int | None = None, min_user: int | None = None
 
 
 def _put_by_hand() -> Path:
-    """Where somebody has put the published file among the fetched data sets."""
     places = [data_home() / _BY_HAND / name for name in _FILES]
     found = next((place for place in places if place.is_file()), None)
     if found is None:

@@ -35,7 +35,6 @@ class RealResults(Results):
 
     @cached_property
     def arms(self) -> list[str]:
-        """All arms, the control last."""
         return sorted(super().arms, key=lambda arm: arm == CONTROL)
 
     def estimate(self, arm: str, measure: Measure, level: float = 0.95) -> Estimate:
@@ -66,12 +65,10 @@ class Pair:
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """What a paired test allows to say under each ranking."""
         return {protocol: verdict(test) for protocol, test in self.tests.items()}
 
     @property
     def steady(self) -> bool:
-        """The same under all rankings."""
         return len(set(self.verdicts.values())) == 1
 
     @property
@@ -86,7 +83,6 @@ class Pair:
         return min(means) < 0 < max(means)
 
     def as_json(self) -> dict[str, Any]:
-        """For results.json."""
         return {
             "pair": [self.one, self.other],
             "verdicts": self.verdicts,

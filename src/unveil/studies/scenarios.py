@@ -31,7 +31,6 @@ class Scenario:
 
     @property
     def users(self) -> str:
-        """How they choose, and what they like."""
         declared = "" if self.liked is None else f", {self.liked:.0%} liked"
         return f"{self.choice.replace('_', ', ')}{declared}"
 

@@ -88,7 +88,6 @@ class SemiSynthetic(Study):
 
     @model_validator(mode="after")
     def check(self) -> Self:
-        """Whatever can be found wrong before any work is done is found here."""
         check_ranges(self, "", seed="0 or more")
         check_range(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
         for what, name, known in (
@@ -113,17 +112,14 @@ class SemiSynthetic(Study):
 
     @property
     def training(self) -> Preset:
-        """The preset."""
         return preset(self.preset)
 
     @property
     def about(self) -> str:
-        """How networks are trained, in words."""
         return arms.with_changes(self.training.about, self.changes)
 
     @property
     def recipes(self) -> dict[str, Recipe]:
-        """How each estimator is trained, but for the seed."""
         return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     def recipe(self, arm: str, seed: int) -> Recipe:
@@ -176,7 +172,6 @@ class SemiSynthetic(Study):
         return source
 
     def read_log(self) -> Interactions:
-        """The log that worlds are fitted to."""
         with convert_first(self.data):
             return FILTERS(Interactions.read(self.data))
 
@@ -185,7 +180,6 @@ class SemiSynthetic(Study):
         return super().identity(source) | {"preset": self.training.called(self.preset)}
 
     def cells(self) -> Iterable[Cell]:
-        """Every arm at every severity in every world and replicate: baselines first, then the estimators."""
         for severity, arm in product(self.severities, (*BASELINES, *dict.fromkeys(self.estimators))):
             for world, replicate in product(range(self.worlds), range(self.replicates)):
                 place = {"severity": severity, "estimator": arm, "world": world, "replicate": replicate}
@@ -219,7 +213,6 @@ class SemiSynthetic(Study):
         yield "cells", cells
 
     def run_world(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Draw, load or fit a world and keep it; the record is its description. Its seed counts on from the study's."""
         number: int = cell.at["world"]
         seed = self.seed + number
         if self.data == BUILTIN or is_world(self.data):
@@ -231,18 +224,15 @@ class SemiSynthetic(Study):
         return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train an arm and evaluate it."""
         return self.run_arm(cell.at, cell.at["estimator"], context)
 
     def run_arm(self, at: Mapping[str, Any], arm: str, context: Context) -> dict[str, Any]:
-        """The record of an arm in a world and a replicate at a severity."""
         where = {name: at[name] for name in ("world", "severity", "replicate")}
         recipe = self.recipe(arm, self.training_seed(at["world"], at["replicate"]))
         trial = drawn_trial(self, context.folder, *where.values(), recipe.propensity["name"] in RECORDED)
         return {**where, "estimator": arm, **record(trial, arm, recipe, context.on_progress)}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """All metrics of the ranks, of each user where one world and one replicate are all; and of the lists."""
         return rank_rows(record, by_user=self.worlds == self.replicates == 1)
 
     def headline(self, results: Results, evaluation: str = TRUE) -> Measure:
@@ -250,15 +240,12 @@ class SemiSynthetic(Study):
         return Measure(evaluation, results.protocol("uniform"), "NDCG", 10)
 
     def first(self, answer: Answer) -> Results:
-        """The results at the first severity, which may be the only one."""
         return answer.results.at(severity=self.severities[0])
 
     def world_records(self, answer: Answer) -> list[Mapping[str, Any]]:
-        """The records of the worlds."""
         return [answer.records[f"w{number}"] for number in range(self.worlds)]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline, the shares of the gap closed over all severities, and the worlds."""
         results, headline = answer.results, self.headline(answer.results)
         gaps = {arm: results.gap_closed(arm, headline) for arm in results.trained}
         return {
@@ -270,7 +257,6 @@ class SemiSynthetic(Study):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline as a measure, the results at the first severity, trainings, weights and logs by severity."""
         trained, warnings = self._trained(answer), dict[str, tuple[float, str]]()
         for p, records in trained.items():
             for arm, text in tables.weight_warnings(records).items():
@@ -286,26 +272,21 @@ class SemiSynthetic(Study):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """The settings of the arms; the others are in the template."""
         return {"settings": tables.settings_table(self.recipes)}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """Training curves at each severity."""
         each = self._trained(answer).items()
         curves = [tables.learning_figure(records, f"severity {p:g}", f"learning-{p:g}") for p, records in each]
         return {"learning": Figures(curves)}
 
     def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
-        """The records of the trained arms, by severity."""
         trained = answer.results.trained
         return {p: {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """The means of all measures with the paper's figure and the share of the gap closed."""
         return csv_rows(answer.results, self.preset)
 
     def announcement(self) -> str:
-        """60 trainings in all: naive, itps, ideal, each at 4 severities, …"""
         total = len(self.recipes) * len(self.severities) * self.worlds * self.replicates
         return (
             f"{quantity(total, 'training')} in all: {', '.join(self.recipes)}, each at "

@@ -36,15 +36,12 @@ class Variant:
 
     @property
     def self_normalised(self) -> bool:
-        """Whether the risk is divided by the sum of its own weights."""
         return bool(self.options.get("self_normalised"))
 
     def build(self, world: World) -> Estimator:
-        """The estimator as training would build it."""
         return build(self.name, self.options, propensity=self.propensity(world), world=world)
 
     def propensity(self, world: World) -> PropensityModel | None:
-        """The propensity that the estimator uses."""
         if self.noise is not None:
             return PROPENSITIES.build("noisy-temporal", {"sd": self.noise}, world)
         needs = estimator(self.name).needs
@@ -172,7 +169,6 @@ class LossComparison:
 
     @cached_property
     def item_GS(self) -> NDArray[np.int64]:
-        """Every log."""
         return theory_world.all_logs(len(self.dense), self.dense.world.n_items)
 
     def risk(self, estimator: Estimator, slots: Slots, masking: Masking | None = None) -> float:

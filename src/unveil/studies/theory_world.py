@@ -64,7 +64,6 @@ class DenseWorld:
         return len(self.user_S)
 
     def rows(self, slots: Slots) -> Tensor:
-        """The rows of these slots in the tables."""
         return torch.from_numpy(self._row_UT[slots.user_M.numpy(), slots.step_M.numpy()])
 
     def slots(self, item_S: NDArray[Any]) -> Slots:
@@ -73,7 +72,6 @@ class DenseWorld:
         return slots_of(self.user_S[event_M], item_S[event_M], self.step_S[event_M])
 
     def all_with(self, item: int) -> Slots:
-        """Every slot, with one and the same item."""
         return self.slots(np.full(len(self), item))
 
 

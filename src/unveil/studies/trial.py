@@ -112,7 +112,6 @@ class TrialContext:
         return cls(log, split, _in_small_batches(chosen), {STANDARD: standard})
 
     def of_length(self, length: int) -> Self:
-        """The same cases for a model that reads so many tokens."""
         validation = replace(self.validation, evaluator=replace(self.validation.evaluator, length=length))
         tests = {name: replace(test, length=length) for name, test in self.tests.items()}
         return replace(self, validation=validation, tests=tests)
@@ -130,7 +129,6 @@ class TrialContext:
         return self._fitted[asked]
 
     def prepared(self, name: str, recipe: Recipe) -> Trainer:
-        """The estimator of an arm with its network, task and weights, before it is trained."""
         train, named = self.split.train, recipe.changed({"estimator.name": Variant.of(name).estimator})
         propensity = self.propensity(named)
         own = resolved(named, train, self.log, propensity)
@@ -263,10 +261,8 @@ class TrainingShare(Watcher):
         self.on_progress, self.epochs = on_progress, 1
 
     def start(self, plan: Plan) -> None:
-        """How many epochs there will be."""
         self.epochs = plan.epochs
         self.on_progress(plan.done / plan.epochs)
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """One more."""
         self.on_progress(epoch.epoch / self.epochs)

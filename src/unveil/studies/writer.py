@@ -32,12 +32,10 @@ class Report:
 
     @cached_property
     def findings(self) -> Mapping[str, Any]:
-        """The study's own figures."""
         return dict(self.answer.study.findings(self.answer))
 
     @cached_property
     def parts(self) -> dict[str, Any]:
-        """Tables and figures by name."""
         return {**self.answer.study.tables(self.answer), **self.answer.study.figures(self.answer)}
 
     @cached_property
@@ -67,11 +65,9 @@ class Report:
 
     @cached_property
     def paragraphs(self) -> list[str]:
-        """What the figures say, and what to beware of."""
         return [*self.prose.paragraphs("findings"), *self.prose.paragraphs("caution")]
 
     def page(self) -> Page:
-        """The page: first finding, key figures, the others, the template's own sections, and how it was made."""
         lede, *rest = self.prose.paragraphs("findings")
         caution = [block for part in self.prose.sections("caution", self.parts) for block in part.blocks]
         sections = [
@@ -83,7 +79,6 @@ class Report:
         return Page(self.answer.study.title, lede, used, self.prose.key_figures("keys"))
 
     def readme(self) -> str:
-        """Title, findings, tables, and how it was made."""
         study = self.answer.study
         lines = [f"# {study.name.upper()}: {study.title}" if study.name.startswith("rq") else f"# {study.title}", ""]
         lines += [line for paragraph in self.paragraphs for line in (paragraph, "")]
@@ -110,12 +105,10 @@ class Report:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """Of results.csv."""
         own = self.answer.study.csv(self.answer)
         return list(means(self.answer.results)) if own is None else own
 
     def about(self) -> dict[str, Any]:
-        """When and with what it was made."""
         answer = self.answer
         return {
             "command": self.command,

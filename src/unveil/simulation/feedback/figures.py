@@ -35,7 +35,6 @@ class Lists:
 
     @property
     def filled_UK(self) -> NDArray[np.bool_]:
-        """Which places hold an item."""
         return np.asarray(self.top_UK != NOBODY)
 
 
@@ -95,7 +94,6 @@ class FirstLog:
 
     @classmethod
     def of(cls, base: Sequences) -> Self:
-        """Count."""
         pairs = (np.ones(len(base)), (base.item_N, base.user_N))
         chosen_VU = sparse.csr_matrix(pairs, shape=(base.n_items, base.n_users))
         chosen_VU.data[:] = 1.0
@@ -172,6 +170,5 @@ def overlap(times_V: NDArray[Any], users: int, places: int) -> float:
 
 
 def _by_user(metric: ListMetric, top_UK: Index, count_V: NDArray[Any]) -> float:
-    """The mean over the users who have a list; 0 where nobody has one."""
     listed_UK = top_UK[(top_UK != NOBODY).any(1)]
     return float(metric(listed_UK, count_V).mean()) if len(listed_UK) else 0.0

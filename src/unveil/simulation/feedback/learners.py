@@ -78,11 +78,9 @@ class Network:
 
     @property
     def length(self) -> int:
-        """The model's."""
         return self.recipe.model.length
 
     def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        """Fit the recipe anew, or further."""
         recipe = self.recipe.changed({"training.seed": seed} | ({} if before is None else self._further(epochs)))
         truth = self.world if estimator(str(recipe.estimator["name"])).needs == "truth" else None
         ready = prepare(sequences, recipe, world=truth)
@@ -100,7 +98,6 @@ class Network:
         return count | ({"training.step_epoch": 0} if cut else {})
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """The same network with these weights."""
         model = new_model(self.recipe, sequences.n_items)
         model.load_state_dict(dict(weights))
         return Learnt(model.eval())
@@ -114,11 +111,9 @@ class Rule:
     length: int
 
     def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        """Look at the histories or at the seed."""
         return Learnt(self.scorer(sequences, seed))
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """The same once more."""
         return Learnt(self.scorer(sequences, int(weights[_SEED]) if _SEED in weights else 0))
 
 

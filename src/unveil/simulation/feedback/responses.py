@@ -39,7 +39,6 @@ class Offer:
 
     @property
     def logit_UK(self) -> NDArray[np.float64]:
-        """Logits of γ, finite where γ is 0 or 1."""
         gamma_UK = np.clip(self.relevance_UK, 1e-12, 1 - 1e-12)
         return np.asarray(np.log(gamma_UK) - np.log1p(-gamma_UK))
 
@@ -113,7 +112,7 @@ class Uniform(BuiltIn):
 
     name: ClassVar[str] = "uniform"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         return shares(np.ones(offer.lists.top_UK.shape), offer.lists.filled_UK)
 
 
@@ -124,7 +123,7 @@ class Logarithmic(BuiltIn):
 
     name: ClassVar[str] = "position"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         place_K = np.arange(1, offer.lists.top_UK.shape[1] + 1)
         return shares(1 / np.log2(1 + place_K), offer.lists.filled_UK)
 
@@ -138,7 +137,7 @@ class Geometric(BuiltIn):
 
     name: ClassVar[str] = "geometric"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         place_K = np.arange(offer.lists.top_UK.shape[1])
         return shares(self.patience**place_K, offer.lists.filled_UK)
 
@@ -155,7 +154,7 @@ class Popular(BuiltIn):
     def __post_init__(self) -> None:
         check_range(bool(np.isfinite(self.strength)), "response.strength", self.strength, "a number")
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         return logit_shares(self.strength * np.log1p(offer.count_V)[offer.lists.top_UK], offer.lists.filled_UK)
 
 
@@ -173,7 +172,7 @@ class ByScore(MultinomialLogit):
 
     name: ClassVar[str] = "logit"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         return logit_shares(offer.lists.score_UK.astype(np.float64) / self.temperature, offer.lists.filled_UK)
 
 
@@ -188,7 +187,7 @@ class ByRelevance(MultinomialLogit):
     name: ClassVar[str] = "logit-relevance"
     needs: ClassVar[Need] = "world"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         with_nothing = [(0, 0), (0, 1)]
         utility_UK1 = np.pad(offer.logit_UK, with_nothing)
         filled_UK1 = np.pad(offer.lists.filled_UK, with_nothing, constant_values=True)
@@ -212,7 +211,7 @@ class Relevant(BuiltIn):
     def __post_init__(self) -> None:
         choice_model(self.choice)
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         logit_UK = offer.logit_UK.astype(np.float32)
         chosen_UK = choice_model(self.choice).probability(logit_UK, offer.lists.filled_UK)
         return np.where(offer.lists.filled_UK, chosen_UK * offer.relevance_UK, 0.0)

@@ -85,7 +85,6 @@ class Retraining:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`scratch`, `warm`, `warm:EPOCHS` or `every:ROUNDS`."""
         found = re.fullmatch(r"scratch|(warm)(?::([1-9]\d*))?|every:([1-9]\d*)", text)
         if found is None:
             expected = "scratch, warm, warm:EPOCHS or every:ROUNDS"
@@ -94,7 +93,6 @@ class Retraining:
         return cls(int(every or 1), warm is not None, int(epochs) if epochs else None)
 
     def due(self, round: int) -> bool:
-        """Whether the model is trained in this round; it always is in round 0."""
         return round % self.every == 0
 
 
@@ -143,7 +141,6 @@ class Loop:
 
     @cached_property
     def first(self) -> figures.FirstLog:
-        """The log before any feedback."""
         return figures.FirstLog.of(self.base)
 
     def go(self, learner: Learner, replicate: int = 0, state: State | None = None) -> Iterator[State]:
@@ -161,7 +158,6 @@ class Loop:
         return int(np.random.SeedSequence([self.seed, replicate, round, _TRAINING]).generate_state(1)[0])
 
     def _next(self, learner: Learner, replicate: int, last: State | None) -> State:
-        """Respond to the last lists, if there are any; train; recommend."""
         chosen_RU, consumed = np.zeros((0, self.base.n_users), np.int32), Record()
         if last is not None:
             chosen_RU, consumed = self._respond(replicate, last)
