@@ -1,8 +1,4 @@
-"""The built-in world: generated from a few readable parameters, shaped like a real log.
-
-Relevance is personal: users and items meet in a space of tastes, and tastes come in and out of fashion. Exposure is
-long-tailed over items, and every item has a season. Both are sums of factors, as in a world that was fitted to data.
-"""
+"""The built-in world, from a few parameters: personal relevance with fashions, long-tailed exposure with seasons."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any

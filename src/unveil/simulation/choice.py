@@ -1,8 +1,4 @@
-"""How a user chooses: choice models, found by name. Shapes: B slots, V items.
-
-A model sees the true relevance γ and what is exposed, and picks one item a slot. Whether the pick becomes an
-interaction is not its affair: that needs exposure and relevance too (Y = C · O · R).
-"""
+"""How a user picks one item a slot from γ and what is exposed; an interaction is Y = C · O · R. B slots, V items."""
 
 from typing import Any, ClassVar, Protocol
 

@@ -1,6 +1,4 @@
-"""A world fitted to a log: relevance from its ratings, exposure from what was and was not interacted with.
-
-The paper's section 5.1, steps 1 to 4: γ = σ(r̂ − centre) and θ = σ(ψ)^p, both from factors.
+"""A world fitted to a log (section 5.1, steps 1 to 4): γ = σ(r̂ − centre) from ratings, θ = σ(ψ)^p from events.
 
 Shapes: N tuples, U users, V items, T steps, K factors.
 """
@@ -234,16 +232,14 @@ def as_toml(fit: Fit, parts: Sequence[str], head: str) -> str:
 def implicit_worlds(
     log: Interactions, fit: Fit, liked: Sequence[float], progress: Progress | None = None
 ) -> list[World]:
-    """Worlds behind a log without ratings: which part of its interactions is taste is not in it, and is declared.
+    """Worlds behind a log without ratings, one for each declared share of popularity that is liking, `liked`.
 
     One model of the interactions, logit ψ_sit from factors, is fitted to the events and drawn negatives, and split:
 
         relevance_si = d_si + liked · b_i        exposure_sit = ψ_sit − relevance_si
 
-    b_i is how much likelier item i is chosen than others, on average over users and steps, and d_si what is left of a
-    user's mean over the steps after the means of the user and of the item: what is personal and steady. The
-    declaration is `liked`, the share of an item's popularity that comes of its being liked: 0, all of it is exposure;
-    1, none is. That what is personal is taste, and what changes along the steps is exposure, is assumed with it.
+    b_i is how much likelier item i is chosen than others on average, d_si what is left of a user's mean over the steps
+    after the means of user and item. Assumed: what is personal is taste, what changes along the steps is exposure.
     """
     for share in liked:
         check_share(share)

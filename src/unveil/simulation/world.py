@@ -1,4 +1,4 @@
-"""World: users, items and steps whose true relevance and exposure are known.
+"""Users, items and steps whose true relevance and exposure are known.
 
 Shapes: U users, V items, T steps, S slots, B slots asked for, M (user, item, step) triples.
 """
@@ -41,8 +41,7 @@ _HINT = "Name a folder that unveil wrote as a world, or draw the world again."
 class World:
     """γ_sit = σ(relevance logit), θ_sit = σ(exposure logit)^p, both from factors; the U × V × T cube is never made.
 
-    User s is there from step `start_U[s]` to the last, T − 1. `severity` is the exponent p: the higher, the rarer
-    exposure, and the more unequal. `origin` says where the world comes from and is kept with it.
+    User s is there from step `start_U[s]` to T − 1. The higher `severity` p, the rarer and more unequal exposure.
     """
 
     relevance_logits: Factors
@@ -161,13 +160,9 @@ class World:
     ) -> Interactions:
         """Draw a log: what users chose of what they were shown, each event with its own step and true propensity θ.
 
-        With `ratings_noise` every event is rated, with an error of that standard deviation; as `stars`, from 1 to 5.
-        With `impressions`, that share of impressions without a click is recorded too, as rows with `clicked` False
-        and no rating.
-
-        One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the
-        world's, so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have
-        a stream of random numbers of their own: all else is drawn as it would be without them.
+        With `ratings_noise` events are rated, with an error of that standard deviation; as `stars`, from 1 to 5. With
+        `impressions`, that share of impressions without a click is recorded too, as rows with `clicked` False and no
+        rating. Neither changes the events. A step is a day. Users and items have the world's dense indices.
         """
         rate, noise = impressions, ratings_noise
         check_range(rate is None or 0 < rate <= 1, "impressions", rate, "above 0, at most 1")
@@ -192,11 +187,9 @@ class World:
         return replace(self, severity=severity)
 
     def with_foresight(self, strength: float) -> "World":
-        """The same world with the exposure logit + strength · z + c, z the standardised relevance logit; 0: as it is.
+        """Add strength · z + c to the exposure logit, z the relevance logit standardised over all slots and items.
 
-        z has mean 0 and variance 1 over all slots and items. Spread alone would raise or lower the mean of
-        θ = σ(logit)^p; the constant c takes that back, at the world's own severity p (set that first), over evenly
-        spread slots. Below 0, what is relevant is shown less.
+        c keeps the mean of θ = σ(logit)^p at the world's severity p (set that first). Below 0, relevance is shown less.
         """
         if not np.isfinite(strength):
             raise UnveilError("the foresight is out of range", found=strength, expected="a number")
@@ -211,11 +204,7 @@ class World:
         return replace(self, exposure_logits=moved, origin=origin)
 
     def aligned_with(self, log: Interactions) -> "World":
-        """The part of the world that a log shows: its users and items, in the log's own dense indices.
-
-        With `log.compact()` these are the users and items that occur in the log: the observed catalogue. A log of
-        another world is an error.
-        """
+        """The users and items of a log of this world, in the log's indices; after `log.compact()` those that occur."""
         user_U, item_V = self.users.index(log.users.ids), self.items.index(log.items.ids)
         for name, index, ids in (("user", user_U, log.users.ids), ("item", item_V, log.items.ids)):
             if (index == UNKNOWN).any():

@@ -305,10 +305,7 @@ class Advise(Study):
 
 
 def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Advise:
-    """The study of a log, which is looked at for the length of its histories and its impressions.
-
-    Options are fields of the study, and `choices` and `severities`; what is None is as the effort has it.
-    """
+    """The study of a log; options are its fields, `choices` and `severities`; None is as the effort has it."""
     if effort not in EFFORTS:
         raise unknown("effort", effort, EFFORTS)
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -331,10 +328,7 @@ def user_log(study: Advise) -> Interactions:
 
 
 def draw_log(study: Advise, folder: Path, draw: Draw, recorded: bool = False) -> tuple[World, Interactions, float]:
-    """The scenario's world as far as the log shows it; the log, with ratings; and the share of impressions in it.
-
-    Where they are `recorded`, the log has as many for each event as the real one; its interactions are the same.
-    """
+    """The scenario's world as its log shows it, that log with ratings, and the share of impressions in it."""
     scenario = draw.scenario
     whole = World.load(world_folder(folder, study.world_number(draw))).with_severity(scenario.severity)
     log_of = partial(whole.log, choice=scenario.choice, ratings_noise=ratings_noise(whole))
@@ -349,10 +343,7 @@ def draw_log(study: Advise, folder: Path, draw: Draw, recorded: bool = False) ->
 
 @lru_cache(maxsize=2)  # with impressions and without
 def trial_context(study: Advise, folder: Path, draw: Draw, recorded: bool) -> tuple[TrialContext, float]:
-    """What the arms of a draw share, and the rate of its impressions.
-
-    The epoch that is kept is chosen by the held-out interactions, not by the ground truth: as on the real log.
-    """
+    """What the arms of a draw share, and its rate of impressions; held-out interactions choose the epoch."""
     recipe = study.recipe(BASE, study.training_seed(draw))
     world, log, rate = draw_log(study, folder, draw, recorded)
     return TrialContext.of(world, log, recipe, negatives=0, popular=False, by_log=True), rate

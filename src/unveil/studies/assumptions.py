@@ -123,10 +123,7 @@ class Assumptions(SemiSynthetic):
 
     @property
     def axes(self) -> list[Axis]:
-        """An axis for each field of the base point; the base's own value is always among its levels.
-
-        On a scale the levels are in order, else the base is first; an axis with the base alone is left out.
-        """
+        """Those with another level than the base's; on a scale the levels are in order, else the base is first."""
         given = (self.foresights, self.propensities, self.choices, self.severities)
         found = []
         for (name, (title, breaks, scale)), values in zip(AXES.items(), given, strict=True):

@@ -28,7 +28,7 @@ STUDY, NONE = "the study’s", "none"
 
 @dataclass(frozen=True)
 class Share:
-    """What one arm closes at one severity. `gap` is over the units of the results, `worlds` over each one's replicates.
+    """What one arm closes at one severity: `gap` over the units, `worlds` over the replicates of each.
 
     `test` is the paired difference from naive over the units; its p is corrected (Holm) over all arms and severities.
     """
@@ -113,10 +113,7 @@ class Beyond(SemiSynthetic):
         }
 
     def _aims(self, found: Sequence[Share]) -> Iterator[dict[str, Any]]:
-        """With the study's propensities, and with estimated ones or none: who closes the aim at every severity.
-
-        Arms that are given the truth beside another propensity of the study, or the truth with noise, have no aim.
-        """
+        """Who closes its aim at every severity; arms given noisy truth, or truth of their own, have no aim."""
         given = [each for each in found if source_of(each.arm) == STUDY]
         estimated = [each for each in found if is_estimated(each.arm)]
         for what, aim, own in (("", AIM, given), ("estimated ones or none", AIM_ESTIMATED, estimated)):
@@ -135,10 +132,7 @@ class Beyond(SemiSynthetic):
                 }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """A row for each arm, those with the same source of exposure together; a column for each measure.
-
-        Training curves of so many arms could not be read.
-        """
+        """Those with the same source of exposure together. Training curves of so many arms could not be read."""
         results, every = answer.results, self.shares(answer)
         sources = list(dict.fromkeys(map(source_of, results.candidates)))
         arms = sorted(results.candidates, key=lambda arm: sources.index(source_of(arm)))
@@ -193,10 +187,7 @@ def source_of(arm: str) -> str:
 
 
 def is_estimated(arm: str) -> bool:
-    """Whether exposure is known from the log only: no propensity at all, or none that is the truth, noisy or not.
-
-    What a drawn log records of its own exposure (`logged`) is the world's.
-    """
+    """Whether exposure is known from the log only; what a drawn log records of it (`logged`) is the world's."""
     variant = Variant.of(arm)
     if variant.propensity is None:
         return source_of(arm) == NONE

@@ -55,10 +55,7 @@ class LogShape:
 
 
 def some_users(log: Interactions, most: int, seed: int) -> Interactions:
-    """The rows of users with a history, drawn at random where there are more than `most`.
-
-    Of impressions, those of items that have an interaction.
-    """
+    """The rows of at most so many random users with a history; of impressions, those of items with an interaction."""
     count_U = np.bincount(log.interacted().user, minlength=len(log.users))
     able_U = np.flatnonzero(count_U >= _FEWEST_EVENTS)
     if not len(able_U):
@@ -163,10 +160,7 @@ def _reasons(names: Iterable[str], attempt: Callable[[str], object], *, hints: b
 
 
 def check_columns(propensities: Sequence[str], log: Interactions, *, recorded: bool) -> None:
-    """Before any work is done: the columns that required propensities need, in the log and in drawn logs.
-
-    Drawn logs record impressions if the user's log does (`recorded`). Nothing is fitted.
-    """
+    """The columns that required propensities need are there in the log and in drawn ones. Nothing is fitted."""
 
     def build_unfitted(log: Interactions, name: str) -> object:
         return PROPENSITIES.build(name, {}, *parts(PROPENSITIES[name], log, None))

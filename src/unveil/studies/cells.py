@@ -1,10 +1,8 @@
 """The cells of a study: done once, kept as they come, and never done again.
 
-```
-run.json       what the cells depend on; a folder is used again only for the same
-cells/KEY.json the result of a cell, whole or not there
-errors/KEY.txt the traceback of a cell that failed, where that is not the user's doing
-```
+run.json         what the cells depend on; a folder is used again only for the same
+cells/KEY.json   the result of a cell, whole or not there
+errors/KEY.txt   the traceback of a cell that failed, where that is not the user's doing
 """
 
 import json
@@ -36,11 +34,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Store:
-    """A folder that belongs to one study, known by its `identity`.
-
-    What the cells depend on is in the identity under `cells`; folders that agree in it may share them. A name that is
-    missing there has its value in `defaults`.
-    """
+    """A folder of one study. Folders that agree in `cells` of the `identity`, `defaults` filled in, may share them."""
 
     folder: Path
     identity: Identity
@@ -99,10 +93,7 @@ class Store:
         return source
 
     def copy_from(self, other: Path, keys: Mapping[str, Sequence[str]]) -> int:
-        """Copy what is missing here from a folder whose cells depend on the same; how many cells they were.
-
-        `keys`: the key of a cell here → the keys that it may have there.
-        """
+        """Copy what is missing here from another folder: `keys` maps a cell's key here to those it may have there."""
         source, missing = self.compatible(other), [key for key in keys if self.result(key) is None]
         found = {key: result for key in missing for there in keys[key] if (result := source.result(there)) is not None}
         for key, result in found.items():

@@ -1,4 +1,4 @@
-"""The decision of `unveil advise`: gains over naive across scenarios, which candidate to use, and its config.
+"""The decision of `unveil advise`: gains over naive, which candidate to use, and its config.
 
 Scenarios are strata: the mean over those that were tried is wanted, not over others that might have been.
 Shapes: Z scenarios, W worlds, R replicates.
@@ -48,9 +48,8 @@ _FEW_REPEATS = 0.05
 def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:
     """The mean over all scenarios, worlds and replicates, tested against 0.
 
-    With several worlds, each is a unit with its mean over scenarios and replicates (Student's t, W − 1 degrees of
-    freedom): what is drawn from one world shares it. With one world the draws of each scenario are the sample of a
-    stratum: the variance of the mean is Σ_z s_z² / R / Z², with Z (R − 1) degrees of freedom.
+    Several worlds are the units, each a mean over scenarios and replicates (Student's t, W − 1 degrees of freedom).
+    With one world scenarios are strata: the variance of the mean is Σ_z s_z² / R / Z², Z (R − 1) degrees of freedom.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -114,11 +113,7 @@ class Decision:
 
 
 def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
-    """The robust choice (the smallest largest regret), where it is significantly above naive on average.
-
-    Else, of those that are significantly above naive and on average below it in no scenario, the highest mean. Else
-    naive.
-    """
+    """The smallest largest regret, if significantly above naive; else the highest mean that is and nowhere below."""
     found = gains(value, usable)
     robust, best = robust_of(found), next(iter(found))
     above = [arm for arm, each in found.items() if each.significant]
@@ -137,10 +132,7 @@ def robust_of(found: Mapping[str, Gain]) -> str:
 
 
 def gain_left_out(value: Mapping[str, Floats], usable: tuple[str, ...]) -> float | None:
-    """The robust choice made again without each world (or, of one world, each replicate), evaluated on that one.
-
-    The gain of the best of many is biased upward on the draws it was chosen by; this one is not.
-    """
+    """The robust choice made without each world (or replicate), evaluated on it: no upward bias by the choice."""
     axis = 1 if value[BASE].shape[1] > 1 else 2
     units = value[BASE].shape[axis]
     if units < 2:

@@ -1,4 +1,4 @@
-"""The demo: a built-in world, the log drawn from it beside its ground truth, and what several losses learn from it.
+"""A built-in world, the log drawn from it beside its ground truth, and what several losses learn from it.
 
 Shapes: N events, V items, U users, T steps.
 """
@@ -51,10 +51,7 @@ CHANGES: Mapping[str, Any] = {"training.patience": None, "training.device": "cpu
 
 @dataclass(frozen=True, eq=False)
 class WorldLog:
-    """A log that was drawn from a world, and what only the world knows about it.
-
-    The most relevant item of an event is the one of highest γ for the event's user at the event's step.
-    """
+    """A log drawn from a world; an event's most relevant item is that of highest γ for its user at its step."""
 
     world: World
     log: Interactions

@@ -78,11 +78,7 @@ class Group(NamedTuple):
 
 
 def groups_of(patterns: str, items: Vocabulary, titles: Sequence[str], count_V: NDArray[Any]) -> list[Group]:
-    """`a,b;c`: groups with semicolons between, items with commas between; each an id or a part of titles.
-
-    Items stand in the order of the patterns; those of one pattern in the order of years in titles such as
-    “Part II (1974)”, else of titles. Of more than eight the most popular are kept.
-    """
+    """`a,b;c`: groups of ids or parts of titles, in that order, then by the years in titles; at most eight each."""
     groups = []
     for part in filter(None, map(str.strip, patterns.split(";"))):
         names = [name.strip() for name in part.split(",") if name.strip()]
@@ -168,10 +164,9 @@ def _blank(value_V: Floats, tested_V: NDArray[np.bool_]) -> pl.Series:
 
 
 def fig1(log: Interactions, titles: Sequence[str], items: str | None = None, *, draws: int = 50, seed: int = 0) -> Fig1:
-    """Everything. `titles` has one for each item of the log; `items` names what to draw, as in `groups_of`.
+    """Test all items, and draw `items` (see `groups_of`): if None, the paper's trilogies or the earliest and latest.
 
-    If none are named: the paper's trilogies where the log has them, else the earliest and latest items. `draws` orders
-    of all histories are drawn for the null without replacement.
+    `draws` orders of all histories are drawn for the null without replacement.
     """
     sequences = Sequences.of(log)
     u_N = positions(sequences)

@@ -82,10 +82,7 @@ HEADLINE = "efd"
 
 
 class Known(NamedTuple):
-    """The models that have a figure in some round, and the rounds in which all of these have it.
-
-    Training may be rarer than rounds. A model has a figure in a round if all replicates have it.
-    """
+    """The models with a figure in some round, and the rounds in which all of them have it, in all replicates."""
 
     models: list[str]
     rounds: list[int]

@@ -154,10 +154,7 @@ def recognised(users: int, items: int, interactions: int) -> str | None:
 
 
 def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
-    """The authors' settings of an estimator on a data set, by dotted names.
-
-    Under other presets than `paper` only the options of the estimator itself.
-    """
+    """The authors' settings of an estimator on a data set; under other presets than `paper` only its own options."""
     real = paper()["real"]
     if data not in real["data"]:
         raise unknown("data set with the authors' settings", data, real["data"])

@@ -1,7 +1,4 @@
-"""How the networks of the semi-synthetic questions are trained.
-
-As the authors did, as a search of our own found best, until converged, or in minutes.
-"""
+"""How networks are trained: as the authors did, as our own search found best, until converged, or in minutes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -70,10 +70,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Step:
-    """An arm under a measure, the next best after it, and the paired test of the two. The last has nobody below it.
-
-    Arms whose figures are the same in every unit share a place: below each is whoever is below them all.
-    """
+    """An arm, the next best that differs from it in some unit, and their paired test; the last has nobody below it."""
 
     measure: Measure
     arm: str
@@ -112,10 +109,8 @@ Point = tuple[tuple[str, Any], ...]
 class Results:
     """The figures of a study. Every arm has every world and replicate.
 
-    The units are what was drawn anew: with one world its replicates; with several the worlds, each with the mean of
-    its replicates, so that an interval holds the variance of both (a balanced two-stage design: the means of the
-    clusters are the sample). With one world and one replicate they are the users, which says nothing of another
-    draw or training.
+    The units are worlds, each with the mean of its replicates (a balanced two-stage design: the interval holds the
+    variance of both); with one world its replicates; with one of each users, which says nothing of another draw.
     """
 
     values: Mapping[Point, Mapping[tuple[str, Measure], Floats]]  # by condition; units in the order world, replicate
@@ -234,10 +229,7 @@ class Results:
         return steps
 
     def gap_closed(self, arm: str, measure: Measure) -> Estimate | None:
-        """Σ (arm − naive) / Σ (ideal − naive) over all conditions, with Fieller's interval.
-
-        None without a gap or its two ends; no interval where there are no units to pair: users of several conditions.
-        """
+        """Σ (arm − naive) / Σ (ideal − naive) over conditions, with Fieller's interval if units are paired."""
         if not {BASE, BOUND} <= set(self.arms):
             return None
         base_N, bound_N, own_N = (self._sum(each, measure) for each in (BASE, BOUND, arm))

@@ -261,10 +261,7 @@ def log_parts(data: str, min_item: int | None = None, min_user: int | None = Non
 
 
 def read_log(data: str, min_item: int | None = None, min_user: int | None = None) -> Interactions:
-    """The log; filters that are None are the paper's.
-
-    One that has a data set's published size already is left as it is, as beauty has to be.
-    """
+    """The log; filters that are None are the paper's, and a log of a data set's published size is left as it is."""
     path: Path | str = _put_by_hand() if data == _BY_HAND and not Path(data).exists() else data
     with convert_first(path):
         log = Interactions.read(path)

@@ -1,7 +1,6 @@
 """What RQ4 compares: rankings under which conclusions flip, a control that avoids popular items, and proxies.
 
-The control is the naive model less λ · log popularity. It learns nothing that the naive model has not learnt: what it
-gains under a ranking is what that ranking pays for avoiding popular items.
+The control, the naive model less λ · log popularity, learns nothing more: its gain is what a ranking pays for that.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Semi-synthetic studies: networks trained on logs drawn from worlds with known relevance, and evaluated on it.
+"""Networks trained on logs drawn from worlds with known relevance, and evaluated on it.
 
 A cell is one arm trained on one replicate's log of one world at one severity. Worlds are made first and kept.
 """
@@ -123,10 +123,7 @@ class SemiSynthetic(Study):
         return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     def recipe(self, arm: str, seed: int) -> Recipe:
-        """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it.
-
-        A network that changes name keeps of the preset what it has as well.
-        """
+        """That of naive for baselines, unused; another network keeps of the preset what it has as well."""
         variant = Variant.of("naive" if arm in BASELINES else arm)
         name, given = variant.estimator, variant.propensity or self.propensity
         needs = estimator(name).needs
@@ -152,10 +149,7 @@ class SemiSynthetic(Study):
         return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
 
     def open_data(self) -> Source:
-        """The world, or the log that worlds are fitted to; an error before any work is done where there is none.
-
-        A case is ranked against all items but its own at most; a drawn log may show fewer, and no more.
-        """
+        """A case is ranked against all items but its own at most; a drawn log may show fewer, and no more."""
         if self.data == BUILTIN:
             source, items = Source(BUILTIN, BUILTIN, "the built-in world"), WorldSpec().items
         elif is_world(self.data):
@@ -312,10 +306,7 @@ def world_folder(folder: Path, number: int) -> Path:
 
 
 def ratings_noise(world: World) -> float:
-    """How far the ratings of a drawn log are from r̂: as far as the fit's prediction was from ratings it had not seen.
-
-    Of a world that was not fitted to ratings, a rating's width.
-    """
+    """How far ratings of a drawn log are from r̂: as far as the fit's test predictions, or 1 if none was fitted."""
     if world.origin.get("kind") != "fitted":
         return 1.0
     return float(np.sqrt(world.origin["relevance"]["recipe"]["test"]))
@@ -330,10 +321,7 @@ def cell_key(arm: str, severity: float, world: int, replicate: int) -> str:
 def drawn_trial(
     study: SemiSynthetic, folder: Path, world: int, severity: float, replicate: int, recorded: bool = False
 ) -> TrialContext:
-    """The log of a replicate with its cases: estimators one after another in the same process share it.
-
-    Where impressions are `recorded`, the interactions are the same: impressions come on top.
-    """
+    """The log of a replicate with its cases, shared by its arms; `recorded` impressions come on top."""
     whole = World.load(world_folder(folder, world)).with_severity(severity).with_foresight(study.foresight)
     log = whole.log(
         np.random.default_rng(study.log_seed(world, replicate)),

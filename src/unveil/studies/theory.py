@@ -1,7 +1,6 @@
 """`unveil theory`: which losses are unbiased, under which assumptions, and what they would learn.
 
-Exact over every log of a tiny world (one cell), by drawn logs of a larger one (a cell for each choice model), and down
-to what minimises each loss (a cell for each severity).
+Exact over every log of a tiny world, by drawn logs of a larger one, and down to what minimises each loss.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

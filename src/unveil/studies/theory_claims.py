@@ -28,10 +28,7 @@ Kind = Literal["unbiased", "biased"]
 
 
 def with_verdict(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """What is claimed of a loss and its expectation over all logs, with the verdict: computed, never given.
-
-    `formula` is the same bias by closed form, where there is one.
-    """
+    """A claim about a loss's expectation over all logs, with its verdict; `formula` is the bias by closed form."""
     bias, formula = Compared(**finding["compared"]).bias, finding["formula"]
     found: Kind = "biased" if abs(bias) > TOLERANCE else "unbiased"
     verdict = "holds" if found == finding["claimed"] else "does not hold"
@@ -111,10 +108,7 @@ def findings(worlds: Mapping[str, LossComparison]) -> Iterator[dict[str, Any]]:
 
 
 def choosers(where: LossComparison) -> Iterator[dict[str, Any]]:
-    """The bias of each loss under every choice model of the registry, with and without a draw of relevance.
-
-    `formula_error` is the largest difference of P(event) from its closed form over slots and items.
-    """
+    """The bias of each loss under every choice model; `formula_error` is the largest of P(event) by formula."""
     relevances: Sequence[Relevance] = ("drawn", "certain")
     for relevance, choice in product(relevances, CHOICES):
         listed_SV = theory_world.event_probability(where.dense, choice, relevance)[:, :-1]
@@ -155,8 +149,7 @@ class Weights:
     def by_user(self, user_S: NDArray[Any]) -> Table:
         """The softmax of each user that minimises the loss over all of the user's slots.
 
-        With an offset by iteration, x_i ← Σ_s E_si / Σ_s (E_s · factor_si / Σ_j factor_sj x_j): each round lowers the
-        loss, to its one minimum.
+        With an offset, iterate to the one minimum: x_i ← Σ_s E_si / Σ_s (E_s · factor_si / Σ_j factor_sj x_j).
         """
         pool_US = sparse.csr_matrix((np.ones(len(user_S)), (user_S, np.arange(len(user_S)))))
         total_UV, total_S = pool_US @ self.weight_SV, self.weight_SV.sum(1)

@@ -120,9 +120,8 @@ def relevance_probability(dense: DenseWorld, shown_SV: NDArray[np.bool_], releva
 def ideal_weight(dense: DenseWorld, choice: str, relevance: Relevance = "drawn") -> Table:
     """W_SV: what item i counts in L_ideal on average, P(C_i = 1 | all items are seen) · E[R_i].
 
-    For a rational user this is γ of the favourite and 0 elsewhere, the paper's L_ideal with its C fixed. For a user
-    who chooses by chance L_ideal is itself random, and this is its mean over C. Where every choice is an interaction
-    (R = 1) there is no γ to weigh by, and each choice counts 1.
+    For a rational user γ of the favourite and 0 elsewhere, the paper's L_ideal with its C fixed; for one who chooses by
+    chance its mean over C. Where R = 1 there is no γ to weigh by, and each choice counts 1.
     """
     chosen_SV = choice_model(choice).probability(dense.logit_SV, np.ones(dense.logit_SV.shape, bool))
     return chosen_SV if relevance == "certain" else chosen_SV * dense.gamma_SV

@@ -1,7 +1,6 @@
-"""A trial: several losses trained on one log, and evaluated by the log and, where it is of a world, by its truth.
+"""Several losses trained on one log, and evaluated by the log and, where it is of a world, by its truth.
 
-All arms of a trial share the log, the split, the negatives, the initial weights, the order of the batches and what is
-masked: they differ in the loss alone.
+All arms share log, split, negatives, initial weights, batches and masks: they differ in the loss alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,10 +60,7 @@ class Arm:
 
 @dataclass(frozen=True, eq=False)
 class TrialContext:
-    """What the arms of a trial share: a log, its split, the cases with their negatives, and the world if there is one.
-
-    `tests` are the most relevant items of a world (TRUE), and the held-out interactions (STANDARD).
-    """
+    """What arms share; `tests`: the most relevant items of a world (TRUE), the held-out interactions (STANDARD)."""
 
     log: Interactions
     split: Split
@@ -85,11 +81,7 @@ class TrialContext:
         validation: str = FULL,
         by_log: bool = False,
     ) -> Self:
-        """A log of a world, whose users may return to an item: items of the history compete.
-
-        Validation, too, is on true relevance, as in the paper, for all arms alike; or, `by_log`, on the held-out
-        interactions, as it is where nobody knows the truth. Of the recipe only seed, length and monitor matter here.
-        """
+        """A log of a world, whose users may return to their items. Validation is on true relevance, or `by_log`."""
         split, seed = leave_one_out(Sequences.of(log)), recipe.training.seed
         true = replace(split, valid=true_cases(world, split.valid), test=true_cases(world, split.test))
         drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives if popular else 0, "exclude_seen": False}
@@ -154,10 +146,7 @@ def _in_small_batches(validation: ValidationEvaluator) -> ValidationEvaluator:
 
 
 def resolved(recipe: Recipe, train: Sequences, log: Interactions, propensity: PropensityModel | None = None) -> Recipe:
-    """The recipe with its clip as a number: one such as 5% is the quantile of θ̂ over the training events.
-
-    Propensities that were estimated have scales of their own; a share means the same on each of them.
-    """
+    """The recipe with a clip such as 5% as the quantile of θ̂ over the training events: scales of estimates differ."""
     share = share_of(recipe.estimator.get(CLIP))
     if share is None or (fitted := propensity or propensity_of(train, recipe, log, None)) is None:
         return recipe
@@ -235,10 +224,7 @@ def training_record(fitted: Fitted) -> dict[str, Any]:
 
 
 def rank_rows(cell: Mapping[str, Any], *, by_user: bool) -> Iterator[dict[str, Any]]:
-    """The measures of a cell that keeps ranks and list metrics: of every user, or their means.
-
-    A list metric is a mean over users, or a list with the value of each.
-    """
+    """The measures of a cell's ranks and list metrics (means, or values by user): of every user, or their means."""
     for evaluation, protocols in cell["ranks"].items():
         for protocol, rank_C in protocols.items():
             for metric, k in product(metrics_of(RankMetric), PLACES):

@@ -1,8 +1,4 @@
-"""An answer as files and on the terminal.
-
-results.parquet is the long frame, results.csv the means, results.json all that was found; README.md and index.html are
-for people. The same cells give the same bytes, but for about.json and the time in README.md.
-"""
+"""An answer as files and on the terminal. The same cells give the same bytes, but for times."""
 
 import csv
 import io

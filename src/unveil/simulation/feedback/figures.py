@@ -1,7 +1,4 @@
-"""The figures of a round: what is recommended, what was chosen, and what that made of the log.
-
-Shapes: U users, B users of a batch, K places, V items, N events.
-"""
+"""What is recommended and chosen in a round. U users, B users of a batch, K places, V items, N events."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,10 +36,7 @@ class Lists:
 
 
 def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Lists:
-    """The k best items for every user, nothing that is in the user's history. A list is shorter where too few are left.
-
-    `length` is the number of tokens that the scorer is shown: the most recent of the history, then MASK.
-    """
+    """The k best items for every user that are not in the history; the scorer is shown `length` tokens, MASK too."""
     top_UK = np.full((sequences.n_users, k), NOBODY, np.int32)
     score_UK = np.zeros((sequences.n_users, k), np.float32)
     # Users with histories of similar length together: rows are as wide as the longest of a batch.
@@ -61,10 +55,7 @@ def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Li
 
 
 def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.float64]:
-    """Σ_j [γ_j < γ_i] / (n − 1) over the n items j that a user has not met: 1 the best of them, ½ by chance.
-
-    At the step after the last of `sequences`; NaN in empty places, 1 where i is the only item left.
-    """
+    """Σ_j [γ_j < γ_i] / (n − 1) over the n items j new to a user: 1 is the best, ½ chance; NaN in empty places."""
     share_UK, size = np.empty(item_UK.shape), max(1, CELLS // sequences.n_items)
     for start in range(0, len(item_UK), size):
         item_BK = item_UK[start : start + size]
@@ -137,8 +128,7 @@ def of_chosen(chosen_U: Index, count_V: NDArray[Any]) -> Record:
 def individual(top_UK: Index, first: FirstLog) -> float | None:
     """Mean over users of 1 − the mean cosine between two items of their list, by who chose the items in the first log.
 
-    With unit rows x̂_i of users: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². 0: the same users chose all of them;
-    1: nobody chose two of them. Lists of fewer than two items have none.
+    With unit rows x̂_i of users: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². Lists of fewer than two items have none.
     """
     some_UK = top_UK[(top_UK != NOBODY).sum(1) > 1]
     some_UK = some_UK[:: max(1, -(-len(some_UK) // MOST_USERS))]

@@ -55,11 +55,9 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network by a recipe, on every event there is: nothing is held out, so nothing says when to stop.
+    """Trains on every event for `training.epochs`: one held out for validation would reach training a round late.
 
-    It trains for `training.epochs` and keeps the last weights. An event held out for validation would reach training
-    a round late; users' latest events are what the loop is about. Popularity stands in for exposure, in a world too:
-    what is shown in the loop is the recommender's doing, and no propensity of the world's or of the log's tells it.
+    Popularity stands in for exposure, in a world too: in the loop the recommender decides what is shown.
     """
 
     recipe: Recipe

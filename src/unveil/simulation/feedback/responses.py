@@ -67,10 +67,7 @@ def response_model(choice: Mapping[str, Any]) -> Response:
 
 
 def chosen(offer: Offer, response: Response, uniform_U: NDArray[np.float64]) -> Index:
-    """What each user chooses: the item at which the running sum of p passes the user's number, else `NOBODY`.
-
-    The number is the user's random draw in a round. Compared models share it: a difference is then due to their lists.
-    """
+    """The item at which the running sum of p passes the user's number (shared by compared models), else `NOBODY`."""
     mass_UK = np.cumsum(response(offer), axis=1)
     total_U1 = mass_UK[:, -1:]
     # A user who surely chooses something must not lose it by rounding.
@@ -179,10 +176,7 @@ class ByScore(MultinomialLogit):
 @register
 @dataclass(frozen=True)
 class ByRelevance(MultinomialLogit):
-    """Utilities are the logits of the true relevance γ, and to choose nothing has utility 0.
-
-    With one item in the list and temperature 1 it is chosen with probability γ.
-    """
+    """Utilities are the logits of γ, and of choosing nothing 0: a list of one item is chosen with probability γ."""
 
     name: ClassVar[str] = "logit-relevance"
     needs: ClassVar[Need] = "world"
@@ -197,11 +191,7 @@ class ByRelevance(MultinomialLogit):
 @register
 @dataclass(frozen=True)
 class Relevant(BuiltIn):
-    """p_k = P(k is chosen from the list) · γ_k, as the worlds' logs are drawn: Y = C · O · R with the list exposed.
-
-    `choice` is a choice model of the worlds: with rational_exposed the user looks at the most relevant item of the
-    list, chooses it with probability γ, and else nothing.
-    """
+    """p_k = P(k is chosen from the list) · γ_k, as in the worlds' logs: Y = C · O · R with the list exposed."""
 
     choice: str = "rational_exposed"
 

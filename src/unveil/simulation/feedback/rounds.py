@@ -33,11 +33,7 @@ from unveil.training.checkpoint import Checkpoint
 
 
 def grown(base: Sequences, chosen_RU: Index) -> Sequences:
-    """The histories after R rounds: in round r = 1, 2, … user u chose `chosen_RU[r − 1, u]`, or nothing (`NOBODY`).
-
-    Round r is step T − 1 + r for everybody: one step further, whether or not a user chose something. Events of the
-    first log keep their steps. There is no clock in the loop, only this order.
-    """
+    """Histories after R rounds: in round r, step T − 1 + r, user u chose `chosen_RU[r − 1, u]`, or `NOBODY`."""
     round_M, user_M = np.nonzero(chosen_RU != NOBODY)
     first_row = int(base.event_N.max(initial=-1)) + 1
     user_N = np.concatenate([base.user_N, user_M])
@@ -61,10 +57,7 @@ def grown(base: Sequences, chosen_RU: Index) -> Sequences:
 
 
 def held(world: World, steps: int) -> World:
-    """The same world with at least that many steps; those beyond T − 1 are like T − 1.
-
-    A world says nothing about what comes after it. Of the ways to go on, standing still adds no taste of its own.
-    """
+    """The same world with at least that many steps; those beyond T − 1 are like T − 1: no taste is invented."""
     missing = max(0, steps - world.n_steps)
 
     def longer(factors: Factors) -> Factors:
@@ -116,11 +109,10 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """`rounds` rounds of feedback on a log. Round r is what came of r rounds of feedback; in round 0 there was none.
+    """`rounds` rounds of feedback on a log; round r is what came of r of them.
 
     In round 0 a model is trained on the log and recommends `k` unseen items to every user. In each later round users
-    respond to the lists of the round before, the log grows by what they chose, the model is trained on the whole of it
-    at once, and recommends anew. A user's draw in a round depends on seed, replicate and round, not on the model.
+    respond to the last lists, and the model is trained on the grown log. Random draws do not depend on the model.
     """
 
     base: Sequences
@@ -242,10 +234,7 @@ def read_base(folder: Path) -> tuple[Sequences, World | None]:
 
 
 def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
-    """The interactions of the log and of the loop by user and step, with raw ids. Other columns are left behind.
-
-    Where the log has times, a round is a day after the log's last moment, as in the paper.
-    """
+    """The interactions of the log and of the loop by user and step; a round is a day after the log's last moment."""
     base = Sequences.of(log)
     after = grown(base, chosen_RU)
     time_N = None
