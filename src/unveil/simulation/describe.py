@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import gini
 from unveil.propensity.factors import Floats
-
-if TYPE_CHECKING:
-    from unveil.simulation.world import World
+from unveil.simulation.world import World
 
 Slots = tuple[NDArray[np.int32], NDArray[np.int32]]
 
@@ -50,7 +47,7 @@ class WorldDescription:
     exposed_per_slot: float  # items that a user sees at a step, on average
 
 
-def describe(world: "World") -> WorldDescription:
+def describe(world: World) -> WorldDescription:
     """Look at the favourites of all users, and at relevance and exposure over evenly spread slots."""
     user_S, step_S = world.slots()
     looked_at = _spread(len(user_S), _SAMPLE)
@@ -77,7 +74,7 @@ def describe(world: "World") -> WorldDescription:
     )
 
 
-def favourites(world: "World") -> NDArray[np.int64]:
+def favourites(world: World) -> NDArray[np.int64]:
     """How many users like each item best at the last step."""
     count_V = np.zeros(world.n_items, np.int64)
     for user_B in np.array_split(np.arange(world.n_users), -(-world.n_users // _BLOCK)):
@@ -91,7 +88,7 @@ def _spread(many: int, few: int) -> NDArray[np.int64]:
 
 
 def _spread_of(
-    world: "World", table: Callable[..., Floats], blocks: Sequence[Slots]
+    world: World, table: Callable[..., Floats], blocks: Sequence[Slots]
 ) -> tuple[Spread, NDArray[np.float64]]:
     """Of a table of probabilities over blocks of slots; and its sums over the slots, for each item."""
     total_V = np.zeros(world.n_items)

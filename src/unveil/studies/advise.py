@@ -40,12 +40,8 @@ from unveil.wording import quantity
 
 #: Of a fitted world, unless another number is given.
 _MOST_STEPS = 100
-#: The same figures everywhere, however many processes there are.
-_ALWAYS = {"training.device": "cpu", "training.threads": 1}
 #: Streams of random numbers of one draw, kept apart.
 _LOG, _TRAINING = 0, 1
-#: Seconds of a cell beside its training: propensities, evaluation, and its part of drawing the log.
-_BESIDE = 2.0
 
 
 class Advise(Study):
@@ -149,7 +145,8 @@ class Advise(Study):
         variant = arms.Variant.of(arm)
         needs = estimator(variant.estimator).needs
         own = arms.estimator_seed(variant.estimator, seed) | arms.changes_of(variant.estimator, self.changes)
-        changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
+        always = {"training.device": "cpu", "training.threads": 1}  # the same figures, however many processes
+        changes: dict[str, Any] = {**always, **own, "training.seed": seed}
         if needs in candidates.KINDS:
             changes |= arms.propensity_settings(variant.propensity or arms.TRUE_THETA, needs, seed)
             if "rate" in PROPENSITIES.options(changes["propensity.name"]):
@@ -193,7 +190,8 @@ class Advise(Study):
             work.say("Fitting every propensity to your log and to a drawn one, to find out which can be estimated.")
         yield "looks at propensities", [probed]
         tried, size = self.candidates(work.records[probed.key]).arms, tuple(work.records[probed.key]["size"])
-        seconds = {arm: _BESIDE + arms.seconds_of(self.recipe(arm, 0), size) for arm in tried}
+        # 2 seconds beside the training: propensities, evaluation, and a part of drawing the log.
+        seconds = {arm: 2.0 + arms.seconds_of(self.recipe(arm, 0), size) for arm in tried}
         axes = product(range(self.worlds), range(self.replicates), self.scenarios, tried)
         cells = [
             Cell(

@@ -39,10 +39,6 @@ CONFIG = "advice.toml"
 #: What is evaluated: the rank of the most relevant item among all items.
 HEADLINE = Measure(TRUE, "full", "NDCG", 10)
 RECALL = Measure(TRUE, "full", "Recall", 10)
-#: Candidates that are drawn; the table has all.
-_MOST_DRAWN = 8
-#: A log in which no more of the events repeat an item is one whose users do not come back.
-_FEW_REPEATS = 0.05
 
 
 def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:
@@ -118,11 +114,10 @@ def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
     robust, best = robust_of(found), next(iter(found))
     above = [arm for arm, each in found.items() if each.significant]
     safe = [arm for arm in above if found[arm].lowest >= 0]
-    chosen, why = BASE, "naive is safer" if above else "nothing is sure"
-    if robust in above:
-        chosen, why = robust, "robust"
-    elif safe:
-        chosen, why = safe[0], "mean"
+    if robust in above or safe:
+        chosen, why = (robust, "robust") if robust in above else (safe[0], "mean")
+    else:
+        chosen, why = BASE, "naive is safer" if above else "nothing is sure"
     return Decision(chosen, why, found, robust, best, gain_left_out(value, usable))
 
 
@@ -222,7 +217,7 @@ class Advice:
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
             "nearest_gain": decision.gains[decision.chosen].of_scenario[self.scenarios.index(self.nearest)],
             "uses": {learns_from(arm) for arm in usable},
-            "few_repeats": self.repeats <= _FEW_REPEATS and bool(repeaters),
+            "few_repeats": self.repeats <= 0.05 and bool(repeaters),  # users do not come back to items
             "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
             "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
             "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],
@@ -249,7 +244,7 @@ class Advice:
             }
 
     def figure(self) -> Figure:
-        arms = [arm for arm in self.decision.gains if arm != BASE][:_MOST_DRAWN]
+        arms = [arm for arm in self.decision.gains if arm != BASE][:8]  # the table has all
         arms += [known for known in self.ceiling[:1] if known != BOUND]
         gaps: dict[tuple[str, str], dict[str, Estimate | None]] = {}
         for arm, each in product(arms, sorted(self.scenarios, key=lambda each: each.severity)):
@@ -260,9 +255,9 @@ class Advice:
 
 def write_config(report: Report) -> None:
     """The run that is advised, for `unveil train LOG --config`."""
-    lines = [report.paragraphs[0], "", f"Written by: {report.command}", "Given to: unveil train LOG --config"]
-    chosen = report.findings["advice"]["chosen"]
-    write_whole(report.answer.folder / CONFIG, as_toml(experiment(report.answer.study, chosen), "\n".join(lines)))
+    head = f"{report.paragraphs[0]}\n\nWritten by: {report.command}\nGiven to: unveil train LOG --config"
+    config = experiment(report.answer.study, report.findings["advice"]["chosen"])
+    write_whole(report.answer.folder / CONFIG, as_toml(config, head))
 
 
 def experiment(study: Any, chosen: str) -> Experiment:

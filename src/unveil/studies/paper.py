@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unveil.data.interactions import Interactions
 from unveil.errors import unknown
+from unveil.runs.run_folder import Run
 from unveil.studies.results import Estimate, Measure, Results, means
-
-if TYPE_CHECKING:
-    from unveil.runs.run_folder import Run
-
-#: A figure of the paper is reproduced when ours is within this share of it.
-NEAR = 0.05
 
 
 @cache
@@ -116,7 +111,7 @@ class Comparison:
 
     @property
     def near(self) -> bool:
-        return abs(self.deviation) <= NEAR
+        return abs(self.deviation) <= 0.05
 
     @property
     def covered(self) -> bool | None:
@@ -164,7 +159,7 @@ def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name.startswith("estimator.")}
 
 
-def published_line(run: "Run") -> str | None:
+def published_line(run: Run) -> str | None:
     """What others published for the data and network of a run, and its own; None where nothing can be compared."""
     made, settings = run.recommender, run.experiment
     data = recognised(len(made.users), len(made.items), len(made.sequences))

@@ -42,18 +42,12 @@ from unveil.wording import quantity
 BUILTIN = "builtin"
 #: What the paper leaves out of a log with ratings: rare items, then short users.
 FILTERS = Filters(min_item=5, min_user=5)
-#: Targets and negatives among the items that the drawn log shows, or among all of the world's.
-CATALOGUES = ("observed", "whole")
-#: What decides which epoch is kept: true relevance, as in the paper, or the held-out interactions, as on a real log.
-EPOCH_BY = ("truth", "taken")
 #: Propensities that are learnt from the impressions of a drawn log.
 RECORDED = (RecordedStatic.name, RecordedTemporal.name)
 #: Propensities on the scale of the true ones, for which the clips of presets are meant.
 _TRUE_SCALE = (TRUE_THETA, NOISY, "recorded")
 #: Streams of random numbers of one replicate, kept apart.
 _LOG, _TRAINING = 0, 1
-#: Users, items and events of a log that is drawn from a world of ml-100k.
-_USUAL_SIZE = (943, 1349, 92_414)
 
 
 class SemiSynthetic(Study):
@@ -71,14 +65,14 @@ class SemiSynthetic(Study):
     steps: AtLeastOne = 100  # T: of each user the last so many ratings
     fit: str = "posterior"  # how worlds are fitted to the log
     choice: str = "rational_exposed"
-    catalogue: str = "observed"  # or whole
+    catalogue: str = "observed"  # items that the drawn log shows, or the whole world's
     propensity: str = "true"  # given to the estimators: true, noisy:SD, estimated or one of the registry
     clip: Share | None = None  # θ is clipped from below at this; None: as the preset says
     negatives: AtLeastOne = 100
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
     foresight: float = 0.0  # how far exposure follows relevance
-    epoch_by: str = "truth"  # or taken
+    epoch_by: str = "truth"  # as in the paper, or taken: by the held-out interactions, as on a real log
     stars: bool = False  # whether ratings of drawn logs are rounded to 1 … 5
     impressions: UpToOne = 0.1  # the share of impressions without a click that drawn logs record, for arms that use it
     severities: tuple[float, ...] = (1.0,)
@@ -91,8 +85,8 @@ class SemiSynthetic(Study):
         check_ranges(self, "", seed="0 or more")
         check_range(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
         for what, name, known in (
-            ("catalogue", self.catalogue, CATALOGUES),
-            ("rule for the epoch", self.epoch_by, EPOCH_BY),
+            ("catalogue", self.catalogue, ("observed", "whole")),
+            ("rule for the epoch", self.epoch_by, ("truth", "taken")),
             ("choice model", self.choice, CHOICES),
             ("way to fit a world", self.fit, RECIPES),
         ):
@@ -180,10 +174,8 @@ class SemiSynthetic(Study):
                 yield Cell(cell_key(arm, severity, world, replicate), place, self.cost(arm))
 
     def cost(self, arm: str) -> float:
-        """About the seconds on the log of ml-100k."""
-        if arm in BASELINES:
-            return 4.0
-        return 6.0 + arms.seconds_of(self.recipe(arm, 0), _USUAL_SIZE)
+        """About the seconds on a log drawn from a world of ml-100k."""
+        return 4.0 if arm in BASELINES else 6.0 + arms.seconds_of(self.recipe(arm, 0), (943, 1349, 92_414))
 
     def priority(self, cell: Cell) -> Any:
         """Whole replicates first, at all severities; within one the longest first, so that none ends alone."""
@@ -193,9 +185,9 @@ class SemiSynthetic(Study):
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         """Worlds, then cells. A world whose folder is gone is made again, where cells are left to do."""
         work.say(self.announcement())
-        cells, numbers = list(self.cells()), range(self.worlds)
-        worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in numbers]
-        for number in numbers:
+        cells = list(self.cells())
+        worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in range(self.worlds)]
+        for number in range(self.worlds):
             there, here = world_folder(work.other or work.folder, number), world_folder(work.folder, number)
             if is_world(there) and not here.exists():  # its cells and the new ones are then of the same world
                 with atomic_folder(here) as draft:
@@ -270,8 +262,7 @@ class SemiSynthetic(Study):
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
         each = self._trained(answer).items()
-        curves = [tables.learning_figure(records, f"severity {p:g}", f"learning-{p:g}") for p, records in each]
-        return {"learning": Figures(curves)}
+        return {"learning": Figures([tables.learning_figure(r, f"severity {p:g}", f"learning-{p:g}") for p, r in each])}
 
     def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
         trained = answer.results.trained

@@ -16,13 +16,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import blocks, estimator, events
 from unveil.estimators.inverse import CLIP, share_of
-from unveil.evaluation.evaluator import (
-    Evaluator,
-    ValidationEvaluator,
-    favourites_of,
-    true_cases,
-    true_relevance_metrics,
-)
+from unveil.evaluation import evaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator, favourites_of, true_cases
 from unveil.evaluation.metrics import RankMetric, metrics_of
 from unveil.evaluation.protocols import FULL
 from unveil.evaluation.ranking import Scorer
@@ -44,8 +39,6 @@ from unveil.training.trainer import Fitted, Keep, Trainer
 TOP = 10
 #: Lengths of list at which the target's rank is measured.
 PLACES = (5, 10)
-#: Cases validated at a time: few enough for the activations of a small network to stay in the processor's cache.
-VALIDATION_BATCH = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +82,7 @@ class TrialContext:
             Evaluator.of(cases, split.whole, split.train, length=recipe.model.length, seed=seed, **drawn)
             for cases in (true.test, split.test)
         )
-        truth = replace(truth, case_metrics=true_relevance_metrics(world, true.test, TOP))
+        truth = replace(truth, case_metrics=evaluator.true_relevance_metrics(world, true.test, TOP))
         chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
         chosen = replace(_in_small_batches(chosen), of_interactions=by_log)
         return cls(log, split, chosen, {TRUE: truth, STANDARD: standard}, world)
@@ -122,17 +115,15 @@ class TrialContext:
 
     def prepared(self, name: str, recipe: Recipe) -> Trainer:
         train, named = self.split.train, recipe.changed({"estimator.name": Variant.of(name).estimator})
-        propensity = self.propensity(named)
-        own = resolved(named, train, self.log, propensity)
-        return prepare(train, own, log=self.log, world=self.world, propensity=propensity)
+        known: dict[str, Any] = {"log": self.log, "propensity": self.propensity(named)}
+        return prepare(train, resolved(named, train, **known), world=self.world, **known)
 
     def arm(self, name: str, recipe: Recipe, watch: Watcher | None = None, keep: Keep | None = None) -> Arm:
         """Train and evaluate one estimator, by the recipe but for its name; or evaluate a baseline."""
         with threads(recipe.training.threads):
             if name in BASELINES:
-                train = self.split.train
-                random = Random(train.n_items, recipe.training.seed)
-                return self._evaluated(random if name == "random" else Popularity.fit(train))
+                train, seed = self.split.train, recipe.training.seed
+                return self._evaluated(Random(train.n_items, seed) if name == "random" else Popularity.fit(train))
             trainer = self.prepared(name, recipe)
             fitted = trainer.fit(self.validation, keep=keep, watch=watch)
             return replace(self._evaluated(trainer.model), trainer=trainer, fitted=fitted)
@@ -142,7 +133,8 @@ class TrialContext:
 
 
 def _in_small_batches(validation: ValidationEvaluator) -> ValidationEvaluator:
-    return replace(validation, evaluator=replace(validation.evaluator, batch_size=VALIDATION_BATCH))
+    # Few enough for the activations of a small network to stay in the processor's cache.
+    return replace(validation, evaluator=replace(validation.evaluator, batch_size=64))
 
 
 def resolved(recipe: Recipe, train: Sequences, log: Interactions, propensity: PropensityModel | None = None) -> Recipe:

@@ -158,7 +158,7 @@ def print_report(report: Report, folder: Path | None = None) -> None:
     from rich.table import Table as Grid
 
     console = Console(highlight=False)
-    wide = console if console.is_terminal else Console(width=_WIDE, highlight=False)
+    wide = console if console.is_terminal else Console(width=160, highlight=False)  # in a file nothing is cut off
     for table in report.tables:
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column in table.columns:
@@ -172,7 +172,3 @@ def print_report(report: Report, folder: Path | None = None) -> None:
         console.print(f"{paragraph}\n")
     if folder is not None:
         console.print(f"open {folder / 'index.html'}", soft_wrap=True)
-
-
-#: Columns of a table that goes to a file, where nothing has to be cut off.
-_WIDE = 160
