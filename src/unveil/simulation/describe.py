@@ -12,11 +12,7 @@ from unveil.simulation.world import World
 
 Slots = tuple[NDArray[np.int32], NDArray[np.int32]]
 
-#: Slots looked at for means over the whole world, and users for their favourites along the steps; evenly spread
-#: where there are more.
-_SAMPLE = 20_000
-_FOLLOWED = 100
-_BLOCK = 512
+_BLOCK = 512  # slots
 
 
 @dataclass(frozen=True)
@@ -50,13 +46,13 @@ class WorldDescription:
 def describe(world: World) -> WorldDescription:
     """Look at the favourites of all users, and at relevance and exposure over evenly spread slots."""
     user_S, step_S = world.slots()
-    looked_at = _spread(len(user_S), _SAMPLE)
+    looked_at = _spread(len(user_S), 20_000)
     blocks = [(user_S[rows], step_S[rows]) for rows in np.array_split(looked_at, -(-len(looked_at) // _BLOCK))]
     (relevance, _), (exposure, total_V) = (
         _spread_of(world, each, blocks) for each in (world.relevance, world.exposure)
     )
     favourite_V = favourites(world)
-    own = [(user, np.arange(world.start_U[user], world.n_steps)) for user in _spread(world.n_users, _FOLLOWED)]
+    own = [(user, np.arange(world.start_U[user], world.n_steps)) for user in _spread(world.n_users, 100)]
     distinct = [len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B))) for user, step_B in own]
     return WorldDescription(
         users=world.n_users,

@@ -17,22 +17,15 @@ if TYPE_CHECKING:
     from unveil.simulation.world import World
 
 
-#: Slots that stand for all where exposure is summed.
-_SLOTS = 4096
-
-
 def rate_that_leaves(world: "World", events: int, left: float) -> float:
     """The rate that records `left` of the Σ θ − events impressions for each event, at most 1; Σ θ by some slots."""
     user_S, step_S = world.slots()
-    some = np.unique(np.linspace(0, len(user_S) - 1, min(_SLOTS, len(user_S))).astype(np.int64))
+    some = np.unique(np.linspace(0, len(user_S) - 1, min(4096, len(user_S))).astype(np.int64))
     shown = float(world.exposure(user_S[some], step_S[some]).sum(dtype=np.float64)) * len(user_S) / len(some)
     return min(1.0, left * events / max(shown - events, 1.0))
 
 
 Progress = Callable[[int, int], None]  # slots done, slots in all
-
-#: Numbers in one block: few enough to stay in the processor's cache.
-_BLOCK_NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +99,8 @@ def _blocks(
     world: "World", block: int | None, progress: Progress | None
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
     user_S, step_S = world.slots()
-    size = whole_tiles(block if block is not None else _BLOCK_NUMBERS // max(1, world.n_items))
+    in_cache = (1 << 18) // max(1, world.n_items)  # few enough numbers to stay in the processor's cache
+    size = whole_tiles(in_cache if block is None else block)
     for start in range(0, len(user_S), size):
         yield user_S[start : start + size], step_S[start : start + size]
         if progress is not None:

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from unveil.simulation.describe import WorldDescription
 
 #: Times of drawn logs, in microseconds.
-_FIRST_DAY, _SECOND = np.datetime64("2024-01-01", "us").astype(np.int64), 1_000_000
-_DAY = 86_400 * _SECOND
+_FIRST_DAY, _DAY, _SECOND = np.datetime64("2024-01-01", "us").astype(np.int64), 86_400_000_000, 1_000_000
 #: The files of a world.
 _FORMAT = "unveil world 1"
 _ABOUT, _IDS, _FACTORS = "world.json", "ids.json", "factors.safetensors"
@@ -278,14 +277,10 @@ class World:
             raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
 
 
-#: Events whose propensities are looked at: enough to tell worlds of the same size apart.
-_SOME = 1000
-
-
 def _check_exposure(world: "World", log: Interactions, user_U: Indices, item_V: Indices) -> None:
     if log.propensity is None or log.step is None:
         return
-    some = slice(0, _SOME)
+    some = slice(0, 1000)  # enough to tell worlds of the same size apart
     logged_M = log.propensity[some]
     theta_M = world.exposure_of(user_U[log.user[some]], item_V[log.item[some]], log.step[some]).astype(np.float64)
     if np.allclose(theta_M, logged_M, rtol=1e-3, atol=1e-9):
@@ -310,10 +305,6 @@ def _does_not_fit(why: str) -> UnveilError:
     return UnveilError(f"the log does not fit the world: {why}", hint=hint)
 
 
-#: Slots looked at, evenly spread, to keep the mean exposure; and halvings of an interval of a few logits.
-_SAMPLE, _HALVINGS = 512, 30
-
-
 def logit_moments(world: "World") -> tuple[float, float]:
     """Mean and standard deviation of the relevance logit over all slots and items, from the factors alone.
 
@@ -336,7 +327,7 @@ def logit_moments(world: "World") -> tuple[float, float]:
 def _same_mean(world: "World", moved: Factors) -> float:
     """The constant that brings the mean of θ back to what it was, by halving: θ rises with it."""
     user_S, step_S = world.slots()
-    spread = np.linspace(0, len(user_S) - 1, min(_SAMPLE, len(user_S))).astype(np.int64)
+    spread = np.linspace(0, len(user_S) - 1, min(512, len(user_S))).astype(np.int64)
     user_B, step_B = user_S[spread], step_S[spread]
     logit_BV, before = moved.logits(user_B, step_B), world.exposure(user_B, step_B).mean(dtype=np.float64)
 
@@ -348,7 +339,7 @@ def _same_mean(world: "World", moved: Factors) -> float:
         low = 2 * low - 1
     while excess(high) < 0:
         high = 2 * high + 1
-    for _ in range(_HALVINGS):
+    for _ in range(30):  # an interval of a few logits
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) < 0 else (low, middle)
     return (low + high) / 2

@@ -24,8 +24,6 @@ from unveil.studies.results import BASE, BOUND
 
 #: The kinds of propensity that estimators need.
 KINDS = ("static", "temporal")
-#: A history of fewer events has nothing left to train on after two are held out.
-_FEWEST_EVENTS = 3
 #: Fewer impressions say nothing, and drawn logs that record as many might record none.
 _FEWEST_IMPRESSIONS = 30
 #: Lists of so many items are evaluated.
@@ -57,7 +55,7 @@ class LogShape:
 def some_users(log: Interactions, most: int, seed: int) -> Interactions:
     """The rows of at most so many random users with a history; of impressions, those of items with an interaction."""
     count_U = np.bincount(log.interacted().user, minlength=len(log.users))
-    able_U = np.flatnonzero(count_U >= _FEWEST_EVENTS)
+    able_U = np.flatnonzero(count_U >= 3)  # two are held out
     if not len(able_U):
         raise UnveilError("no user has a history of three events or more: there is nothing to hold out")
     if len(able_U) > most:

@@ -24,10 +24,6 @@ ABOUT = "run.json"
 #: In every result that is kept: how long it took.
 SECONDS = "seconds"
 Identity = Mapping[str, Any]
-#: The study's name in an identity.
-_QUESTION = "question"
-#: Of data; nobody reads more of it than the beginning.
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 #: Reasons, and cells of each, that one message names.
 _NAMED = 3
 
@@ -52,7 +48,7 @@ class Store:
 
     def _check_identity(self, path: Path) -> None:
         every = differences(self._in_full(_read(path)), self._in_full(self.identity))
-        found = [each for each in every if each[0] == _QUESTION] or every
+        found = [each for each in every if each[0] == "question"] or every
         if found:
             name, before, _ = found[0]
             add = f" with --set model.name={before}" if name.endswith("model.name") else ""
@@ -161,7 +157,7 @@ def _failure(failures: Sequence[Failed], total: str, store: Store) -> UnveilErro
 
 
 def _short(value: str) -> str:
-    return f"{value[:8]}…" if _FINGERPRINT.fullmatch(value) else value
+    return f"{value[:8]}…" if re.fullmatch(r"[0-9a-f]{64}", value) else value  # a fingerprint by its beginning
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unveil.evaluation.statistics import Paired, holm, paired, ratio_interval
 
 Floats = NDArray[np.float64]
-Units = Literal["worlds", "replicates", "users"]
+Point = tuple[tuple[str, Any], ...]  # conditions with their values
 #: What the targets of an evaluation are: the item of highest γ, or the item of the interaction that was held out.
 TRUE, STANDARD = "true relevance", "standard"
 #: The two ends of a gap: the loss that takes every interaction at face value, and the one that knows the relevance.
@@ -102,9 +102,6 @@ def paired_json(test: Paired) -> dict[str, Any]:
     return {name: value if isfinite(value) else None for name, value in vars(test).items()}
 
 
-Point = tuple[tuple[str, Any], ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Results:
     """The figures of a study. Every arm has every world and replicate.
@@ -157,7 +154,7 @@ class Results:
         return [arm for arm in self.trained if arm not in (BASE, BOUND)]
 
     @property
-    def units(self) -> Units:
+    def units(self) -> Literal["worlds", "replicates", "users"]:
         return "worlds" if self.worlds > 1 else "replicates" if self.replicates > 1 else "users"
 
     @cached_property
@@ -166,7 +163,9 @@ class Results:
 
     @property
     def ranked(self) -> list[Measure]:
-        return [measure for measure in self.measures if measure.protocol.partition("-")[0] in PROTOCOLS]
+        """The measures of the targets' ranks; others are of the recommendations themselves."""
+        ranked_against = ("full", "uniform", "popular")
+        return [measure for measure in self.measures if measure.protocol.partition("-")[0] in ranked_against]
 
     @cached_property
     def protocols(self) -> list[str]:
@@ -246,10 +245,6 @@ class Results:
         if self.units == "users" and len(every) > 1:
             every = [value_C.mean(keepdims=True) for value_C in every]
         return np.asarray(np.sum(every, axis=0))
-
-
-#: The protocols by which targets are ranked; other measures are of the recommendations themselves.
-PROTOCOLS = ("full", "uniform", "popular")
 
 
 def gap_share(own_N: Floats, gap_N: Floats) -> Estimate | None:

@@ -6,7 +6,6 @@ from hashlib import sha256
 from itertools import product
 from typing import Any, NamedTuple
 
-Strings = tuple[str, ...]
 Numbers = tuple[float, ...]
 
 
@@ -46,7 +45,7 @@ class Draw(NamedTuple):
     replicate: int
 
 
-def scenarios(choices: Strings, severities: Numbers, liked: Numbers = ()) -> tuple[Scenario, ...]:
+def scenarios(choices: tuple[str, ...], severities: Numbers, liked: Numbers = ()) -> tuple[Scenario, ...]:
     """Every combination."""
     return tuple(Scenario(*each) for each in product(choices, severities, liked or (None,)))
 

@@ -130,8 +130,6 @@ def choice_depends_on_exposure(dense: DenseWorld, choice: str) -> bool:
     return not all(np.allclose(probability(dense.logit_SV, seen_SV), whole_SV) for seen_SV in parts)
 
 
-#: The iteration for losses with an offset ends when no probability moves by more than this, or after so many rounds.
-_STILL, _ROUNDS = 1e-6, 200
 _TINY = np.finfo(float).tiny
 
 
@@ -156,11 +154,11 @@ class Weights:
         if self.factor_SV is None:
             return normalised(total_UV)
         x_UV = normalised(pool_US @ (self.weight_SV / self.factor_SV))
-        for _ in range(_ROUNDS):
+        for _ in range(200):
             mass_S = np.einsum("sv,sv->s", self.factor_SV, x_UV[user_S])
             pull_UV = pool_US @ (self.factor_SV * (total_S / np.maximum(mass_S, _TINY))[:, None])
             before_UV, x_UV = x_UV, normalised(total_UV / np.maximum(pull_UV, _TINY))
-            if np.abs(x_UV - before_UV).max() < _STILL:
+            if np.abs(x_UV - before_UV).max() < 1e-6:
                 break
         return x_UV
 

@@ -22,11 +22,6 @@ from unveil.simulation.world import World
 
 Table = NDArray[np.float64]
 
-#: A logit at which σ is 1 to the last bit.
-_SURE = 60.0
-#: How strongly exposure follows relevance, in logits per standard deviation of the relevance logit.
-_FORESIGHT = 2.0
-
 
 def tiny_worlds(severity: float = 1.0, seed: int = 0) -> dict[str, World]:
     """Two users, three items and two steps, in worlds that differ in one thing each; relevance never changes."""
@@ -39,8 +34,8 @@ def tiny_worlds(severity: float = 1.0, seed: int = 0) -> dict[str, World]:
     return {
         "moving": moving,  # θ changes with the step
         "still": still,  # θ_sit = θ_si
-        "related": moving.with_foresight(_FORESIGHT),  # θ and γ are correlated, yet O and R are drawn independently
-        "all_shown": replace(moving, exposure_logits=Factors.constant(*moving.exposure_logits.shape, _SURE)),  # θ = 1
+        "related": moving.with_foresight(2.0),  # θ and γ are correlated, yet O and R are drawn independently
+        "all_shown": replace(moving, exposure_logits=Factors.constant(*moving.exposure_logits.shape, 60.0)),  # θ = 1
         # θ changes with the step, but only for items that are nobody's favourite.
         "moving_unchosen": replace(still, exposure_logits=still.exposure_logits.plus(swing)),
     }
@@ -137,10 +132,6 @@ def log_probability(item_GS: NDArray[Any], p_SV1: Table) -> NDArray[np.float64]:
     return np.asarray(p_SV1[np.arange(len(p_SV1)), item_GS].prod(1))
 
 
-#: Where the integral over exp v is summed: the beginning and the width of the grid, and γ · exp v at its end.
-_FIRST, _WIDTH, _END = -20.0, 0.4, 40.0
-
-
 def rational_all(dense: DenseWorld) -> Table:
     """θ_i of the favourite: a choice that ignores exposure."""
     chosen_SV = np.arange(dense.theta_SV.shape[1]) == dense.favourite_S[:, None]
@@ -170,12 +161,12 @@ def categorical_exposed(dense: DenseWorld) -> Table:
     """
     theta_SV, gamma_SV = dense.theta_SV, dense.gamma_SV
     total_SV = np.zeros_like(theta_SV)
-    last = np.log(_END / max(gamma_SV.min(), np.finfo(np.float32).tiny))
-    for u in np.exp(np.arange(_FIRST, last, _WIDTH)):
+    width, last = 0.4, np.log(40.0 / max(gamma_SV.min(), np.finfo(np.float32).tiny))  # γ · exp v is 40 at the end
+    for u in np.exp(np.arange(-20.0, last, width)):
         late_SV = np.exp(-gamma_SV * u)
         absent_SV = np.maximum(1 - theta_SV + theta_SV * late_SV, np.finfo(float).tiny)
         nobody_S1 = absent_SV.prod(1, keepdims=True)
-        total_SV += _WIDTH * u * gamma_SV * late_SV * nobody_S1 / absent_SV
+        total_SV += width * u * gamma_SV * late_SV * nobody_S1 / absent_SV
     return theta_SV * total_SV
 
 

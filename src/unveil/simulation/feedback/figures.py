@@ -21,6 +21,7 @@ from unveil.simulation.world import World
 ROWS, CELLS = 256, 2**22
 
 Floats = NDArray[np.float32]
+Record = dict[str, float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +68,6 @@ def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.f
         below_BK = np.stack([(gamma_BV < own_B[:, None]).sum(1) for own_B in own_BK.T], axis=1)
         share_UK[user_B] = np.where(left_B1 > 1, below_BK / np.maximum(left_B1 - 1, 1), 1.0)
     return np.where(item_UK == NOBODY, np.nan, share_UK)
-
-
-#: Users whose lists are looked at for individual diversity: all, or this many spread evenly over the vocabulary.
-MOST_USERS = 10_000
-_BLOCK = 512
-
-Record = dict[str, float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,14 +125,14 @@ def individual(top_UK: Index, first: FirstLog) -> float | None:
     With unit rows x̂_i of users: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². Lists of fewer than two items have none.
     """
     some_UK = top_UK[(top_UK != NOBODY).sum(1) > 1]
-    some_UK = some_UK[:: max(1, -(-len(some_UK) // MOST_USERS))]
+    some_UK = some_UK[:: max(1, -(-len(some_UK) // 10_000))]  # of more users some, evenly spread
     return float(np.concatenate(list(_unlike(some_UK, first))).mean()) if len(some_UK) else None
 
 
 def _unlike(top_UK: Index, first: FirstLog) -> Iterator[NDArray[np.float64]]:
     norm_V = np.asarray(first.user_VU.multiply(first.user_VU).sum(1)).ravel()
-    for start in range(0, len(top_UK), _BLOCK):
-        row_M, place_M = np.nonzero(top_UK[start : start + _BLOCK] != NOBODY)
+    for start in range(0, len(top_UK), 512):
+        row_M, place_M = np.nonzero(top_UK[start : start + 512] != NOBODY)
         item_M = top_UK[start + row_M, place_M]
         size_B = np.bincount(row_M)
         listed_BV = sparse.csr_matrix((np.ones(len(item_M)), (row_M, item_M)), shape=(len(size_B), len(norm_V)))

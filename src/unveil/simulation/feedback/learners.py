@@ -20,8 +20,6 @@ from unveil.training.recipe import AUTO, Recipe
 
 Weights = Mapping[str, Tensor]
 
-_SEED = "seed"
-
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
@@ -35,7 +33,7 @@ class Learnt:
         """What a file must hold to have the scorer again; nothing for a rule that the log alone decides."""
         scorer = self.scorer
         if isinstance(scorer, Random):
-            return {_SEED: torch.tensor([scorer.seed])}
+            return {"seed": torch.tensor([scorer.seed])}
         return dict(scorer.state_dict()) if isinstance(scorer, nn.Module) else {}
 
 
@@ -112,7 +110,7 @@ class Rule:
         return Learnt(self.scorer(sequences, seed))
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        return Learnt(self.scorer(sequences, int(weights[_SEED]) if _SEED in weights else 0))
+        return Learnt(self.scorer(sequences, int(weights["seed"]) if "seed" in weights else 0))
 
 
 #: What most users chose, the loop at its narrowest; and any unseen item, the loop at its widest.

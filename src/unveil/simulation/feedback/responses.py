@@ -16,8 +16,6 @@ from unveil.simulation.feedback.figures import Lists
 
 Probabilities = NDArray[np.float64]
 
-_ROUNDING = 1e-9
-
 #: What a response model looks at beside the lists.
 Need = Literal["nothing", "world"]
 
@@ -71,7 +69,7 @@ def chosen(offer: Offer, response: Response, uniform_U: NDArray[np.float64]) -> 
     mass_UK = np.cumsum(response(offer), axis=1)
     total_U1 = mass_UK[:, -1:]
     # A user who surely chooses something must not lose it by rounding.
-    mass_UK = np.divide(mass_UK, total_U1, out=mass_UK, where=np.abs(total_U1 - 1) < _ROUNDING)
+    mass_UK = np.divide(mass_UK, total_U1, out=mass_UK, where=np.abs(total_U1 - 1) < 1e-9)
     place_U = (mass_UK <= uniform_U[:, None]).sum(1)
     there_U = place_U < mass_UK.shape[1]
     at_U = np.where(there_U, place_U, 0)

@@ -212,7 +212,6 @@ def load(path: Path, loop: Loop, learner: Learner) -> State:
 
 BASE, WORLD = "histories.safetensors", "world"
 _ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
-_DAY = 86_400_000_000
 
 
 def write_base(folder: Path, base: Sequences, world: World | None) -> None:
@@ -241,5 +240,5 @@ def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
     if log.time is not None:
         round_N = np.maximum(after.step_N.astype(np.int64) - base.n_steps + 1, 0)
         known_N = log.time[np.minimum(after.event_N, len(log) - 1)]
-        time_N = np.where(round_N > 0, int(log.time.max()) + round_N * _DAY, known_N)
+        time_N = np.where(round_N > 0, int(log.time.max()) + round_N * 86_400_000_000, known_N)
     return Interactions(after.user_N, after.item_N, log.users, log.items, time=time_N, step=after.step_N)
