@@ -65,6 +65,9 @@ class Standing:
     def verdict(self) -> str:
         return verdict(self.test)
 
+    def as_json(self) -> dict[str, Any]:
+        return {"gap_closed": self.gap and asdict(self.gap), "against_naive": paired_json(self.test)}
+
 
 @dataclass(frozen=True)
 class Line:
@@ -165,8 +168,7 @@ class Assumptions(SemiSynthetic):
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
         point = Point(**{name: cell.at[name] for name in AXES})
-        arm = self.arms_at(point)[cell.at["estimator"]]
-        return self.moved(point).run_arm(cell.at, arm, context)
+        return self.moved(point).run_arm(cell.at, self.arms_at(point)[cell.at["estimator"]], context)
 
     def lines(self, answer: Answer) -> dict[Axis, dict[str, Line]]:
         at, names = {point: self.standings(answer, point) for point in self.points}, dict.fromkeys(self.estimators)
@@ -191,10 +193,7 @@ class Assumptions(SemiSynthetic):
             levels = []
             for level, point in axis.levels.items():
                 at = {name: line.standings[level] for name, line in own.items() if level in line.standings}
-                standings = [
-                    {"estimator": n, "gap_closed": x.gap and asdict(x.gap), "against_naive": paired_json(x.test)}
-                    for n, x in at.items()
-                ]
+                standings = [{"estimator": name, **each.as_json()} for name, each in at.items()]
                 levels.append({"level": level, **asdict(point), "standings": standings})
             axes.append({"name": axis.name, "title": axis.title, "assumption": axis.breaks, "levels": levels})
         return {
@@ -208,13 +207,14 @@ class Assumptions(SemiSynthetic):
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
         lines, measure = self.lines(answer), self.headline(answer.results)
-        of = {name: [own[name] for own in lines.values() if name in own] for name in dict.fromkeys(self.estimators)}
-        of = {name: own for name, own in of.items() if own}
+        names = dict.fromkeys(self.estimators)
+        of = {name: own for name in names if (own := [every[name] for every in lines.values() if name in every])}
         whole = {n: own for n, own in of.items() if len(own) == len(lines) and not any(line.untried for line in own)}
         gaps = {name: [gap.mean for line in own for gap in line.gaps.values()] for name, own in whole.items()}
         worst = {name: min(own) for name, own in gaps.items() if own}
         at = {
-            n: {x.axis.levels[level]: each for x in own for level, each in x.standings.items()} for n, own in of.items()
+            name: {line.axis.levels[x]: line.standings[x] for line in own for x in line.standings}
+            for name, own in of.items()
         }
         results = {point: answer.results.at(**asdict(point)) for point in self.points}
         return {

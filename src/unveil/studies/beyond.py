@@ -92,6 +92,9 @@ class Beyond(SemiSynthetic):
         here, headline = results.at(severity=self.severities[0]), self.headline(results)
         best = next(arm for arm in here.order(headline) if arm not in (BASE, BOUND))
         published = Published.semisynthetic(TRUE)
+        itps = {
+            m: next((s.gap for s in found if (s.arm, s.severity) == ("itps", 1)), None) for m, found in every.items()
+        }
         return {
             **super().facts(answer),
             "every": every,
@@ -101,12 +104,8 @@ class Beyond(SemiSynthetic):
             "below_by_chance": [each for each in below if not each.significant],
             "estimated": any(map(is_estimated, results.candidates)),
             "paper": [
-                (
-                    m.name,
-                    published.gap_closed("itps", m._replace(protocol=published.protocol)),
-                    next((each.gap for each in found if (each.arm, each.severity) == ("itps", 1)), None),
-                )
-                for m, found in list(every.items())[:2]
+                (m.name, published.gap_closed("itps", m._replace(protocol=published.protocol)), gap)
+                for m, gap in list(itps.items())[:2]
             ],
             "best": best,
             "levels": levels(here, best, headline),
@@ -148,18 +147,11 @@ class Beyond(SemiSynthetic):
 
 def shares(results: Results, measure: Measure) -> list[Share]:
     """Of all arms that need no ground truth, at all severities."""
-    at = {severity: results.at(severity=severity) for severity in results.along("severity")}
+    at, m = {severity: results.at(severity=severity) for severity in results.along("severity")}, measure
     raw = [
-        Share(
-            arm,
-            severity,
-            measure,
-            here.gap_closed(arm, measure),
-            here.difference(arm, BASE, measure),
-            here.gap_by_world(arm, measure),
-        )
+        Share(arm, p, m, here.gap_closed(arm, m), here.difference(arm, BASE, m), here.gap_by_world(arm, m))
         for arm in results.candidates
-        for severity, here in at.items()
+        for p, here in at.items()
     ]
     return [replace(each, test=test) for each, test in zip(raw, corrected(s.test for s in raw), strict=True)]
 

@@ -52,11 +52,9 @@ class Store:
         if found:
             name, before, _ = found[0]
             add = f" with --set model.name={before}" if name.endswith("model.name") else ""
-            changes = "; ".join(
-                f"{name} was {_short(before)} and is now {_short(after)}" for name, before, after in found[:3]
-            )
+            changes = [f"{each} was {_short(old)} and is now {_short(new)}" for each, old, new in found[:3]]
             raise UnveilError(
-                f"the folder belongs to another run: {changes}{' and more' if len(found) > 3 else ''}",
+                f"the folder belongs to another run: {'; '.join(changes)}{' and more' if len(found) > 3 else ''}",
                 where=self.folder,
                 hint=f"Name another folder, or repeat the command that began this one{add}.",
             )

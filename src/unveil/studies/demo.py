@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,10 +51,8 @@ class Demo(Study):
     estimators: tuple[str, ...] = (BASE, "ips", "itps", "corrected", BOUND)
 
     def cells(self) -> Iterable[Cell]:
-        for replicate in range(self.replicates):
-            for arm in (*BASELINES, *self.estimators):
-                at = {"replicate": replicate, "estimator": arm}
-                yield Cell(f"r{replicate}-{arm}", at, 0.05 if arm in BASELINES else 1.0)
+        for n, arm in product(range(self.replicates), (*BASELINES, *self.estimators)):
+            yield Cell(f"r{n}-{arm}", {"replicate": n, "estimator": arm}, 0.05 if arm in BASELINES else 1.0)
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         own = world_log(self, 0)
@@ -108,8 +107,7 @@ class Demo(Study):
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
         results = answer.results
-        sampled = Measure(TRUE, results.protocol("uniform"), "NDCG", 10)
-        both = [HEADLINE, HELD_OUT]
+        sampled, both = Measure(TRUE, results.protocol("uniform"), "NDCG", 10), [HEADLINE, HELD_OUT]
         weights = self._event_weights(answer)
         own = {named(arm): weight_N for arm, weight_N in weights.items()}
         drawing = plots.distributions(own, "weight 1/θ, logarithmic", "weights", [COLOURS[arm] for arm in weights])

@@ -121,9 +121,8 @@ class LoopStudy(Study):
         truth = None
         if source.world is not None:  # the true relevance is all that the loop uses of a world
             factors = source.world.relevance_logits
-            truth = sha256(
-                b"".join(table.tobytes() for table in (factors.P_UK, factors.Q_VK, factors.W_TK))
-            ).hexdigest()
+            tables = (factors.P_UK, factors.Q_VK, factors.W_TK)
+            truth = sha256(b"".join(table.tobytes() for table in tables)).hexdigest()
         loop = self._settings("k", "retrain", "seed")
         return {"loop": loop, "models": self._recipes(), "log": source.fingerprint, "world": truth}
 
@@ -136,10 +135,8 @@ class LoopStudy(Study):
     def cells(self) -> Iterable[Cell]:
         """itps-r0-10: of a loop that was made longer, the longer one is another piece of work."""
         costs = {model: _cost(recipe) for model, recipe in self.models.items()}
-        for replicate in range(self.replicates):
-            for model, cost in costs.items():
-                at = {"estimator": model, "replicate": replicate}
-                yield Cell(f"{model}-r{replicate}-{self.rounds}", at, cost)
+        for n, (model, cost) in product(range(self.replicates), costs.items()):
+            yield Cell(f"{model}-r{n}-{self.rounds}", {"estimator": model, "replicate": n}, cost)
 
     def priority(self, cell: Cell) -> Any:
         return -cell.cost

@@ -23,13 +23,11 @@ from unveil.processes import threads
 from unveil.propensity.weights import diagnose, inverse
 from unveil.report.page import Figures
 from unveil.studies import arms, rq4_report, tables
-from unveil.studies.arms import POPULARITY, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper_rows, recognised, size_of, tuned
 from unveil.studies.presets import preset
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
 from unveil.studies.rq4_report import CONTROL, RealResults
-from unveil.studies.tables import Records, ess_share
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available
 from unveil.training.recipe import Recipe, network_in
@@ -74,7 +72,7 @@ class RQ4(Study):
             raise UnveilError("the naive estimator is what all others are compared with", found=found, hint=hint)
         arms.check_changes(self.estimators, self.changes)
         for arm in self.estimators:
-            if estimator(Variant.of(arm).estimator).needs == "truth":
+            if estimator(arms.Variant.of(arm).estimator).needs == "truth":
                 hint = "Leave it out: a real log has no ground truth."
                 raise UnveilError(f"the estimator {arm!r} needs a world with known ground truth", hint=hint)
             self.recipe(arm, 0)
@@ -118,13 +116,13 @@ class RQ4(Study):
 
     def recipe(self, arm: str, replicate: int) -> Recipe:
         """How an arm is trained in a replicate: with popularity, unless its name or a setting names a propensity."""
-        variant, seed = Variant.of(arm), self.replicate_seed(replicate)
+        variant, seed = arms.Variant.of(arm), self.replicate_seed(replicate)
         name, needs = variant.estimator, estimator(variant.estimator).needs
         said, exposure = arms.changes_of(name, self.changes), dict[str, Any]()
         if needs in ("static", "temporal"):
-            exposure = arms.propensity_settings(variant.propensity or POPULARITY, needs, seed)
+            exposure = arms.propensity_settings(variant.propensity or arms.POPULARITY, needs, seed)
         authors = tuned(self.tuned_for, name, self.preset)
-        if variant.propensity not in (None, POPULARITY):
+        if variant.propensity not in (None, arms.POPULARITY):
             authors.pop("estimator.exponent", None)  # it is for popularity
         changes = {**_ALWAYS, **authors, **arms.estimator_seed(name, seed)}
         changes |= exposure | said if variant.propensity is None else said | exposure
@@ -200,10 +198,10 @@ class RQ4(Study):
     def published(self, answer: Answer) -> Published:
         return Published.real(answer.source.name or None)
 
-    def _controls(self, answer: Answer) -> Records:
+    def _controls(self, answer: Answer) -> tables.Records:
         return [record[CONTROL] for record in answer.where(estimator=BASE)]
 
-    def _trained(self, answer: Answer) -> dict[str, Records]:
+    def _trained(self, answer: Answer) -> dict[str, tables.Records]:
         return {arm: answer.where(estimator=arm) for arm in self.recipes}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
@@ -216,7 +214,7 @@ class RQ4(Study):
             "pairs": every,
             "doubted": rq4_report.doubted(results, every, self.headline),
             "chosen": {name: [c["strength"][name] for c in self._controls(answer)] for name in self.protocols},
-            "written": {arm: ess_share(records, "as_written") for arm, records in trained.items()},
+            "written": {arm: tables.ess_share(records, "as_written") for arm, records in trained.items()},
             "trained": trained,
             "weighting": tables.weight_means(trained),
             "warnings": tables.weight_warnings(trained),

@@ -119,10 +119,7 @@ def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], 
     metric, protocols = (validation.metric.name, validation.k), validation.evaluator.candidates.protocols
     along = {name: [each.value(name, *metric) for each in valid] for name in protocols}
     best = best_strengths(strengths, along)
-    found = {
-        strength: trial.tests[STANDARD].evaluate(tried[strengths.index(strength)], resamples=1)
-        for strength in set(best.values())
-    }
+    found = {s: trial.tests[STANDARD].evaluate(tried[strengths.index(s)], resamples=1) for s in set(best.values())}
     return {
         "ranks": {STANDARD: {name: ranks(found[strength])[name] for name, strength in best.items()}},
         "lists": list_metrics(found[best[headline]]),

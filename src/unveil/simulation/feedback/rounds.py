@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -38,22 +38,14 @@ def grown(base: Sequences, chosen_RU: Index) -> Sequences:
     first_row = int(base.event_N.max(initial=-1)) + 1
     user_N = np.concatenate([base.user_N, user_M])
     order_N = np.argsort(user_N, kind="stable")  # the first log, then round by round
-    columns = (
-        (base.item_N, chosen_RU[round_M, user_M]),
-        (base.step_N, base.n_steps + round_M),
-        (base.event_N, first_row + np.arange(len(user_M))),
-    )
-    item_N, step_N, event_N = (np.concatenate(parts)[order_N].astype(np.int32) for parts in columns)
+    columns = {
+        "item_N": (base.item_N, chosen_RU[round_M, user_M]),
+        "step_N": (base.step_N, base.n_steps + round_M),
+        "event_N": (base.event_N, first_row + np.arange(len(user_M))),
+    }
+    grown: dict[str, Any] = {n: np.concatenate(parts)[order_N].astype(np.int32) for n, parts in columns.items()}
     offset_U1 = base.offset_U1 + np.concatenate([[0], np.cumsum((chosen_RU != NOBODY).sum(0))])
-    return replace(
-        base,
-        item_N=item_N,
-        step_N=step_N,
-        event_N=event_N,
-        clock=None,
-        offset_U1=offset_U1,
-        n_steps=base.n_steps + len(chosen_RU),
-    )
+    return replace(base, **grown, clock=None, offset_U1=offset_U1, n_steps=base.n_steps + len(chosen_RU))
 
 
 def held(world: World, steps: int) -> World:
