@@ -26,6 +26,13 @@ _WITHOUT = (
     "Use a log with ratings, or name their column with --rating-col (`unveil world fit` takes it, `unveil reproduce "
     "--data` that world). The built-in world and `unveil demo` need none."
 )
+#: The bias-only model: the posterior mean of b_s + c_i + a_t, with spreads that are learnt.
+BIASES = Gibbs(width=0, sweeps=24, burn_in=8)
+_PARTS = ("relevance", "exposure")
+#: Settings that both parts of a world share, and that decide which tuples are for test and how parts are learnt.
+_SHARED = ("recipe", "steps", "seed", "negatives", "redraw")
+#: Settings of the world that the parts are put together to.
+_WHOLE = ("centre", "real_lengths", "severity")
 
 
 def observed(log: Interactions, steps: int) -> Tuples:
@@ -64,10 +71,6 @@ def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
         shape=(histories.n_users, histories.n_items, steps),
     )
     return found, np.asarray(histories.event_N[late_N], np.int64)
-
-
-#: The bias-only model: the posterior mean of b_s + c_i + a_t, with spreads that are learnt.
-BIASES = Gibbs(width=0, sweeps=24, burn_in=8)
 
 
 def learn_and_score(
@@ -188,13 +191,6 @@ def first_steps(tuples: Tuples, real_lengths: bool) -> NDArray[np.int32]:
     first_U = np.full(users, steps - 1, np.int32)
     np.minimum.at(first_U, tuples.user_N, tuples.step_N.astype(np.int32))
     return first_U
-
-
-_PARTS = ("relevance", "exposure")
-#: Settings that both parts of a world share, and that decide which tuples are for test and how parts are learnt.
-_SHARED = ("recipe", "steps", "seed", "negatives", "redraw")
-#: Settings of the world that the parts are put together to.
-_WHOLE = ("centre", "real_lengths", "severity")
 
 
 def fit_of(configs: Sequence[Path], changes: Mapping[str, Any]) -> Fit:

@@ -16,6 +16,8 @@ from unveil.simulation.choice import ChoiceModel
 if TYPE_CHECKING:
     from unveil.simulation.world import World
 
+Progress = Callable[[int, int], None]  # slots done, slots in all
+
 
 def rate_that_leaves(world: "World", events: int, left: float) -> float:
     """The rate that records `left` of the Σ θ − events impressions for each event, at most 1; Σ θ by some slots."""
@@ -23,9 +25,6 @@ def rate_that_leaves(world: "World", events: int, left: float) -> float:
     some = np.unique(np.linspace(0, len(user_S) - 1, min(4096, len(user_S))).astype(np.int64))
     shown = float(world.exposure(user_S[some], step_S[some]).sum(dtype=np.float64)) * len(user_S) / len(some)
     return min(1.0, left * events / max(shown - events, 1.0))
-
-
-Progress = Callable[[int, int], None]  # slots done, slots in all
 
 
 @dataclass(frozen=True, eq=False)

@@ -186,7 +186,7 @@ class World:
         return replace(self, severity=severity)
 
     def with_foresight(self, strength: float) -> "World":
-        """Add strength · z + c to the exposure logit, z the relevance logit standardised over all slots and items.
+        """The world with exposure logit + strength · z + c, z the relevance logit standardised over slots and items.
 
         c keeps the mean of θ = σ(logit)^p at the world's severity p (set that first). Below 0, relevance is shown less.
         """

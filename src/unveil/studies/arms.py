@@ -129,8 +129,7 @@ def _deviation(text: str) -> float:
 
 def changes_of(arm: str, changes: Iterable[str]) -> dict[str, Any]:
     """The settings that are changed for an arm, by dotted names."""
-    shared: dict[str, Any] = {}
-    own: dict[str, Any] = {}
+    shared, own = dict[str, Any](), dict[str, Any]()
     for setting, value in map(parsed, changes):
         whose, colon, rest = setting.partition(":")
         if not colon:

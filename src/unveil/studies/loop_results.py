@@ -42,15 +42,13 @@ FIGURES: Mapping[str, Shown] = {
     "loss": Shown("Loss", "training"),
     "ess": Shown("Effective sample", "training"),
 }
+#: The figure that conclusions are drawn from.
+HEADLINE = "efd"
 
 
 def measure_of(key: str, k: int) -> Measure:
     """A figure as a measure of the long frame."""
     return Measure(FIGURES[key].group, "loop", key, k)
-
-
-#: The figure that conclusions are drawn from.
-HEADLINE = "efd"
 
 
 class Known(NamedTuple):

@@ -38,15 +38,9 @@ class Preset:
 ALWAYS: Settings = {"training.device": "cpu", "training.threads": 1, "model.length": 100}
 
 
-def _tuned(width: int, blocks: int, heads: int, batch: int, dropout: float, rho: float) -> dict[str, Any]:
-    return {
-        "model.width": width,
-        "model.blocks": blocks,
-        "model.heads": heads,
-        "task.batch_size": batch,
-        "model.dropout": dropout,
-        "task.mask_probability": rho,
-    }
+def _tuned(*values: float) -> dict[str, Any]:
+    names = ("model.width", "model.blocks", "model.heads", "task.batch_size", "model.dropout", "task.mask_probability")
+    return dict(zip(names, values, strict=True))
 
 
 #: The authors clip θ from below at 0.2 on semi-synthetic data, in code only.

@@ -28,6 +28,7 @@ from unveil.studies.paper import Published, paper_rows, recognised, size_of, tun
 from unveil.studies.presets import preset
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
 from unveil.studies.rq4_report import CONTROL, RealResults
+from unveil.studies.tables import Records
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available
 from unveil.training.recipe import Recipe, network_in
@@ -198,10 +199,10 @@ class RQ4(Study):
     def published(self, answer: Answer) -> Published:
         return Published.real(answer.source.name or None)
 
-    def _controls(self, answer: Answer) -> tables.Records:
+    def _controls(self, answer: Answer) -> Records:
         return [record[CONTROL] for record in answer.where(estimator=BASE)]
 
-    def _trained(self, answer: Answer) -> dict[str, tables.Records]:
+    def _trained(self, answer: Answer) -> dict[str, Records]:
         return {arm: answer.where(estimator=arm) for arm in self.recipes}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:

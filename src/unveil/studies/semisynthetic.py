@@ -34,6 +34,7 @@ from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
 from unveil.studies.paper import Published, paper_rows
 from unveil.studies.presets import Preset, preset
 from unveil.studies.results import BASELINES, TRUE, Measure, Results
+from unveil.studies.tables import Records
 from unveil.studies.trial import TrialContext, rank_rows, record
 from unveil.training.recipe import Recipe, network_in
 from unveil.wording import quantity
@@ -263,7 +264,7 @@ class SemiSynthetic(Study):
         each = self._trained(answer).items()
         return {"learning": Figures([tables.learning_figure(r, f"severity {p:g}", f"learning-{p:g}") for p, r in each])}
 
-    def _trained(self, answer: Answer) -> dict[float, dict[str, tables.Records]]:
+    def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
         trained = answer.results.trained
         return {p: {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
 

@@ -25,6 +25,12 @@ from unveil.studies.theory_world import DenseWorld, Relevance, Table, closed_for
 TOLERANCE = 1e-5
 
 Kind = Literal["unbiased", "biased"]
+ALL, EXPOSED = "rational_all", "rational_exposed"
+CHANCE_ALL, CHANCE_EXPOSED = "categorical_all", "categorical_exposed"
+P1, P2, P3, ASSUMED, TRAINED = "Proposition 1", "Proposition 2", "Proposition 3", "Assumptions", "In training"
+CLIP = 0.5
+_TINY = np.finfo(float).tiny
+SEVERITIES = (1.0, 2.0, 3.0, 4.0)
 
 
 def with_verdict(finding: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,12 +41,6 @@ def with_verdict(finding: Mapping[str, Any]) -> dict[str, Any]:
     if formula is not None and abs(bias - formula) > TOLERANCE * (1 + abs(formula)):
         verdict = "formula off"
     return {**finding, "bias": bias, "found": found, "holds": verdict == "holds", "verdict": verdict}
-
-
-ALL, EXPOSED = "rational_all", "rational_exposed"
-CHANCE_ALL, CHANCE_EXPOSED = "categorical_all", "categorical_exposed"
-P1, P2, P3, ASSUMED, TRAINED = "Proposition 1", "Proposition 2", "Proposition 3", "Assumptions", "In training"
-CLIP = 0.5
 
 
 class Claim(NamedTuple):
@@ -130,9 +130,6 @@ def choice_depends_on_exposure(dense: DenseWorld, choice: str) -> bool:
     return not all(np.allclose(probability(dense.logit_SV, seen_SV), whole_SV) for seen_SV in parts)
 
 
-_TINY = np.finfo(float).tiny
-
-
 @dataclass(frozen=True, eq=False)
 class Weights:
     """E_SV, and exp b_SV where the loss has an offset."""
@@ -193,9 +190,6 @@ def _cross_entropy(signal: Signal) -> Signal:
     if any(part is not None for part in (signal.rival_MV, signal.imputed_MV, signal.theta_MV, signal.sample)):
         raise ValueError("this loss is no cross-entropy of one target over all items: its minimum is not known here")
     return signal
-
-
-SEVERITIES = (1.0, 2.0, 3.0, 4.0)
 
 
 def estimators(world: World) -> Mapping[str, Estimator]:

@@ -21,6 +21,8 @@ from unveil.simulation.generate import draw
 from unveil.simulation.world import World
 
 Table = NDArray[np.float64]
+#: R ~ Ber(γ) independent of O (the paper's); always 1; or both from one random number, and so dependent.
+Relevance = Literal["drawn", "certain", "shared draw"]
 
 
 def tiny_worlds(severity: float = 1.0, seed: int = 0) -> dict[str, World]:
@@ -79,10 +81,6 @@ def draw_slots(world: World, choice: str, seed: int, nth: int) -> Slots:
     """The events of the nth drawn log."""
     events = draw(world, np.random.default_rng([seed, nth]), choice_model(choice))
     return slots_of(events.user_N, events.item_N, events.step_N)
-
-
-#: R ~ Ber(γ) independent of O (the paper's); always 1; or both from one random number, and so dependent.
-Relevance = Literal["drawn", "certain", "shared draw"]
 
 
 def event_probability(dense: DenseWorld, choice: str, relevance: Relevance = "drawn") -> Table:

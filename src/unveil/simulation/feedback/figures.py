@@ -56,7 +56,7 @@ def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Li
 
 
 def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.float64]:
-    """Σ_j [γ_j < γ_i] / (n − 1) over the n items j new to a user: 1 is the best, ½ chance; NaN in empty places."""
+    """Σ_j [γ_j < γ_i] / (n − 1) over the n items j new to a user, at the next step: 1 the best, ½ chance, NaN none."""
     share_UK, size = np.empty(item_UK.shape), max(1, CELLS // sequences.n_items)
     for start in range(0, len(item_UK), size):
         item_BK = item_UK[start : start + size]

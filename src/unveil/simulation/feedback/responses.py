@@ -174,7 +174,7 @@ class ByScore(MultinomialLogit):
 @register
 @dataclass(frozen=True)
 class ByRelevance(MultinomialLogit):
-    """Utilities are the logits of γ, and of choosing nothing 0: a list of one item is chosen with probability γ."""
+    """Utilities are the logits of γ, and of choosing nothing 0: at temperature 1 a lone item is chosen with γ."""
 
     name: ClassVar[str] = "logit-relevance"
     needs: ClassVar[Need] = "world"

@@ -31,6 +31,10 @@ from unveil.simulation.feedback.responses import Offer, Response, chosen
 from unveil.simulation.world import World
 from unveil.training.checkpoint import Checkpoint
 
+BASE, WORLD = "histories.safetensors", "world"
+_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
+_TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
+
 
 def grown(base: Sequences, chosen_RU: Index) -> Sequences:
     """Histories after R rounds: in round r, step T − 1 + r, user u chose `chosen_RU[r − 1, u]`, or `NOBODY`."""
@@ -38,14 +42,14 @@ def grown(base: Sequences, chosen_RU: Index) -> Sequences:
     first_row = int(base.event_N.max(initial=-1)) + 1
     user_N = np.concatenate([base.user_N, user_M])
     order_N = np.argsort(user_N, kind="stable")  # the first log, then round by round
-    columns = {
+    columns: dict[str, tuple[Any, Any]] = {
         "item_N": (base.item_N, chosen_RU[round_M, user_M]),
         "step_N": (base.step_N, base.n_steps + round_M),
         "event_N": (base.event_N, first_row + np.arange(len(user_M))),
     }
-    grown: dict[str, Any] = {n: np.concatenate(parts)[order_N].astype(np.int32) for n, parts in columns.items()}
+    moved: dict[str, Any] = {n: np.concatenate(parts)[order_N].astype(np.int32) for n, parts in columns.items()}
     offset_U1 = base.offset_U1 + np.concatenate([[0], np.cumsum((chosen_RU != NOBODY).sum(0))])
-    return replace(base, **grown, clock=None, offset_U1=offset_U1, n_steps=base.n_steps + len(chosen_RU))
+    return replace(base, **moved, clock=None, offset_U1=offset_U1, n_steps=base.n_steps + len(chosen_RU))
 
 
 def held(world: World, steps: int) -> World:
@@ -79,9 +83,6 @@ class Retraining:
 
     def due(self, round: int) -> bool:
         return round % self.every == 0
-
-
-_TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,10 +201,6 @@ def load(path: Path, loop: Loop, learner: Learner) -> State:
     last = max(round for round in range(len(records)) if loop.retraining.due(round))
     learnt = learner.recall(checkpoint.part("weights"), grown(loop.base, arrays["taken"][:last]))
     return State(arrays["taken"], Lists(arrays["top"], arrays["score"]), learnt, records)
-
-
-BASE, WORLD = "histories.safetensors", "world"
-_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
 
 
 def write_base(folder: Path, base: Sequences, world: World | None) -> None:
