@@ -1,4 +1,4 @@
-"""What `unveil advise` is asked for, checked before the log is read; and how candidates are trained."""
+"""What `unveil advise` is asked for, how candidates are trained, and the config of the one that is advised."""
 
 from typing import Any, Self
 
@@ -6,10 +6,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from unveil.data.filters import LogSource
+from unveil.data.sequences import Sequences
+from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_ranges, unknown
 from unveil.estimators.base import estimator
+from unveil.files import write_whole
 from unveil.models.tensor_factorization.recipes import RECIPES
 from unveil.propensity.base import PROPENSITIES
+from unveil.runs.config import Experiment, as_toml
+from unveil.settings import plain
 from unveil.simulation.choice import CHOICES
 from unveil.simulation.fit import check_share
 from unveil.studies import arms, candidates
@@ -17,8 +22,11 @@ from unveil.studies.engine import Study
 from unveil.studies.results import BASE, BOUND
 from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios
 from unveil.studies.semisynthetic import BUILTIN
+from unveil.studies.trial import resolved
+from unveil.studies.writer import Report
 from unveil.training.recipe import Recipe, network_in
 
+CONFIG = "advice.toml"
 #: Of a fitted world, unless another number is given.
 MOST_STEPS = 100
 #: Streams of random numbers of one draw, kept apart.
@@ -125,3 +133,22 @@ class AdvicePlan(Study):
                 changes["propensity.rate"] = self.impressions if rate is None else rate
         recipe = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
         return recipe.changed({"estimator.name": variant.estimator}).changed(changes | variant.settings)
+
+
+def write_config(report: Report) -> None:
+    """The run that is advised, for `unveil train LOG --config`."""
+    head = f"{report.paragraphs[0]}\n\nWritten by: {report.command}\nGiven to: unveil train LOG --config"
+    config = experiment(report.answer.study, report.findings["advice"]["chosen"])
+    write_whole(report.answer.folder / CONFIG, as_toml(config, head))
+
+
+def experiment(study: AdvicePlan, chosen: str) -> Experiment:
+    """The log as it was read, the preset, the chosen arm; a clip that is a share of the events becomes a number."""
+    recipe, log = study.recipe(chosen, study.seed), study.log.load()
+    own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
+    data = {f"data.{name}": value for name, value in vars(study.log).items()}
+    shared = {name: plain(recipe)[name] for name in ("model", "task", "training")}
+    parts = {"estimator": own.estimator, "propensity": own.propensity}
+    changes = {f"{part}.{name}": value for part, options in parts.items() for name, value in options.items()}
+    everywhere = {"training.device": "auto", "training.threads": None}
+    return Experiment.of(study.preset, shared | data).changed(everywhere | changes)

@@ -144,8 +144,7 @@ class Assumptions(SemiSynthetic):
         return self.model_copy(update={"choice": point.choice, "foresight": point.foresight})
 
     def arms_at(self, point: Point) -> dict[str, str]:
-        found = {name: point.arm(name) for name in dict.fromkeys(self.estimators)}
-        return {name: arm for name, arm in found.items() if arm is not None}
+        return {name: arm for name in dict.fromkeys(self.estimators) if (arm := point.arm(name)) is not None}
 
     def cells(self) -> Iterable[Cell]:
         """Every estimator at every point; estimators that do not use what a point changes share a cell."""
@@ -210,12 +209,8 @@ class Assumptions(SemiSynthetic):
         names = dict.fromkeys(self.estimators)
         of = {name: own for name in names if (own := [every[name] for every in lines.values() if name in every])}
         whole = {n: own for n, own in of.items() if len(own) == len(lines) and not any(line.untried for line in own)}
-        gaps = {name: [gap.mean for line in own for gap in line.gaps.values()] for name, own in whole.items()}
-        worst = {name: min(own) for name, own in gaps.items() if own}
-        at = {
-            name: {line.axis.levels[x]: line.standings[x] for line in own for x in line.standings}
-            for name, own in of.items()
-        }
+        worst = {n: min(m) for n, own in whole.items() if (m := [g.mean for x in own for g in x.gaps.values()])}
+        at = {n: {x.axis.levels[k]: s for x in own for k, s in x.standings.items()} for n, own in of.items()}
         results = {point: answer.results.at(**asdict(point)) for point in self.points}
         return {
             "measure": measure,

@@ -1,4 +1,4 @@
-"""The decision of `unveil advise`: gains over naive, which candidate to use, and its config.
+"""The decision of `unveil advise`: gains over naive, and which candidate to use.
 
 Scenarios are strata: the mean over those that were tried is wanted, not over others that might have been.
 Shapes: Z scenarios, W worlds, R replicates.
@@ -14,28 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.sequences import Sequences
-from unveil.data.splits import leave_one_out
 from unveil.estimators.base import estimator
 from unveil.estimators.wmf import WMFDistilled
 from unveil.evaluation.statistics import Paired, paired
-from unveil.files import write_whole
 from unveil.report.page import Figure
-from unveil.runs.config import Experiment, as_toml
-from unveil.settings import plain
 from unveil.simulation.choice import users_do
+from unveil.studies.advise_plan import CONFIG
 from unveil.studies.arms import Variant
 from unveil.studies.candidates import Candidates, LogShape, learns_from
 from unveil.studies.engine import Answer
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure, corrected, paired_json, verdict
 from unveil.studies.scenarios import Scenario
 from unveil.studies.tables import shares_figure
-from unveil.studies.trial import resolved
-from unveil.studies.writer import Report
 
 Floats = NDArray[np.float64]
 
-CONFIG = "advice.toml"
 #: What is evaluated: the rank of the most relevant item among all items.
 HEADLINE = Measure(TRUE, "full", "NDCG", 10)
 RECALL = Measure(TRUE, "full", "Recall", 10)
@@ -251,22 +244,3 @@ class Advice:
             found = self.answer.results.at(scenario=each.key).gap_closed(arm, HEADLINE)
             gaps.setdefault((arm, each.users), {})[f"p = {each.severity:g}"] = found
         return shares_figure(gaps, "scenarios")
-
-
-def write_config(report: Report) -> None:
-    """The run that is advised, for `unveil train LOG --config`."""
-    head = f"{report.paragraphs[0]}\n\nWritten by: {report.command}\nGiven to: unveil train LOG --config"
-    config = experiment(report.answer.study, report.findings["advice"]["chosen"])
-    write_whole(report.answer.folder / CONFIG, as_toml(config, head))
-
-
-def experiment(study: Any, chosen: str) -> Experiment:
-    """The log as it was read, the preset, the chosen arm; a clip that is a share of the events becomes a number."""
-    recipe, log = study.recipe(chosen, study.seed), study.log.load()
-    own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
-    data = {f"data.{name}": value for name, value in vars(study.log).items()}
-    shared = {name: plain(recipe)[name] for name in ("model", "task", "training")}
-    parts = {"estimator": own.estimator, "propensity": own.propensity}
-    changes = {f"{part}.{name}": value for part, options in parts.items() for name, value in options.items()}
-    everywhere = {"training.device": "auto", "training.threads": None}
-    return Experiment.of(study.preset, shared | data).changed(everywhere | changes)

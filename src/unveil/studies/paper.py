@@ -1,4 +1,4 @@
-"""The paper's figures beside ours. All of them are in `paper.toml`."""
+"""The paper's figures beside ours, all of them in `paper.toml`; and its data sets."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+from unveil.data.fetch import data_home
+from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
-from unveil.errors import unknown
+from unveil.data.readers import convert_first
+from unveil.errors import UnveilError, unknown
 from unveil.runs.run_folder import Run
 from unveil.studies.results import Estimate, Measure, Results, means
+
+#: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
+_BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
 
 
 @cache
@@ -146,6 +153,30 @@ def recognised(users: int, items: int, interactions: int) -> str | None:
     """The data set of the paper that has exactly this many users, items and interactions."""
     sizes = {name: tuple(each["size"]) for name, each in paper()["real"]["data"].items()}
     return next((name for name, size in sizes.items() if size == (users, items, interactions)), None)
+
+
+def read_log(data: str, min_item: int | None = None, min_user: int | None = None) -> Interactions:
+    """The log; filters that are None are the paper's, and a log of a data set's published size is left as it is."""
+    path: Path | str = _put_by_hand() if data == _BY_HAND and not Path(data).exists() else data
+    with convert_first(path):
+        log = Interactions.read(path)
+    if min_item is None and min_user is None and recognised(*size_of(log)):
+        return log
+    left = Filters(min_item=5 if min_item is None else min_item, min_user=5 if min_user is None else min_user)(log)
+    if not len(left.interacted()):
+        hint = "Lower --min-item and --min-user."
+        raise UnveilError("nothing is left of the log after filtering", where=data, hint=hint)
+    return left
+
+
+def _put_by_hand() -> Path:
+    places = [data_home() / _BY_HAND / name for name in _FILES]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        published = "It is the beauty.txt that is published with BERT4Rec (FeiSun/BERT4Rec, data/beauty.txt)"
+        hint = f"{published}: put it at {places[0]}, or name its path."
+        raise UnveilError("this data set cannot be fetched", found=_BY_HAND, hint=hint)
+    return found
 
 
 def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:

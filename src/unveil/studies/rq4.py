@@ -1,30 +1,24 @@
 """RQ4: how well does each estimator rank real interactions? Three rankings, and a control that avoids popular items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from pydantic import model_validator
 
-from unveil.data.fetch import data_home
-from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
 from unveil.data.readers import convert_first
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
-from unveil.estimators.base import blocks, estimator
+from unveil.estimators.base import estimator
 from unveil.evaluation.protocols import usual_negatives
 from unveil.processes import threads
-from unveil.propensity.weights import diagnose, inverse
 from unveil.report.page import Figures
 from unveil.studies import arms, rq4_report, tables
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.paper import Published, paper_rows, recognised, size_of, tuned
+from unveil.studies.paper import Published, paper_rows, read_log, recognised, size_of, tuned
 from unveil.studies.presets import preset
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
 from unveil.studies.rq4_report import CONTROL, RealResults
@@ -32,14 +26,12 @@ from unveil.studies.tables import Records
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available
 from unveil.training.recipe import Recipe, network_in
-from unveil.training.trainer import CHECKPOINT, Keep, Trainer
+from unveil.training.trainer import CHECKPOINT, Keep
 
 #: One thread a training: then no figure depends on how many are made side by side.
 _ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
 #: λ of the control arm: 0 is the naive model itself, 1 divides popularity out.
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
-#: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
-_BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
 
 
 class RQ4(Study):
@@ -68,8 +60,7 @@ class RQ4(Study):
         if not self.strengths or self.strengths[0] != 0:
             raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
         if BASE not in self.estimators:
-            hint = f"Add it: --estimators {','.join((BASE, *self.estimators))}."
-            found = ", ".join(self.estimators)
+            found, hint = ", ".join(self.estimators), f"Add it: --estimators {','.join((BASE, *self.estimators))}."
             raise UnveilError("the naive estimator is what all others are compared with", found=found, hint=hint)
         arms.check_changes(self.estimators, self.changes)
         for arm in self.estimators:
@@ -95,8 +86,9 @@ class RQ4(Study):
 
     @property
     def about(self) -> str:
-        about = f"{preset(self.preset).about}; settings and exponents for {self.tuned_for}"
-        return arms.with_changes(about, self.changes)
+        return arms.with_changes(
+            f"{preset(self.preset).about}; settings and exponents for {self.tuned_for}", self.changes
+        )
 
     @property
     def popular(self) -> str:
@@ -170,7 +162,8 @@ class RQ4(Study):
         if name not in BASELINES:
             keep.folder.mkdir(parents=True, exist_ok=True)
         arm = trial.arm(name, recipe, TrainingShare(context.on_progress), keep)
-        found = {"replicate": replicate, "estimator": name, **arm_record(trial, arm), "weights": _weights(arm.trainer)}
+        found = {"replicate": replicate, "estimator": name, **arm_record(trial, arm)}
+        found["weights"] = rq4_report.weights_record(arm.trainer)
         if name == BASE:
             with threads(1):
                 found[CONTROL] = rq4_report.control_record(trial, arm, self.strengths, self.popular)
@@ -257,35 +250,3 @@ def log_parts(data: str, min_item: int | None = None, min_user: int | None = Non
     """A log by its name or path and its leave-one-out split, read once in a process."""
     log = read_log(data, min_item, min_user)
     return log, leave_one_out(Sequences.of(log))
-
-
-def read_log(data: str, min_item: int | None = None, min_user: int | None = None) -> Interactions:
-    """The log; filters that are None are the paper's, and a log of a data set's published size is left as it is."""
-    path: Path | str = _put_by_hand() if data == _BY_HAND and not Path(data).exists() else data
-    with convert_first(path):
-        log = Interactions.read(path)
-    if min_item is None and min_user is None and recognised(*size_of(log)):
-        return log
-    left = Filters(min_item=5 if min_item is None else min_item, min_user=5 if min_user is None else min_user)(log)
-    if not len(left.interacted()):
-        hint = "Lower --min-item and --min-user."
-        raise UnveilError("nothing is left of the log after filtering", where=data, hint=hint)
-    return left
-
-
-def _put_by_hand() -> Path:
-    places = [data_home() / _BY_HAND / name for name in _FILES]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        published = "It is the beauty.txt that is published with BERT4Rec (FeiSun/BERT4Rec, data/beauty.txt)"
-        hint = f"{published}: put it at {places[0]}, or name its path."
-        raise UnveilError("this data set cannot be fetched", found=_BY_HAND, hint=hint)
-    return found
-
-
-def _weights(trainer: Trainer | None) -> dict[str, Any] | None:
-    """The weights as they were, and as the paper writes them: 1/θ̂, with no exponent and no clip."""
-    if trainer is None or trainer.weights is None or trainer.propensity is None:
-        return None
-    theta_M = torch.cat([trainer.propensity(part) for part in blocks(trainer.task.slots)])
-    return {**asdict(trainer.weights), "as_written": asdict(diagnose(inverse(theta_M)))}

@@ -4,7 +4,7 @@ The control, the naive model less λ · log popularity, learns nothing more: its
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from unveil.estimators.base import blocks
 from unveil.evaluation.statistics import Paired, bootstrap
 from unveil.models.baselines import LessPopular
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.popularity import Popularity
+from unveil.propensity.weights import diagnose, inverse
 from unveil.report.names import against
 from unveil.report.page import Figure
 from unveil.report.plots import Line, Scale, lines
@@ -24,6 +26,7 @@ from unveil.studies.tables import Records
 from unveil.studies.trial import Arm, TrialContext, list_metrics, ranks
 from unveil.training.fit import propensity_name
 from unveil.training.recipe import Recipe
+from unveil.training.trainer import Trainer
 
 CONTROL = "control"
 
@@ -158,3 +161,11 @@ def proxies(recipes: Mapping[str, Recipe]) -> dict[str, Any]:
         (arm, name, str(getattr(PROPENSITIES[name], "assumes", ""))) for arm, name in used.items() if arm not in popular
     ]
     return {"popular": popular, "others": others, "recorded": any(not assumes for *_, assumes in others)}
+
+
+def weights_record(trainer: Trainer | None) -> dict[str, Any] | None:
+    """The weights as they were, and as the paper writes them: 1/θ̂, with no exponent and no clip."""
+    if trainer is None or trainer.weights is None or trainer.propensity is None:
+        return None
+    theta_M = torch.cat([trainer.propensity(part) for part in blocks(trainer.task.slots)])
+    return {**asdict(trainer.weights), "as_written": asdict(diagnose(inverse(theta_M)))}
