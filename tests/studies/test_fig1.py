@@ -13,7 +13,8 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.data.titles import named_items
 from unveil.errors import UnveilError
-from unveil.studies.fig1 import Fig1, fig1, pair, prose, samples, write
+from unveil.studies.fig1 import Fig1, fig1, prose, samples, write
+from unveil.studies.fig1_items import pair
 
 ITEMS = 40
 

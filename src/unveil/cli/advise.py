@@ -179,7 +179,7 @@ def advise(
 ) -> None:
     """Try estimators in worlds fitted to your log, and say which to use. A run that was stopped goes on."""
     from unveil.studies.advise import advise_study
-    from unveil.studies.decision import write_config
+    from unveil.studies.advise_plan import write_config
 
     study = advise_study(options.source(), **tried.settings())
     write_config(run_study(study, output, workers.workers()))

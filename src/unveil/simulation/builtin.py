@@ -1,8 +1,4 @@
-"""The built-in world: generated from a few readable parameters, shaped like a real log.
-
-Relevance is personal: users and items meet in a space of tastes, and tastes come in and out of fashion. Exposure is
-long-tailed over items, and every item has a season. Both are sums of factors, as in a world that was fitted to data.
-"""
+"""The built-in world, from a few parameters: personal relevance with fashions, long-tailed exposure with seasons."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -17,7 +13,6 @@ from unveil.simulation.world import World
 
 
 def _says(default: Any, sentence: str, least: float = 0.0, most: float = np.inf) -> Any:
-    """A parameter with its sentence and its range."""
     return field(default=default, metadata={"says": sentence, "least": least, "most": most})
 
 
@@ -57,7 +52,6 @@ class WorldSpec:
                 raise UnveilError(problem, where=each.name, found=value, expected=expected)
 
     def sentences(self) -> list[tuple[str, float, str]]:
-        """Name, value and meaning of every parameter."""
         return [(each.name, getattr(self, each.name), each.metadata["says"]) for each in fields(self)]
 
 
@@ -129,6 +123,5 @@ def _first_steps(spec: WorldSpec, rng: np.random.Generator) -> NDArray[np.int32]
 
 
 def _ids(letter: str, count: int) -> Vocabulary:
-    """u0001, u0002, …: of one width, so that sorted by name is sorted by number."""
     width = max(4, len(str(count)))
     return Vocabulary([f"{letter}{number:0{width}d}" for number in range(1, count + 1)])

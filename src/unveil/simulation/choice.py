@@ -1,8 +1,4 @@
-"""How a user chooses: choice models, found by name. Shapes: B slots, V items.
-
-A model sees the true relevance γ and what is exposed, and picks one item a slot. Whether the pick becomes an
-interaction is not its affair: that needs exposure and relevance too (Y = C · O · R).
-"""
+"""How a user picks one item a slot from γ and what is exposed; an interaction is Y = C · O · R. B slots, V items."""
 
 from typing import Any, ClassVar, Protocol
 
@@ -52,14 +48,12 @@ class Rational:
     among_exposed: ClassVar[bool]
 
     def __call__(self, logit_BV: Floats, exposed_BV: Mask, uniform_B: NDArray[Any]) -> NDArray[np.int64]:
-        """Argmax of γ over what the user looks at; nothing is left to chance."""
         if not self.among_exposed:
             return np.asarray(logit_BV.argmax(1))
         item_B = np.where(exposed_BV, logit_BV, -np.inf).argmax(1)
         return np.where(exposed_BV[np.arange(len(item_B)), item_B], item_B, NOTHING)
 
     def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
-        """One for the pick."""
         item_B = self(logit_BV, exposed_BV, np.empty(0))
         return np.asarray(np.arange(logit_BV.shape[1]) == item_B[:, None], dtype=np.float64)
 
@@ -97,7 +91,6 @@ class Categorical:
         return np.where(total_B > 0, item_B, NOTHING)
 
     def probability(self, logit_BV: Floats, exposed_BV: Mask) -> NDArray[np.float64]:
-        """γ_i / Σ_j γ_j."""
         weight_BV = self._weight(logit_BV, exposed_BV)
         total_B1 = weight_BV.sum(1, keepdims=True)
         return np.asarray(np.divide(weight_BV, total_B1, out=np.zeros_like(weight_BV), where=total_B1 > 0))

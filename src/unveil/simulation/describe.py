@@ -2,24 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.describe import gini
 from unveil.propensity.factors import Floats
-
-if TYPE_CHECKING:
-    from unveil.simulation.world import World
+from unveil.simulation.world import World
 
 Slots = tuple[NDArray[np.int32], NDArray[np.int32]]
 
-#: Slots looked at for means over the whole world, and users for their favourites along the steps; evenly spread
-#: where there are more.
-_SAMPLE = 20_000
-_FOLLOWED = 100
-_BLOCK = 512
+_BLOCK = 512  # slots
 
 
 @dataclass(frozen=True)
@@ -50,16 +43,16 @@ class WorldDescription:
     exposed_per_slot: float  # items that a user sees at a step, on average
 
 
-def describe(world: "World") -> WorldDescription:
+def describe(world: World) -> WorldDescription:
     """Look at the favourites of all users, and at relevance and exposure over evenly spread slots."""
     user_S, step_S = world.slots()
-    looked_at = _spread(len(user_S), _SAMPLE)
+    looked_at = _spread(len(user_S), 20_000)
     blocks = [(user_S[rows], step_S[rows]) for rows in np.array_split(looked_at, -(-len(looked_at) // _BLOCK))]
     (relevance, _), (exposure, total_V) = (
         _spread_of(world, each, blocks) for each in (world.relevance, world.exposure)
     )
     favourite_V = favourites(world)
-    own = [(user, np.arange(world.start_U[user], world.n_steps)) for user in _spread(world.n_users, _FOLLOWED)]
+    own = [(user, np.arange(world.start_U[user], world.n_steps)) for user in _spread(world.n_users, 100)]
     distinct = [len(np.unique(world.ideal_target(np.full(len(step_B), user), step_B))) for user, step_B in own]
     return WorldDescription(
         users=world.n_users,
@@ -77,7 +70,7 @@ def describe(world: "World") -> WorldDescription:
     )
 
 
-def favourites(world: "World") -> NDArray[np.int64]:
+def favourites(world: World) -> NDArray[np.int64]:
     """How many users like each item best at the last step."""
     count_V = np.zeros(world.n_items, np.int64)
     for user_B in np.array_split(np.arange(world.n_users), -(-world.n_users // _BLOCK)):
@@ -87,12 +80,11 @@ def favourites(world: "World") -> NDArray[np.int64]:
 
 
 def _spread(many: int, few: int) -> NDArray[np.int64]:
-    """Some of many places, evenly spread."""
     return np.linspace(0, many - 1, min(few, many)).astype(np.int64)
 
 
 def _spread_of(
-    world: "World", table: Callable[..., Floats], blocks: Sequence[Slots]
+    world: World, table: Callable[..., Floats], blocks: Sequence[Slots]
 ) -> tuple[Spread, NDArray[np.float64]]:
     """Of a table of probabilities over blocks of slots; and its sums over the slots, for each item."""
     total_V = np.zeros(world.n_items)
@@ -110,7 +102,6 @@ def _spread_of(
 
 
 def _deviation(total: NDArray[np.float64], count: NDArray[np.float64]) -> float:
-    """Standard deviation of the means of those that were looked at."""
     return float((total[count > 0] / count[count > 0]).std())
 
 

@@ -1,6 +1,4 @@
-"""A world fitted to a log: relevance from its ratings, exposure from what was and was not interacted with.
-
-The paper's section 5.1, steps 1 to 4: γ = σ(r̂ − centre) and θ = σ(ψ)^p, both from factors.
+"""A world fitted to a log (section 5.1, steps 1 to 4): γ = σ(r̂ − centre) from ratings, θ = σ(ψ)^p from events.
 
 Shapes: N tuples, U users, V items, T steps, K factors.
 """
@@ -28,6 +26,13 @@ _WITHOUT = (
     "Use a log with ratings, or name their column with --rating-col (`unveil world fit` takes it, `unveil reproduce "
     "--data` that world). The built-in world and `unveil demo` need none."
 )
+#: The bias-only model: the posterior mean of b_s + c_i + a_t, with spreads that are learnt.
+BIASES = Gibbs(width=0, sweeps=24, burn_in=8)
+_PARTS = ("relevance", "exposure")
+#: Settings that both parts of a world share, and that decide which tuples are for test and how parts are learnt.
+_SHARED = ("recipe", "steps", "seed", "negatives", "redraw")
+#: Settings of the world that the parts are put together to.
+_WHOLE = ("centre", "real_lengths", "severity")
 
 
 def observed(log: Interactions, steps: int) -> Tuples:
@@ -66,10 +71,6 @@ def _last(log: Interactions, steps: int) -> tuple[Tuples, NDArray[np.int64]]:
         shape=(histories.n_users, histories.n_items, steps),
     )
     return found, np.asarray(histories.event_N[late_N], np.int64)
-
-
-#: The bias-only model: the posterior mean of b_s + c_i + a_t, with spreads that are learnt.
-BIASES = Gibbs(width=0, sweeps=24, burn_in=8)
 
 
 def learn_and_score(
@@ -120,11 +121,9 @@ class Fit:
             raise UnveilError("the centre is not a number", found=self.centre, expected="a rating")
 
     def recipes(self) -> tuple[Recipe, Recipe]:
-        """The recipe as it is for relevance, and as it is for exposure."""
         return RECIPES.build(self.recipe, self.relevance), RECIPES.build(self.recipe, self.exposure)
 
     def tasks(self, tuples: Tuples) -> tuple[Task, Task]:
-        """What is to be learnt: ratings, and exposure."""
         for_split, for_negatives = self.streams()[0].spawn(2)
         return self._both(tuples, split(tuples, for_split), for_negatives)
 
@@ -136,7 +135,6 @@ class Fit:
         return self._both(tuples, Parts(train, valid, tuples.where(shuffled[:0])), for_negatives)
 
     def _both(self, known: Tuples, parts: Parts, rng: np.random.Generator) -> tuple[Task, Task]:
-        """No negative is a known tuple."""
         negatives = Negatives(known, self.negatives, RECIPES[self.recipe].where)
         return Task.of_ratings(parts), Task.of_exposure(parts, negatives, rng, redraw=self.redraw)
 
@@ -195,13 +193,6 @@ def first_steps(tuples: Tuples, real_lengths: bool) -> NDArray[np.int32]:
     return first_U
 
 
-_PARTS = ("relevance", "exposure")
-#: Settings that both parts of a world share, and that decide which tuples are for test and how parts are learnt.
-_SHARED = ("recipe", "steps", "seed", "negatives", "redraw")
-#: Settings of the world that the parts are put together to.
-_WHOLE = ("centre", "real_lengths", "severity")
-
-
 def fit_of(configs: Sequence[Path], changes: Mapping[str, Any]) -> Fit:
     """What the files say, one part of a world in each or all in one; then what was asked for by hand."""
     fit, said = Fit(), dict[str, tuple[Any, Path]]()
@@ -237,16 +228,14 @@ def as_toml(fit: Fit, parts: Sequence[str], head: str) -> str:
 def implicit_worlds(
     log: Interactions, fit: Fit, liked: Sequence[float], progress: Progress | None = None
 ) -> list[World]:
-    """Worlds behind a log without ratings: which part of its interactions is taste is not in it, and is declared.
+    """Worlds behind a log without ratings, one for each declared share of popularity that is liking, `liked`.
 
     One model of the interactions, logit ψ_sit from factors, is fitted to the events and drawn negatives, and split:
 
         relevance_si = d_si + liked · b_i        exposure_sit = ψ_sit − relevance_si
 
-    b_i is how much likelier item i is chosen than others, on average over users and steps, and d_si what is left of a
-    user's mean over the steps after the means of the user and of the item: what is personal and steady. The
-    declaration is `liked`, the share of an item's popularity that comes of its being liked: 0, all of it is exposure;
-    1, none is. That what is personal is taste, and what changes along the steps is exposure, is assumed with it.
+    b_i is how much likelier item i is chosen than others on average, d_si what is left of a user's mean over the steps
+    after the means of user and item. Assumed: what is personal is taste, what changes along the steps is exposure.
     """
     for share in liked:
         check_share(share)

@@ -16,26 +16,15 @@ from unveil.simulation.choice import ChoiceModel
 if TYPE_CHECKING:
     from unveil.simulation.world import World
 
-
-#: Slots that stand for all where exposure is summed.
-_SLOTS = 4096
+Progress = Callable[[int, int], None]  # slots done, slots in all
 
 
 def rate_that_leaves(world: "World", events: int, left: float) -> float:
-    """The rate at which `left` impressions are recorded for each of the events of a log of this world, at most 1.
-
-    Σ θ over all slots and items, less the interactions, is what there is to record; some slots stand for all.
-    """
+    """The rate that records `left` of the Σ θ − events impressions for each event, at most 1; Σ θ by some slots."""
     user_S, step_S = world.slots()
-    some = np.unique(np.linspace(0, len(user_S) - 1, min(_SLOTS, len(user_S))).astype(np.int64))
+    some = np.unique(np.linspace(0, len(user_S) - 1, min(4096, len(user_S))).astype(np.int64))
     shown = float(world.exposure(user_S[some], step_S[some]).sum(dtype=np.float64)) * len(user_S) / len(some)
     return min(1.0, left * events / max(shown - events, 1.0))
-
-
-Progress = Callable[[int, int], None]  # slots done, slots in all
-
-#: Numbers in one block: few enough to stay in the processor's cache.
-_BLOCK_NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +49,10 @@ def draw(
 ) -> Events:
     """The interactions of one draw: O ~ Ber(θ), C by the choice model, R ~ Ber(γ), kept where C · O · R = 1.
 
-    A slot gives one event or none. A user may choose the same item again at a later step, as in the paper's data.
-    Exposure, choice and relevance have a stream of random numbers each, read slot by slot: the draw does not depend
-    on the `block` size, and worlds that differ in severity, or choice models, share their draws. Without
-    `relevance_draw` every choice of an exposed item is an interaction (R = 1). Each impression without a click is
-    recorded with probability `impressions`, by a stream of its own: all else is drawn as it would be without them.
+    A slot gives at most one event; items may repeat. Exposure, choice, relevance and recorded impressions have a stream
+    of random numbers each, read slot by slot: the draw does not depend on `block`, and worlds that differ in severity,
+    and choice models, share it. Without `relevance_draw` R = 1. Impressions without a
+    click are recorded with probability `impressions`.
     """
     for_exposure, for_choice, for_relevance, for_record = rng.spawn(4)
     kept: list[NDArray[np.int32]] = []
@@ -93,9 +81,8 @@ def draw(
 def ratings(world: "World", events: Events, noise: float, stars: bool, rng: np.random.Generator) -> NDArray[np.float32]:
     """r_N = relevance logit + centre + noise · ε_si of the interactions, ε standard normal; as `stars`, from 1 to 5.
 
-    The error is of the user and the item: it stays the same when the item is chosen again, as an opinion does. The
-    logit of a world that was fitted to ratings is the rating it predicts, less the centre of the fit: ratings here
-    are on the scale of that log. Where most chosen items lie above 5, stars say little.
+    The error ε_si stays when the item is chosen again, as an opinion does. `centre` is that of the world's fit: ratings
+    are on the scale of its log. Where most chosen items lie above 5, stars say little.
     """
     user_T, item_T, step_T = (column[events.clicked_N] for column in (events.user_N, events.item_N, events.step_N))
     logit_T = world.relevance_logits.logits_of(user_T, item_T, step_T).astype(np.float64)
@@ -111,7 +98,8 @@ def _blocks(
     world: "World", block: int | None, progress: Progress | None
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
     user_S, step_S = world.slots()
-    size = whole_tiles(block if block is not None else _BLOCK_NUMBERS // max(1, world.n_items))
+    in_cache = (1 << 18) // max(1, world.n_items)  # few enough numbers to stay in the processor's cache
+    size = whole_tiles(in_cache if block is None else block)
     for start in range(0, len(user_S), size):
         yield user_S[start : start + size], step_S[start : start + size]
         if progress is not None:

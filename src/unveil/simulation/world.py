@@ -1,4 +1,4 @@
-"""World: users, items and steps whose true relevance and exposure are known.
+"""Users, items and steps whose true relevance and exposure are known.
 
 Shapes: U users, V items, T steps, S slots, B slots asked for, M (user, item, step) triples.
 """
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from unveil.simulation.describe import WorldDescription
 
 #: Times of drawn logs, in microseconds.
-_FIRST_DAY, _SECOND = np.datetime64("2024-01-01", "us").astype(np.int64), 1_000_000
-_DAY = 86_400 * _SECOND
+_FIRST_DAY, _DAY, _SECOND = np.datetime64("2024-01-01", "us").astype(np.int64), 86_400_000_000, 1_000_000
 #: The files of a world.
 _FORMAT = "unveil world 1"
 _ABOUT, _IDS, _FACTORS = "world.json", "ids.json", "factors.safetensors"
@@ -41,8 +40,7 @@ _HINT = "Name a folder that unveil wrote as a world, or draw the world again."
 class World:
     """γ_sit = σ(relevance logit), θ_sit = σ(exposure logit)^p, both from factors; the U × V × T cube is never made.
 
-    User s is there from step `start_U[s]` to the last, T − 1. `severity` is the exponent p: the higher, the rarer
-    exposure, and the more unequal. `origin` says where the world comes from and is kept with it.
+    User s is there from step `start_U[s]` to T − 1. The higher `severity` p, the rarer and more unequal exposure.
     """
 
     relevance_logits: Factors
@@ -71,7 +69,6 @@ class World:
 
     @classmethod
     def open(cls, name: str, seed: int = 0) -> "World":
-        """The built-in world by its name, or the folder of a saved one."""
         return cls.builtin(seed=seed) if name == "builtin" else cls.load(name)
 
     @classmethod
@@ -97,17 +94,14 @@ class World:
 
     @property
     def n_users(self) -> int:
-        """Number of users."""
         return len(self.users)
 
     @property
     def n_items(self) -> int:
-        """Number of items."""
         return len(self.items)
 
     @property
     def n_steps(self) -> int:
-        """Number of time steps, T."""
         return len(self.exposure_logits.W_TK)
 
     def exposure(self, user_B: Indices, step_B: Indices) -> Floats:
@@ -115,7 +109,6 @@ class World:
         return self.exposure_from(self.exposure_logits.logits(user_B, step_B))
 
     def exposure_of(self, user_M: Indices, item_M: Indices, step_M: Indices) -> Floats:
-        """θ_M of one item at each slot."""
         return self.exposure_from(self.exposure_logits.logits_of(user_M, item_M, step_M))
 
     def exposure_from(self, logit: Floats) -> Floats:
@@ -140,7 +133,6 @@ class World:
         return sigmoid(self.relevance_logits.logits(user_B, step_B))
 
     def relevance_of(self, user_M: Indices, item_M: Indices, step_M: Indices) -> Floats:
-        """γ_M of one item at each slot."""
         return sigmoid(self.relevance_logits.logits_of(user_M, item_M, step_M))
 
     def ideal_target(self, user_B: Indices, step_B: Indices) -> NDArray[np.int64]:
@@ -167,13 +159,9 @@ class World:
     ) -> Interactions:
         """Draw a log: what users chose of what they were shown, each event with its own step and true propensity θ.
 
-        With `ratings_noise` every event is rated, with an error of that standard deviation; as `stars`, from 1 to 5.
-        With `impressions`, that share of impressions without a click is recorded too, as rows with `clicked` False
-        and no rating.
-
-        One day a step, and a time of day of each user's own: time order is step order. The vocabularies are the
-        world's, so that the log's dense indices are the world's, whether or not a user or an item occurs. Ratings have
-        a stream of random numbers of their own: all else is drawn as it would be without them.
+        With `ratings_noise` events are rated, with an error of that standard deviation; as `stars`, from 1 to 5. With
+        `impressions`, that share of impressions without a click is recorded too, as rows with `clicked` False and no
+        rating. Neither changes the events. A step is a day. Users and items have the world's dense indices.
         """
         rate, noise = impressions, ratings_noise
         check_range(rate is None or 0 < rate <= 1, "impressions", rate, "above 0, at most 1")
@@ -195,15 +183,12 @@ class World:
         )
 
     def with_severity(self, severity: float) -> Self:
-        """The same world with θ = σ(exposure logit)^severity."""
         return replace(self, severity=severity)
 
     def with_foresight(self, strength: float) -> "World":
-        """The same world with the exposure logit + strength · z + c, z the standardised relevance logit; 0: as it is.
+        """The world with exposure logit + strength · z + c, z the relevance logit standardised over slots and items.
 
-        z has mean 0 and variance 1 over all slots and items. Spread alone would raise or lower the mean of
-        θ = σ(logit)^p; the constant c takes that back, at the world's own severity p (set that first), over evenly
-        spread slots. Below 0, what is relevant is shown less.
+        c keeps the mean of θ = σ(logit)^p at the world's severity p (set that first). Below 0, relevance is shown less.
         """
         if not np.isfinite(strength):
             raise UnveilError("the foresight is out of range", found=strength, expected="a number")
@@ -218,11 +203,7 @@ class World:
         return replace(self, exposure_logits=moved, origin=origin)
 
     def aligned_with(self, log: Interactions) -> "World":
-        """The part of the world that a log shows: its users and items, in the log's own dense indices.
-
-        With `log.compact()` these are the users and items that occur in the log: the observed catalogue. A log of
-        another world is an error.
-        """
+        """The users and items of a log of this world, in the log's indices; after `log.compact()` those that occur."""
         user_U, item_V = self.users.index(log.users.ids), self.items.index(log.items.ids)
         for name, index, ids in (("user", user_U, log.users.ids), ("item", item_V, log.items.ids)):
             if (index == UNKNOWN).any():
@@ -242,7 +223,6 @@ class World:
         )
 
     def describe(self) -> "WorldDescription":
-        """The world in figures: how personal relevance is, how unequal exposure."""
         from unveil.simulation.describe import describe
 
         return describe(self)
@@ -266,7 +246,6 @@ class World:
 
     @classmethod
     def load(cls, folder: Path | str) -> "World":
-        """Read a world folder; anything else is an error with the reason."""
         folder = Path(folder)
         if not (folder / _ABOUT).is_file():
             raise UnveilError("not a world", where=folder, expected=f"a folder with a {_ABOUT}", hint=_HINT)
@@ -298,15 +277,10 @@ class World:
             raise UnveilError(f"a damaged world ({error})", where=folder, hint=_HINT) from error
 
 
-#: Events whose propensities are looked at: enough to tell worlds of the same size apart.
-_SOME = 1000
-
-
 def _check_exposure(world: "World", log: Interactions, user_U: Indices, item_V: Indices) -> None:
-    """A log drawn from a world carries its propensities."""
     if log.propensity is None or log.step is None:
         return
-    some = slice(0, _SOME)
+    some = slice(0, 1000)  # enough to tell worlds of the same size apart
     logged_M = log.propensity[some]
     theta_M = world.exposure_of(user_U[log.user[some]], item_V[log.item[some]], log.step[some]).astype(np.float64)
     if np.allclose(theta_M, logged_M, rtol=1e-3, atol=1e-9):
@@ -331,10 +305,6 @@ def _does_not_fit(why: str) -> UnveilError:
     return UnveilError(f"the log does not fit the world: {why}", hint=hint)
 
 
-#: Slots looked at, evenly spread, to keep the mean exposure; and halvings of an interval of a few logits.
-_SAMPLE, _HALVINGS = 512, 30
-
-
 def logit_moments(world: "World") -> tuple[float, float]:
     """Mean and standard deviation of the relevance logit over all slots and items, from the factors alone.
 
@@ -357,7 +327,7 @@ def logit_moments(world: "World") -> tuple[float, float]:
 def _same_mean(world: "World", moved: Factors) -> float:
     """The constant that brings the mean of θ back to what it was, by halving: θ rises with it."""
     user_S, step_S = world.slots()
-    spread = np.linspace(0, len(user_S) - 1, min(_SAMPLE, len(user_S))).astype(np.int64)
+    spread = np.linspace(0, len(user_S) - 1, min(512, len(user_S))).astype(np.int64)
     user_B, step_B = user_S[spread], step_S[spread]
     logit_BV, before = moved.logits(user_B, step_B), world.exposure(user_B, step_B).mean(dtype=np.float64)
 
@@ -369,7 +339,7 @@ def _same_mean(world: "World", moved: Factors) -> float:
         low = 2 * low - 1
     while excess(high) < 0:
         high = 2 * high + 1
-    for _ in range(_HALVINGS):
+    for _ in range(30):  # an interval of a few logits
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) < 0 else (low, middle)
     return (low + high) / 2

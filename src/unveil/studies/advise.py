@@ -10,46 +10,33 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field, model_validator
 
 from unveil.data.describe import describe
 from unveil.data.filters import LogSource
 from unveil.data.interactions import Interactions
-from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_ranges, unknown
+from unveil.errors import UnveilError, unknown
 from unveil.estimators.base import estimator
-from unveil.models.tensor_factorization.recipes import RECIPES
-from unveil.propensity.base import PROPENSITIES
 from unveil.report.page import Figure
 from unveil.runs.progress import spell
-from unveil.simulation.choice import CHOICES
-from unveil.simulation.fit import Fit, check_share, fit_world, implicit_worlds
+from unveil.simulation.fit import Fit, fit_world, implicit_worlds
 from unveil.simulation.generate import rate_that_leaves
 from unveil.simulation.world import World
 from unveil.studies import arms, candidates
+from unveil.studies.advise_plan import LOG, MOST_STEPS, AdvicePlan
 from unveil.studies.decision import Advice
-from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.results import BASE, BOUND
-from unveil.studies.scenarios import EFFORTS, Draw, Scenario, scenarios
+from unveil.studies.engine import Answer, Cell, Context, Source, Work
+from unveil.studies.results import BASE
+from unveil.studies.scenarios import EFFORTS, Draw, scenarios
 from unveil.studies.semisynthetic import BUILTIN, digest, is_world, ratings_noise, world_folder
 from unveil.studies.trial import TrialContext, rank_rows, record
-from unveil.training.recipe import Recipe, network_in
 from unveil.wording import quantity
 
-#: Of a fitted world, unless another number is given.
-_MOST_STEPS = 100
-#: The same figures everywhere, however many processes there are.
-_ALWAYS = {"training.device": "cpu", "training.threads": 1}
-#: Streams of random numbers of one draw, kept apart.
-_LOG, _TRAINING = 0, 1
-#: Seconds of a cell beside its training: propensities, evaluation, and its part of drawing the log.
-_BESIDE = 2.0
 
-
-class Advise(Study):
-    """Where worlds come from, and how networks are trained on the logs drawn from them."""
+class Advise(AdvicePlan):
+    """How worlds are made and candidates tried on the logs drawn from them."""
 
     name: ClassVar[str] = "advise"
     title: ClassVar[str] = "Which estimator for this log?"
@@ -57,111 +44,10 @@ class Advise(Study):
     format: ClassVar[int] = 2
     extent = frozenset({"worlds", "replicates", "scenarios", "estimators", "clips", "propensities"})
 
-    log: LogSource = Field(default_factory=LogSource, exclude=True)
-    preset: str = "quick"  # of training, as in `unveil train`
-    users: AtLeastOne = 500  # of the log that worlds are fitted to
-    steps: AtLeastOne = _MOST_STEPS
-    fit: str = "posterior"
-    liked: tuple[float, ...] = ()  # for logs without ratings: declared shares of popularity that are relevance
-    world: str | None = None  # a saved world, or 'builtin', in the place of one that is fitted
-    seed: int = 0
-    changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator
-    left: float = 0.0  # impressions without a click for each event of the log: drawn logs record as many
-    impressions: UpToOne = 1.0  # the share of impressions without a click that the log records
-    scenarios: tuple[Scenario, ...] = scenarios(EFFORTS["quick"]["choices"], EFFORTS["quick"]["severities"])
-    worlds: AtLeastOne = 1
-    replicates: AtLeastOne = 3
-    estimators: tuple[str, ...] = EFFORTS["quick"]["estimators"]
-    clips: tuple[str, ...] = EFFORTS["quick"]["clips"]
-    propensities: tuple[str, ...] = ()  # none named: all that the log allows
-    required: tuple[str, ...] = Field(default=(), exclude=True)  # propensities that must be had
-
     def __hash__(self) -> int:
-        """By the fields that can be hashed."""
         return hash(self.model_dump_json())
 
-    @model_validator(mode="after")
-    def check(self) -> Self:
-        """Whatever can be found wrong before the log is read is found here."""
-        check_ranges(self, self.name)
-        for what, names, known in (
-            ("way to fit a world", [self.fit], list(RECIPES)),
-            ("choice model", [scenario.choice for scenario in self.scenarios], list(CHOICES)),
-            ("propensity", self.propensities, arms.families()),
-        ):
-            for name in names:
-                if name not in known:
-                    raise unknown(what, name, known)
-        self._check_worlds()
-        self._check_estimators()
-        usable = [name for name in self.propensities if name in map(arms.family, candidates.from_a_log())]
-        for arm in candidates.candidates(self.estimators, usable, self.clips).arms:
-            self.recipe(arm, 0)
-        return self
-
-    def _check_worlds(self) -> None:
-        if not self.scenarios:
-            raise UnveilError("there is no scenario to try", expected="at least one of --choices and of --severities")
-        for scenario in self.scenarios:
-            check_range(0 < scenario.severity < np.inf, "--severities", scenario.severity, "above 0")
-        for share in self.liked:
-            check_share(share, "--implicit")
-        arms.check_distinct({scenario.severity for scenario in self.scenarios}, "--severities")
-        arms.check_distinct(self.liked, "--implicit")
-        if self.liked and self.world is not None:
-            problem, hint = "a world that is given has a liking of its own", "Leave out --implicit, or --world."
-            raise UnveilError(problem, where="--implicit", found=self.liked[0], hint=hint)
-        if self.world not in (None, BUILTIN) and self.worlds > 1:
-            raise UnveilError("a saved world is one world", found=f"{self.worlds} worlds", hint="Pass --worlds 1.")
-
-    def _check_estimators(self) -> None:
-        for name in self.estimators:
-            if "@" in name or "+" in name:
-                hint = "Use --propensities, --clips, and for other options --set ESTIMATOR:estimator.NAME=VALUE."
-                raise UnveilError("estimators are named alone here", where="--estimators", found=name, hint=hint)
-            estimator(name)
-        if set(self.estimators) <= {BASE, BOUND}:
-            raise UnveilError("there is nothing to compare with the naive loss", expected="at least one estimator more")
-        for name in self.required:
-            if not any("@" in arm for arm in candidates.candidates(self.estimators, (name,), ("",)).usable):
-                problem, hint = "no estimator that is tried can use this propensity", "Name others with --estimators."
-                found = ", ".join(self.estimators)
-                raise UnveilError(problem, where=f"--propensities {name}", found=found, hint=hint)
-        arms.check_changes((BASE, BOUND, *self.estimators), self.changes)
-
-    @property
-    def groups(self) -> int:
-        """Worlds of one draw from the posterior: one for each declared share."""
-        return max(1, len(self.liked))
-
-    def world_number(self, draw: Draw) -> int:
-        """The world of a draw's scenario."""
-        liked = draw.scenario.liked
-        return draw.world * self.groups + (0 if liked is None else self.liked.index(liked))
-
-    def entropy(self, draw: Draw, stream: int) -> list[int]:
-        """Of what is random in a draw: its log, or the trainings on it."""
-        return [self.seed, self.world_number(draw), draw.scenario.seed, draw.replicate, stream]
-
-    def training_seed(self, draw: Draw) -> int:
-        """Of all that is random in the trainings on a draw: the same for all arms."""
-        return int(np.random.SeedSequence(self.entropy(draw, _TRAINING)).generate_state(1)[0])
-
-    def recipe(self, arm: str, seed: int, rate: float | None = None) -> Recipe:
-        """How an arm is trained; `rate`: the share of impressions that its log records, by default the real log's."""
-        variant = arms.Variant.of(arm)
-        needs = estimator(variant.estimator).needs
-        own = arms.estimator_seed(variant.estimator, seed) | arms.changes_of(variant.estimator, self.changes)
-        changes: dict[str, Any] = {**_ALWAYS, **own, "training.seed": seed}
-        if needs in candidates.KINDS:
-            changes |= arms.propensity_settings(variant.propensity or arms.TRUE_THETA, needs, seed)
-            if "rate" in PROPENSITIES.options(changes["propensity.name"]):
-                changes["propensity.rate"] = self.impressions if rate is None else rate
-        recipe = Recipe.preset(self.preset, network_in(changes) or "bert4rec")
-        return recipe.changed({"estimator.name": variant.estimator}).changed(changes | variant.settings)
-
     def open_data(self) -> Source:
-        """The log, and all that it lacks."""
         shown = user_log(self)
         if self.world not in (None, BUILTIN):
             World.load(Path(self.world))
@@ -197,7 +83,8 @@ class Advise(Study):
             work.say("Fitting every propensity to your log and to a drawn one, to find out which can be estimated.")
         yield "looks at propensities", [probed]
         tried, size = self.candidates(work.records[probed.key]).arms, tuple(work.records[probed.key]["size"])
-        seconds = {arm: _BESIDE + arms.seconds_of(self.recipe(arm, 0), size) for arm in tried}
+        # 2 seconds beside the training: propensities, evaluation, and a part of drawing the log.
+        seconds = {arm: 2.0 + arms.seconds_of(self.recipe(arm, 0), size) for arm in tried}
         axes = product(range(self.worlds), range(self.replicates), self.scenarios, tried)
         cells = [
             Cell(
@@ -220,13 +107,11 @@ class Advise(Study):
 
     @property
     def wanted(self) -> list[str]:
-        """The propensities of the registry that are looked at."""
         known = candidates.from_a_log()
         return [name for name in known if not self.propensities or arms.family(name) in self.propensities]
 
     @property
     def probe_key(self) -> str:
-        """By the names that are looked at, and by the impressions that drawn logs record."""
         kept = f" {self.left:.3g}" if self.left else ""
         return f"propensities-{sha256((','.join(self.wanted) + kept).encode()).hexdigest()[:8]}"
 
@@ -248,24 +133,20 @@ class Advise(Study):
         return found
 
     def refused_estimators(self) -> dict[str, str]:
-        """Estimators that need ratings, where the log lacks some."""
         need = [name for name in self.estimators if estimator(name).needs == "ratings"]
         rating_N = user_log(self).interacted().rating if need else None
         rated = not need or (rating_N is not None and bool(np.isfinite(rating_N).all()))
         return {} if rated else dict.fromkeys(need, "not every event of the log has a rating")
 
     def run_worlds(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Make the worlds of one draw from the posterior, one for each declared share, and keep them."""
         draw: int = cell.at["world"]
 
         def advance(done: int, total: int) -> None:
             context.on_progress(done / total)
 
         fit = Fit(steps=self.steps, recipe=self.fit, seed=self.seed + draw, real_lengths=True)
-        if self.world == BUILTIN:
-            made = [World.builtin(seed=fit.seed)]
-        elif self.world is not None:
-            made = [World.load(Path(self.world))]
+        if self.world is not None:
+            made = [World.open(self.world, fit.seed)]
         elif self.liked:
             made = implicit_worlds(user_log(self).interacted(), fit, self.liked, advance)
         else:
@@ -276,7 +157,6 @@ class Advise(Study):
         return {"draw": draw, "worlds": about}
 
     def run_probe(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Fit each propensity to both logs; and how large a drawn log is."""
         log, window = self._first_log(context.folder), self.recipe(BASE, 0).model.length
         return {
             "real": candidates.probe(self.wanted, user_log(self), window),
@@ -288,7 +168,6 @@ class Advise(Study):
         return draw_log(self, folder, Draw(0, self.scenarios[0], 0), self.left > 0)[1]
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train one candidate on one draw of one scenario, and evaluate it."""
         scenario = next(each for each in self.scenarios if each.key == cell.at["scenario"])
         draw, arm = Draw(cell.at["world"], scenario, cell.at["replicate"]), cell.at["estimator"]
         recorded = candidates.learns_from(arm) == "impressions"
@@ -299,31 +178,23 @@ class Advise(Study):
         return {**where, "looks": looks, **record(trial, arm, recipe, context.on_progress)}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """Of every user where there is one draw."""
         return rank_rows(record, by_user=self.worlds * self.replicates == 1)
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The advice, what the ground truth would give, what could not be tried, and the shapes of the logs."""
         return advice_of(answer).findings()
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The figures behind the sentences, and the next command."""
         return advice_of(answer).facts()
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """One row for each arm."""
         return list(advice_of(answer).rows())
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        """The share of the gap that is closed in each scenario."""
         return {"scenarios": advice_of(answer).figure()}
 
 
 def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Advise:
-    """The study of a log, which is looked at for the length of its histories and its impressions.
-
-    Options are fields of the study, and `choices` and `severities`; what is None is as the effort has it.
-    """
+    """The study of a log; options are its fields, `choices` and `severities`; None is as the effort has it."""
     if effort not in EFFORTS:
         raise unknown("effort", effort, EFFORTS)
     chosen = {name: value for name, value in options.items() if value is not None}
@@ -335,7 +206,7 @@ def advise_study(log: LogSource, *, effort: str = "quick", **options: Any) -> Ad
     study = Advise(log=log, scenarios=tried, required=chosen.get("propensities", ()), **given)
     shown = user_log(study)
     longest = int(np.bincount(shown.interacted().user).max(initial=1))
-    steps = given.get("steps", min(_MOST_STEPS, longest) if world is None else _MOST_STEPS)
+    steps = given.get("steps", min(MOST_STEPS, longest) if world is None else MOST_STEPS)
     return study.model_copy(update={"steps": steps, "left": candidates.impressions_per_event(shown)})
 
 
@@ -346,14 +217,11 @@ def user_log(study: Advise) -> Interactions:
 
 
 def draw_log(study: Advise, folder: Path, draw: Draw, recorded: bool = False) -> tuple[World, Interactions, float]:
-    """The scenario's world as far as the log shows it; the log, with ratings; and the share of impressions in it.
-
-    Where they are `recorded`, the log has as many for each event as the real one; its interactions are the same.
-    """
+    """The scenario's world as its log shows it, that log with ratings, and the share of impressions in it."""
     scenario = draw.scenario
     whole = World.load(world_folder(folder, study.world_number(draw))).with_severity(scenario.severity)
     log_of = partial(whole.log, choice=scenario.choice, ratings_noise=ratings_noise(whole))
-    rng = partial(np.random.default_rng, study.entropy(draw, _LOG))
+    rng = partial(np.random.default_rng, study.entropy(draw, LOG))
     events = log_of(rng()).compact()
     seen = whole.aligned_with(events)
     if not recorded:
@@ -364,10 +232,7 @@ def draw_log(study: Advise, folder: Path, draw: Draw, recorded: bool = False) ->
 
 @lru_cache(maxsize=2)  # with impressions and without
 def trial_context(study: Advise, folder: Path, draw: Draw, recorded: bool) -> tuple[TrialContext, float]:
-    """What the arms of a draw share, and the rate of its impressions.
-
-    The epoch that is kept is chosen by the held-out interactions, not by the ground truth: as on the real log.
-    """
+    """What the arms of a draw share, and its rate of impressions; held-out interactions choose the epoch."""
     recipe = study.recipe(BASE, study.training_seed(draw))
     world, log, rate = draw_log(study, folder, draw, recorded)
     return TrialContext.of(world, log, recipe, negatives=0, popular=False, by_log=True), rate

@@ -32,7 +32,6 @@ class Variant:
 
     @classmethod
     def of(cls, arm: str) -> "Variant":
-        """From the word; what nobody knows is refused with the nearest name."""
         whole, *options = arm.split("+")
         name, at, propensity = whole.partition("@")
         chosen = estimator(name)
@@ -45,7 +44,6 @@ class Variant:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its options by dotted names."""
         return dict(self.options)
 
 
@@ -59,10 +57,7 @@ def check_duplicates(arms: Iterable[str]) -> None:
 
 
 def with_propensity(arm: str, propensity: str) -> str | None:
-    """The same arm told another propensity; None where it has one of its own, uses none, or there is none of its kind.
-
-    A propensity that nobody knows is refused.
-    """
+    """The same arm told another (known) propensity; None where it has one, uses none, or there is none of its kind."""
     variant = Variant.of(arm)
     needs = estimator(variant.estimator).needs
     if variant.propensity is not None or needs not in ("static", "temporal"):
@@ -87,10 +82,7 @@ def _option(name: str, text: str) -> tuple[str, Any]:
 
 
 def propensity_settings(choice: str, kind: str, seed: int) -> dict[str, Any]:
-    """The settings of a propensity as people name it; whatever is random in it is the replicate's own.
-
-    A propensity of the registry goes by its whole name, or by the part before its kind: `popularity`.
-    """
+    """The settings of a propensity, named whole or by the part before its kind; its seed is the replicate's own."""
     name, _, amount = choice.partition(":")
     if choice == TRUE_THETA:
         return {"propensity.name": f"known-{kind}"}
@@ -137,8 +129,7 @@ def _deviation(text: str) -> float:
 
 def changes_of(arm: str, changes: Iterable[str]) -> dict[str, Any]:
     """The settings that are changed for an arm, by dotted names."""
-    shared: dict[str, Any] = {}
-    own: dict[str, Any] = {}
+    shared, own = dict[str, Any](), dict[str, Any]()
     for setting, value in map(parsed, changes):
         whose, colon, rest = setting.partition(":")
         if not colon:

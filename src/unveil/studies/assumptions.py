@@ -63,8 +63,10 @@ class Standing:
 
     @property
     def verdict(self) -> str:
-        """above, below or level: significantly better than naive, worse, or neither."""
         return verdict(self.test)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"gap_closed": self.gap and asdict(self.gap), "against_naive": paired_json(self.test)}
 
 
 @dataclass(frozen=True)
@@ -83,17 +85,14 @@ class Line:
 
     @property
     def untried(self) -> list[str]:
-        """The levels at which it has no arm."""
         return [level for level in self.axis.levels if level not in self.standings]
 
     @property
     def gaps(self) -> dict[str, Estimate]:
-        """The shares of the gap, where there is one."""
         return {level: each.gap for level, each in self.standings.items() if each.gap is not None}
 
     @property
     def lowest(self) -> str | None:
-        """The level of the lowest share of the gap."""
         return min(self.gaps, key=lambda level: self.gaps[level].mean, default=None)
 
 
@@ -113,7 +112,6 @@ class Assumptions(SemiSynthetic):
 
     @model_validator(mode="after")
     def check_points(self) -> Self:
-        """Both ends of the gap, something that is varied, and arms that can be trained at every point."""
         check_gap(self.estimators)
         if not self.axes:
             raise UnveilError("no assumption is broken", expected="two levels or more of at least one axis")
@@ -124,15 +122,11 @@ class Assumptions(SemiSynthetic):
 
     @property
     def base(self) -> Point:
-        """The base point."""
         return Point(self.choice, self.foresight, self.severity, self.base_propensity)
 
     @property
     def axes(self) -> list[Axis]:
-        """An axis for each field of the base point; the base's own value is always among its levels.
-
-        On a scale the levels are in order, else the base is first; an axis with the base alone is left out.
-        """
+        """Those with another level than the base's; on a scale the levels are in order, else the base is first."""
         given = (self.foresights, self.propensities, self.choices, self.severities)
         found = []
         for (name, (title, breaks, scale)), values in zip(AXES.items(), given, strict=True):
@@ -144,17 +138,13 @@ class Assumptions(SemiSynthetic):
 
     @property
     def points(self) -> list[Point]:
-        """All points, each once, the base first."""
         return list(dict.fromkeys([self.base, *(point for axis in self.axes for point in axis.levels.values())]))
 
     def moved(self, point: Point) -> Self:
-        """The study with the choice model and the foresight of a point."""
         return self.model_copy(update={"choice": point.choice, "foresight": point.foresight})
 
     def arms_at(self, point: Point) -> dict[str, str]:
-        """estimator → its arm at the point, for those that have one there."""
-        found = {name: point.arm(name) for name in dict.fromkeys(self.estimators)}
-        return {name: arm for name, arm in found.items() if arm is not None}
+        return {name: arm for name in dict.fromkeys(self.estimators) if (arm := point.arm(name)) is not None}
 
     def cells(self) -> Iterable[Cell]:
         """Every estimator at every point; estimators that do not use what a point changes share a cell."""
@@ -176,13 +166,10 @@ class Assumptions(SemiSynthetic):
         return [cell.key, cell.key.removeprefix(prefix)] if cell.key.startswith(prefix) else [cell.key]
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train an arm on a log of its point, and evaluate it."""
         point = Point(**{name: cell.at[name] for name in AXES})
-        arm = self.arms_at(point)[cell.at["estimator"]]
-        return self.moved(point).run_arm(cell.at, arm, context)
+        return self.moved(point).run_arm(cell.at, self.arms_at(point)[cell.at["estimator"]], context)
 
     def lines(self, answer: Answer) -> dict[Axis, dict[str, Line]]:
-        """Every estimator between naive and ideal along every axis on which it has an arm."""
         at, names = {point: self.standings(answer, point) for point in self.points}, dict.fromkeys(self.estimators)
         found = {}
         for axis in self.axes:
@@ -200,16 +187,12 @@ class Assumptions(SemiSynthetic):
         return {name: each for name, each in found.items() if name != BOUND}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The base point, every standing along every axis, and the verdicts."""
         lines, axes = self.lines(answer), []
         for axis, own in lines.items():
             levels = []
             for level, point in axis.levels.items():
                 at = {name: line.standings[level] for name, line in own.items() if level in line.standings}
-                standings = [
-                    {"estimator": n, "gap_closed": x.gap and asdict(x.gap), "against_naive": paired_json(x.test)}
-                    for n, x in at.items()
-                ]
+                standings = [{"estimator": name, **each.as_json()} for name, each in at.items()]
                 levels.append({"level": level, **asdict(point), "standings": standings})
             axes.append({"name": axis.name, "title": axis.title, "assumption": axis.breaks, "levels": levels})
         return {
@@ -222,16 +205,12 @@ class Assumptions(SemiSynthetic):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """Every line by its axis and by its estimator, the best worst case, the base point and the ends of the gap."""
         lines, measure = self.lines(answer), self.headline(answer.results)
-        of = {name: [own[name] for own in lines.values() if name in own] for name in dict.fromkeys(self.estimators)}
-        of = {name: own for name, own in of.items() if own}
+        names = dict.fromkeys(self.estimators)
+        of = {name: own for name in names if (own := [every[name] for every in lines.values() if name in every])}
         whole = {n: own for n, own in of.items() if len(own) == len(lines) and not any(line.untried for line in own)}
-        gaps = {name: [gap.mean for line in own for gap in line.gaps.values()] for name, own in whole.items()}
-        worst = {name: min(own) for name, own in gaps.items() if own}
-        at = {
-            n: {x.axis.levels[level]: each for x in own for level, each in x.standings.items()} for n, own in of.items()
-        }
+        worst = {n: min(m) for n, own in whole.items() if (m := [g.mean for x in own for g in x.gaps.values()])}
+        at = {n: {x.axis.levels[k]: s for x in own for k, s in x.standings.items()} for n, own in of.items()}
         results = {point: answer.results.at(**asdict(point)) for point in self.points}
         return {
             "measure": measure,
@@ -246,7 +225,6 @@ class Assumptions(SemiSynthetic):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Block]:
-        """Estimators down, assumptions across; nothing where there is no gap anywhere."""
         lines = self.lines(answer)
         if not any(line.gaps for own in lines.values() for line in own.values()):
             return {}
@@ -258,7 +236,6 @@ class Assumptions(SemiSynthetic):
         return {"shares_figure": shares_figure(gaps, "assumptions", {axis.title: axis.scale for axis in lines})}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """The rows of the other studies, on true relevance at ten places, with where they are."""
         places = self.headline(answer.results).k
         return [
             {"axis": axis.name, "level": level, **asdict(point), **row}
@@ -269,7 +246,6 @@ class Assumptions(SemiSynthetic):
         ]
 
     def announcement(self) -> str:
-        """None."""
         return ""
 
 

@@ -28,7 +28,7 @@ STUDY, NONE = "the study’s", "none"
 
 @dataclass(frozen=True)
 class Share:
-    """What one arm closes at one severity. `gap` is over the units of the results, `worlds` over each one's replicates.
+    """What one arm closes at one severity: `gap` over the units, `worlds` over the replicates of each.
 
     `test` is the paired difference from naive over the units; its p is corrected (Holm) over all arms and severities.
     """
@@ -42,12 +42,10 @@ class Share:
 
     @property
     def below(self) -> bool:
-        """The mean is below naive's, significantly or not."""
         return self.test.difference < 0
 
     @property
     def significant(self) -> bool:
-        """Whether it can be distinguished from naive."""
         return self.test.p < ALPHA
 
 
@@ -61,7 +59,6 @@ class Beyond(SemiSynthetic):
 
     @model_validator(mode="after")
     def check_ends(self) -> Self:
-        """Both ends of the gap, and something between them."""
         check_gap(self.estimators)
         return self
 
@@ -72,7 +69,6 @@ class Beyond(SemiSynthetic):
         return {measure: shares(answer.results, measure) for measure in measures}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """Every share with its interval, its test and its worlds."""
         found = [
             {
                 "estimator": each.arm,
@@ -91,12 +87,14 @@ class Beyond(SemiSynthetic):
         return {**super().findings(answer), "aims": {"study": AIM, "estimated": AIM_ESTIMATED}, "shares": found}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """Aims reached, arms below naive, the paper's shares, and the variance of worlds and replicates."""
         results, every = answer.results, self.shares(answer)
         below = [each for found in every.values() for each in found if each.below]
         here, headline = results.at(severity=self.severities[0]), self.headline(results)
         best = next(arm for arm in here.order(headline) if arm not in (BASE, BOUND))
         published = Published.semisynthetic(TRUE)
+        itps = {
+            m: next((s.gap for s in found if (s.arm, s.severity) == ("itps", 1)), None) for m, found in every.items()
+        }
         return {
             **super().facts(answer),
             "every": every,
@@ -106,22 +104,15 @@ class Beyond(SemiSynthetic):
             "below_by_chance": [each for each in below if not each.significant],
             "estimated": any(map(is_estimated, results.candidates)),
             "paper": [
-                (
-                    m.name,
-                    published.gap_closed("itps", m._replace(protocol=published.protocol)),
-                    next((each.gap for each in found if (each.arm, each.severity) == ("itps", 1)), None),
-                )
-                for m, found in list(every.items())[:2]
+                (m.name, published.gap_closed("itps", m._replace(protocol=published.protocol)), gap)
+                for m, gap in list(itps.items())[:2]
             ],
             "best": best,
             "levels": levels(here, best, headline),
         }
 
     def _aims(self, found: Sequence[Share]) -> Iterator[dict[str, Any]]:
-        """With the study's propensities, and with estimated ones or none: who closes the aim at every severity.
-
-        Arms that are given the truth beside another propensity of the study, or the truth with noise, have no aim.
-        """
+        """Who closes its aim at every severity; arms given noisy truth, or truth of their own, have no aim."""
         given = [each for each in found if source_of(each.arm) == STUDY]
         estimated = [each for each in found if is_estimated(each.arm)]
         for what, aim, own in (("", AIM, given), ("estimated ones or none", AIM_ESTIMATED, estimated)):
@@ -140,10 +131,7 @@ class Beyond(SemiSynthetic):
                 }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """A row for each arm, those with the same source of exposure together; a column for each measure.
-
-        Training curves of so many arms could not be read.
-        """
+        """Those with the same source of exposure together. Training curves of so many arms could not be read."""
         results, every = answer.results, self.shares(answer)
         sources = list(dict.fromkeys(map(source_of, results.candidates)))
         arms = sorted(results.candidates, key=lambda arm: sources.index(source_of(arm)))
@@ -159,18 +147,11 @@ class Beyond(SemiSynthetic):
 
 def shares(results: Results, measure: Measure) -> list[Share]:
     """Of all arms that need no ground truth, at all severities."""
-    at = {severity: results.at(severity=severity) for severity in results.along("severity")}
+    at, m = {severity: results.at(severity=severity) for severity in results.along("severity")}, measure
     raw = [
-        Share(
-            arm,
-            severity,
-            measure,
-            here.gap_closed(arm, measure),
-            here.difference(arm, BASE, measure),
-            here.gap_by_world(arm, measure),
-        )
+        Share(arm, p, m, here.gap_closed(arm, m), here.difference(arm, BASE, m), here.gap_by_world(arm, m))
         for arm in results.candidates
-        for severity, here in at.items()
+        for p, here in at.items()
     ]
     return [replace(each, test=test) for each, test in zip(raw, corrected(s.test for s in raw), strict=True)]
 
@@ -198,10 +179,7 @@ def source_of(arm: str) -> str:
 
 
 def is_estimated(arm: str) -> bool:
-    """Whether exposure is known from the log only: no propensity at all, or none that is the truth, noisy or not.
-
-    What a drawn log records of its own exposure (`logged`) is the world's.
-    """
+    """Whether exposure is known from the log only; what a drawn log records of it (`logged`) is the world's."""
     variant = Variant.of(arm)
     if variant.propensity is None:
         return source_of(arm) == NONE

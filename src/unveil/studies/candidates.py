@@ -24,8 +24,6 @@ from unveil.studies.results import BASE, BOUND
 
 #: The kinds of propensity that estimators need.
 KINDS = ("static", "temporal")
-#: A history of fewer events has nothing left to train on after two are held out.
-_FEWEST_EVENTS = 3
 #: Fewer impressions say nothing, and drawn logs that record as many might record none.
 _FEWEST_IMPRESSIONS = 30
 #: Lists of so many items are evaluated.
@@ -45,7 +43,6 @@ class LogShape:
 
     @classmethod
     def of(cls, log: Interactions) -> "LogShape":
-        """Of the interactions."""
         events = log.interacted()
         count_V = np.sort(np.bincount(events.item, minlength=1))[::-1]
         count_V = count_V[count_V > 0]
@@ -56,12 +53,9 @@ class LogShape:
 
 
 def some_users(log: Interactions, most: int, seed: int) -> Interactions:
-    """The rows of users with a history, drawn at random where there are more than `most`.
-
-    Of impressions, those of items that have an interaction.
-    """
+    """The rows of at most so many random users with a history; of impressions, those of items with an interaction."""
     count_U = np.bincount(log.interacted().user, minlength=len(log.users))
-    able_U = np.flatnonzero(count_U >= _FEWEST_EVENTS)
+    able_U = np.flatnonzero(count_U >= 3)  # two are held out
     if not len(able_U):
         raise UnveilError("no user has a history of three events or more: there is nothing to hold out")
     if len(able_U) > most:
@@ -105,7 +99,6 @@ class Candidates(NamedTuple):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """All of them."""
         return self.usable + self.ceilings
 
 
@@ -155,7 +148,6 @@ def probe(names: Iterable[str], log: Interactions, window: int) -> dict[str, str
 
 
 def _reasons(names: Iterable[str], attempt: Callable[[str], object], *, hints: bool = True) -> dict[str, str]:
-    """name → why the attempt failed; empty where it did not."""
     found = dict.fromkeys(names, "")
     for name in found:
         try:
@@ -166,10 +158,7 @@ def _reasons(names: Iterable[str], attempt: Callable[[str], object], *, hints: b
 
 
 def check_columns(propensities: Sequence[str], log: Interactions, *, recorded: bool) -> None:
-    """Before any work is done: the columns that required propensities need, in the log and in drawn logs.
-
-    Drawn logs record impressions if the user's log does (`recorded`). Nothing is fitted.
-    """
+    """The columns that required propensities need are there in the log and in drawn ones. Nothing is fitted."""
 
     def build_unfitted(log: Interactions, name: str) -> object:
         return PROPENSITIES.build(name, {}, *parts(PROPENSITIES[name], log, None))

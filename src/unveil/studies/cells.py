@@ -1,10 +1,8 @@
 """The cells of a study: done once, kept as they come, and never done again.
 
-```
-run.json       what the cells depend on; a folder is used again only for the same
-cells/KEY.json the result of a cell, whole or not there
-errors/KEY.txt the traceback of a cell that failed, where that is not the user's doing
-```
+run.json         what the cells depend on; a folder is used again only for the same
+cells/KEY.json   the result of a cell, whole or not there
+errors/KEY.txt   the traceback of a cell that failed, where that is not the user's doing
 """
 
 import json
@@ -26,28 +24,19 @@ ABOUT = "run.json"
 #: In every result that is kept: how long it took.
 SECONDS = "seconds"
 Identity = Mapping[str, Any]
-#: The study's name in an identity.
-_QUESTION = "question"
-#: Of data; nobody reads more of it than the beginning.
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 #: Reasons, and cells of each, that one message names.
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder that belongs to one study, known by its `identity`.
-
-    What the cells depend on is in the identity under `cells`; folders that agree in it may share them. A name that is
-    missing there has its value in `defaults`.
-    """
+    """A folder of one study. Folders that agree in `cells` of the `identity`, `defaults` filled in, may share them."""
 
     folder: Path
     identity: Identity
     defaults: Identity = field(default_factory=dict)
 
     def open(self) -> None:
-        """Begin or continue the folder; one with other files, or with cells of another identity, is an error."""
         path = self.folder / ABOUT
         if path.is_file():
             self._check_identity(path)
@@ -59,15 +48,13 @@ class Store:
 
     def _check_identity(self, path: Path) -> None:
         every = differences(self._in_full(_read(path)), self._in_full(self.identity))
-        found = [each for each in every if each[0] == _QUESTION] or every
+        found = [each for each in every if each[0] == "question"] or every
         if found:
             name, before, _ = found[0]
             add = f" with --set model.name={before}" if name.endswith("model.name") else ""
-            changes = "; ".join(
-                f"{name} was {_short(before)} and is now {_short(after)}" for name, before, after in found[:3]
-            )
+            changes = [f"{each} was {_short(old)} and is now {_short(new)}" for each, old, new in found[:3]]
             raise UnveilError(
-                f"the folder belongs to another run: {changes}{' and more' if len(found) > 3 else ''}",
+                f"the folder belongs to another run: {'; '.join(changes)}{' and more' if len(found) > 3 else ''}",
                 where=self.folder,
                 hint=f"Name another folder, or repeat the command that began this one{add}.",
             )
@@ -86,16 +73,13 @@ class Store:
         return None
 
     def keep(self, key: str, result: Mapping[str, Any]) -> None:
-        """Write the result of a cell, whole or not at all."""
         write_whole(self._path(key), json.dumps(result, ensure_ascii=False, allow_nan=False) + "\n")
         (self.folder / "errors" / f"{key}.txt").unlink(missing_ok=True)
 
     def remove(self, key: str) -> None:
-        """The cell is to be done again."""
         self._path(key).unlink(missing_ok=True)
 
     def compatible(self, other: Path) -> "Store":
-        """The store of a folder whose cells depend on the same; any other is an error."""
         if not (other / ABOUT).is_file():
             raise UnveilError("there are no cells to copy", where=other, expected=f"a folder with a {ABOUT}")
         source = Store(other, {**_read(other / ABOUT), "cells": self.identity["cells"]}, self.defaults)
@@ -103,10 +87,7 @@ class Store:
         return source
 
     def copy_from(self, other: Path, keys: Mapping[str, Sequence[str]]) -> int:
-        """Copy what is missing here from a folder whose cells depend on the same; how many cells they were.
-
-        `keys`: the key of a cell here → the keys that it may have there.
-        """
+        """Copy what is missing here from another folder: `keys` maps a cell's key here to those it may have there."""
         source, missing = self.compatible(other), [key for key in keys if self.result(key) is None]
         found = {key: result for key in missing for there in keys[key] if (result := source.result(there)) is not None}
         for key, result in found.items():
@@ -159,7 +140,6 @@ def _run(left: Sequence[Job], total: int, store: Store, engine: Engine, watch: W
 
 
 def _failure(failures: Sequence[Failed], total: str, store: Store) -> UnveilError:
-    """One message for all that failed; those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for each in failures:
         reasons.setdefault(each.why.rstrip("."), []).append(each.key)
@@ -175,8 +155,7 @@ def _failure(failures: Sequence[Failed], total: str, store: Store) -> UnveilErro
 
 
 def _short(value: str) -> str:
-    """A fingerprint by its first digits."""
-    return f"{value[:8]}…" if _FINGERPRINT.fullmatch(value) else value
+    return f"{value[:8]}…" if re.fullmatch(r"[0-9a-f]{64}", value) else value  # a fingerprint by its beginning
 
 
 def _read(path: Path) -> dict[str, Any]:

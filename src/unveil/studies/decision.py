@@ -1,4 +1,4 @@
-"""The decision of `unveil advise`: gains over naive across scenarios, which candidate to use, and its config.
+"""The decision of `unveil advise`: gains over naive, and which candidate to use.
 
 Scenarios are strata: the mean over those that were tried is wanted, not over others that might have been.
 Shapes: Z scenarios, W worlds, R replicates.
@@ -14,43 +14,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.sequences import Sequences
-from unveil.data.splits import leave_one_out
 from unveil.estimators.base import estimator
 from unveil.estimators.wmf import WMFDistilled
 from unveil.evaluation.statistics import Paired, paired
-from unveil.files import write_whole
 from unveil.report.page import Figure
-from unveil.runs.config import Experiment, as_toml
-from unveil.settings import plain
 from unveil.simulation.choice import users_do
+from unveil.studies.advise_plan import CONFIG
 from unveil.studies.arms import Variant
 from unveil.studies.candidates import Candidates, LogShape, learns_from
 from unveil.studies.engine import Answer
 from unveil.studies.results import BASE, BOUND, TRUE, Estimate, Measure, corrected, paired_json, verdict
 from unveil.studies.scenarios import Scenario
 from unveil.studies.tables import shares_figure
-from unveil.studies.trial import resolved
-from unveil.studies.writer import Report
 
 Floats = NDArray[np.float64]
 
-CONFIG = "advice.toml"
 #: What is evaluated: the rank of the most relevant item among all items.
 HEADLINE = Measure(TRUE, "full", "NDCG", 10)
 RECALL = Measure(TRUE, "full", "Recall", 10)
-#: Candidates that are drawn; the table has all.
-_MOST_DRAWN = 8
-#: A log in which no more of the events repeat an item is one whose users do not come back.
-_FEW_REPEATS = 0.05
 
 
 def mean_over_strata(value_ZWR: Floats, level: float = 0.95) -> Paired:
     """The mean over all scenarios, worlds and replicates, tested against 0.
 
-    With several worlds, each is a unit with its mean over scenarios and replicates (Student's t, W − 1 degrees of
-    freedom): what is drawn from one world shares it. With one world the draws of each scenario are the sample of a
-    stratum: the variance of the mean is Σ_z s_z² / R / Z², with Z (R − 1) degrees of freedom.
+    Several worlds are the units, each a mean over scenarios and replicates (Student's t, W − 1 degrees of freedom).
+    With one world scenarios are strata: the variance of the mean is Σ_z s_z² / R / Z², Z (R − 1) degrees of freedom.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -82,7 +70,6 @@ class Gain:
 
     @property
     def significant(self) -> bool:
-        """Above naive on average over the scenarios, after correction for the number of candidates."""
         return verdict(self.mean) == "above"
 
 
@@ -115,20 +102,15 @@ class Decision:
 
 
 def decide(value: Mapping[str, Floats], usable: tuple[str, ...]) -> Decision:
-    """The robust choice (the smallest largest regret), where it is significantly above naive on average.
-
-    Else, of those that are significantly above naive and on average below it in no scenario, the highest mean. Else
-    naive.
-    """
+    """The smallest largest regret, if significantly above naive; else the highest mean that is and nowhere below."""
     found = gains(value, usable)
     robust, best = robust_of(found), next(iter(found))
     above = [arm for arm, each in found.items() if each.significant]
     safe = [arm for arm in above if found[arm].lowest >= 0]
-    chosen, why = BASE, "naive is safer" if above else "nothing is sure"
-    if robust in above:
-        chosen, why = robust, "robust"
-    elif safe:
-        chosen, why = safe[0], "mean"
+    if robust in above or safe:
+        chosen, why = (robust, "robust") if robust in above else (safe[0], "mean")
+    else:
+        chosen, why = BASE, "naive is safer" if above else "nothing is sure"
     return Decision(chosen, why, found, robust, best, gain_left_out(value, usable))
 
 
@@ -138,10 +120,7 @@ def robust_of(found: Mapping[str, Gain]) -> str:
 
 
 def gain_left_out(value: Mapping[str, Floats], usable: tuple[str, ...]) -> float | None:
-    """The robust choice made again without each world (or, of one world, each replicate), evaluated on that one.
-
-    The gain of the best of many is biased upward on the draws it was chosen by; this one is not.
-    """
+    """The robust choice made without each world (or replicate), evaluated on it: no upward bias by the choice."""
     axis = 1 if value[BASE].shape[1] > 1 else 2
     units = value[BASE].shape[axis]
     if units < 2:
@@ -170,17 +149,14 @@ class Advice:
         return tuple(self.answer.study.scenarios)
 
     def value(self, arm: str, measure: Measure = HEADLINE) -> Floats:
-        """value_ZWR of an arm under a measure."""
         results = self.answer.results
         return np.stack([results.at(scenario=each.key).by_replicate(arm, measure) for each in self.scenarios])
 
     @cached_property
     def decision(self) -> Decision:
-        """Which to use."""
         return decide({arm: self.value(arm) for arm in self.candidates.usable}, self.candidates.usable)
 
     def mean(self, arm: str, measure: Measure = HEADLINE) -> float:
-        """Over all draws."""
         return float(self.value(arm, measure).mean())
 
     def share(self, arm: str) -> float | None:
@@ -196,17 +172,14 @@ class Advice:
         return best, mean_over_strata(self.value(best) - self.value(BASE)).difference
 
     def drawn_shape(self, scenario: Scenario) -> LogShape:
-        """Of the logs drawn in a scenario, on average."""
         cells = self.answer.where(scenario=scenario.key, estimator=BASE)
         return LogShape(*(float(np.mean([cell["looks"][each.name] for cell in cells])) for each in fields(LogShape)))
 
     @cached_property
     def nearest(self) -> Scenario:
-        """The scenario whose logs are concentrated most like the real one."""
         return min(self.scenarios, key=lambda each: abs(self.drawn_shape(each).gini - self.shape.gini))
 
     def findings(self) -> dict[str, Any]:
-        """For results.json."""
         decision, (arm, gain) = self.decision, self.ceiling
         return {
             "headline": HEADLINE._asdict(),
@@ -225,7 +198,6 @@ class Advice:
         }
 
     def facts(self) -> dict[str, Any]:
-        """For the template."""
         decision, study, usable = self.decision, self.answer.study, self.candidates.usable
         roles = {"chosen": decision.chosen, "smallest regret": decision.robust, "highest mean": decision.best}
         repeaters = [arm for arm in usable if issubclass(estimator(Variant.of(arm).estimator), WMFDistilled)]
@@ -238,7 +210,7 @@ class Advice:
             "recall_gain": self.mean(decision.chosen, RECALL) - self.mean(BASE, RECALL),
             "nearest_gain": decision.gains[decision.chosen].of_scenario[self.scenarios.index(self.nearest)],
             "uses": {learns_from(arm) for arm in usable},
-            "few_repeats": self.repeats <= _FEW_REPEATS and bool(repeaters),
+            "few_repeats": self.repeats <= 0.05 and bool(repeaters),  # users do not come back to items
             "ceilings": sorted(self.candidates.ceilings, key=lambda arm: -self.mean(arm)),
             "logs": {"your log": self.shape} | {str(each): self.drawn_shape(each) for each in self.scenarios},
             "worlds": [world for n in range(study.worlds) for world in self.answer.records[f"worlds-{n}"]["worlds"]],
@@ -246,7 +218,6 @@ class Advice:
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Of results.csv, one for each arm; gains in each scenario by its key."""
         for arm in self.candidates.arms:
             gain, gain_ZWR = self.decision.gains.get(arm), self.value(arm) - self.value(BASE)
             mean = paired_json(mean_over_strata(gain_ZWR) if gain is None else gain.mean)
@@ -266,30 +237,10 @@ class Advice:
             }
 
     def figure(self) -> Figure:
-        """Shares of the gap that are closed: candidates down, kinds of users across, severities along."""
-        arms = [arm for arm in self.decision.gains if arm != BASE][:_MOST_DRAWN]
+        arms = [arm for arm in self.decision.gains if arm != BASE][:8]  # the table has all
         arms += [known for known in self.ceiling[:1] if known != BOUND]
         gaps: dict[tuple[str, str], dict[str, Estimate | None]] = {}
         for arm, each in product(arms, sorted(self.scenarios, key=lambda each: each.severity)):
             found = self.answer.results.at(scenario=each.key).gap_closed(arm, HEADLINE)
             gaps.setdefault((arm, each.users), {})[f"p = {each.severity:g}"] = found
         return shares_figure(gaps, "scenarios")
-
-
-def write_config(report: Report) -> None:
-    """The run that is advised, for `unveil train LOG --config`."""
-    lines = [report.paragraphs[0], "", f"Written by: {report.command}", "Given to: unveil train LOG --config"]
-    chosen = report.findings["advice"]["chosen"]
-    write_whole(report.answer.folder / CONFIG, as_toml(experiment(report.answer.study, chosen), "\n".join(lines)))
-
-
-def experiment(study: Any, chosen: str) -> Experiment:
-    """The log as it was read, the preset, the chosen arm; a clip that is a share of the events becomes a number."""
-    recipe, log = study.recipe(chosen, study.seed), study.log.load()
-    own = resolved(recipe, leave_one_out(Sequences.of(log)).train, log)
-    data = {f"data.{name}": value for name, value in vars(study.log).items()}
-    shared = {name: plain(recipe)[name] for name in ("model", "task", "training")}
-    parts = {"estimator": own.estimator, "propensity": own.propensity}
-    changes = {f"{part}.{name}": value for part, options in parts.items() for name, value in options.items()}
-    everywhere = {"training.device": "auto", "training.threads": None}
-    return Experiment.of(study.preset, shared | data).changed(everywhere | changes)

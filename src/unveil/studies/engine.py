@@ -3,11 +3,7 @@
 A study is a frozen pydantic model, whose fields are what its cells depend on, and a few functions: `cells` lists the
 work, `run_cell` does one piece anywhere, `rows` turns its record into rows of the long frame (see `results`); `tables`,
 `figures` and `findings` are shown where the template says. `tests/studies/toy.py` is a whole one in 60 lines.
-
-`run(study, folder, Processes(2))` does what is left to do in the folder and gives an `Answer`; `write(answer, folder,
-command)` of `writer` writes results.parquet, results.csv, results.json, README.md, index.html, figures/ and about.json.
-`unveil.report.prose` says how a template is written; its blocks are `findings`, `tables`, `page` and `methods`, and it
-is filled with `study`, `answer`, `results` and everything in `findings`.
+`run(study, folder, Processes(2))` gives an `Answer`; `writer.write(answer, folder, command)` writes every file.
 """
 
 import time
@@ -57,10 +53,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A study that is being run: its store, its data, a folder to copy from, and the records that are there.
-
-    `say` informs a person; `workers` is how many cells are done at a time.
-    """
+    """A study that is being run; `other` is a folder to copy cells from, `say` informs a person."""
 
     study: "Study"
     store: Store
@@ -72,7 +65,6 @@ class Work:
 
     @property
     def folder(self) -> Path:
-        """Of the study."""
         return self.store.folder
 
     def left(self, cells: Sequence[Cell]) -> list[Cell]:
@@ -116,17 +108,11 @@ class Study(BaseModel):
         raise NotImplementedError
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """The figures of a cell: metric and value, and of the measure and the unit what there is. See `results`.
-
-        The cell's place is added to each row.
-        """
+        """The figures of a cell: metric, value, and what there is of measure and unit; the cell's place is added."""
         return record["rows"]  # type: ignore[no-any-return]
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
-        """What is done one after another: `what` the cells are, and the cells, the measured ones last.
-
-        After each stage its records are in `work.records`: later stages may depend on them. Cells of one key are one.
-        """
+        """What the cells are, and the cells, the measured ones last; later stages may use earlier `work.records`."""
         yield "cells", list(self.cells())
 
     def identity(self, source: Source) -> dict[str, Any]:
@@ -171,7 +157,6 @@ class StudyJob:
     folder: Path
 
     def run(self, on_progress: OnProgress) -> Mapping[str, Any]:
-        """Do the cell."""
         record: Mapping[str, Any] = getattr(self.study, self.cell.method)(self.cell, Context(self.folder, on_progress))
         return record
 
@@ -190,20 +175,17 @@ class Answer:
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """The long frame."""
         return frame_of(
             {**cell.at, **row} for cell in self.cells for row in self.study.rows(cell, self.records[cell.key])
         )
 
     @cached_property
     def results(self) -> Results:
-        """The figures."""
         found: Results = self.study.results_type.of(self.frame)
         return found
 
     @property
     def worker_seconds(self) -> float:
-        """Of all cells, whenever they were made."""
         return float(sum(record[SECONDS] for record in self.records.values()))
 
     def where(self, **at: Any) -> list[Mapping[str, Any]]:

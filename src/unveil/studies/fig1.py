@@ -1,13 +1,11 @@
 """Figure 1 of the paper: when in their histories users interact with an item, and whether that could be chance."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,106 +16,18 @@ from unveil.audit.motion import against_depletion, expected_means, repeats
 from unveil.audit.timing import ALPHA, LEAST, Family, Floats, Timing, positions, tied_share, timing, two_sided
 from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
-from unveil.data.vocabulary import UNKNOWN, Vocabulary
 from unveil.errors import UnveilError
 from unveil.files import write_json, write_whole
 from unveil.report.page import Block, Figure, write_page
 from unveil.report.plots import canvas, plain_numbers
 from unveil.report.prose import Prose
 from unveil.report.svg import COLOURS, INK, MUTED, themed
+from unveil.studies.fig1_items import Group, Pair, extremes, groups_of, pair
 
 #: The paper's two trilogies.
 PAPER = "Godfather;Back to the Future"
-#: Boxes in one drawing: more cannot be read.
-MOST = 8
-#: Height of a box in a drawing, letters of a title beside it, and items in the tables of the earliest and the latest.
-_ROW, _LONGEST, _LISTED = 0.42, 34, 10
 #: What is shown of a sample, as matplotlib calls it: q1, med, q3; whislo and whishi within 1.5 quartile ranges of them.
 Box = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Of the users who chose both: how many chose `second` later, how many `first`, and how many both at once."""
-
-    first: int
-    second: int
-    later: int
-    earlier: int
-    together: int
-    p: float  # two-sided sign test: later and earlier are equally likely in random order
-
-    @property
-    def share(self) -> float | None:
-        """Who chose `second` later, of those whose order is known."""
-        known = self.later + self.earlier
-        return self.later / known if known else None
-
-
-def pair(sequences: Sequences, first: int, second: int) -> Pair:
-    """Compare the first time each user chose either; ties in time are not counted."""
-    from scipy.stats import binomtest
-
-    first_2U = np.full((2, sequences.n_users), -1)  # the place of each user's first event with the item; −1: never
-    for first_U, item in zip(first_2U, (first, second), strict=True):
-        at_M = np.flatnonzero(sequences.item_N == item)[::-1]
-        first_U[sequences.user_N[at_M]] = at_M  # the first of a user is written last
-    a_B, b_B = first_2U[:, (first_2U >= 0).all(axis=0)]
-    time_N = sequences.time_N
-    together_B = np.zeros(len(a_B), bool) if time_N is None else np.asarray(time_N[a_B] == time_N[b_B])
-    later, earlier = int((~together_B & (b_B > a_B)).sum()), int((~together_B & (b_B < a_B)).sum())
-    p = float(binomtest(later, later + earlier).pvalue) if later + earlier else 1.0
-    return Pair(first, second, later, earlier, int(together_B.sum()), p)
-
-
-class Group(NamedTuple):
-    """Items that are drawn side by side."""
-
-    name: str
-    items: tuple[int, ...]
-
-
-def groups_of(patterns: str, items: Vocabulary, titles: Sequence[str], count_V: NDArray[Any]) -> list[Group]:
-    """`a,b;c`: groups with semicolons between, items with commas between; each an id or a part of titles.
-
-    Items stand in the order of the patterns; those of one pattern in the order of years in titles such as
-    “Part II (1974)”, else of titles. Of more than eight the most popular are kept.
-    """
-    groups = []
-    for part in filter(None, map(str.strip, patterns.split(";"))):
-        names = [name.strip() for name in part.split(",") if name.strip()]
-        found = dict.fromkeys(item for name in names for item in _matching(name, items, titles))
-        seen = [item for item in found if count_V[item] > 0]
-        if not seen:
-            hint = "Name others: an impression without a click has no place in a history."
-            raise UnveilError("nobody interacted with any of these items", where="--items", found=part, hint=hint)
-        kept = sorted(seen, key=lambda item: -count_V[item])[:MOST]
-        groups.append(Group(", ".join(names), tuple(item for item in seen if item in kept)))
-    return groups
-
-
-def _matching(pattern: str, items: Vocabulary, titles: Sequence[str]) -> list[int]:
-    by_id = int(items.index([pattern])[0])
-    if by_id != UNKNOWN:
-        return [by_id]
-    wanted = pattern.casefold()
-    years = [re.search(r"\((\d+)[) ]*$", title) for title in titles]
-    found = [(year[1] if year else "", title, n) for n, (year, title) in enumerate(zip(years, titles, strict=True))]
-    if matching := sorted(each for each in found if wanted in each[1].casefold()):
-        return [item for *_, item in matching]
-    whole = {title.casefold(): title for title in titles}
-    words = {word.strip("():,.!?").casefold(): title for title in titles for word in title.split()}
-    both = ((whole, 0.5), (words, 0.7))
-    near = {names[each]: each for names, least in both for each in get_close_matches(wanted, names, 3, least)}
-    hint = f"The nearest titles: {'; '.join(list(near)[:3])}." if near else "Look titles up in the file of titles."
-    raise UnveilError("no item has this id or this in its title", where="--items", found=pattern, hint=hint)
-
-
-def extremes(z_V: NDArray[Any], tested_V: NDArray[np.bool_], each: int = 4) -> list[Group]:
-    """Where nobody named items: those that come earliest and latest, as far from chance as any."""
-    tested = np.flatnonzero(tested_V)
-    order = tested[np.argsort(z_V[tested], kind="stable")].tolist()
-    return [Group("Earliest", tuple(order[:each])), Group("Latest", tuple(order[::-1][:each]))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +54,10 @@ class Fig1:
         return rank_correlation(*(each[self.order.tested_V] for each in (self.timing.count_V, self.timing.mean_V)))
 
     def families(self) -> dict[str, Family]:
-        """The tests of places that were made."""
         every = {"order": self.order, "shared": self.shared, "static": self.static}
         return {name: family for name, family in every.items() if family is not None}
 
     def table(self) -> pl.DataFrame:
-        """A row for each item that occurs, most popular first; tests where it has events enough."""
         columns: dict[str, Any] = {
             "item_id": self.log.items.ids,
             "title": list(self.titles),
@@ -170,10 +78,9 @@ def _blank(value_V: Floats, tested_V: NDArray[np.bool_]) -> pl.Series:
 
 
 def fig1(log: Interactions, titles: Sequence[str], items: str | None = None, *, draws: int = 50, seed: int = 0) -> Fig1:
-    """Everything. `titles` has one for each item of the log; `items` names what to draw, as in `groups_of`.
+    """Test all items, and draw `items` (see `groups_of`): if None, the paper's trilogies or the earliest and latest.
 
-    If none are named: the paper's trilogies where the log has them, else the earliest and latest items. `draws` orders
-    of all histories are drawn for the null without replacement.
+    `draws` orders of all histories are drawn for the null without replacement.
     """
     sequences = Sequences.of(log)
     u_N = positions(sequences)
@@ -217,7 +124,7 @@ def samples(found: Fig1, group: Group) -> tuple[list[Box], list[Box]]:
 
 def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: float | None = None) -> Figure:
     """A row for each box, from the top; outliers are not drawn."""
-    with canvas(x, "", (5.4, 0.8 + _ROW * len(drawn))) as on:
+    with canvas(x, "", (5.4, 0.8 + 0.42 * len(drawn))) as on:
         on.axes.grid(visible=False, axis="y")
         on.axes.spines["left"].set_visible(False)
         if middle is not None:
@@ -230,7 +137,7 @@ def boxes(drawn: Sequence[Box], x: str, slug: str, *, digits: int = 0, middle: f
             on.axes.plot([box["med"]] * 2, [row - 0.28, row + 0.28], color=INK, linewidth=1.8)
             quartiles = ", ".join(f"{box[name]:,.{digits}f}" for name in ("q1", "med", "q3"))
             titles[f"box{row}"] = [f"{box['label']}: {box['count']:,} events, quartiles {quartiles}"]
-        labels = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in (b["label"] for b in drawn)]
+        labels = [name if len(name) <= 34 else f"{name[:33]}…" for name in (b["label"] for b in drawn)]
         on.axes.set_yticks(range(len(drawn)), labels, color=INK)
         on.axes.set_ylim(len(drawn) - 0.4, -0.6)
         drawing = themed(on.figure, slug, titles)
@@ -272,7 +179,7 @@ def figures(found: Fig1) -> dict[str, Block]:
 
 def prose(found: Fig1, command: str = "") -> Prose:
     """The words, filled with the figures."""
-    ends = {"earliest": found.order.most(-1, _LISTED), "latest": found.order.most(1, _LISTED)}
+    ends = {"earliest": found.order.most(-1, 10), "latest": found.order.most(1, 10)}
     return Prose(["fig1.md.j2"], {"found": found, "command": command, "least": LEAST, "alpha": ALPHA, "ends": ends})
 
 

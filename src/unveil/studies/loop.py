@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -16,12 +15,9 @@ from unveil.data.sequences import Sequences
 from unveil.data.writers import write as write_log
 from unveil.errors import AtLeastOne, UnveilError, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS
-from unveil.evaluation.statistics import Paired
 from unveil.files import write_whole
 from unveil.processes import threads
 from unveil.report import page
-from unveil.report.names import COLOURS, listed, named
-from unveil.report.plots import Line, Scale, lines
 from unveil.settings import parsed, plain
 from unveil.simulation.feedback.learners import RULES, Network
 from unveil.simulation.feedback.responses import response_model
@@ -29,129 +25,15 @@ from unveil.simulation.feedback.rounds import Loop, Retraining, grown_log, held,
 from unveil.simulation.world import World
 from unveil.studies.arms import changes_of
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
+from unveil.studies.loop_results import FIGURES, LoopResults, measure_of, round_figure
 from unveil.studies.paper import paper, recognised, tuned
-from unveil.studies.results import ALPHA, Estimate, Measure, Results, corrected
+from unveil.studies.results import ALPHA, Results
 from unveil.studies.trial import TrainingShare
 from unveil.training.checkpoint import Checkpoint, sweep_drafts
 from unveil.training.recipe import Recipe, network_in
 
-#: One thread a model: then figures do not depend on how many models are trained side by side.
-ALWAYS: Mapping[str, Any] = {"training.threads": 1, "training.device": "cpu"}
 #: Changes of the users' response, among those of the models.
 _RESPONSE = "response."
-
-
-class Shown(NamedTuple):
-    """A figure as it is called, `{k}` standing for the places of a list; its explanation is in the template."""
-
-    title: str
-    group: str
-    digits: int = 3
-
-
-FIGURES: Mapping[str, Shown] = {
-    "efd": Shown("EFD@{k}", "novelty"),
-    "efd_first": Shown("EFD@{k} by the first log", "novelty"),
-    "arp": Shown("ARP@{k}", "novelty", 1),
-    "gini": Shown("Gini@{k}", "diversity"),
-    "coverage": Shown("Coverage@{k}", "diversity"),
-    "collective": Shown("Collective diversity", "diversity", 1),
-    "individual": Shown("Individual diversity", "diversity"),
-    "overlap": Shown("Overlap", "diversity"),
-    "log_gini": Shown("Gini of the log", "log", 4),
-    "taken_efd": Shown("Novelty of the chosen items", "log"),
-    "taken": Shown("Users who chose an item", "log"),
-    "relevance": Shown("Relevance of the recommendations", "truth"),
-    "taken_relevance": Shown("Relevance of the chosen items", "truth"),
-    "standing": Shown("Rank of the recommendations", "truth"),
-    "taken_standing": Shown("Rank of the chosen items", "truth"),
-    "short": Shown("Short lists", "log"),
-    "events": Shown("Events", "log", 0),
-    "loss": Shown("Loss", "training"),
-    "ess": Shown("Effective sample", "training"),
-}
-
-
-def measure_of(key: str, k: int) -> Measure:
-    """A figure as a measure of the long frame."""
-    return Measure(FIGURES[key].group, "loop", key, k)
-
-
-#: The figure that conclusions are drawn from.
-HEADLINE = "efd"
-
-
-class Known(NamedTuple):
-    """The models that have a figure in some round, and the rounds in which all of these have it.
-
-    Training may be rarer than rounds. A model has a figure in a round if all replicates have it.
-    """
-
-    models: list[str]
-    rounds: list[int]
-
-
-@dataclass(frozen=True, eq=False)
-class LoopResults(Results):
-    """The figures by round. Some are missing: no item is chosen in round 0, a rule has no loss, a log no γ."""
-
-    @property
-    def k(self) -> int:
-        """The places of a list."""
-        return self.measures[0].k
-
-    @property
-    def rounds(self) -> int:
-        """The last one."""
-        return int(self.along("round")[-1])
-
-    @cached_property
-    def known(self) -> dict[str, Known]:
-        """The figures that are there, in the order of the page."""
-        found = {}
-        for key in FIGURES:
-            at = {
-                (model, n)
-                for model, n in product(self.arms, range(self.rounds + 1))
-                if len(self.values[(("round", n),)].get((model, measure_of(key, self.k)), ())) == self.replicates
-            }
-            models = [model for model in self.arms if model in {model for model, _ in at}]
-            rounds = [n for n in range(self.rounds + 1) if all((model, n) in at for model in models)]
-            if models:
-                found[key] = Known(models, rounds)
-        return found
-
-    @property
-    def plotted(self) -> list[str]:
-        """The figures that are there in more than one round."""
-        return [key for key, known in self.known.items() if len(known.rounds) > 1]
-
-    def title(self, key: str) -> str:
-        """EFD@10."""
-        return FIGURES[key].title.format(k=self.k)
-
-    def figure(self, model: str, key: str, round: int | None = None) -> Estimate:
-        """The mean over replicates and its 95% interval, in the last round if none is named."""
-        return self.at(round=self.rounds if round is None else round).estimate(model, measure_of(key, self.k))
-
-    def changes(self, key: str) -> dict[str, float]:
-        """Of every model the mean of the last round less that of the first one that has the figure."""
-        first, *_, last = self.known[key].rounds
-        return {m: self.figure(m, key, last).mean - self.figure(m, key, first).mean for m in self.arms}
-
-    def highest_first(self, key: str, round: int | None = None) -> list[str]:
-        """The models that have the figure, by their means in a round."""
-        return sorted(self.known[key].models, key=lambda model: -self.figure(model, key, round).mean)
-
-    def differences(self) -> dict[str, Paired]:
-        """EFD of the other models less that of the first in the last round, replicate by replicate; p after Holm."""
-        last, measure, (base, *others) = self.at(round=self.rounds), measure_of(HEADLINE, self.k), self.arms
-        return dict(zip(others, corrected(last.difference(each, base, measure) for each in others), strict=True))
-
-    def above(self, one: str, other: str) -> int:
-        """In how many rounds the mean EFD of one model is higher than another's."""
-        every = range(self.rounds + 1)
-        return sum(self.figure(one, HEADLINE, n).mean > self.figure(other, HEADLINE, n).mean for n in every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +88,6 @@ class LoopStudy(Study):
 
     @property
     def response_options(self) -> dict[str, Any]:
-        """The name of the response model, then its options."""
         given = (parsed(change.removeprefix(_RESPONSE)) for change in self.changes if change.startswith(_RESPONSE))
         return {"name": self.response, **dict(given)}
 
@@ -216,20 +97,19 @@ class LoopStudy(Study):
         return {name: self.recipe(name) if name in ESTIMATORS else None for name in self.estimators}
 
     def recipe(self, model: str) -> Recipe:
-        """How the network of an estimator is trained."""
         changes = {} if self.tuned_for is None else tuned(self.tuned_for, model, self.preset)
         changes |= changes_of(model, [each for each in self.changes if not each.startswith(_RESPONSE)])
         network = network_in(changes) or (None if self.tuned_for is None else "bert4rec")  # RQ5: as the paper has it
-        return Recipe.preset(self.preset, network).changed({**ALWAYS, "estimator.name": model, **changes})
+        # One thread a model: then figures do not depend on how many models are trained side by side.
+        always = {"training.threads": 1, "training.device": "cpu", "estimator.name": model}
+        return Recipe.preset(self.preset, network).changed(always | changes)
 
     def loop(self, base: Sequences, world: World | None) -> Loop:
-        """The loop on a log; the world goes on beyond its last step as it was there."""
         beyond = None if world is None else held(world, base.n_steps + self.rounds + 1)
         response, retraining = response_model(self.response_options), Retraining.parse(self.retrain)
         return Loop(base, response, retraining, self.rounds, self.k, self.seed, beyond)
 
     def open_data(self) -> LoopData:
-        """The log, and the part of the world that it shows."""
         log = self.log.load()
         world = None if self.world is None else World.open(self.world).aligned_with(log)
         self.loop(Sequences.of(log), world)  # an error where the two do not fit the study
@@ -241,9 +121,8 @@ class LoopStudy(Study):
         truth = None
         if source.world is not None:  # the true relevance is all that the loop uses of a world
             factors = source.world.relevance_logits
-            truth = sha256(
-                b"".join(table.tobytes() for table in (factors.P_UK, factors.Q_VK, factors.W_TK))
-            ).hexdigest()
+            tables = (factors.P_UK, factors.Q_VK, factors.W_TK)
+            truth = sha256(b"".join(table.tobytes() for table in tables)).hexdigest()
         loop = self._settings("k", "retrain", "seed")
         return {"loop": loop, "models": self._recipes(), "log": source.fingerprint, "world": truth}
 
@@ -256,17 +135,13 @@ class LoopStudy(Study):
     def cells(self) -> Iterable[Cell]:
         """itps-r0-10: of a loop that was made longer, the longer one is another piece of work."""
         costs = {model: _cost(recipe) for model, recipe in self.models.items()}
-        for replicate in range(self.replicates):
-            for model, cost in costs.items():
-                at = {"estimator": model, "replicate": replicate}
-                yield Cell(f"{model}-r{replicate}-{self.rounds}", at, cost)
+        for n, (model, cost) in product(range(self.replicates), costs.items()):
+            yield Cell(f"{model}-r{n}-{self.rounds}", {"estimator": model, "replicate": n}, cost)
 
     def priority(self, cell: Cell) -> Any:
-        """Long ones first."""
         return -cell.cost
 
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
-        """What all cells start from is written; then the cells; then loop.csv, and the logs if they are to be kept."""
         data: Any = work.source
         write_base(work.folder, Sequences.of(data.log), data.world)
         cells = list(self.cells())
@@ -284,7 +159,6 @@ class LoopStudy(Study):
             write_log(grown_log(data.log, chosen_RU), work.folder / "logs" / f"{state.stem}.parquet")
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """All rounds of one model in one replicate, from the last one that is there."""
         recipe, path = self.models[cell.at["estimator"]], state_path(context.folder, cell)
         loop = self.loop(*read_base(context.folder))
 
@@ -304,14 +178,12 @@ class LoopStudy(Study):
         return {"records": [*state.records[: self.rounds + 1]]}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """Every figure that there is in a round."""
         for round, figures in enumerate(record["records"]):
             for key in FIGURES:
                 if (value := figures.get(key)) is not None:
                     yield {"round": round, **measure_of(key, self.k)._asdict(), "value": value}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """A row for each figure, model and round."""
         found: Any = answer.results
         same = {"paper": None, "preset": self.preset, "worlds": int(answer.source.world is not None)}  # type: ignore[attr-defined]
         return [
@@ -329,7 +201,6 @@ class LoopStudy(Study):
         ]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """What was looped, and how."""
         return {
             "question": "loop" if self.tuned_for is None else "rq5",
             "loop": self._settings("rounds", "k", "retrain", "replicates", "seed"),
@@ -339,7 +210,6 @@ class LoopStudy(Study):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """What sentences are chosen by."""
         compared, data = self.tuned_for is not None and {"naive", "ips", "itps"} <= {*self.estimators}, answer.source
         claim = str(paper()["real"]["data"][data.name]["loop"]) if data.name else ""
         return {
@@ -350,35 +220,11 @@ class LoopStudy(Study):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, page.Block]:
-        """Every figure along the rounds; the template has a line on each."""
         results: Any = answer.results
         return {key: round_figure(results, key) for key in results.plotted}
 
 
-def round_figure(results: LoopResults, key: str) -> page.Figure:
-    """A figure's means along the rounds, with bands where there are replicates."""
-    title, digits, (models, rounds) = results.title(key), FIGURES[key].digits, results.known[key]
-    drawn, cells = dict[str, Line](), list[list[page.Cell]]()
-    for model in models:
-        found = [results.figure(model, key, n) for n in rounds]
-        texts = [_text(each, digits) for each in found]
-        ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
-        low, high = zip(*ends, strict=True) if ends else (None, None)
-        titles = [f"{named(model)}, round {n}: {text}" for n, text in zip(rounds, texts, strict=True)]
-        drawn[named(model)] = Line(rounds, [each.mean for each in found], titles, COLOURS.get(model), low, high)
-        cells.append([page.Cell(text, each.mean) for text, each in zip(texts, found, strict=True)])
-    columns = [page.Column(name, True) for name in ("round", *drawn)]
-    rows = [[str(n), *row] for n, *row in zip(rounds, *cells, strict=True)]
-    return page.Figure(
-        title,
-        lines(drawn, ("round", title), f"loop-{key}", Scale(bottom=None, whole=True)),
-        f"{title} along the rounds for {listed(models)}.",
-        data=page.Table(f"{title} by round", columns, rows, sortable=False),
-    )
-
-
 def _cost(recipe: Recipe | None) -> float:
-    """For each training, work for each batch and for each unit of width."""
     if recipe is None:
         return 0.1
     model, epochs = recipe.model, recipe.training.epochs
@@ -388,9 +234,3 @@ def _cost(recipe: Recipe | None) -> float:
 def state_path(folder: Path, cell: Cell) -> Path:
     """The file that is written after every round of a model in a replicate, however many rounds there will be."""
     return folder / "states" / f"{cell.at['estimator']}-r{cell.at['replicate']}.safetensors"
-
-
-def _text(found: Estimate, digits: int) -> str:
-    """A mean with its interval where it has one."""
-    interval = "" if found.low is None else f" [{found.low:,.{digits}f}, {found.high:,.{digits}f}]"
-    return f"{found.mean:,.{digits}f}{interval}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""The paper's figures beside ours. All of them are in `paper.toml`."""
+"""The paper's figures beside ours, all of them in `paper.toml`; and its data sets."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from unveil.data.fetch import data_home
+from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
-from unveil.errors import unknown
+from unveil.data.readers import convert_first
+from unveil.errors import UnveilError, unknown
+from unveil.runs.run_folder import Run
 from unveil.studies.results import Estimate, Measure, Results, means
 
-if TYPE_CHECKING:
-    from unveil.runs.run_folder import Run
-
-#: A figure of the paper is reproduced when ours is within this share of it.
-NEAR = 0.05
+#: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
+_BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
 
 
 @cache
@@ -36,25 +38,21 @@ class Published:
 
     @classmethod
     def semisynthetic(cls, evaluation: str, severity: float = 1.0) -> "Published":
-        """The table of RQ1 or RQ3; empty at another severity than the paper's."""
         found = paper()["semisynthetic"]
         rows = found.get(evaluation, {}) if severity == found["severity"] else {}
         return cls(evaluation, found["protocol"], found["metrics"], rows)
 
     @classmethod
     def real(cls, data: str | None) -> "Published":
-        """The table of RQ4 for a data set; empty for others than the paper's."""
         found = paper()["real"]
         rows = {} if data is None else found["data"][data]["figures"]
         return cls("standard", found["protocol"], found["metrics"], rows)
 
     @property
     def measures(self) -> list[Measure]:
-        """The metrics of the table as measures."""
         return self.under(self.protocol)
 
     def under(self, protocol: str) -> list[Measure]:
-        """The metrics of the table under another protocol."""
         named = [metric.partition("@") for metric in self.metrics]
         return [Measure(self.evaluation, protocol, name, int(k)) for name, _, k in named]
 
@@ -63,13 +61,11 @@ class Published:
         return bool(self.rows) and self.protocol in results.protocols
 
     def figure(self, arm: str, measure: Measure) -> float | None:
-        """The paper's figure, where it has one."""
         if measure not in self.measures or arm not in self.rows:
             return None
         return self.rows[arm][self.measures.index(measure)]
 
     def order(self, measure: Measure, arms: Sequence[str]) -> list[str]:
-        """The paper's arms among ours, best first."""
         place = self.metrics.index(measure.name)
         return sorted((arm for arm in self.rows if arm in arms), key=lambda arm: -self.rows[arm][place])
 
@@ -81,7 +77,6 @@ class Published:
         return (own - naive) / (ideal - naive)
 
     def compare(self, results: Results) -> list["Comparison"]:
-        """Every figure of the table that we have, arm by arm."""
         return [
             Comparison(arm, measure, results.estimate(arm, measure), figure)
             for arm in results.trained
@@ -90,7 +85,6 @@ class Published:
         ]
 
     def verdict(self, results: Results) -> dict[str, Any]:
-        """Ours against the paper's: figure by figure, and the orders; nothing where the table is not comparable."""
         every, orders = self.compare(results), dict[str, dict[str, Any]]()
         for m in self.measures if self.comparable(results) else ():
             both = {"ours": results.order(m), "paper": self.order(m, results.trained)}
@@ -120,23 +114,19 @@ class Comparison:
 
     @property
     def deviation(self) -> float:
-        """(ours − paper) / paper."""
         return self.ours.mean / self.paper - 1
 
     @property
     def near(self) -> bool:
-        """Within 5% of the published figure."""
-        return abs(self.deviation) <= NEAR
+        return abs(self.deviation) <= 0.05
 
     @property
     def covered(self) -> bool | None:
-        """Whether our interval holds the published figure; None where there is no interval."""
         if self.ours.low is None or self.ours.high is None:
             return None
         return self.ours.low <= self.paper <= self.ours.high
 
     def as_json(self) -> dict[str, Any]:
-        """For results.json."""
         place = {"estimator": self.arm, "metric": self.measure.metric, "k": self.measure.k}
         figures = {"mean": self.ours.mean, "paper": self.paper, "deviation": self.deviation}
         return {**place, **figures, "within_5_percent": self.near, "interval_holds_paper": self.covered}
@@ -165,11 +155,32 @@ def recognised(users: int, items: int, interactions: int) -> str | None:
     return next((name for name, size in sizes.items() if size == (users, items, interactions)), None)
 
 
-def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
-    """The authors' settings of an estimator on a data set, by dotted names.
+def read_log(data: str, min_item: int | None = None, min_user: int | None = None) -> Interactions:
+    """The log; filters that are None are the paper's, and a log of a data set's published size is left as it is."""
+    path: Path | str = _put_by_hand() if data == _BY_HAND and not Path(data).exists() else data
+    with convert_first(path):
+        log = Interactions.read(path)
+    if min_item is None and min_user is None and recognised(*size_of(log)):
+        return log
+    left = Filters(min_item=5 if min_item is None else min_item, min_user=5 if min_user is None else min_user)(log)
+    if not len(left.interacted()):
+        hint = "Lower --min-item and --min-user."
+        raise UnveilError("nothing is left of the log after filtering", where=data, hint=hint)
+    return left
 
-    Under other presets than `paper` only the options of the estimator itself.
-    """
+
+def _put_by_hand() -> Path:
+    places = [data_home() / _BY_HAND / name for name in _FILES]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        published = "It is the beauty.txt that is published with BERT4Rec (FeiSun/BERT4Rec, data/beauty.txt)"
+        hint = f"{published}: put it at {places[0]}, or name its path."
+        raise UnveilError("this data set cannot be fetched", found=_BY_HAND, hint=hint)
+    return found
+
+
+def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
+    """The authors' settings of an estimator on a data set; under other presets than `paper` only its own options."""
     real = paper()["real"]
     if data not in real["data"]:
         raise unknown("data set with the authors' settings", data, real["data"])
@@ -179,7 +190,7 @@ def tuned(data: str, estimator: str, preset: str) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name.startswith("estimator.")}
 
 
-def published_line(run: "Run") -> str | None:
+def published_line(run: Run) -> str | None:
     """What others published for the data and network of a run, and its own; None where nothing can be compared."""
     made, settings = run.recommender, run.experiment
     data = recognised(len(made.users), len(made.items), len(made.sequences))

@@ -1,7 +1,4 @@
-"""How the networks of the semi-synthetic questions are trained.
-
-As the authors did, as a search of our own found best, until converged, or in minutes.
-"""
+"""How networks are trained: as the authors did, as our own search found best, until converged, or in minutes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +27,6 @@ class Preset:
         return name if self.revision == 1 else f"{name}, revision {self.revision}"
 
     def settings(self, estimator: str, network: str | None = None) -> dict[str, Any]:
-        """Everything that the preset says of an estimator on a network, by dotted names; BERT4Rec if none is named."""
         shared = {**ALWAYS, **self.shared, **self.of_network.get(network or "bert4rec", {})}
         if estimator in self.own:
             return {**shared, **self.own[estimator]}
@@ -42,15 +38,9 @@ class Preset:
 ALWAYS: Settings = {"training.device": "cpu", "training.threads": 1, "model.length": 100}
 
 
-def _tuned(width: int, blocks: int, heads: int, batch: int, dropout: float, rho: float) -> dict[str, Any]:
-    return {
-        "model.width": width,
-        "model.blocks": blocks,
-        "model.heads": heads,
-        "task.batch_size": batch,
-        "model.dropout": dropout,
-        "task.mask_probability": rho,
-    }
+def _tuned(*values: float) -> dict[str, Any]:
+    names = ("model.width", "model.blocks", "model.heads", "task.batch_size", "model.dropout", "task.mask_probability")
+    return dict(zip(names, values, strict=True))
 
 
 #: The authors clip θ from below at 0.2 on semi-synthetic data, in code only.

@@ -37,7 +37,6 @@ class Gain:
 
     @property
     def verdict(self) -> str:
-        """What becomes of it on true relevance."""
         truth = {"above": "holds", "below": "is a loss", "level": "may be none"}[verdict(self.true)]
         if not self.reported.difference > 0:
             return "missed" if truth == "holds" else "none reported"
@@ -56,14 +55,12 @@ class Recipe(SemiSynthetic):
 
     @model_validator(mode="after")
     def check_baseline(self) -> Self:
-        """A gain is over naive; that of the ideal loss, which knows the truth, is nobody's."""
         if BASE not in self.estimators or set(self.estimators) <= {BASE, BOUND}:
             found, expected = ", ".join(self.estimators), "naive and at least one that is not ideal"
             raise UnveilError("a gain is over naive", where="--estimators", found=found, expected=expected)
         return self
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """Every gain with both tests."""
         found = [
             {
                 "estimator": gain.arm,
@@ -80,7 +77,6 @@ class Recipe(SemiSynthetic):
         return {**super().findings(answer), "gains": found}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The gains at each severity, and the measures of NDCG@10 by what they are called and are of."""
         popular, sampled = (answer.results.protocol(kind) for kind in ("popular", "uniform"))
         return {
             **super().facts(answer),

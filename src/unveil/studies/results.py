@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from unveil.evaluation.statistics import Paired, holm, paired, ratio_interval
 
 Floats = NDArray[np.float64]
-Units = Literal["worlds", "replicates", "users"]
+Point = tuple[tuple[str, Any], ...]  # conditions with their values
 #: What the targets of an evaluation are: the item of highest γ, or the item of the interaction that was held out.
 TRUE, STANDARD = "true relevance", "standard"
 #: The two ends of a gap: the loss that takes every interaction at face value, and the one that knows the relevance.
@@ -55,7 +55,6 @@ class Measure(NamedTuple):
 
     @property
     def name(self) -> str:
-        """NDCG@10, or the metric alone where it has no cut-off."""
         return f"{self.metric}@{self.k}" if self.k else self.metric
 
 
@@ -71,10 +70,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Step:
-    """An arm under a measure, the next best after it, and the paired test of the two. The last has nobody below it.
-
-    Arms whose figures are the same in every unit share a place: below each is whoever is below them all.
-    """
+    """An arm, the next best that differs from it in some unit, and their paired test; the last has nobody below it."""
 
     measure: Measure
     arm: str
@@ -106,17 +102,12 @@ def paired_json(test: Paired) -> dict[str, Any]:
     return {name: value if isfinite(value) else None for name, value in vars(test).items()}
 
 
-Point = tuple[tuple[str, Any], ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Results:
     """The figures of a study. Every arm has every world and replicate.
 
-    The units are what was drawn anew: with one world its replicates; with several the worlds, each with the mean of
-    its replicates, so that an interval holds the variance of both (a balanced two-stage design: the means of the
-    clusters are the sample). With one world and one replicate they are the users, which says nothing of another
-    draw or training.
+    The units are worlds, each with the mean of its replicates (a balanced two-stage design: the interval holds the
+    variance of both); with one world its replicates; with one of each users, which says nothing of another draw.
     """
 
     values: Mapping[Point, Mapping[tuple[str, Measure], Floats]]  # by condition; units in the order world, replicate
@@ -138,15 +129,12 @@ class Results:
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The conditions, such as {"severity": 1.0}."""
         return [dict(point) for point in self.values]
 
     def along(self, name: str) -> list[Any]:
-        """The values of one condition, such as all severities."""
         return list(dict.fromkeys(point[name] for point in self.points))
 
     def at(self, **condition: Any) -> Self:
-        """The results under a condition alone."""
         found = {p: values for p, values in self.values.items() if condition.items() <= dict(p).items()}
         if not found:
             raise KeyError(f"no results at {condition}")
@@ -154,12 +142,10 @@ class Results:
 
     @cached_property
     def arms(self) -> list[str]:
-        """All arms."""
         return list(dict.fromkeys(arm for values in self.values.values() for arm, _ in values))
 
     @property
     def trained(self) -> list[str]:
-        """The arms that were trained."""
         return [arm for arm in self.arms if arm not in BASELINES]
 
     @property
@@ -168,42 +154,36 @@ class Results:
         return [arm for arm in self.trained if arm not in (BASE, BOUND)]
 
     @property
-    def units(self) -> Units:
-        """What means, intervals and tests are over."""
+    def units(self) -> Literal["worlds", "replicates", "users"]:
         return "worlds" if self.worlds > 1 else "replicates" if self.replicates > 1 else "users"
 
     @cached_property
     def measures(self) -> list[Measure]:
-        """All measures of the first arm."""
         return [measure for arm, measure in next(iter(self.values.values())) if arm == self.arms[0]]
 
     @property
     def ranked(self) -> list[Measure]:
-        """The measures of the targets' ranks."""
-        return [measure for measure in self.measures if measure.protocol.partition("-")[0] in PROTOCOLS]
+        """The measures of the targets' ranks; others are of the recommendations themselves."""
+        ranked_against = ("full", "uniform", "popular")
+        return [measure for measure in self.measures if measure.protocol.partition("-")[0] in ranked_against]
 
     @cached_property
     def protocols(self) -> list[str]:
-        """What targets are ranked against: full, uniform-N, popular-N."""
         return list(dict.fromkeys(measure.protocol for measure in self.ranked))
 
     def protocol(self, kind: str) -> str:
-        """The protocol of a kind, uniform or popular, with its number of negatives."""
         return next(name for name in self.protocols if name.startswith(f"{kind}-"))
 
     @property
     def _only(self) -> Mapping[tuple[str, Measure], Floats]:
-        """The values of the only condition there is."""
         (values,) = self.values.values()
         return values
 
     def sample(self, arm: str, measure: Measure) -> Floats:
-        """value_N of the units."""
         value_N = self._only[arm, measure]
         return value_N.reshape(self.worlds, self.replicates).mean(axis=1) if self.worlds > 1 else value_N
 
     def by_replicate(self, arm: str, measure: Measure) -> Floats:
-        """value_WR of every world and replicate."""
         value_N = self._only[arm, measure]
         return (value_N.mean(keepdims=True) if self.units == "users" else value_N).reshape(self.worlds, self.replicates)
 
@@ -215,7 +195,6 @@ class Results:
         return Estimate(found.difference, float(found.low), float(found.high), found.n)
 
     def mean(self, arm: str, measure: Measure) -> float:
-        """The mean alone."""
         return self.estimate(arm, measure).mean
 
     def order(self, measure: Measure) -> list[str]:
@@ -249,10 +228,7 @@ class Results:
         return steps
 
     def gap_closed(self, arm: str, measure: Measure) -> Estimate | None:
-        """Σ (arm − naive) / Σ (ideal − naive) over all conditions, with Fieller's interval.
-
-        None without a gap or its two ends; no interval where there are no units to pair: users of several conditions.
-        """
+        """Σ (arm − naive) / Σ (ideal − naive) over conditions, with Fieller's interval if units are paired."""
         if not {BASE, BOUND} <= set(self.arms):
             return None
         base_N, bound_N, own_N = (self._sum(each, measure) for each in (BASE, BOUND, arm))
@@ -269,10 +245,6 @@ class Results:
         if self.units == "users" and len(every) > 1:
             every = [value_C.mean(keepdims=True) for value_C in every]
         return np.asarray(np.sum(every, axis=0))
-
-
-#: The protocols by which targets are ranked; other measures are of the recommendations themselves.
-PROTOCOLS = ("full", "uniform", "popular")
 
 
 def gap_share(own_N: Floats, gap_N: Floats) -> Estimate | None:

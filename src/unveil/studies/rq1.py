@@ -20,7 +20,6 @@ class RQ1(SemiSynthetic):
 
     @property
     def published(self) -> Published:
-        """The paper's table, for the one severity."""
         return Published.semisynthetic(TRUE, self.severities[0])
 
     def tests(self, answer: Answer) -> list[Step]:
@@ -29,12 +28,10 @@ class RQ1(SemiSynthetic):
         return [each for protocol in here.protocols for each in here.against_next(self.published.under(protocol))]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The verdict on each figure of the paper's table, the orders, and the tests."""
         verdict, tests = self.published.verdict(self.first(answer)), tests_json(self.tests(answer))
         return {**super().findings(answer), "verdict": verdict, "tests": tests}
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Both rankings."""
         here, published = self.first(answer), self.published
         return {
             **super().tables(answer),
@@ -43,7 +40,6 @@ class RQ1(SemiSynthetic):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """The paper's four metrics, ours and its own."""
         here, published = self.first(answer), self.published
         dots = [dots_figure(here, measure, published) for measure in published.under(here.protocol("uniform"))]
         return {**super().figures(answer), "beside": Figures(dots)}

@@ -26,11 +26,9 @@ class RQ2(SemiSynthetic):
     severities: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
 
     def measures(self, results: Results, protocol: str | None = None) -> list[Measure]:
-        """The paper's four metrics, by default against uniform negatives."""
         return Published.semisynthetic(TRUE).under(protocol or results.protocol("uniform"))
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """Slopes, the best at each severity, effective sample sizes, and the gap closed at each."""
         results, headline = answer.results, self.headline(answer.results)
         at = {f"{p:g}": results.at(severity=p) for p in self.severities}
         measures, arms = self.measures(results), results.trained
@@ -46,7 +44,6 @@ class RQ2(SemiSynthetic):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """Who falls, who is best at each severity, and the tests against the baseline there."""
         results, headline = answer.results, self.headline(answer.results)
         at = {p: results.at(severity=p) for p in self.severities}
         slopes = ((arm, slope(results, arm, headline)) for arm in results.trained)
@@ -64,13 +61,11 @@ class RQ2(SemiSynthetic):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Every severity by itself."""
         measures, at = self.measures(answer.results), {p: answer.results.at(severity=p) for p in self.severities}
         every = [arms_table(here, measures, caption=f"True relevance, severity {p:g}") for p, here in at.items()]
         return {**super().tables(answer), "every": every}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """Bands along p, as in the paper and among all items."""
         results = answer.results
         bands = {
             name: Figures([along_figure(results, "severity", m, level=LEVEL) for m in self.measures(results, protocol)])

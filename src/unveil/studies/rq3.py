@@ -28,11 +28,9 @@ class RQ3(SemiSynthetic):
 
     @property
     def published(self) -> dict[str, Published]:
-        """The paper's tables, for the one severity."""
         return {evaluation: Published.semisynthetic(evaluation, self.severities[0]) for evaluation in _EVALUATIONS}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The flips, the verdicts under both evaluations, and the tests."""
         here, published = self.first(answer), self.published
         sampled = here.protocol("uniform")
         steps = [each for own in published.values() for each in here.against_next(own.under(sampled))]
@@ -45,7 +43,6 @@ class RQ3(SemiSynthetic):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """What flips under the paper's protocol, and which arm each evaluation would choose."""
         here, published = self.first(answer), self.published
         every = flips(here, published, here.protocol("uniform"))
         orders = [here.order(self.headline(here, evaluation)) for evaluation in _EVALUATIONS]
@@ -63,7 +60,6 @@ class RQ3(SemiSynthetic):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Both evaluations under both rankings."""
         here, sampled = self.first(answer), answer.results.protocol("uniform")
         true, standard = self.published.values()
         return {
@@ -75,7 +71,6 @@ class RQ3(SemiSynthetic):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """A line for each arm from one evaluation to the other, for each metric."""
         here = self.first(answer)
         drawn = [_slope_figure(here, m) for m in self.published[TRUE].under(here.protocol("uniform"))]
         return {**super().figures(answer), "slopes": Figures(drawn)}

@@ -1,46 +1,37 @@
 """RQ4: how well does each estimator rank real interactions? Three rankings, and a control that avoids popular items."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import torch
 from pydantic import model_validator
 
-from unveil.data.fetch import data_home
-from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
 from unveil.data.readers import convert_first
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, check_ranges
-from unveil.estimators.base import blocks, estimator
+from unveil.estimators.base import estimator
 from unveil.evaluation.protocols import usual_negatives
 from unveil.processes import threads
-from unveil.propensity.weights import diagnose, inverse
 from unveil.report.page import Figures
 from unveil.studies import arms, rq4_report, tables
-from unveil.studies.arms import POPULARITY, Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study, Work
-from unveil.studies.paper import Published, paper_rows, recognised, size_of, tuned
+from unveil.studies.paper import Published, paper_rows, read_log, recognised, size_of, tuned
 from unveil.studies.presets import preset
 from unveil.studies.results import BASE, BASELINES, STANDARD, Measure, Results
 from unveil.studies.rq4_report import CONTROL, RealResults
-from unveil.studies.tables import Records, ess_share
+from unveil.studies.tables import Records
 from unveil.studies.trial import TrainingShare, TrialContext, arm_record, rank_rows
 from unveil.training.fit import check_available
 from unveil.training.recipe import Recipe, network_in
-from unveil.training.trainer import CHECKPOINT, Keep, Trainer
+from unveil.training.trainer import CHECKPOINT, Keep
 
 #: One thread a training: then no figure depends on how many are made side by side.
 _ALWAYS: Mapping[str, Any] = {"training.device": "cpu", "training.threads": 1, "training.checkpoint_minutes": 1.0}
 #: λ of the control arm: 0 is the naive model itself, 1 divides popularity out.
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5)
-#: The data set of the paper that `unveil data fetch` does not know, and its file in the folder of that name.
-_BY_HAND, _FILES = "beauty", ("beauty.txt", "beauty.txt.gz")
 
 
 class RQ4(Study):
@@ -69,12 +60,11 @@ class RQ4(Study):
         if not self.strengths or self.strengths[0] != 0:
             raise UnveilError("the strengths of the control begin with 0, the naive model", found=self.strengths)
         if BASE not in self.estimators:
-            hint = f"Add it: --estimators {','.join((BASE, *self.estimators))}."
-            found = ", ".join(self.estimators)
+            found, hint = ", ".join(self.estimators), f"Add it: --estimators {','.join((BASE, *self.estimators))}."
             raise UnveilError("the naive estimator is what all others are compared with", found=found, hint=hint)
         arms.check_changes(self.estimators, self.changes)
         for arm in self.estimators:
-            if estimator(Variant.of(arm).estimator).needs == "truth":
+            if estimator(arms.Variant.of(arm).estimator).needs == "truth":
                 hint = "Leave it out: a real log has no ground truth."
                 raise UnveilError(f"the estimator {arm!r} needs a world with known ground truth", hint=hint)
             self.recipe(arm, 0)
@@ -88,23 +78,20 @@ class RQ4(Study):
 
     @property
     def recipes(self) -> dict[str, Recipe]:
-        """How each estimator is trained in the first replicate."""
         return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     @property
     def parts(self) -> tuple[Interactions, Split]:
-        """The log and its split."""
         return log_parts(self.log, self.min_item, self.min_user)
 
     @property
     def about(self) -> str:
-        """How networks are trained, in words."""
-        about = f"{preset(self.preset).about}; settings and exponents for {self.tuned_for}"
-        return arms.with_changes(about, self.changes)
+        return arms.with_changes(
+            f"{preset(self.preset).about}; settings and exponents for {self.tuned_for}", self.changes
+        )
 
     @property
     def popular(self) -> str:
-        """The ranking of the paper."""
         return f"popular-{self.negatives}"
 
     @property
@@ -114,23 +101,21 @@ class RQ4(Study):
 
     @property
     def protocols(self) -> list[str]:
-        """The paper's ranking first, then all items, then uniform negatives."""
         return [self.popular, "full", f"uniform-{self.negatives}"]
 
     @property
     def headline(self) -> Measure:
-        """The measure that the paper's conclusions are drawn from."""
         return Measure(STANDARD, self.popular, "NDCG", 10)
 
     def recipe(self, arm: str, replicate: int) -> Recipe:
         """How an arm is trained in a replicate: with popularity, unless its name or a setting names a propensity."""
-        variant, seed = Variant.of(arm), self.replicate_seed(replicate)
+        variant, seed = arms.Variant.of(arm), self.replicate_seed(replicate)
         name, needs = variant.estimator, estimator(variant.estimator).needs
         said, exposure = arms.changes_of(name, self.changes), dict[str, Any]()
         if needs in ("static", "temporal"):
-            exposure = arms.propensity_settings(variant.propensity or POPULARITY, needs, seed)
+            exposure = arms.propensity_settings(variant.propensity or arms.POPULARITY, needs, seed)
         authors = tuned(self.tuned_for, name, self.preset)
-        if variant.propensity not in (None, POPULARITY):
+        if variant.propensity not in (None, arms.POPULARITY):
             authors.pop("estimator.exponent", None)  # it is for popularity
         changes = {**_ALWAYS, **authors, **arms.estimator_seed(name, seed)}
         changes |= exposure | said if variant.propensity is None else said | exposure
@@ -143,7 +128,6 @@ class RQ4(Study):
         return int(np.random.SeedSequence([self.seed, replicate]).generate_state(1)[0])
 
     def open_data(self) -> Source:
-        """The log, filtered as the paper's was."""
         log, split = self.parts
         most = usual_negatives(split.test, split.whole, split.train.count_V, wanted=self.negatives)
         arms.check_negatives(self.negatives, min(most.values()))
@@ -153,7 +137,6 @@ class RQ4(Study):
         return Source(recognised(*size_of(log)) or "", log.fingerprint(), f"{log}; {split}")
 
     def cells(self) -> Iterable[Cell]:
-        """Every arm in every replicate."""
         log, _ = self.parts
         for arm in (*BASELINES, *self.recipes):
             cost = 5.0 if arm in BASELINES else 10.0 + arms.seconds_of(self.recipe(arm, 0), size_of(log))
@@ -172,7 +155,6 @@ class RQ4(Study):
             (work.folder / "trainings" / cell.key / CHECKPOINT).unlink(missing_ok=True)
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train an arm and evaluate it; the naive one with its control. A stopped training goes on."""
         replicate, name = cell.at["replicate"], cell.at["estimator"]
         recipe = self.recipe(BASE if name in BASELINES else name, replicate)
         trial = replicate_trial(self, replicate).of_length(recipe.model.length)
@@ -180,21 +162,20 @@ class RQ4(Study):
         if name not in BASELINES:
             keep.folder.mkdir(parents=True, exist_ok=True)
         arm = trial.arm(name, recipe, TrainingShare(context.on_progress), keep)
-        found = {"replicate": replicate, "estimator": name, **arm_record(trial, arm), "weights": _weights(arm.trainer)}
+        found = {"replicate": replicate, "estimator": name, **arm_record(trial, arm)}
+        found["weights"] = rq4_report.weights_record(arm.trainer)
         if name == BASE:
             with threads(1):
                 found[CONTROL] = rq4_report.control_record(trial, arm, self.strengths, self.popular)
         return found
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """All metrics, of each user where there is one replicate; the control's beside those of the naive model."""
         by_user = self.replicates == 1
         yield from rank_rows(record, by_user=by_user)
         if CONTROL in record:
             yield from ({**row, "estimator": CONTROL} for row in rank_rows(record[CONTROL], by_user=by_user))
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The paper's figures beside ours, what flips between rankings, the control and the weights."""
         results = answer.results
         over = "Student's t over replicates" if results.units == "replicates" else "percentile bootstrap over users"
         return {
@@ -209,7 +190,6 @@ class RQ4(Study):
         }
 
     def published(self, answer: Answer) -> Published:
-        """The paper's table for a log of this size."""
         return Published.real(answer.source.name or None)
 
     def _controls(self, answer: Answer) -> Records:
@@ -219,7 +199,6 @@ class RQ4(Study):
         return {arm: answer.where(estimator=arm) for arm in self.recipes}
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """What sentences are chosen by."""
         results, trained = answer.results, self._trained(answer)
         every = rq4_report.pairs(results, self.headline)
         return {
@@ -229,7 +208,7 @@ class RQ4(Study):
             "pairs": every,
             "doubted": rq4_report.doubted(results, every, self.headline),
             "chosen": {name: [c["strength"][name] for c in self._controls(answer)] for name in self.protocols},
-            "written": {arm: ess_share(records, "as_written") for arm, records in trained.items()},
+            "written": {arm: tables.ess_share(records, "as_written") for arm, records in trained.items()},
             "trained": trained,
             "weighting": tables.weight_means(trained),
             "warnings": tables.weight_warnings(trained),
@@ -237,7 +216,6 @@ class RQ4(Study):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """Three rankings, and the settings of the arms; the others are in the template."""
         results, published = answer.results, self.published(answer)
         by_protocol = {
             name: tables.arms_table(results, published.under(name), published if name == self.popular else None)
@@ -246,7 +224,6 @@ class RQ4(Study):
         return {**by_protocol, "settings": tables.settings_table(self.recipes)}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """The paper's four metrics, validation along λ, training curves."""
         results, published = answer.results, self.published(answer)
         dots = [tables.dots_figure(results, measure, published) for measure in published.under(self.popular)]
         return {
@@ -256,7 +233,6 @@ class RQ4(Study):
         }
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """A row for each arm and measure, with the paper's figure."""
         published = self.published(answer)
         rows = paper_rows(answer.results, self.preset, lambda *_: published)
         return [{**row, "worlds": 0} for _, row in rows]
@@ -274,39 +250,3 @@ def log_parts(data: str, min_item: int | None = None, min_user: int | None = Non
     """A log by its name or path and its leave-one-out split, read once in a process."""
     log = read_log(data, min_item, min_user)
     return log, leave_one_out(Sequences.of(log))
-
-
-def read_log(data: str, min_item: int | None = None, min_user: int | None = None) -> Interactions:
-    """The log; filters that are None are the paper's.
-
-    One that has a data set's published size already is left as it is, as beauty has to be.
-    """
-    path: Path | str = _put_by_hand() if data == _BY_HAND and not Path(data).exists() else data
-    with convert_first(path):
-        log = Interactions.read(path)
-    if min_item is None and min_user is None and recognised(*size_of(log)):
-        return log
-    left = Filters(min_item=5 if min_item is None else min_item, min_user=5 if min_user is None else min_user)(log)
-    if not len(left.interacted()):
-        hint = "Lower --min-item and --min-user."
-        raise UnveilError("nothing is left of the log after filtering", where=data, hint=hint)
-    return left
-
-
-def _put_by_hand() -> Path:
-    """Where somebody has put the published file among the fetched data sets."""
-    places = [data_home() / _BY_HAND / name for name in _FILES]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        published = "It is the beauty.txt that is published with BERT4Rec (FeiSun/BERT4Rec, data/beauty.txt)"
-        hint = f"{published}: put it at {places[0]}, or name its path."
-        raise UnveilError("this data set cannot be fetched", found=_BY_HAND, hint=hint)
-    return found
-
-
-def _weights(trainer: Trainer | None) -> dict[str, Any] | None:
-    """The weights as they were, and as the paper writes them: 1/θ̂, with no exponent and no clip."""
-    if trainer is None or trainer.weights is None or trainer.propensity is None:
-        return None
-    theta_M = torch.cat([trainer.propensity(part) for part in blocks(trainer.task.slots)])
-    return {**asdict(trainer.weights), "as_written": asdict(diagnose(inverse(theta_M)))}

@@ -1,11 +1,10 @@
 """What RQ4 compares: rankings under which conclusions flip, a control that avoids popular items, and proxies.
 
-The control is the naive model less λ · log popularity. It learns nothing that the naive model has not learnt: what it
-gains under a ranking is what that ranking pays for avoiding popular items.
+The control, the naive model less λ · log popularity, learns nothing more: its gain is what a ranking pays for that.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -13,10 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from unveil.estimators.base import blocks
 from unveil.evaluation.statistics import Paired, bootstrap
 from unveil.models.baselines import LessPopular
 from unveil.propensity.base import PROPENSITIES
 from unveil.propensity.popularity import Popularity
+from unveil.propensity.weights import diagnose, inverse
 from unveil.report.names import against
 from unveil.report.page import Figure
 from unveil.report.plots import Line, Scale, lines
@@ -25,6 +26,7 @@ from unveil.studies.tables import Records
 from unveil.studies.trial import Arm, TrialContext, list_metrics, ranks
 from unveil.training.fit import propensity_name
 from unveil.training.recipe import Recipe
+from unveil.training.trainer import Trainer
 
 CONTROL = "control"
 
@@ -35,7 +37,6 @@ class RealResults(Results):
 
     @cached_property
     def arms(self) -> list[str]:
-        """All arms, the control last."""
         return sorted(super().arms, key=lambda arm: arm == CONTROL)
 
     def estimate(self, arm: str, measure: Measure, level: float = 0.95) -> Estimate:
@@ -66,12 +67,10 @@ class Pair:
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """What a paired test allows to say under each ranking."""
         return {protocol: verdict(test) for protocol, test in self.tests.items()}
 
     @property
     def steady(self) -> bool:
-        """The same under all rankings."""
         return len(set(self.verdicts.values())) == 1
 
     @property
@@ -86,7 +85,6 @@ class Pair:
         return min(means) < 0 < max(means)
 
     def as_json(self) -> dict[str, Any]:
-        """For results.json."""
         return {
             "pair": [self.one, self.other],
             "verdicts": self.verdicts,
@@ -124,10 +122,7 @@ def control_record(trial: TrialContext, naive: Arm, strengths: Sequence[float], 
     metric, protocols = (validation.metric.name, validation.k), validation.evaluator.candidates.protocols
     along = {name: [each.value(name, *metric) for each in valid] for name in protocols}
     best = best_strengths(strengths, along)
-    found = {
-        strength: trial.tests[STANDARD].evaluate(tried[strengths.index(strength)], resamples=1)
-        for strength in set(best.values())
-    }
+    found = {s: trial.tests[STANDARD].evaluate(tried[strengths.index(s)], resamples=1) for s in set(best.values())}
     return {
         "ranks": {STANDARD: {name: ranks(found[strength])[name] for name, strength in best.items()}},
         "lists": list_metrics(found[best[headline]]),
@@ -166,3 +161,11 @@ def proxies(recipes: Mapping[str, Recipe]) -> dict[str, Any]:
         (arm, name, str(getattr(PROPENSITIES[name], "assumes", ""))) for arm, name in used.items() if arm not in popular
     ]
     return {"popular": popular, "others": others, "recorded": any(not assumes for *_, assumes in others)}
+
+
+def weights_record(trainer: Trainer | None) -> dict[str, Any] | None:
+    """The weights as they were, and as the paper writes them: 1/θ̂, with no exponent and no clip."""
+    if trainer is None or trainer.weights is None or trainer.propensity is None:
+        return None
+    theta_M = torch.cat([trainer.propensity(part) for part in blocks(trainer.task.slots)])
+    return {**asdict(trainer.weights), "as_written": asdict(diagnose(inverse(theta_M)))}

@@ -6,7 +6,6 @@ from hashlib import sha256
 from itertools import product
 from typing import Any, NamedTuple
 
-Strings = tuple[str, ...]
 Numbers = tuple[float, ...]
 
 
@@ -31,7 +30,6 @@ class Scenario:
 
     @property
     def users(self) -> str:
-        """How they choose, and what they like."""
         declared = "" if self.liked is None else f", {self.liked:.0%} liked"
         return f"{self.choice.replace('_', ', ')}{declared}"
 
@@ -47,7 +45,7 @@ class Draw(NamedTuple):
     replicate: int
 
 
-def scenarios(choices: Strings, severities: Numbers, liked: Numbers = ()) -> tuple[Scenario, ...]:
+def scenarios(choices: tuple[str, ...], severities: Numbers, liked: Numbers = ()) -> tuple[Scenario, ...]:
     """Every combination."""
     return tuple(Scenario(*each) for each in product(choices, severities, liked or (None,)))
 

@@ -1,4 +1,4 @@
-"""Semi-synthetic studies: networks trained on logs drawn from worlds with known relevance, and evaluated on it.
+"""Networks trained on logs drawn from worlds with known relevance, and evaluated on it.
 
 A cell is one arm trained on one replicate's log of one world at one severity. Worlds are made first and kept.
 """
@@ -42,18 +42,12 @@ from unveil.wording import quantity
 BUILTIN = "builtin"
 #: What the paper leaves out of a log with ratings: rare items, then short users.
 FILTERS = Filters(min_item=5, min_user=5)
-#: Targets and negatives among the items that the drawn log shows, or among all of the world's.
-CATALOGUES = ("observed", "whole")
-#: What decides which epoch is kept: true relevance, as in the paper, or the held-out interactions, as on a real log.
-EPOCH_BY = ("truth", "taken")
 #: Propensities that are learnt from the impressions of a drawn log.
 RECORDED = (RecordedStatic.name, RecordedTemporal.name)
 #: Propensities on the scale of the true ones, for which the clips of presets are meant.
 _TRUE_SCALE = (TRUE_THETA, NOISY, "recorded")
 #: Streams of random numbers of one replicate, kept apart.
 _LOG, _TRAINING = 0, 1
-#: Users, items and events of a log that is drawn from a world of ml-100k.
-_USUAL_SIZE = (943, 1349, 92_414)
 
 
 class SemiSynthetic(Study):
@@ -71,14 +65,14 @@ class SemiSynthetic(Study):
     steps: AtLeastOne = 100  # T: of each user the last so many ratings
     fit: str = "posterior"  # how worlds are fitted to the log
     choice: str = "rational_exposed"
-    catalogue: str = "observed"  # or whole
+    catalogue: str = "observed"  # items that the drawn log shows, or the whole world's
     propensity: str = "true"  # given to the estimators: true, noisy:SD, estimated or one of the registry
     clip: Share | None = None  # θ is clipped from below at this; None: as the preset says
     negatives: AtLeastOne = 100
     seed: int = 0
     changes: tuple[str, ...] = ()  # settings of all trainings, or of one estimator, as NAME=VALUE or ips:NAME=VALUE
     foresight: float = 0.0  # how far exposure follows relevance
-    epoch_by: str = "truth"  # or taken
+    epoch_by: str = "truth"  # as in the paper, or taken: by the held-out interactions, as on a real log
     stars: bool = False  # whether ratings of drawn logs are rounded to 1 … 5
     impressions: UpToOne = 0.1  # the share of impressions without a click that drawn logs record, for arms that use it
     severities: tuple[float, ...] = (1.0,)
@@ -88,12 +82,11 @@ class SemiSynthetic(Study):
 
     @model_validator(mode="after")
     def check(self) -> Self:
-        """Whatever can be found wrong before any work is done is found here."""
         check_ranges(self, "", seed="0 or more")
         check_range(abs(self.foresight) < float("inf"), "foresight", self.foresight, "a number")
         for what, name, known in (
-            ("catalogue", self.catalogue, CATALOGUES),
-            ("rule for the epoch", self.epoch_by, EPOCH_BY),
+            ("catalogue", self.catalogue, ("observed", "whole")),
+            ("rule for the epoch", self.epoch_by, ("truth", "taken")),
             ("choice model", self.choice, CHOICES),
             ("way to fit a world", self.fit, RECIPES),
         ):
@@ -113,24 +106,18 @@ class SemiSynthetic(Study):
 
     @property
     def training(self) -> Preset:
-        """The preset."""
         return preset(self.preset)
 
     @property
     def about(self) -> str:
-        """How networks are trained, in words."""
         return arms.with_changes(self.training.about, self.changes)
 
     @property
     def recipes(self) -> dict[str, Recipe]:
-        """How each estimator is trained, but for the seed."""
         return {arm: self.recipe(arm, 0) for arm in dict.fromkeys(self.estimators)}
 
     def recipe(self, arm: str, seed: int) -> Recipe:
-        """How an arm is trained. Baselines have the recipe of the naive estimator, and do not use it.
-
-        A network that changes name keeps of the preset what it has as well.
-        """
+        """That of naive for baselines, unused; another network keeps of the preset what it has as well."""
         variant = Variant.of("naive" if arm in BASELINES else arm)
         name, given = variant.estimator, variant.propensity or self.propensity
         needs = estimator(name).needs
@@ -156,10 +143,7 @@ class SemiSynthetic(Study):
         return int(np.random.SeedSequence([self.seed, world, replicate, _TRAINING]).generate_state(1)[0])
 
     def open_data(self) -> Source:
-        """The world, or the log that worlds are fitted to; an error before any work is done where there is none.
-
-        A case is ranked against all items but its own at most; a drawn log may show fewer, and no more.
-        """
+        """A case is ranked against all items but its own at most; a drawn log may show fewer, and no more."""
         if self.data == BUILTIN:
             source, items = Source(BUILTIN, BUILTIN, "the built-in world"), WorldSpec().items
         elif is_world(self.data):
@@ -176,7 +160,6 @@ class SemiSynthetic(Study):
         return source
 
     def read_log(self) -> Interactions:
-        """The log that worlds are fitted to."""
         with convert_first(self.data):
             return FILTERS(Interactions.read(self.data))
 
@@ -185,17 +168,14 @@ class SemiSynthetic(Study):
         return super().identity(source) | {"preset": self.training.called(self.preset)}
 
     def cells(self) -> Iterable[Cell]:
-        """Every arm at every severity in every world and replicate: baselines first, then the estimators."""
         for severity, arm in product(self.severities, (*BASELINES, *dict.fromkeys(self.estimators))):
             for world, replicate in product(range(self.worlds), range(self.replicates)):
                 place = {"severity": severity, "estimator": arm, "world": world, "replicate": replicate}
                 yield Cell(cell_key(arm, severity, world, replicate), place, self.cost(arm))
 
     def cost(self, arm: str) -> float:
-        """About the seconds on the log of ml-100k."""
-        if arm in BASELINES:
-            return 4.0
-        return 6.0 + arms.seconds_of(self.recipe(arm, 0), _USUAL_SIZE)
+        """About the seconds on a log drawn from a world of ml-100k."""
+        return 4.0 if arm in BASELINES else 6.0 + arms.seconds_of(self.recipe(arm, 0), (943, 1349, 92_414))
 
     def priority(self, cell: Cell) -> Any:
         """Whole replicates first, at all severities; within one the longest first, so that none ends alone."""
@@ -205,9 +185,9 @@ class SemiSynthetic(Study):
     def stages(self, work: Work) -> Iterator[tuple[str, Sequence[Cell]]]:
         """Worlds, then cells. A world whose folder is gone is made again, where cells are left to do."""
         work.say(self.announcement())
-        cells, numbers = list(self.cells()), range(self.worlds)
-        worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in numbers]
-        for number in numbers:
+        cells = list(self.cells())
+        worlds = [Cell(f"w{number}", {"world": number}, method="run_world") for number in range(self.worlds)]
+        for number in range(self.worlds):
             there, here = world_folder(work.other or work.folder, number), world_folder(work.folder, number)
             if is_world(there) and not here.exists():  # its cells and the new ones are then of the same world
                 with atomic_folder(here) as draft:
@@ -219,7 +199,6 @@ class SemiSynthetic(Study):
         yield "cells", cells
 
     def run_world(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Draw, load or fit a world and keep it; the record is its description. Its seed counts on from the study's."""
         number: int = cell.at["world"]
         seed = self.seed + number
         if self.data == BUILTIN or is_world(self.data):
@@ -231,18 +210,15 @@ class SemiSynthetic(Study):
         return {"world": number, "origin": world.origin, "description": asdict(world.describe())}
 
     def run_cell(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """Train an arm and evaluate it."""
         return self.run_arm(cell.at, cell.at["estimator"], context)
 
     def run_arm(self, at: Mapping[str, Any], arm: str, context: Context) -> dict[str, Any]:
-        """The record of an arm in a world and a replicate at a severity."""
         where = {name: at[name] for name in ("world", "severity", "replicate")}
         recipe = self.recipe(arm, self.training_seed(at["world"], at["replicate"]))
         trial = drawn_trial(self, context.folder, *where.values(), recipe.propensity["name"] in RECORDED)
         return {**where, "estimator": arm, **record(trial, arm, recipe, context.on_progress)}
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """All metrics of the ranks, of each user where one world and one replicate are all; and of the lists."""
         return rank_rows(record, by_user=self.worlds == self.replicates == 1)
 
     def headline(self, results: Results, evaluation: str = TRUE) -> Measure:
@@ -250,15 +226,12 @@ class SemiSynthetic(Study):
         return Measure(evaluation, results.protocol("uniform"), "NDCG", 10)
 
     def first(self, answer: Answer) -> Results:
-        """The results at the first severity, which may be the only one."""
         return answer.results.at(severity=self.severities[0])
 
     def world_records(self, answer: Answer) -> list[Mapping[str, Any]]:
-        """The records of the worlds."""
         return [answer.records[f"w{number}"] for number in range(self.worlds)]
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline, the shares of the gap closed over all severities, and the worlds."""
         results, headline = answer.results, self.headline(answer.results)
         gaps = {arm: results.gap_closed(arm, headline) for arm in results.trained}
         return {
@@ -270,7 +243,6 @@ class SemiSynthetic(Study):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """The headline as a measure, the results at the first severity, trainings, weights and logs by severity."""
         trained, warnings = self._trained(answer), dict[str, tuple[float, str]]()
         for p, records in trained.items():
             for arm, text in tables.weight_warnings(records).items():
@@ -286,26 +258,20 @@ class SemiSynthetic(Study):
         }
 
     def tables(self, answer: Answer) -> Mapping[str, Any]:
-        """The settings of the arms; the others are in the template."""
         return {"settings": tables.settings_table(self.recipes)}
 
     def figures(self, answer: Answer) -> Mapping[str, Any]:
-        """Training curves at each severity."""
         each = self._trained(answer).items()
-        curves = [tables.learning_figure(records, f"severity {p:g}", f"learning-{p:g}") for p, records in each]
-        return {"learning": Figures(curves)}
+        return {"learning": Figures([tables.learning_figure(r, f"severity {p:g}", f"learning-{p:g}") for p, r in each])}
 
     def _trained(self, answer: Answer) -> dict[float, dict[str, Records]]:
-        """The records of the trained arms, by severity."""
         trained = answer.results.trained
         return {p: {arm: answer.where(estimator=arm, severity=p) for arm in trained} for p in self.severities}
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """The means of all measures with the paper's figure and the share of the gap closed."""
         return csv_rows(answer.results, self.preset)
 
     def announcement(self) -> str:
-        """60 trainings in all: naive, itps, ideal, each at 4 severities, …"""
         total = len(self.recipes) * len(self.severities) * self.worlds * self.replicates
         return (
             f"{quantity(total, 'training')} in all: {', '.join(self.recipes)}, each at "
@@ -331,10 +297,7 @@ def world_folder(folder: Path, number: int) -> Path:
 
 
 def ratings_noise(world: World) -> float:
-    """How far the ratings of a drawn log are from r̂: as far as the fit's prediction was from ratings it had not seen.
-
-    Of a world that was not fitted to ratings, a rating's width.
-    """
+    """How far ratings of a drawn log are from r̂: as far as the fit's test predictions, or 1 if none was fitted."""
     if world.origin.get("kind") != "fitted":
         return 1.0
     return float(np.sqrt(world.origin["relevance"]["recipe"]["test"]))
@@ -349,10 +312,7 @@ def cell_key(arm: str, severity: float, world: int, replicate: int) -> str:
 def drawn_trial(
     study: SemiSynthetic, folder: Path, world: int, severity: float, replicate: int, recorded: bool = False
 ) -> TrialContext:
-    """The log of a replicate with its cases: estimators one after another in the same process share it.
-
-    Where impressions are `recorded`, the interactions are the same: impressions come on top.
-    """
+    """The log of a replicate with its cases, shared by its arms; `recorded` impressions come on top."""
     whole = World.load(world_folder(folder, world)).with_severity(severity).with_foresight(study.foresight)
     log = whole.log(
         np.random.default_rng(study.log_seed(world, replicate)),

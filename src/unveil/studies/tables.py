@@ -29,10 +29,7 @@ def shares_figure(
     joined: Mapping[str, bool] | None = None,
     aims: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Shares of the gap that are closed, by (arm, column) and level: arms down, columns across, levels along each.
-
-    Levels of a column are joined by a line, unless `joined` says otherwise; an aim is a line of its arm.
-    """
+    """Shares of the gap closed: arms down, columns across, levels along each; `joined` ones by a line."""
     arms, titles = list(dict.fromkeys(arm for arm, _ in gaps)), list(dict.fromkeys(title for _, title in gaps))
     levels = {title: list(next(own for (_, other), own in gaps.items() if other == title)) for title in titles}
     ticks = {title: [level.replace(" (", "\n(") for level in own] for title, own in levels.items()}
@@ -115,10 +112,7 @@ def along_figure(results: Results, condition: str, measure: Measure, *, level: f
 
 
 def ess_share(records: Records, part: str | None = None) -> float | None:
-    """The effective sample size of the weights as a share of the training events, averaged over cells.
-
-    `part`: of weights that are kept inside the others.
-    """
+    """The mean effective sample size as a share of the events; `part`: of weights kept inside the others."""
     weights = [record["weights"] for record in records if record["weights"] is not None]
     shares = [diagnostics(each if part is None else each[part]).ess_share for each in weights]
     return float(np.mean(shares)) if shares else None

@@ -1,7 +1,6 @@
 """`unveil theory`: which losses are unbiased, under which assumptions, and what they would learn.
 
-Exact over every log of a tiny world (one cell), by drawn logs of a larger one (a cell for each choice model), and down
-to what minimises each loss (a cell for each severity).
+Exact over every log of a tiny world, by drawn logs of a larger one, and down to what minimises each loss.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,7 +59,6 @@ class Theory(Study):
         return self
 
     def cells(self) -> Iterable[Cell]:
-        """Drawn logs first: they take longest."""
         for choice in CHOICES:
             yield Cell(f"draws-{choice}", {"choice": choice, "severity": self.severity}, self.draws, "run_draws")
         for severity in SEVERITIES:
@@ -69,22 +67,18 @@ class Theory(Study):
         yield Cell("exact", {}, self.draws / 3, "run_exact")
 
     def _world(self, severity: float) -> World:
-        """The larger world."""
         spec = WorldSpec(users=self.users, items=self.items, steps=self.steps, severity=severity)
         return World.builtin(spec, self.seed)
 
     def run_draws(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """The bias of each loss over drawn logs of the larger world, for one choice model."""
         compared = LossComparison.of(self._world(self.severity), self.seed)
         rows = compared.drawn(cell.at["choice"], self.draws, self.seed, len(CHOICES), context.on_progress)
         return {"slots": len(compared.dense), "estimated": rows}
 
     def run_minima(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """What minimises each loss at one severity."""
         return {"minimisers": list(theory_claims.minimisers(self._world(cell.at["severity"]), self.logs, self.seed))}
 
     def run_exact(self, cell: Cell, context: Context) -> Mapping[str, Any]:
-        """All that is computed without drawing a log."""
         worlds = theory_claims.enumerated(self.severity, self.seed)
         return {
             "claims": list(theory_claims.findings(worlds)),
@@ -94,7 +88,6 @@ class Theory(Study):
         }
 
     def rows(self, cell: Cell, record: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """Biases over drawn logs and of the minima's losses."""
         for row in record.get("estimated", []):
             yield {"estimator": row["estimator"], "protocol": "drawn logs", "metric": "bias", "value": row["mean"]}
         for row in record.get("minimisers", []):
@@ -102,7 +95,6 @@ class Theory(Study):
                 yield {"estimator": row["estimator"], "protocol": "minimum", "metric": metric, "value": row[metric]}
 
     def findings(self, answer: Answer) -> Mapping[str, Any]:
-        """All that was computed."""
         exact, records = answer.records["exact"], answer.records
         drawn = [row for choice in CHOICES for row in records[f"draws-{choice}"]["estimated"]]
         return {
@@ -116,7 +108,6 @@ class Theory(Study):
         }
 
     def facts(self, answer: Answer) -> Mapping[str, Any]:
-        """What sentences are chosen by, beyond the findings."""
         minima = [answer.records[f"minima-p{severity:g}"]["minimisers"] for severity in SEVERITIES]
         at = [{row["estimator"]: row for row in rows} for rows in minima]
         one_log = [(each["ITPS"], each["naive"]) for each in at]
@@ -134,7 +125,6 @@ class Theory(Study):
         }
 
     def figures(self, answer: Answer) -> Mapping[str, Figure]:
-        """The biases, and how often the favourite is found."""
         found, dots = self.findings(answer), []
         for row in found["monte_carlo"]:
             if row["estimator"] in ("naive", "IPS", "ITPS"):
@@ -149,7 +139,6 @@ class Theory(Study):
         }
 
     def csv(self, answer: Answer) -> list[dict[str, Any]]:
-        """Every number with what it is a number of."""
         found, bias = self.findings(answer), {"severity": self.severity, "quantity": "relative bias"}
         rows = [{**bias, **row, "part": f"claim: {row['topic']}", "value": row["bias"]} for row in found["findings"]]
         rows += [
@@ -183,14 +172,12 @@ def relative(bias: float | None) -> str:
 
 
 def _position(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """What two intervals allow to say."""
     if one["low"] > other["high"]:
         return "above"
     return "below" if one["high"] < other["low"] else "not distinguishable from"
 
 
 def _first(minima: Sequence[Mapping[str, Any]], quantity: str) -> Figure:
-    """How often the favourite has the highest probability, a line for each loss."""
     drawn = {}
     for label in dict.fromkeys(row["estimator"] for row in minima):
         along = {row["severity"]: row[quantity] for row in minima if row["estimator"] == label}

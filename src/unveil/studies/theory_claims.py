@@ -25,25 +25,22 @@ from unveil.studies.theory_world import DenseWorld, Relevance, Table, closed_for
 TOLERANCE = 1e-5
 
 Kind = Literal["unbiased", "biased"]
+ALL, EXPOSED = "rational_all", "rational_exposed"
+CHANCE_ALL, CHANCE_EXPOSED = "categorical_all", "categorical_exposed"
+P1, P2, P3, ASSUMED, TRAINED = "Proposition 1", "Proposition 2", "Proposition 3", "Assumptions", "In training"
+CLIP = 0.5
+_TINY = np.finfo(float).tiny
+SEVERITIES = (1.0, 2.0, 3.0, 4.0)
 
 
 def with_verdict(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """What is claimed of a loss and its expectation over all logs, with the verdict: computed, never given.
-
-    `formula` is the same bias by closed form, where there is one.
-    """
+    """A claim about a loss's expectation over all logs, with its verdict; `formula` is the bias by closed form."""
     bias, formula = Compared(**finding["compared"]).bias, finding["formula"]
     found: Kind = "biased" if abs(bias) > TOLERANCE else "unbiased"
     verdict = "holds" if found == finding["claimed"] else "does not hold"
     if formula is not None and abs(bias - formula) > TOLERANCE * (1 + abs(formula)):
         verdict = "formula off"
     return {**finding, "bias": bias, "found": found, "holds": verdict == "holds", "verdict": verdict}
-
-
-ALL, EXPOSED = "rational_all", "rational_exposed"
-CHANCE_ALL, CHANCE_EXPOSED = "categorical_all", "categorical_exposed"
-P1, P2, P3, ASSUMED, TRAINED = "Proposition 1", "Proposition 2", "Proposition 3", "Assumptions", "In training"
-CLIP = 0.5
 
 
 class Claim(NamedTuple):
@@ -111,10 +108,7 @@ def findings(worlds: Mapping[str, LossComparison]) -> Iterator[dict[str, Any]]:
 
 
 def choosers(where: LossComparison) -> Iterator[dict[str, Any]]:
-    """The bias of each loss under every choice model of the registry, with and without a draw of relevance.
-
-    `formula_error` is the largest difference of P(event) from its closed form over slots and items.
-    """
+    """The bias of each loss under every choice model; `formula_error` is the largest of P(event) by formula."""
     relevances: Sequence[Relevance] = ("drawn", "certain")
     for relevance, choice in product(relevances, CHOICES):
         listed_SV = theory_world.event_probability(where.dense, choice, relevance)[:, :-1]
@@ -136,11 +130,6 @@ def choice_depends_on_exposure(dense: DenseWorld, choice: str) -> bool:
     return not all(np.allclose(probability(dense.logit_SV, seen_SV), whole_SV) for seen_SV in parts)
 
 
-#: The iteration for losses with an offset ends when no probability moves by more than this, or after so many rounds.
-_STILL, _ROUNDS = 1e-6, 200
-_TINY = np.finfo(float).tiny
-
-
 @dataclass(frozen=True, eq=False)
 class Weights:
     """E_SV, and exp b_SV where the loss has an offset."""
@@ -155,19 +144,18 @@ class Weights:
     def by_user(self, user_S: NDArray[Any]) -> Table:
         """The softmax of each user that minimises the loss over all of the user's slots.
 
-        With an offset by iteration, x_i ← Σ_s E_si / Σ_s (E_s · factor_si / Σ_j factor_sj x_j): each round lowers the
-        loss, to its one minimum.
+        With an offset, iterate to the one minimum: x_i ← Σ_s E_si / Σ_s (E_s · factor_si / Σ_j factor_sj x_j).
         """
         pool_US = sparse.csr_matrix((np.ones(len(user_S)), (user_S, np.arange(len(user_S)))))
         total_UV, total_S = pool_US @ self.weight_SV, self.weight_SV.sum(1)
         if self.factor_SV is None:
             return normalised(total_UV)
         x_UV = normalised(pool_US @ (self.weight_SV / self.factor_SV))
-        for _ in range(_ROUNDS):
+        for _ in range(200):
             mass_S = np.einsum("sv,sv->s", self.factor_SV, x_UV[user_S])
             pull_UV = pool_US @ (self.factor_SV * (total_S / np.maximum(mass_S, _TINY))[:, None])
             before_UV, x_UV = x_UV, normalised(total_UV / np.maximum(pull_UV, _TINY))
-            if np.abs(x_UV - before_UV).max() < _STILL:
+            if np.abs(x_UV - before_UV).max() < 1e-6:
                 break
         return x_UV
 
@@ -202,9 +190,6 @@ def _cross_entropy(signal: Signal) -> Signal:
     if any(part is not None for part in (signal.rival_MV, signal.imputed_MV, signal.theta_MV, signal.sample)):
         raise ValueError("this loss is no cross-entropy of one target over all items: its minimum is not known here")
     return signal
-
-
-SEVERITIES = (1.0, 2.0, 3.0, 4.0)
 
 
 def estimators(world: World) -> Mapping[str, Estimator]:

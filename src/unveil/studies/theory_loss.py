@@ -36,15 +36,12 @@ class Variant:
 
     @property
     def self_normalised(self) -> bool:
-        """Whether the risk is divided by the sum of its own weights."""
         return bool(self.options.get("self_normalised"))
 
     def build(self, world: World) -> Estimator:
-        """The estimator as training would build it."""
         return build(self.name, self.options, propensity=self.propensity(world), world=world)
 
     def propensity(self, world: World) -> PropensityModel | None:
-        """The propensity that the estimator uses."""
         if self.noise is not None:
             return PROPENSITIES.build("noisy-temporal", {"sd": self.noise}, world)
         needs = estimator(self.name).needs
@@ -70,11 +67,7 @@ class Masking:
     always_mask: bool = True
 
     def chance(self, slots: Slots) -> Tensor:
-        """P(masked) of every event of a whole log, given the log; within a user the slots stand in time order.
-
-        ρ, plus the probability (1 − ρ)^n that none of the n events was drawn, divided among them; and the rows in
-        which the last event alone is masked.
-        """
+        """P(masked) of every event, by user and time: ρ + (1 − ρ)^n / n of n events; or the last event alone."""
         user_M = slots.user_M.numpy()
         length_M = np.bincount(user_M, minlength=1)[user_M]
         last_M = np.append(user_M[1:] != user_M[:-1], [True] * bool(len(user_M)))
@@ -135,13 +128,11 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False)
 class LossComparison:
-    """A world, and scores whose losses are compared with L_ideal: over all its logs, over drawn ones, and by formula.
+    """Fixed scores h_SD · table_VDᵀ + bias_V whose losses are compared with L_ideal, over all logs or by formula.
 
-    The scores f of every slot are h_SD · table_VDᵀ + bias_V, the three factors that a model hands to the loss.
-
-    Every risk is divided by the number of slots S = |S| · T, the same for all: the paper divides by |S| · |I| · T, and
-    training by the expected number of events times the mean weight; all of these are constants, and the bias is
-    relative. Only a self-normalised risk divides by its own weights: it is compared with the ideal divided by its own.
+    Every risk is divided by the slots |S| · T; the paper divides by |S| · |I| · T, training by the expected number of
+    events times the mean weight: all constants, and the bias is relative. Only a self-normalised risk divides by its
+    own weights: it is compared with the ideal divided by its own.
     """
 
     dense: DenseWorld
@@ -152,11 +143,7 @@ class LossComparison:
 
     @classmethod
     def of(cls, world: World, seed: int = 0, known: float = 0.5, width: int = 4) -> Self:
-        """f = known · (logit of γ) + noise: a model that has learnt some of the truth, in double precision.
-
-        No proposition depends on what the scores are; but with scores that know nothing, mass on a wrong item would
-        cost no more than on the right one, and some biases would not show.
-        """
+        """f = known · (logit of γ) + noise: with scores that know nothing some biases would not show."""
         dense, truth = DenseWorld(world), world.relevance_logits
         rng = torch.Generator().manual_seed(seed)
         row_SK = torch.from_numpy(truth.P_UK[dense.user_S] * truth.W_TK[dense.step_S]).double()
@@ -172,15 +159,10 @@ class LossComparison:
 
     @cached_property
     def item_GS(self) -> NDArray[np.int64]:
-        """Every log."""
         return theory_world.all_logs(len(self.dense), self.dense.world.n_items)
 
     def risk(self, estimator: Estimator, slots: Slots, masking: Masking | None = None) -> float:
-        """The risk of one log in one batch; with `masking`, its mean over what is masked.
-
-        It is divided by the slots of the world, a constant, for all but the self-normalised: the mean weight of a
-        batch times its slots, and so the sum of its weights. A batch without slots is passed over: it adds nothing.
-        """
+        """The risk of one log in one batch, over all slots or its own weights; with `masking`, its mean."""
         if not len(slots):
             return 0.0
         signal = estimator(slots)
@@ -241,10 +223,9 @@ class LossComparison:
     def drawn(
         self, choice: str, draws: int, seed: int, choices: int = 1, on_progress: OnProgress = lambda share: None
     ) -> list[dict[str, Any]]:
-        """The bias of each loss, all from the same drawn logs, and by formula where there is one.
+        """The bias of each loss over the same drawn logs, and by formula; intervals hold for all choice models at once.
 
-        Intervals hold together for so many choice models. `spread` is the standard deviation of the loss of one log,
-        relative to the ideal.
+        `spread` is the standard deviation of the loss of one log, relative to the ideal.
         """
         level = 1 - (1 - LEVEL) / (choices * len(VARIANTS))
         built = [variant.build(self.dense.world) for variant in VARIANTS]

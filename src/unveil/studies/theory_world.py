@@ -21,11 +21,8 @@ from unveil.simulation.generate import draw
 from unveil.simulation.world import World
 
 Table = NDArray[np.float64]
-
-#: A logit at which σ is 1 to the last bit.
-_SURE = 60.0
-#: How strongly exposure follows relevance, in logits per standard deviation of the relevance logit.
-_FORESIGHT = 2.0
+#: R ~ Ber(γ) independent of O (the paper's); always 1; or both from one random number, and so dependent.
+Relevance = Literal["drawn", "certain", "shared draw"]
 
 
 def tiny_worlds(severity: float = 1.0, seed: int = 0) -> dict[str, World]:
@@ -39,8 +36,8 @@ def tiny_worlds(severity: float = 1.0, seed: int = 0) -> dict[str, World]:
     return {
         "moving": moving,  # θ changes with the step
         "still": still,  # θ_sit = θ_si
-        "related": moving.with_foresight(_FORESIGHT),  # θ and γ are correlated, yet O and R are drawn independently
-        "all_shown": replace(moving, exposure_logits=Factors.constant(*moving.exposure_logits.shape, _SURE)),  # θ = 1
+        "related": moving.with_foresight(2.0),  # θ and γ are correlated, yet O and R are drawn independently
+        "all_shown": replace(moving, exposure_logits=Factors.constant(*moving.exposure_logits.shape, 60.0)),  # θ = 1
         # θ changes with the step, but only for items that are nobody's favourite.
         "moving_unchosen": replace(still, exposure_logits=still.exposure_logits.plus(swing)),
     }
@@ -64,7 +61,6 @@ class DenseWorld:
         return len(self.user_S)
 
     def rows(self, slots: Slots) -> Tensor:
-        """The rows of these slots in the tables."""
         return torch.from_numpy(self._row_UT[slots.user_M.numpy(), slots.step_M.numpy()])
 
     def slots(self, item_S: NDArray[Any]) -> Slots:
@@ -73,7 +69,6 @@ class DenseWorld:
         return slots_of(self.user_S[event_M], item_S[event_M], self.step_S[event_M])
 
     def all_with(self, item: int) -> Slots:
-        """Every slot, with one and the same item."""
         return self.slots(np.full(len(self), item))
 
 
@@ -86,10 +81,6 @@ def draw_slots(world: World, choice: str, seed: int, nth: int) -> Slots:
     """The events of the nth drawn log."""
     events = draw(world, np.random.default_rng([seed, nth]), choice_model(choice))
     return slots_of(events.user_N, events.item_N, events.step_N)
-
-
-#: R ~ Ber(γ) independent of O (the paper's); always 1; or both from one random number, and so dependent.
-Relevance = Literal["drawn", "certain", "shared draw"]
 
 
 def event_probability(dense: DenseWorld, choice: str, relevance: Relevance = "drawn") -> Table:
@@ -122,9 +113,8 @@ def relevance_probability(dense: DenseWorld, shown_SV: NDArray[np.bool_], releva
 def ideal_weight(dense: DenseWorld, choice: str, relevance: Relevance = "drawn") -> Table:
     """W_SV: what item i counts in L_ideal on average, P(C_i = 1 | all items are seen) · E[R_i].
 
-    For a rational user this is γ of the favourite and 0 elsewhere, the paper's L_ideal with its C fixed. For a user
-    who chooses by chance L_ideal is itself random, and this is its mean over C. Where every choice is an interaction
-    (R = 1) there is no γ to weigh by, and each choice counts 1.
+    For a rational user γ of the favourite and 0 elsewhere, the paper's L_ideal with its C fixed; for one who chooses by
+    chance its mean over C. Where R = 1 there is no γ to weigh by, and each choice counts 1.
     """
     chosen_SV = choice_model(choice).probability(dense.logit_SV, np.ones(dense.logit_SV.shape, bool))
     return chosen_SV if relevance == "certain" else chosen_SV * dense.gamma_SV
@@ -138,10 +128,6 @@ def all_logs(n_slots: int, n_items: int) -> NDArray[np.int64]:
 def log_probability(item_GS: NDArray[Any], p_SV1: Table) -> NDArray[np.float64]:
     """P_G = Π_s P(what slot s gave): slots are independent. `NOTHING` reads the last place of a row."""
     return np.asarray(p_SV1[np.arange(len(p_SV1)), item_GS].prod(1))
-
-
-#: Where the integral over exp v is summed: the beginning and the width of the grid, and γ · exp v at its end.
-_FIRST, _WIDTH, _END = -20.0, 0.4, 40.0
 
 
 def rational_all(dense: DenseWorld) -> Table:
@@ -173,12 +159,12 @@ def categorical_exposed(dense: DenseWorld) -> Table:
     """
     theta_SV, gamma_SV = dense.theta_SV, dense.gamma_SV
     total_SV = np.zeros_like(theta_SV)
-    last = np.log(_END / max(gamma_SV.min(), np.finfo(np.float32).tiny))
-    for u in np.exp(np.arange(_FIRST, last, _WIDTH)):
+    width, last = 0.4, np.log(40.0 / max(gamma_SV.min(), np.finfo(np.float32).tiny))  # γ · exp v is 40 at the end
+    for u in np.exp(np.arange(-20.0, last, width)):
         late_SV = np.exp(-gamma_SV * u)
         absent_SV = np.maximum(1 - theta_SV + theta_SV * late_SV, np.finfo(float).tiny)
         nobody_S1 = absent_SV.prod(1, keepdims=True)
-        total_SV += _WIDTH * u * gamma_SV * late_SV * nobody_S1 / absent_SV
+        total_SV += width * u * gamma_SV * late_SV * nobody_S1 / absent_SV
     return theta_SV * total_SV
 
 

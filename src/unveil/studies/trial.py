@@ -1,7 +1,6 @@
-"""A trial: several losses trained on one log, and evaluated by the log and, where it is of a world, by its truth.
+"""Several losses trained on one log, and evaluated by the log and, where it is of a world, by its truth.
 
-All arms of a trial share the log, the split, the negatives, the initial weights, the order of the batches and what is
-masked: they differ in the loss alone.
+All arms share log, split, negatives, initial weights, batches and masks: they differ in the loss alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +16,8 @@ from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out
 from unveil.estimators.base import blocks, estimator, events
 from unveil.estimators.inverse import CLIP, share_of
-from unveil.evaluation.evaluator import (
-    Evaluator,
-    ValidationEvaluator,
-    favourites_of,
-    true_cases,
-    true_relevance_metrics,
-)
+from unveil.evaluation import evaluator
+from unveil.evaluation.evaluator import Evaluator, ValidationEvaluator, favourites_of, true_cases
 from unveil.evaluation.metrics import RankMetric, metrics_of
 from unveil.evaluation.protocols import FULL
 from unveil.evaluation.ranking import Scorer
@@ -45,8 +39,6 @@ from unveil.training.trainer import Fitted, Keep, Trainer
 TOP = 10
 #: Lengths of list at which the target's rank is measured.
 PLACES = (5, 10)
-#: Cases validated at a time: few enough for the activations of a small network to stay in the processor's cache.
-VALIDATION_BATCH = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +53,7 @@ class Arm:
 
 @dataclass(frozen=True, eq=False)
 class TrialContext:
-    """What the arms of a trial share: a log, its split, the cases with their negatives, and the world if there is one.
-
-    `tests` are the most relevant items of a world (TRUE), and the held-out interactions (STANDARD).
-    """
+    """What arms share; `tests`: the most relevant items of a world (TRUE), the held-out interactions (STANDARD)."""
 
     log: Interactions
     split: Split
@@ -85,11 +74,7 @@ class TrialContext:
         validation: str = FULL,
         by_log: bool = False,
     ) -> Self:
-        """A log of a world, whose users may return to an item: items of the history compete.
-
-        Validation, too, is on true relevance, as in the paper, for all arms alike; or, `by_log`, on the held-out
-        interactions, as it is where nobody knows the truth. Of the recipe only seed, length and monitor matter here.
-        """
+        """A log of a world, whose users may return to their items. Validation is on true relevance, or `by_log`."""
         split, seed = leave_one_out(Sequences.of(log)), recipe.training.seed
         true = replace(split, valid=true_cases(world, split.valid), test=true_cases(world, split.test))
         drawn: dict[str, Any] = {"uniform": negatives, "popular": negatives if popular else 0, "exclude_seen": False}
@@ -97,7 +82,7 @@ class TrialContext:
             Evaluator.of(cases, split.whole, split.train, length=recipe.model.length, seed=seed, **drawn)
             for cases in (true.test, split.test)
         )
-        truth = replace(truth, case_metrics=true_relevance_metrics(world, true.test, TOP))
+        truth = replace(truth, case_metrics=evaluator.true_relevance_metrics(world, true.test, TOP))
         chosen = validation_of(split if by_log else true, recipe, protocol=validation, exclude_seen=False, seed=seed)
         chosen = replace(_in_small_batches(chosen), of_interactions=by_log)
         return cls(log, split, chosen, {TRUE: truth, STANDARD: standard}, world)
@@ -112,7 +97,6 @@ class TrialContext:
         return cls(log, split, _in_small_batches(chosen), {STANDARD: standard})
 
     def of_length(self, length: int) -> Self:
-        """The same cases for a model that reads so many tokens."""
         validation = replace(self.validation, evaluator=replace(self.validation.evaluator, length=length))
         tests = {name: replace(test, length=length) for name, test in self.tests.items()}
         return replace(self, validation=validation, tests=tests)
@@ -130,19 +114,16 @@ class TrialContext:
         return self._fitted[asked]
 
     def prepared(self, name: str, recipe: Recipe) -> Trainer:
-        """The estimator of an arm with its network, task and weights, before it is trained."""
         train, named = self.split.train, recipe.changed({"estimator.name": Variant.of(name).estimator})
-        propensity = self.propensity(named)
-        own = resolved(named, train, self.log, propensity)
-        return prepare(train, own, log=self.log, world=self.world, propensity=propensity)
+        known: dict[str, Any] = {"log": self.log, "propensity": self.propensity(named)}
+        return prepare(train, resolved(named, train, **known), world=self.world, **known)
 
     def arm(self, name: str, recipe: Recipe, watch: Watcher | None = None, keep: Keep | None = None) -> Arm:
         """Train and evaluate one estimator, by the recipe but for its name; or evaluate a baseline."""
         with threads(recipe.training.threads):
             if name in BASELINES:
-                train = self.split.train
-                random = Random(train.n_items, recipe.training.seed)
-                return self._evaluated(random if name == "random" else Popularity.fit(train))
+                train, seed = self.split.train, recipe.training.seed
+                return self._evaluated(Random(train.n_items, seed) if name == "random" else Popularity.fit(train))
             trainer = self.prepared(name, recipe)
             fitted = trainer.fit(self.validation, keep=keep, watch=watch)
             return replace(self._evaluated(trainer.model), trainer=trainer, fitted=fitted)
@@ -152,14 +133,12 @@ class TrialContext:
 
 
 def _in_small_batches(validation: ValidationEvaluator) -> ValidationEvaluator:
-    return replace(validation, evaluator=replace(validation.evaluator, batch_size=VALIDATION_BATCH))
+    # Few enough for the activations of a small network to stay in the processor's cache.
+    return replace(validation, evaluator=replace(validation.evaluator, batch_size=64))
 
 
 def resolved(recipe: Recipe, train: Sequences, log: Interactions, propensity: PropensityModel | None = None) -> Recipe:
-    """The recipe with its clip as a number: one such as 5% is the quantile of θ̂ over the training events.
-
-    Propensities that were estimated have scales of their own; a share means the same on each of them.
-    """
+    """The recipe with a clip such as 5% as the quantile of θ̂ over the training events: scales of estimates differ."""
     share = share_of(recipe.estimator.get(CLIP))
     if share is None or (fitted := propensity or propensity_of(train, recipe, log, None)) is None:
         return recipe
@@ -237,10 +216,7 @@ def training_record(fitted: Fitted) -> dict[str, Any]:
 
 
 def rank_rows(cell: Mapping[str, Any], *, by_user: bool) -> Iterator[dict[str, Any]]:
-    """The measures of a cell that keeps ranks and list metrics: of every user, or their means.
-
-    A list metric is a mean over users, or a list with the value of each.
-    """
+    """The measures of a cell's ranks and list metrics (means, or values by user): of every user, or their means."""
     for evaluation, protocols in cell["ranks"].items():
         for protocol, rank_C in protocols.items():
             for metric, k in product(metrics_of(RankMetric), PLACES):
@@ -263,10 +239,8 @@ class TrainingShare(Watcher):
         self.on_progress, self.epochs = on_progress, 1
 
     def start(self, plan: Plan) -> None:
-        """How many epochs there will be."""
         self.epochs = plan.epochs
         self.on_progress(plan.done / plan.epochs)
 
     def epoch(self, epoch: Epoch, best: Best | None) -> None:
-        """One more."""
         self.on_progress(epoch.epoch / self.epochs)

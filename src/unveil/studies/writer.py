@@ -1,8 +1,4 @@
-"""An answer as files and on the terminal.
-
-results.parquet is the long frame, results.csv the means, results.json all that was found; README.md and index.html are
-for people. The same cells give the same bytes, but for about.json and the time in README.md.
-"""
+"""An answer as files and on the terminal. The same cells give the same bytes, but for times."""
 
 import csv
 import io
@@ -32,12 +28,10 @@ class Report:
 
     @cached_property
     def findings(self) -> Mapping[str, Any]:
-        """The study's own figures."""
         return dict(self.answer.study.findings(self.answer))
 
     @cached_property
     def parts(self) -> dict[str, Any]:
-        """Tables and figures by name."""
         return {**self.answer.study.tables(self.answer), **self.answer.study.figures(self.answer)}
 
     @cached_property
@@ -67,11 +61,9 @@ class Report:
 
     @cached_property
     def paragraphs(self) -> list[str]:
-        """What the figures say, and what to beware of."""
         return [*self.prose.paragraphs("findings"), *self.prose.paragraphs("caution")]
 
     def page(self) -> Page:
-        """The page: first finding, key figures, the others, the template's own sections, and how it was made."""
         lede, *rest = self.prose.paragraphs("findings")
         caution = [block for part in self.prose.sections("caution", self.parts) for block in part.blocks]
         sections = [
@@ -83,7 +75,6 @@ class Report:
         return Page(self.answer.study.title, lede, used, self.prose.key_figures("keys"))
 
     def readme(self) -> str:
-        """Title, findings, tables, and how it was made."""
         study = self.answer.study
         lines = [f"# {study.name.upper()}: {study.title}" if study.name.startswith("rq") else f"# {study.title}", ""]
         lines += [line for paragraph in self.paragraphs for line in (paragraph, "")]
@@ -110,12 +101,10 @@ class Report:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """Of results.csv."""
         own = self.answer.study.csv(self.answer)
         return list(means(self.answer.results)) if own is None else own
 
     def about(self) -> dict[str, Any]:
-        """When and with what it was made."""
         answer = self.answer
         return {
             "command": self.command,
@@ -169,7 +158,7 @@ def print_report(report: Report, folder: Path | None = None) -> None:
     from rich.table import Table as Grid
 
     console = Console(highlight=False)
-    wide = console if console.is_terminal else Console(width=_WIDE, highlight=False)
+    wide = console if console.is_terminal else Console(width=160, highlight=False)  # in a file nothing is cut off
     for table in report.tables:
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column in table.columns:
@@ -183,7 +172,3 @@ def print_report(report: Report, folder: Path | None = None) -> None:
         console.print(f"{paragraph}\n")
     if folder is not None:
         console.print(f"open {folder / 'index.html'}", soft_wrap=True)
-
-
-#: Columns of a table that goes to a file, where nothing has to be cut off.
-_WIDE = 160

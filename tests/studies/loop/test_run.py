@@ -15,7 +15,7 @@ from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
 from unveil.studies.engine import Answer, run
-from unveil.studies.loop import LoopResults
+from unveil.studies.loop_results import LoopResults
 from unveil.studies.writer import write
 
 

@@ -1,7 +1,4 @@
-"""The figures of a round: what is recommended, what was chosen, and what that made of the log.
-
-Shapes: U users, B users of a batch, K places, V items, N events.
-"""
+"""What is recommended and chosen in a round. U users, B users of a batch, K places, V items, N events."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,6 +21,7 @@ from unveil.simulation.world import World
 ROWS, CELLS = 256, 2**22
 
 Floats = NDArray[np.float32]
+Record = dict[str, float | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +33,11 @@ class Lists:
 
     @property
     def filled_UK(self) -> NDArray[np.bool_]:
-        """Which places hold an item."""
         return np.asarray(self.top_UK != NOBODY)
 
 
 def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Lists:
-    """The k best items for every user, nothing that is in the user's history. A list is shorter where too few are left.
-
-    `length` is the number of tokens that the scorer is shown: the most recent of the history, then MASK.
-    """
+    """The k best items for every user that are not in the history; the scorer is shown `length` tokens, MASK too."""
     top_UK = np.full((sequences.n_users, k), NOBODY, np.int32)
     score_UK = np.zeros((sequences.n_users, k), np.float32)
     # Users with histories of similar length together: rows are as wide as the longest of a batch.
@@ -62,10 +56,7 @@ def recommended(scorer: Scorer, sequences: Sequences, length: int, k: int) -> Li
 
 
 def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.float64]:
-    """Σ_j [γ_j < γ_i] / (n − 1) over the n items j that a user has not met: 1 the best of them, ½ by chance.
-
-    At the step after the last of `sequences`; NaN in empty places, 1 where i is the only item left.
-    """
+    """Σ_j [γ_j < γ_i] / (n − 1) over the n items j new to a user, at the next step: 1 the best, ½ chance, NaN none."""
     share_UK, size = np.empty(item_UK.shape), max(1, CELLS // sequences.n_items)
     for start in range(0, len(item_UK), size):
         item_BK = item_UK[start : start + size]
@@ -79,13 +70,6 @@ def standing(world: World, item_UK: Index, sequences: Sequences) -> NDArray[np.f
     return np.where(item_UK == NOBODY, np.nan, share_UK)
 
 
-#: Users whose lists are looked at for individual diversity: all, or this many spread evenly over the vocabulary.
-MOST_USERS = 10_000
-_BLOCK = 512
-
-Record = dict[str, float | None]
-
-
 @dataclass(frozen=True, eq=False)
 class FirstLog:
     """What is kept of the log before any feedback: counts, and who interacted with what."""
@@ -95,7 +79,6 @@ class FirstLog:
 
     @classmethod
     def of(cls, base: Sequences) -> Self:
-        """Count."""
         pairs = (np.ones(len(base)), (base.item_N, base.user_N))
         chosen_VU = sparse.csr_matrix(pairs, shape=(base.n_items, base.n_users))
         chosen_VU.data[:] = 1.0
@@ -139,18 +122,17 @@ def of_chosen(chosen_U: Index, count_V: NDArray[Any]) -> Record:
 def individual(top_UK: Index, first: FirstLog) -> float | None:
     """Mean over users of 1 − the mean cosine between two items of their list, by who chose the items in the first log.
 
-    With unit rows x̂_i of users: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². 0: the same users chose all of them;
-    1: nobody chose two of them. Lists of fewer than two items have none.
+    With unit rows x̂_i of users: Σ_{i≠j} cos_ij = ‖Σ_i x̂_i‖² − Σ_i ‖x̂_i‖². Lists of fewer than two items have none.
     """
     some_UK = top_UK[(top_UK != NOBODY).sum(1) > 1]
-    some_UK = some_UK[:: max(1, -(-len(some_UK) // MOST_USERS))]
+    some_UK = some_UK[:: max(1, -(-len(some_UK) // 10_000))]  # of more users some, evenly spread
     return float(np.concatenate(list(_unlike(some_UK, first))).mean()) if len(some_UK) else None
 
 
 def _unlike(top_UK: Index, first: FirstLog) -> Iterator[NDArray[np.float64]]:
     norm_V = np.asarray(first.user_VU.multiply(first.user_VU).sum(1)).ravel()
-    for start in range(0, len(top_UK), _BLOCK):
-        row_M, place_M = np.nonzero(top_UK[start : start + _BLOCK] != NOBODY)
+    for start in range(0, len(top_UK), 512):
+        row_M, place_M = np.nonzero(top_UK[start : start + 512] != NOBODY)
         item_M = top_UK[start + row_M, place_M]
         size_B = np.bincount(row_M)
         listed_BV = sparse.csr_matrix((np.ones(len(item_M)), (row_M, item_M)), shape=(len(size_B), len(norm_V)))
@@ -172,6 +154,5 @@ def overlap(times_V: NDArray[Any], users: int, places: int) -> float:
 
 
 def _by_user(metric: ListMetric, top_UK: Index, count_V: NDArray[Any]) -> float:
-    """The mean over the users who have a list; 0 where nobody has one."""
     listed_UK = top_UK[(top_UK != NOBODY).any(1)]
     return float(metric(listed_UK, count_V).mean()) if len(listed_UK) else 0.0

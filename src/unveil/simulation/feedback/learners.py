@@ -20,8 +20,6 @@ from unveil.training.recipe import AUTO, Recipe
 
 Weights = Mapping[str, Tensor]
 
-_SEED = "seed"
-
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
@@ -35,7 +33,7 @@ class Learnt:
         """What a file must hold to have the scorer again; nothing for a rule that the log alone decides."""
         scorer = self.scorer
         if isinstance(scorer, Random):
-            return {_SEED: torch.tensor([scorer.seed])}
+            return {"seed": torch.tensor([scorer.seed])}
         return dict(scorer.state_dict()) if isinstance(scorer, nn.Module) else {}
 
 
@@ -55,11 +53,9 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A network by a recipe, on every event there is: nothing is held out, so nothing says when to stop.
+    """Trains on every event for `training.epochs`: one held out for validation would reach training a round late.
 
-    It trains for `training.epochs` and keeps the last weights. An event held out for validation would reach training
-    a round late; users' latest events are what the loop is about. Popularity stands in for exposure, in a world too:
-    what is shown in the loop is the recommender's doing, and no propensity of the world's or of the log's tells it.
+    Popularity stands in for exposure, in a world too: in the loop the recommender decides what is shown.
     """
 
     recipe: Recipe
@@ -78,11 +74,9 @@ class Network:
 
     @property
     def length(self) -> int:
-        """The model's."""
         return self.recipe.model.length
 
     def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        """Fit the recipe anew, or further."""
         recipe = self.recipe.changed({"training.seed": seed} | ({} if before is None else self._further(epochs)))
         truth = self.world if estimator(str(recipe.estimator["name"])).needs == "truth" else None
         ready = prepare(sequences, recipe, world=truth)
@@ -100,7 +94,6 @@ class Network:
         return count | ({"training.step_epoch": 0} if cut else {})
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """The same network with these weights."""
         model = new_model(self.recipe, sequences.n_items)
         model.load_state_dict(dict(weights))
         return Learnt(model.eval())
@@ -114,12 +107,10 @@ class Rule:
     length: int
 
     def learn(self, sequences: Sequences, seed: int, before: Learnt | None, epochs: int | None = None) -> Learnt:
-        """Look at the histories or at the seed."""
         return Learnt(self.scorer(sequences, seed))
 
     def recall(self, weights: Weights, sequences: Sequences) -> Learnt:
-        """The same once more."""
-        return Learnt(self.scorer(sequences, int(weights[_SEED]) if _SEED in weights else 0))
+        return Learnt(self.scorer(sequences, int(weights["seed"]) if "seed" in weights else 0))
 
 
 #: What most users chose, the loop at its narrowest; and any unseen item, the loop at its widest.

@@ -16,8 +16,6 @@ from unveil.simulation.feedback.figures import Lists
 
 Probabilities = NDArray[np.float64]
 
-_ROUNDING = 1e-9
-
 #: What a response model looks at beside the lists.
 Need = Literal["nothing", "world"]
 
@@ -39,7 +37,6 @@ class Offer:
 
     @property
     def logit_UK(self) -> NDArray[np.float64]:
-        """Logits of γ, finite where γ is 0 or 1."""
         gamma_UK = np.clip(self.relevance_UK, 1e-12, 1 - 1e-12)
         return np.asarray(np.log(gamma_UK) - np.log1p(-gamma_UK))
 
@@ -68,14 +65,11 @@ def response_model(choice: Mapping[str, Any]) -> Response:
 
 
 def chosen(offer: Offer, response: Response, uniform_U: NDArray[np.float64]) -> Index:
-    """What each user chooses: the item at which the running sum of p passes the user's number, else `NOBODY`.
-
-    The number is the user's random draw in a round. Compared models share it: a difference is then due to their lists.
-    """
+    """The item at which the running sum of p passes the user's number (shared by compared models), else `NOBODY`."""
     mass_UK = np.cumsum(response(offer), axis=1)
     total_U1 = mass_UK[:, -1:]
     # A user who surely chooses something must not lose it by rounding.
-    mass_UK = np.divide(mass_UK, total_U1, out=mass_UK, where=np.abs(total_U1 - 1) < _ROUNDING)
+    mass_UK = np.divide(mass_UK, total_U1, out=mass_UK, where=np.abs(total_U1 - 1) < 1e-9)
     place_U = (mass_UK <= uniform_U[:, None]).sum(1)
     there_U = place_U < mass_UK.shape[1]
     at_U = np.where(there_U, place_U, 0)
@@ -113,7 +107,7 @@ class Uniform(BuiltIn):
 
     name: ClassVar[str] = "uniform"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         return shares(np.ones(offer.lists.top_UK.shape), offer.lists.filled_UK)
 
 
@@ -124,7 +118,7 @@ class Logarithmic(BuiltIn):
 
     name: ClassVar[str] = "position"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         place_K = np.arange(1, offer.lists.top_UK.shape[1] + 1)
         return shares(1 / np.log2(1 + place_K), offer.lists.filled_UK)
 
@@ -138,7 +132,7 @@ class Geometric(BuiltIn):
 
     name: ClassVar[str] = "geometric"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         place_K = np.arange(offer.lists.top_UK.shape[1])
         return shares(self.patience**place_K, offer.lists.filled_UK)
 
@@ -155,7 +149,7 @@ class Popular(BuiltIn):
     def __post_init__(self) -> None:
         check_range(bool(np.isfinite(self.strength)), "response.strength", self.strength, "a number")
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         return logit_shares(self.strength * np.log1p(offer.count_V)[offer.lists.top_UK], offer.lists.filled_UK)
 
 
@@ -173,22 +167,19 @@ class ByScore(MultinomialLogit):
 
     name: ClassVar[str] = "logit"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         return logit_shares(offer.lists.score_UK.astype(np.float64) / self.temperature, offer.lists.filled_UK)
 
 
 @register
 @dataclass(frozen=True)
 class ByRelevance(MultinomialLogit):
-    """Utilities are the logits of the true relevance γ, and to choose nothing has utility 0.
-
-    With one item in the list and temperature 1 it is chosen with probability γ.
-    """
+    """Utilities are the logits of γ, and of choosing nothing 0: at temperature 1 a lone item is chosen with γ."""
 
     name: ClassVar[str] = "logit-relevance"
     needs: ClassVar[Need] = "world"
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         with_nothing = [(0, 0), (0, 1)]
         utility_UK1 = np.pad(offer.logit_UK, with_nothing)
         filled_UK1 = np.pad(offer.lists.filled_UK, with_nothing, constant_values=True)
@@ -198,11 +189,7 @@ class ByRelevance(MultinomialLogit):
 @register
 @dataclass(frozen=True)
 class Relevant(BuiltIn):
-    """p_k = P(k is chosen from the list) · γ_k, as the worlds' logs are drawn: Y = C · O · R with the list exposed.
-
-    `choice` is a choice model of the worlds: with rational_exposed the user looks at the most relevant item of the
-    list, chooses it with probability γ, and else nothing.
-    """
+    """p_k = P(k is chosen from the list) · γ_k, as in the worlds' logs: Y = C · O · R with the list exposed."""
 
     choice: str = "rational_exposed"
 
@@ -212,7 +199,7 @@ class Relevant(BuiltIn):
     def __post_init__(self) -> None:
         choice_model(self.choice)
 
-    def __call__(self, offer: Offer) -> Probabilities:  # noqa: D102
+    def __call__(self, offer: Offer) -> Probabilities:
         logit_UK = offer.logit_UK.astype(np.float32)
         chosen_UK = choice_model(self.choice).probability(logit_UK, offer.lists.filled_UK)
         return np.where(offer.lists.filled_UK, chosen_UK * offer.relevance_UK, 0.0)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -31,40 +31,29 @@ from unveil.simulation.feedback.responses import Offer, Response, chosen
 from unveil.simulation.world import World
 from unveil.training.checkpoint import Checkpoint
 
+BASE, WORLD = "histories.safetensors", "world"
+_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
+_TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
+
 
 def grown(base: Sequences, chosen_RU: Index) -> Sequences:
-    """The histories after R rounds: in round r = 1, 2, … user u chose `chosen_RU[r − 1, u]`, or nothing (`NOBODY`).
-
-    Round r is step T − 1 + r for everybody: one step further, whether or not a user chose something. Events of the
-    first log keep their steps. There is no clock in the loop, only this order.
-    """
+    """Histories after R rounds: in round r, step T − 1 + r, user u chose `chosen_RU[r − 1, u]`, or `NOBODY`."""
     round_M, user_M = np.nonzero(chosen_RU != NOBODY)
     first_row = int(base.event_N.max(initial=-1)) + 1
     user_N = np.concatenate([base.user_N, user_M])
     order_N = np.argsort(user_N, kind="stable")  # the first log, then round by round
-    columns = (
-        (base.item_N, chosen_RU[round_M, user_M]),
-        (base.step_N, base.n_steps + round_M),
-        (base.event_N, first_row + np.arange(len(user_M))),
-    )
-    item_N, step_N, event_N = (np.concatenate(parts)[order_N].astype(np.int32) for parts in columns)
+    columns: dict[str, tuple[Any, Any]] = {
+        "item_N": (base.item_N, chosen_RU[round_M, user_M]),
+        "step_N": (base.step_N, base.n_steps + round_M),
+        "event_N": (base.event_N, first_row + np.arange(len(user_M))),
+    }
+    moved: dict[str, Any] = {n: np.concatenate(parts)[order_N].astype(np.int32) for n, parts in columns.items()}
     offset_U1 = base.offset_U1 + np.concatenate([[0], np.cumsum((chosen_RU != NOBODY).sum(0))])
-    return replace(
-        base,
-        item_N=item_N,
-        step_N=step_N,
-        event_N=event_N,
-        clock=None,
-        offset_U1=offset_U1,
-        n_steps=base.n_steps + len(chosen_RU),
-    )
+    return replace(base, **moved, clock=None, offset_U1=offset_U1, n_steps=base.n_steps + len(chosen_RU))
 
 
 def held(world: World, steps: int) -> World:
-    """The same world with at least that many steps; those beyond T − 1 are like T − 1.
-
-    A world says nothing about what comes after it. Of the ways to go on, standing still adds no taste of its own.
-    """
+    """The same world with at least that many steps; those beyond T − 1 are like T − 1: no taste is invented."""
     missing = max(0, steps - world.n_steps)
 
     def longer(factors: Factors) -> Factors:
@@ -85,7 +74,6 @@ class Retraining:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`scratch`, `warm`, `warm:EPOCHS` or `every:ROUNDS`."""
         found = re.fullmatch(r"scratch|(warm)(?::([1-9]\d*))?|every:([1-9]\d*)", text)
         if found is None:
             expected = "scratch, warm, warm:EPOCHS or every:ROUNDS"
@@ -94,11 +82,7 @@ class Retraining:
         return cls(int(every or 1), warm is not None, int(epochs) if epochs else None)
 
     def due(self, round: int) -> bool:
-        """Whether the model is trained in this round; it always is in round 0."""
         return round % self.every == 0
-
-
-_TRAINING, _LUCK = 1, 2  # keep two streams of random numbers apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +102,10 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """`rounds` rounds of feedback on a log. Round r is what came of r rounds of feedback; in round 0 there was none.
+    """`rounds` rounds of feedback on a log; round r is what came of r of them.
 
     In round 0 a model is trained on the log and recommends `k` unseen items to every user. In each later round users
-    respond to the lists of the round before, the log grows by what they chose, the model is trained on the whole of it
-    at once, and recommends anew. A user's draw in a round depends on seed, replicate and round, not on the model.
+    respond to the last lists, and the model is trained on the grown log. Random draws do not depend on the model.
     """
 
     base: Sequences
@@ -143,7 +126,6 @@ class Loop:
 
     @cached_property
     def first(self) -> figures.FirstLog:
-        """The log before any feedback."""
         return figures.FirstLog.of(self.base)
 
     def go(self, learner: Learner, replicate: int = 0, state: State | None = None) -> Iterator[State]:
@@ -161,7 +143,6 @@ class Loop:
         return int(np.random.SeedSequence([self.seed, replicate, round, _TRAINING]).generate_state(1)[0])
 
     def _next(self, learner: Learner, replicate: int, last: State | None) -> State:
-        """Respond to the last lists, if there are any; train; recommend."""
         chosen_RU, consumed = np.zeros((0, self.base.n_users), np.int32), Record()
         if last is not None:
             chosen_RU, consumed = self._respond(replicate, last)
@@ -222,11 +203,6 @@ def load(path: Path, loop: Loop, learner: Learner) -> State:
     return State(arrays["taken"], Lists(arrays["top"], arrays["score"]), learnt, records)
 
 
-BASE, WORLD = "histories.safetensors", "world"
-_ARRAYS = ("item_N", "step_N", "event_N", "offset_U1")
-_DAY = 86_400_000_000
-
-
 def write_base(folder: Path, base: Sequences, world: World | None) -> None:
     """What all cells start from: the histories before any feedback, and the world in the log's own indices."""
     about = json.dumps({"n_items": base.n_items, "n_steps": base.n_steps})
@@ -246,15 +222,12 @@ def read_base(folder: Path) -> tuple[Sequences, World | None]:
 
 
 def grown_log(log: Interactions, chosen_RU: Index) -> Interactions:
-    """The interactions of the log and of the loop by user and step, with raw ids. Other columns are left behind.
-
-    Where the log has times, a round is a day after the log's last moment, as in the paper.
-    """
+    """The interactions of the log and of the loop by user and step; a round is a day after the log's last moment."""
     base = Sequences.of(log)
     after = grown(base, chosen_RU)
     time_N = None
     if log.time is not None:
         round_N = np.maximum(after.step_N.astype(np.int64) - base.n_steps + 1, 0)
         known_N = log.time[np.minimum(after.event_N, len(log) - 1)]
-        time_N = np.where(round_N > 0, int(log.time.max()) + round_N * _DAY, known_N)
+        time_N = np.where(round_N > 0, int(log.time.max()) + round_N * 86_400_000_000, known_N)
     return Interactions(after.user_N, after.item_N, log.users, log.items, time=time_N, step=after.step_N)
