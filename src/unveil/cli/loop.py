@@ -1,16 +1,72 @@
-"""`unveil loop`, `unveil reproduce rq5`: models retrained, round after round, on what users chose from their lists."""
+"""`unveil demo|theory|loop`, `unveil reproduce rq5`: the method on a built-in world, the paper's propositions checked,
+and models retrained, round after round, on what users chose from their lists.
+"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
-from unveil.cli.options import Assignments, LogOptions, Seed, WorkerOptions, World, named_in, option, takes_options
+from unveil.cli.options import (
+    Assignments,
+    Jobs,
+    LogOptions,
+    Overwrite,
+    Seed,
+    WorkerOptions,
+    World,
+    named_in,
+    option,
+)
 from unveil.cli.terminal import run_study
 from unveil.errors import UnveilError
+from unveil.files import check_free
 
 if TYPE_CHECKING:
     from unveil.runs.workers import Engine
     from unveil.studies.loop import LoopStudy
+
+
+def demo(
+    output: Annotated[Path, option("Folder to write: page, results, log, world.", "--output", "-o")] = Path("demo"),
+    overwrite: Overwrite = False,
+    seed: Seed = 0,
+    users: Annotated[int, option("Users of the world.", min=1)] = 1000,
+    epochs: Annotated[int, option("Epochs of each training.", min=1)] = 80,
+    replicates: Annotated[int, option("Repetitions with other worlds; about a minute each.", min=1)] = 1,
+    jobs: Jobs = None,
+) -> None:
+    """Show on a built-in world with known ground truth what a log hides, and what several losses learn from it.
+
+    A run that was stopped continues with the same command; --overwrite begins again.
+    """
+    from unveil.runs.workers import engine
+    from unveil.studies.demo import Demo
+
+    study = Demo(spec=replace(Demo().spec, users=users), epochs=epochs, replicates=replicates, seed=seed)
+    run_study(study, output, engine("processes", jobs), overwrite=overwrite)
+
+
+def theory(
+    severity: Annotated[float, option("Exponent p of exposure: θ = ô^p, above 0, at most 10.")] = 1.0,
+    seed: Annotated[int, option("Seed of the worlds, the scores and the draws.", min=0, max=2**62)] = 0,
+    draws: Annotated[int, option("Logs drawn for each choice model.", min=2)] = 100,
+    output: Annotated[Path | None, option("Folder to write: page and results.", "--output", "-o")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Check the paper's propositions: exactly on tiny worlds, by drawn logs on a larger one, in about half a minute."""
+    from unveil.runs.progress import job_watcher
+    from unveil.runs.workers import Inline
+    from unveil.studies.engine import run
+    from unveil.studies.theory import Theory
+    from unveil.studies.writer import Report, print_report
+
+    study = Theory(severity=severity, seed=seed, draws=draws)
+    if output is not None:
+        run_study(study, output, Inline(), overwrite=overwrite)
+        return
+    with TemporaryDirectory() as place:
+        print_report(Report(run(study, Path(place), Inline(), watch=job_watcher())))
 
 
 @dataclass(frozen=True)
@@ -30,9 +86,7 @@ class LoopOptions:
     resume: Annotated[bool, option("Continue a loop that was stopped; also with more rounds.", "--resume")] = False
 
     def settings(self) -> dict[str, Any]:
-        """Fields of the study."""
-        names = ("rounds", "replicates", "retrain", "preset", "seed")
-        same = {name: getattr(self, name) for name in names}
+        same = {name: getattr(self, name) for name in ("rounds", "replicates", "retrain", "preset", "seed")}
         return {**same, "estimators": named_in(self.estimators), "changes": tuple(self.assignments or ())}
 
 
@@ -46,7 +100,6 @@ class RQ5Options(LoopOptions):
     preset: Annotated[str, option("paper (the authors' settings), converged or quick.")] = "paper"
 
 
-@takes_options
 def loop(
     *,
     options: LogOptions,
@@ -65,11 +118,10 @@ def loop(
     """
     from unveil.studies.loop import LoopStudy
 
-    own: dict[str, Any] = {"world": world, "keep_logs": keep_logs, "k": k, "response": response}
-    _run(LoopStudy(log=options.source(), **own, **how.settings()), how, workers.workers())
+    own = {"log": options.source(), "world": world, "keep_logs": keep_logs, "k": k, "response": response}
+    _run(LoopStudy(**own, **how.settings()), how, workers.workers())
 
 
-@takes_options
 def rq5(
     *,
     options: LogOptions,
@@ -101,7 +153,6 @@ def data_set_of(options: LogOptions) -> str:
 
 def _run(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> None:
     """Only a folder that is to be resumed may be there already."""
-    from unveil.files import check_free
     from unveil.studies.cells import ABOUT
 
     if not how.resume:

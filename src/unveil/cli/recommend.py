@@ -1,24 +1,28 @@
-"""`unveil recommend|export`: recommendations of a trained model, and the model for other programs."""
+"""`unveil recommend|export|serve`: recommendations of a trained model, in files, for other programs and over HTTP."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from unveil.cli.options import Assignments, HistoryOptions, Overwrite, option, takes_options
+from unveil.cli.options import Assignments, HistoryOptions, Overwrite, TitleIds, Titles, option
+from unveil.cli.results import print_lists, print_table, write_lists
+from unveil.cli.terminal import write_where_possible
 from unveil.errors import UnveilError
+from unveil.files import check_new_file
 from unveil.wording import quantity, some
 
 if TYPE_CHECKING:
     from unveil.serving.recommender import Recommendations
+    from unveil.serving.server.model_store import ItemInfo
 
-_ITEMS = "Items"
+_ITEMS, _LIMITS = "Items", "Limits"
 RunArgument = Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")]
 Ids = Annotated[Path | None, option("File with one item id per line.", panel=_ITEMS)]
 
 
-@takes_options
 def recommend(
     *,
     options: HistoryOptions,
@@ -46,8 +50,6 @@ def recommend(
     The recommendations for one --history have no user_id. Those of all users are streamed to the file. Several --where
     conditions all have to hold.
     """
-    from unveil.cli.results import print_lists, write_lists
-    from unveil.files import check_new_file
     from unveil.serving.export import check_kind
     from unveil.serving.recommendations import ListRequest, recommend_all, recommendations
 
@@ -96,8 +98,6 @@ def _print_unknown(lists: "Recommendations") -> None:
 
 def _measure_novelty(run: Path, output: Path | None, *, overwrite: bool) -> None:
     """Print the table; write dial.json into the run, and the page there or to --output."""
-    from unveil.cli.results import print_table
-    from unveil.cli.terminal import write_where_possible
     from unveil.report.svg import check_page_path
     from unveil.runs.report import measure_dial
     from unveil.runs.report_page import DIAL, write_dial_page
@@ -149,3 +149,67 @@ def export(
             typer.echo(f"warning    {warning}", err=True)
         if log.by_proxy:
             typer.echo("popularity stands in for exposure: gains are under that proxy.", err=True)
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of trained models; the first answers by default.")],
+    host: Annotated[str, option("Where to listen; only this machine can reach the default.")] = "127.0.0.1",
+    port: Annotated[int, option("0: any free one.", min=0, max=65535)] = 8000,
+    titles: Titles = None,
+    title_ids: TitleIds = None,
+    items: Annotated[Path | None, option("Item attributes, for `where`: CSV, TSV or Parquet.")] = None,
+    token_file: Annotated[Path | None, option("File with the bearer token to require; or set UNVEIL_TOKEN.")] = None,
+    allow_host: Annotated[list[str] | None, option("Host name to accept without a token, e.g. of a proxy.")] = None,
+    watch: Annotated[float, option("Seconds between checks for new models; 0: only by /reload.", min=0)] = 2.0,
+    workers: Annotated[int, option("Scoring threads.", min=1)] = 2,
+    drain: Annotated[float, option("Seconds to keep answering new requests after SIGTERM.", min=0)] = 1.0,
+    max_body: Annotated[int, option("Bytes per request.", panel=_LIMITS, min=1)] = 1 << 20,
+    max_history: Annotated[int, option("Items per history.", panel=_LIMITS, min=1)] = 10_000,
+    max_k: Annotated[int, option("Recommended items per list.", panel=_LIMITS, min=1)] = 1_000,
+    max_batch: Annotated[int, option("Lists per request.", panel=_LIMITS, min=1)] = 256,
+    max_passes: Annotated[int, option("Forward passes per request, for reasons.", panel=_LIMITS, min=1)] = 10_000,
+    max_concurrent: Annotated[int, option("Concurrent requests.", panel=_LIMITS, min=1)] = 256,
+    max_seconds: Annotated[float, option("Seconds for a request to arrive.", panel=_LIMITS, min=0.01)] = 10.0,
+) -> None:
+    """Serve trained models over HTTP: recommendations as JSON, a page at /, health, metrics.
+
+    A model that is trained again in its folder is loaded without a restart. On SIGTERM or Ctrl-C the server ends when
+    all requests are answered.
+    """
+    from unveil.serving.server.inference_service import Limits, Settings
+    from unveil.serving.server.middleware import is_loopback
+    from unveil.serving.server.process import serve as run
+
+    limits = Limits(max_body, max_history, max_k, max_batch, max_passes, max_concurrent, max_seconds)
+    token = _token(token_file)
+    settings = Settings(host, port, token, workers, watch or None, drain, limits=limits, hosts=allow_host or ())
+    if not is_loopback(host) and token is None:
+        typer.echo(f"unveil: {host} can be reached by others, and no token is asked for.", err=True)
+    run(runs, settings, _item_info(titles, title_ids, items))
+
+
+def _token(path: Path | None) -> str | None:
+    if path is None:
+        return os.environ.get("UNVEIL_TOKEN") or None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnveilError(f"cannot be read: {error}", where=path) from None
+    if not token:
+        raise UnveilError("the file is empty", where=path, expected="a token")
+    return token
+
+
+def _item_info(titles: Path | None, title_ids: Path | None, items: Path | None) -> "ItemInfo":
+    from unveil.data.titles import read_ids, read_titles
+    from unveil.serving.attributes import Attributes
+    from unveil.serving.server.model_store import ItemInfo
+
+    if titles is None and title_ids is not None:
+        raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
+    named = {} if titles is None else read_titles(titles)
+    if title_ids is not None:
+        named = {raw: named[other] for raw, other in read_ids(title_ids).items() if other in named}
+        if not named:
+            raise UnveilError("none of the pairs of ids leads to a title", where=title_ids)
+    return ItemInfo(named, None if items is None else Attributes.read(items))

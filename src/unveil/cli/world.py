@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option, takes_options
+from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option
+from unveil.cli.results import print_table
+from unveil.cli.terminal import bar, print_page_table, write_where_possible
 from unveil.errors import UnveilError, unknown
+from unveil.files import check_free, check_new_file
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
 
-app = typer.Typer(help="Simulated worlds whose relevance and exposure are known.", no_args_is_help=True)
+HELP = "Simulated worlds whose relevance and exposure are known."
 
 WorldArgument = Annotated[str, typer.Argument(help="'builtin', or the folder of a saved world.")]
 Severity = Annotated[float | None, option("Exponent p of exposure, above 0; by default the world's own.")]
@@ -35,8 +38,6 @@ class FitOptions:
     real_lengths: Annotated[bool | None, option("Users are active as long as their history.", "--real-lengths")] = None
 
 
-@app.command("fit")
-@takes_options
 def fit(
     *,
     options: LogOptions,
@@ -52,8 +53,6 @@ def fit(
     and is smoother; `paper` has no biases and no penalty. --set changes an option of the recipe for both parts
     (width=50) or for one (exposure.width=10).
     """
-    from unveil.cli.terminal import bar, write_where_possible
-    from unveil.files import check_free
     from unveil.runs.world_page import write_world_page
     from unveil.simulation.fit import fit_of, fit_world
 
@@ -84,7 +83,6 @@ def _recipe_options(assignments: list[str]) -> dict[str, Any]:
     return options
 
 
-@app.command("draw")
 def draw(
     world: WorldArgument,
     output: LogFile,
@@ -106,9 +104,7 @@ def draw(
     """
     import numpy as np
 
-    from unveil.cli.terminal import bar
     from unveil.data.writers import write
-    from unveil.files import check_free, check_new_file
     from unveil.simulation.choice import choice_model
     from unveil.simulation.world import World
 
@@ -148,7 +144,6 @@ def draw(
         typer.echo("its world is not saved: to train on true relevance, draw with --save-world DIR")
 
 
-@app.command("describe")
 def describe(
     world: WorldArgument,
     severity: Severity = None,
@@ -168,8 +163,6 @@ def describe(
 
 def print_world(world: "World") -> None:
     """How well the world was fitted, if it was; its figures; its origin."""
-    from unveil.cli.results import print_table
-    from unveil.cli.terminal import print_page_table
     from unveil.runs.world_page import fit_table
     from unveil.simulation.describe import rows
 
@@ -186,3 +179,6 @@ def print_world(world: "World") -> None:
         print_page_table(fit)
     print_table(["world", ""], [list(row) for row in rows(world.describe())])
     typer.echo(text)
+
+
+COMMANDS = (fit, draw, describe)
