@@ -1,6 +1,5 @@
 """`unveil audit|advise`: what a log says about its exposure bias, and which estimator to use on it."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,9 +18,9 @@ from unveil.cli.options import (
     named_in,
     numbers_in,
     option,
-    settings,
+    set_option,
 )
-from unveil.cli.terminal import bar, print_paragraphs, run_study
+from unveil.cli.terminal import bar, print_paragraphs, run_study, this_command
 from unveil.errors import UnveilError
 from unveil.studies.scenarios import EFFORTS
 
@@ -48,7 +47,7 @@ def audit(
     names = named_items(log.items, titles, title_ids)
     with bar("auditing") as progress:
         found = audited(log, seed=seed, progress=progress)
-    write(found, log, names, options.log, output, ["unveil", *sys.argv[1:]])
+    write(found, log, names, options.log, output, this_command())
     prose = found.prose()
     print_paragraphs(f"{prose.line('size')} {found.verdict}")
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -120,7 +119,7 @@ class AdviseOptions:
     impressions: Annotated[float, option("Share of impressions without a click on record; 1: all.", panel=_WORLD)] = 1.0
     world: Annotated[str | None, option("A saved world, or 'builtin', instead of a fitted one.", panel=_WORLD)] = None
     preset: Annotated[str, option("Of the trainings: quick, paper or converged.")] = "quick"
-    assignments: Annotated[list[str] | None, settings("A setting of all, or of one (itps:NAME=VALUE).")] = None
+    assignments: Annotated[list[str] | None, set_option("A setting of all, or of one (itps:NAME=VALUE).")] = None
     seed: Seed = 0
 
     def settings(self) -> dict[str, Any]:

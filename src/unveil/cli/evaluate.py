@@ -1,6 +1,5 @@
 """`unveil evaluate|compare|report`: finished runs, their metrics and tests."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,13 +8,12 @@ import typer
 
 from unveil.cli.options import AsJson, CandidatesFile, LabelledFile, Overwrite, SeenRows, TitleIds, Titles, option
 from unveil.cli.results import print_comparison, print_evaluation
-from unveil.cli.terminal import bar, print_paragraphs, write_where_possible
+from unveil.cli.terminal import bar, print_paragraphs, this_command, write_where_possible
 from unveil.errors import UnveilError
 from unveil.files import atomic_folder, check_free, check_new_file, write_whole
 
 if TYPE_CHECKING:
     from unveil.evaluation.result import Evaluation
-    from unveil.runs.labelled import Seen
 
 
 def evaluate(
@@ -40,10 +38,10 @@ def evaluate(
     else:
         print_evaluation(evaluation)
     if page and test is None:
-        write_where_possible(lambda: write_run_page(read_runs([run])[0], ["unveil", *sys.argv[1:]]), aside=json)
+        write_where_possible(lambda: write_run_page(read_runs([run])[0], this_command()), aside=json)
 
 
-def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: "Seen") -> Iterator["Evaluation"]:
+def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: SeenRows) -> Iterator["Evaluation"]:
     """Each run on a labelled test; what was skipped goes to standard error."""
     from unveil.runs.labelled import evaluate_labelled, read_test
     from unveil.serving.recommender import Recommender
@@ -87,7 +85,7 @@ def compare(
     if output is not None and output.suffix == ".csv":
         write_whole(output, comparison.tests.write_csv())
     elif output is not None:
-        write_comparison(ComparedRuns(evaluations, comparison), output, ["unveil", *sys.argv[1:]])
+        write_comparison(ComparedRuns(evaluations, comparison), output, this_command())
     print_comparison(comparison)
     if test is None:
         typer.echo(targets_caution())
@@ -131,6 +129,6 @@ def report(
     with bar("evaluating the models") as progress:
         found = Report(read_runs(runs), options, progress)
     with atomic_folder(output, overwrite=overwrite) as draft:
-        write_report(found, draft, ["unveil", *sys.argv[1:]])
+        write_report(found, draft, this_command())
     print_paragraphs(*findings(found))
     typer.echo(f"open {output / 'index.html'}")

@@ -5,26 +5,12 @@ and models retrained, round after round, on what users chose from their lists.
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from unveil.cli.options import (
-    Assignments,
-    Jobs,
-    LogOptions,
-    Overwrite,
-    Seed,
-    WorkerOptions,
-    World,
-    named_in,
-    option,
-)
+from unveil.cli.options import Assignments, Jobs, LogOptions, Overwrite, Seed, WorkerOptions, World, named_in, option
 from unveil.cli.terminal import run_study
 from unveil.errors import UnveilError
 from unveil.files import check_free
-
-if TYPE_CHECKING:
-    from unveil.runs.workers import Engine
-    from unveil.studies.loop import LoopStudy
 
 
 def demo(
@@ -69,8 +55,8 @@ def theory(
         print_report(Report(run(study, Path(place), Inline(), watch=job_watcher())))
 
 
-@dataclass(frozen=True)
-class LoopOptions:
+@dataclass(frozen=True, kw_only=True)
+class LoopOptions(WorkerOptions):
     """What every loop has."""
 
     output: Annotated[Path, option("Folder of the loop; new, or one to --resume.", "--output", "-o")]
@@ -90,7 +76,7 @@ class LoopOptions:
         return {**same, "estimators": named_in(self.estimators), "changes": tuple(self.assignments or ())}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RQ5Options(LoopOptions):
     """With the paper's defaults."""
 
@@ -109,17 +95,14 @@ def loop(
         str, option("uniform, position, geometric, popular, logit; in a world also relevant, logit-relevance.")
     ] = "uniform",
     world: World = None,
-    workers: WorkerOptions,
     keep_logs: Annotated[bool, option("Also write the last log of each model.", "--keep-logs")] = False,
 ) -> None:
     """Simulate a feedback loop: recommend, let users respond, retrain on their choices; and measure what happens.
 
     --set NAME=VALUE is for all models, itps:NAME=VALUE for one, response.NAME=VALUE for the users' response.
     """
-    from unveil.studies.loop import LoopStudy
-
-    own = {"log": options.source(), "world": world, "keep_logs": keep_logs, "k": k, "response": response}
-    _run(LoopStudy(**own, **how.settings()), how, workers.workers())
+    own = {"world": world, "keep_logs": keep_logs, "k": k, "response": response}
+    _run({"log": options.source(), **own}, how)
 
 
 def rq5(
@@ -129,16 +112,12 @@ def rq5(
     tuned_for: Annotated[
         str | None, option("Authors' settings: ml-1m, ml-20m or beauty; by default by the log's name or size.")
     ] = None,
-    workers: WorkerOptions,
 ) -> None:
     """Does ITPS keep recommendations novel along a feedback loop? Users choose any of their ten items at random.
 
     --set NAME=VALUE is for all models, ips:NAME=VALUE for one.
     """
-    from unveil.studies.loop import LoopStudy
-
-    data = tuned_for or data_set_of(options)
-    _run(LoopStudy(log=options.source(), tuned_for=data, **how.settings()), how, workers.workers())
+    _run({"log": options.source(), "tuned_for": tuned_for or data_set_of(options)}, how)
 
 
 def data_set_of(options: LogOptions) -> str:
@@ -151,13 +130,15 @@ def data_set_of(options: LogOptions) -> str:
     return recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m"
 
 
-def _run(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> None:
-    """Only a folder that is to be resumed may be there already."""
+def _run(own: dict[str, Any], how: LoopOptions) -> None:
+    """Run a loop with these settings of its own; only a folder that is to be resumed may be there already."""
     from unveil.studies.cells import ABOUT
+    from unveil.studies.loop import LoopStudy
 
+    study = LoopStudy(**own, **how.settings())
     if not how.resume:
         check_free(how.output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
     elif not (how.output / ABOUT).exists():
         raise UnveilError("there is no loop to resume", where=how.output, hint="Leave --resume out to start one.")
     hint = "; the rounds that are over are kept. Go on with the same command and --resume."
-    run_study(study, how.output, engine, steps=study.rounds + 1, hint=hint)
+    run_study(study, how.output, how.workers(), steps=study.rounds + 1, hint=hint)

@@ -4,7 +4,6 @@ import signal
 import sys
 import warnings
 from io import TextIOWrapper
-from types import FrameType
 from typing import Any
 
 import typer
@@ -63,7 +62,8 @@ def _root(
 
 def run() -> None:
     """Entry point: a user error is one message on standard error and exit code 2, never a traceback."""
-    signal.signal(signal.SIGTERM, _stop)
+    # as after Ctrl-C: temporary files are removed
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(_fail("stopped.", 128 + number)))
     warnings.formatwarning = _formatted
     if isinstance(sys.stdout, TextIOWrapper):  # as standard error does where the terminal's encoding lacks a character
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -99,11 +99,6 @@ def _formatted(
     new = text not in _PRINTED
     _PRINTED.add(text)
     return text if new else ""
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    """End as after Ctrl-C: temporary files are removed."""
-    raise SystemExit(_fail("stopped.", 128 + number))
 
 
 def _fail(message: str, code: int = 2) -> int:

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from unveil.runs.config import Experiment
     from unveil.runs.workers import Engine
 
-Command = Callable[..., None]
-
 
 def option(text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
     """`typer.Option` with its help first: most options then fit on a line."""
     return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
-def takes_options(command: Command) -> Command:
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter whose type is a dataclass by one command-line option for each of its fields.
 
     Fields without a default, such as LOG, stand where the parameter stood; the others follow the command's own.
@@ -37,11 +35,9 @@ def takes_options(command: Command) -> Command:
 
     @wraps(command)
     def expanded(**given: Any) -> None:
-        gathered = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
-        command(**gathered, **given)
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
 
     expanded.__dict__["__signature__"] = inspect.Signature(parameters)
     expanded.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -54,7 +50,7 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     return [inspect.Parameter(name, kind, annotation=hints[name], default=defaults[name]) for name in defaults]
 
 
-def settings(text: str, metavar: str = "NAME=VALUE") -> Any:
+def set_option(text: str, metavar: str = "NAME=VALUE") -> Any:
     """The option --set, for `list[str] | None`."""
     return option(text, "--set", metavar=metavar)
 
@@ -64,7 +60,7 @@ _READING, _FILTERS, WORKERS = "Reading the log", "Filters (off by default)", "Wo
 Overwrite = Annotated[bool, option("Replace what is there.", "--overwrite")]
 AsJson = Annotated[bool, option("Print JSON instead of a table.", "--json")]
 Seed = Annotated[int, option("Seed of everything random.", min=0)]
-Assignments = Annotated[list[str] | None, settings("Change one setting, e.g. model.width=128.")]
+Assignments = Annotated[list[str] | None, set_option("Change one setting, e.g. model.width=128.")]
 World = Annotated[str | None, option("World that the log was drawn from: its folder, or 'builtin'.")]
 LogFile = Annotated[Path, option("File: .csv, .tsv, .jsonl, .parquet, .inter; also .gz, .zst.", "--output", "-o")]
 Titles = Annotated[Path | None, option("Item titles: movies.dat, u.item, or a CSV or TSV file of ids and titles.")]

@@ -1,6 +1,5 @@
 """`unveil propensity fit|describe|score|positions`: exposure learnt from impressions, estimates against the truth."""
 
-import sys
 from functools import partial
 from json import dumps
 from pathlib import Path
@@ -8,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import AsJson, LogOptions, Overwrite, Seed, option, settings
-from unveil.cli.terminal import bar, print_page_table
+from unveil.cli.options import AsJson, LogOptions, Overwrite, Seed, option, set_option
+from unveil.cli.terminal import bar, print_page_table, this_command
 from unveil.files import check_free
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def score(
     output: Annotated[Path, option("Folder of the scores.", "--output", "-o")],
     propensity: Annotated[list[str] | None, option("Propensity to score; may be repeated. All by default.")] = None,
     assignments: Annotated[
-        list[str] | None, settings("Option of one, e.g. damped-static:exponent=1.", "PROPENSITY:NAME=VALUE")
+        list[str] | None, set_option("Option of one, e.g. damped-static:exponent=1.", "PROPENSITY:NAME=VALUE")
     ] = None,
     slots: Annotated[int, option("Training interactions, sampled at random, to score at.", min=1)] = 2000,
     seed: Annotated[int, option("Seed of that sample.", min=0)] = 0,
@@ -38,7 +37,7 @@ def score(
     check_free(output, overwrite=overwrite, inputs=[options.log, world])
     truth, log, tell = World.load(world), options.source().load(), partial(typer.echo, err=True)
     scores = score_all(truth, log, propensity or (), assignments or (), slots=slots, seed=seed, tell=tell)
-    write_scores(scores, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
+    write_scores(scores, output, this_command(), overwrite=overwrite)
     _print(scores_prose(scores))
     typer.echo(f"open {output / 'index.html'}")
 
@@ -68,7 +67,9 @@ def fit(
     valid_days: Annotated[int, option("Days for early stopping and calibration.", min=1)] = 2,
     test_days: Annotated[int, option("Last days, for the evaluation.", min=1)] = 2,
     half_life: Annotated[float, option("Days after which an impression counts half in recent popularity.")] = 1.0,
-    assignments: Annotated[list[str] | None, settings("width, epochs, patience, negatives, batch, lr, penalty")] = None,
+    assignments: Annotated[
+        list[str] | None, set_option("width, epochs, patience, negatives, batch, lr, penalty")
+    ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
@@ -83,7 +84,7 @@ def fit(
     log = options.source().load()
     with bar("learning exposure") as progress:
         fitted = time_of_day_fit.fit(log, how, progress)
-    _print(write_fit(fitted, log, how, output, ["unveil", *sys.argv[1:]], overwrite))
+    _print(write_fit(fitted, log, how, output, this_command(), overwrite))
     use = f"--set propensity.name=learnt-temporal --set propensity.path={output}"
     typer.echo(f"open {output / 'index.html'}; use: {use}")
 

@@ -1,17 +1,16 @@
 """`unveil recommend|export|serve`: recommendations of a trained model, in files, for other programs and over HTTP."""
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from unveil.cli.options import Assignments, HistoryOptions, Overwrite, TitleIds, Titles, option
-from unveil.cli.results import print_lists, print_table, write_lists
-from unveil.cli.terminal import write_where_possible
+from unveil.cli.results import print_lists, print_table, written
+from unveil.cli.terminal import this_command, write_where_possible
 from unveil.errors import UnveilError
-from unveil.files import check_new_file
+from unveil.files import check_new_file, write_whole
 from unveil.wording import quantity, some
 
 if TYPE_CHECKING:
@@ -38,9 +37,7 @@ def recommend(
     where: Annotated[list[str] | None, option("Condition, e.g. genre=Drama or year>=1990.", panel=_ITEMS)] = None,
     reasons: Annotated[int, option("Number of history items named as reasons.", min=0)] = 0,
     fallback: Annotated[Literal["none", "popularity"], option("For unknown users and histories.")] = "none",
-    output: Annotated[
-        Path | None, option("File: .csv, .jsonl or .parquet; with --dial .html.", "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, option(".csv, .jsonl or .parquet; with --dial .html.", "--output", "-o")] = None,
     overwrite: Overwrite = False,
     form: Annotated[Literal["table", "csv", "jsonl"], option("How to print, without --output.", "--as")] = "table",
     dial: Annotated[bool, option("Measure the trade-off of --novelty instead.", "--dial")] = False,
@@ -80,7 +77,8 @@ def recommend(
     lists = recommendations(run, request)
     _print_unknown(lists)
     if output is not None:
-        write_lists(lists.frame, output)
+        write_whole(output, written(lists.frame, output.suffix))
+        typer.echo(f"{output}: {quantity(len(lists.frame), 'row')}")
     else:
         print_lists(lists.frame, form)
 
@@ -89,10 +87,9 @@ def _print_unknown(lists: "Recommendations") -> None:
     for kind, unknown in (("items", lists.unknown_items), ("users", lists.unknown_users)):
         if unknown:
             typer.echo(f"unknown {kind} skipped ({len(unknown):,}): {some(unknown)}", err=True)
-    if lists.fallback_users == ("",):
+    if (users := lists.fallback_users) == ("",):
         typer.echo("by popularity: no item of the history is known", err=True)
-    elif lists.fallback_users:
-        users = lists.fallback_users
+    elif users:
         typer.echo(f"by popularity, for unknown users ({len(users):,}): {some(users)}", err=True)
 
 
@@ -108,8 +105,7 @@ def _measure_novelty(run: Path, output: Path | None, *, overwrite: bool) -> None
     points = measure_dial(run)
     print_table(list(points[0]), [[f"{point[name]:.4f}" for name in points[0]] for point in points])
     typer.echo(f"on the test events, full ranking, lists of 10; {write_dial(run, points)} is shown by `unveil serve`")
-    page, command = output or run / DIAL, ["unveil", *sys.argv[1:]]
-    write_where_possible(lambda: write_dial_page(run.resolve().name, points, page, command))
+    write_where_possible(lambda: write_dial_page(run.resolve().name, points, output or run / DIAL, this_command()))
 
 
 def export(
@@ -137,9 +133,9 @@ def export(
     place = output or run
     if onnx or embeddings:
         recommender = Recommender.load(run)
-        written = [export_onnx(recommender, place / ONNX, overwrite=overwrite)] if onnx else []
-        written += export_embeddings(recommender, place, overwrite=overwrite) if embeddings else []
-        for file in written:
+        files = [export_onnx(recommender, place / ONNX, overwrite=overwrite)] if onnx else []
+        files += export_embeddings(recommender, place, overwrite=overwrite) if embeddings else []
+        for file in files:
             typer.echo(f"{file.path}: {file.about}")
     if weights:
         changes = dict(map(parsed, assignments or ()))

@@ -1,6 +1,5 @@
 """`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1|beyond|assumptions|recipe`: the paper's questions, and others beyond."""
 
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +19,9 @@ from unveil.cli.options import (
     named_in,
     numbers_in,
     option,
-    settings,
+    set_option,
 )
-from unveil.cli.terminal import print_paragraphs, run_study, until_stopped
+from unveil.cli.terminal import print_paragraphs, run_study, this_command, until_stopped
 from unveil.files import atomic_folder, check_free
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class RunOptions(WorkerOptions):
     replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 5
     estimators: str = "naive"
     negatives: Annotated[int, _option("Negatives drawn uniformly for each case.", _TRAINING)] = 100
-    assignments: Annotated[list[str] | None, settings("A setting of all, or of one (ips:NAME=VALUE).")] = None
+    assignments: Annotated[list[str] | None, set_option("A setting of all, or of one (ips:NAME=VALUE).")] = None
     seed: Annotated[int, _option("Seed of everything random.")] = 0
 
     def settings(self) -> dict[str, Any]:
@@ -232,7 +231,7 @@ def fig1(
     log = options.source().load()
     found = compute(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
     with atomic_folder(output, overwrite=overwrite) as draft:
-        paragraphs = write(found, draft, ["unveil", *sys.argv[1:]])
+        paragraphs = write(found, draft, this_command())
     print_paragraphs(*paragraphs)
     typer.echo(f"open {output / 'index.html'}")
 

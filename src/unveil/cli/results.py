@@ -1,12 +1,10 @@
 """Results as tables for people and files for programs."""
 
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from unveil.files import write_whole
 from unveil.report.names import in_order
 from unveil.wording import quantity
 
@@ -88,16 +86,11 @@ def print_lists(frame: "pl.DataFrame", form: str) -> None:
     if form == "table":
         print_table(frame.columns, [list(map(shown, row)) for row in frame.iter_rows()])
     else:
-        typer.echo(_written(frame, f".{form}"), nl=False)
+        typer.echo(written(frame, f".{form}"), nl=False)
 
 
-def write_lists(frame: "pl.DataFrame", path: Path) -> None:
-    """Lists as a file, by its ending."""
-    write_whole(path, _written(frame, path.suffix))
-    typer.echo(f"{path}: {quantity(len(frame), 'row')}")
-
-
-def _written(frame: "pl.DataFrame", kind: str) -> bytes:
+def written(frame: "pl.DataFrame", kind: str) -> bytes:
+    """The content of a file with this ending."""
     writers: dict[str, Any] = {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}
     writers[kind](content := BytesIO())
     return content.getvalue()

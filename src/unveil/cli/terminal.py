@@ -93,6 +93,11 @@ def run_study(
     return report
 
 
+def this_command() -> list[str]:
+    """What was typed."""
+    return ["unveil", *sys.argv[1:]]
+
+
 def command_of(words: list[str]) -> list[str]:
     """The command that gives these files again; who does the work, and when it was resumed, is no part of it."""
     pairs = zip(["", *words], words, strict=False)

@@ -10,7 +10,7 @@ import typer
 
 from unveil.cli.options import WORKERS, Address, EngineOption, LogOptions, TrainingOptions, option
 from unveil.cli.results import print_run, print_table
-from unveil.cli.terminal import until_stopped, write_where_possible
+from unveil.cli.terminal import this_command, until_stopped, write_where_possible
 from unveil.errors import UnveilError
 from unveil.processes import sigterm_interrupts
 from unveil.wording import quantity
@@ -71,7 +71,7 @@ def train(
     if done is not None:
         print_run(done)
         if page and done.trained:
-            write_where_possible(lambda: write_run_page(done, ["unveil", *sys.argv[1:]]))
+            write_where_possible(lambda: write_run_page(done, this_command()))
 
 
 def tune(

@@ -1,6 +1,5 @@
 """`unveil world fit|draw|describe`: simulated worlds whose relevance and exposure are known."""
 
-import sys
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
@@ -10,7 +9,7 @@ import typer
 
 from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option
 from unveil.cli.results import print_table
-from unveil.cli.terminal import bar, print_page_table, write_where_possible
+from unveil.cli.terminal import bar, print_page_table, this_command, write_where_possible
 from unveil.errors import UnveilError, unknown
 from unveil.files import check_free, check_new_file
 from unveil.wording import quantity
@@ -66,15 +65,14 @@ def fit(
     fitted.save(output, overwrite=overwrite)
     print_world(fitted)
     typer.echo(f"the world is in {output}; next: unveil world draw {output} -o log.csv")
-    write_where_possible(lambda: write_world_page(fitted, output / "index.html", ["unveil", *sys.argv[1:]]))
+    write_where_possible(lambda: write_world_page(fitted, output / "index.html", this_command()))
 
 
 def _recipe_options(assignments: list[str]) -> dict[str, Any]:
     """`name=value` for both parts, `relevance.name=value` and `exposure.name=value` for one of them."""
     from unveil.settings import parsed
 
-    parts = ("relevance", "exposure")
-    options: dict[str, Any] = {}
+    parts, options = ("relevance", "exposure"), dict[str, Any]()
     for name, value in map(parsed, assignments):
         part, _, last = name.rpartition(".")
         if part and part not in parts:
@@ -114,16 +112,11 @@ def draw(
     choice_model(choice)
     saved = World.open(world, seed)
     source = (saved if severity is None else saved.with_severity(severity)).with_foresight(foresight)
+    noise = ratings_noise if ratings or stars else None
+    how: dict[str, Any] = {"ratings_noise": noise, "stars": stars, "impressions": impressions}
     with bar("drawing the log") as progress:
-        log = source.log(
-            np.random.default_rng(seed),
-            choice,
-            relevance_draw=relevance_draw,
-            ratings_noise=ratings_noise if ratings or stars else None,
-            stars=stars,
-            impressions=impressions,
-            progress=progress,
-        )
+        rng = np.random.default_rng(seed)
+        log = source.log(rng, choice, relevance_draw=relevance_draw, progress=progress, **how)
     if not len(log):
         hint = "Lower --severity: at this one next to nothing is ever exposed."
         raise UnveilError(f"there are no interactions in {source!r}", hint=hint)
@@ -136,11 +129,7 @@ def draw(
     if save_world is not None:
         source.save(save_world, overwrite=overwrite)
         typer.echo(f"{save_world}: its world; to train on true relevance: unveil train {output} --world {save_world}")
-    elif (
-        source.severity != saved.severity
-        or source.exposure_logits is not saved.exposure_logits
-        or (world == "builtin" and seed)
-    ):
+    elif source.severity != saved.severity or foresight or (world == "builtin" and seed):
         typer.echo("its world is not saved: to train on true relevance, draw with --save-world DIR")
 
 

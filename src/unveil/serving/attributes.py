@@ -44,7 +44,6 @@ class Attributes:
             raise UnveilError("not ids", where=f"{path}, column {name}", found=found, expected=expected) from None
 
     def matching(self, conditions: list[str]) -> list[str]:
-        """The ids of the items for which all conditions hold."""
         holds = {f"holds {nth}": self._holds(condition) for nth, condition in enumerate(conditions)}
         try:
             items = self.frame.group_by("item_id", maintain_order=True).agg(**holds)

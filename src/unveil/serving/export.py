@@ -92,9 +92,7 @@ def check_kind(path: Path) -> None:
 
 
 def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path: Path) -> int:
-    """Write them in the format that the ending names, whole or not at all, as they are made: memory does not grow with
-    their number. The number of rows.
-    """
+    """Write them as they are made, so that memory does not grow, and whole or not at all; the number of rows."""
     check_kind(path)
     rows, stop = 0, Event()
 

@@ -40,7 +40,6 @@ class ExposureTable:
 
     @property
     def source(self) -> str:
-        """The name of the propensity, and what the figures are means of."""
         return f"{self.name}, mean over {self.over}" if self.over else self.name
 
     def at(self, step: int | None) -> Floats:

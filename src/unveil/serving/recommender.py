@@ -55,7 +55,7 @@ class Selection:
         return top_BK, scores_BV.gather(1, top_BK.clamp_min(0))
 
     def without_novelty(self) -> Self:
-        """Without the novelty shift, which would cancel scores that are popularity."""
+        """For scores that are popularity: the shift would cancel them."""
         return replace(self, shift_V=None)
 
 
@@ -72,7 +72,6 @@ def shift(count_V: NDArray[np.int64], novelty: float) -> Tensor:
 
 #: Users, and scores, held at once: 16 MiB of scores.
 ROWS, CELLS = 256, 2**22
-
 _SAME_IDS = "Give ids as they are written in the log that the model was trained on."
 SCHEMA = {"user_id": pl.String, "item_id": pl.String, "score": pl.Float32, "rank": pl.Int32}
 _EMPTY = pl.DataFrame(schema=SCHEMA)
@@ -117,7 +116,7 @@ class Recommender:
         """Train on a log without each user's last two interactions; the earlier of them is for early stopping.
 
         `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
-        Where popularity has to stand in for exposure, or the weights are degenerate, an `UnveilWarning` says so.
+        An `UnveilWarning` says where popularity has to stand in for exposure, or weights are degenerate.
         """
         from unveil.data.splits import leave_one_out
         from unveil.training.fit import prepare, validation_of
@@ -141,11 +140,7 @@ class Recommender:
     def choice(
         self, k: int = 10, *, novelty: float = 0.0, candidates: Sequence[str] | None = None, exclude: Sequence[str] = ()
     ) -> Selection:
-        """How to recommend: the number of items, the novelty (0 to 1), and the items that may be recommended.
-
-        `candidates` are the only allowed items (None: all), `exclude` those that are not allowed; unknown ids are
-        skipped.
-        """
+        """How to recommend: `candidates` are the only allowed items (None: all); unknown ids are skipped."""
         if not 1 <= k <= len(self.items):
             raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {len(self.items):,} items")
         shift_V = shift(self.count_V, novelty) if novelty else None
@@ -208,7 +203,7 @@ class Recommender:
         sequences = Sequences.of(known)
         item_N = self.items.index(known.items.ids)[sequences.item_N]
         sequences = replace(sequences, item_N=item_N, n_items=len(self.items))
-        exposure = None if self.exposure is None else self.exposure.now()
+        exposure = self.exposure and self.exposure.now()
         other = replace(self, users=known.users, sequences=sequences, exposure=exposure)
         vars(other)["count_V"] = self.count_V
         return other
@@ -230,9 +225,7 @@ class Recommender:
         index_K = torch.from_numpy(np.asarray(item_K, np.int64))
         for part in self.parts(len(variants)):
             scores_QV = self.scores(variants[part])
-            shares.append(
-                scores_QV[:, index_K] - scores_QV.logsumexp(dim=1, keepdim=True)
-            )  # log softmax of these items
+            shares.append(scores_QV[:, index_K] - scores_QV.logsumexp(dim=1, keepdim=True))  # log softmax
         share_QK = torch.cat(shares)
         return item_J, (share_QK[:1] - share_QK[1:]).numpy()
 
@@ -271,12 +264,10 @@ class Recommender:
 
     @cached_property
     def count_V(self) -> NDArray[np.int64]:
-        """Interactions of each item."""
         return self.sequences.count_V
 
     @cached_property
     def share_V(self) -> NDArray[np.float64]:
-        """Popularity of each item, as a share of all interactions."""
         return np.asarray(self.count_V / max(1, int(self.count_V.sum())))
 
     @property
@@ -305,7 +296,6 @@ class Recommender:
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
     def scores(self, histories: Sequence[Index]) -> Tensor:
-        """scores_BV of all items after each history."""
         token_BL = tokens_of(histories, len(self.items), self.length)
         with at_rest(self.model):
             return checked_scores(self.model, token_BL, len(self.items)).cpu()

@@ -114,7 +114,6 @@ def _json(content: BaseModel) -> Response:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """What is wrong, in one sentence."""
     status, problem, headers = 500, "something went wrong here; it has been logged", None
     if isinstance(error, UnveilError):
         status, problem = 422, str(error)

@@ -44,7 +44,6 @@ class OriginCheck:
         self.strict = is_loopback(listening) or bool(self.names)
 
     def check(self, scope: Scope, headers: Mapping[str, str]) -> None:
-        """Refuse a request to another host name, or from a page of another origin."""
         host = headers.get("host", "")
         name = _host_name(host)
         is_known = not host or is_loopback(name) or name in self.names
@@ -91,7 +90,6 @@ class Middleware:
         self.paths = {*self.app.openapi()["paths"], *OPEN, "/openapi.json"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, log it and count it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -150,7 +148,6 @@ class Middleware:
         raise HTTPException(401, f"{problem}: send the header Authorization: Bearer …", {"www-authenticate": "Bearer"})
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
-        """The whole body, within its limits."""
         declared = headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > _DROPPED:
             raise self._too_large(int(declared))
