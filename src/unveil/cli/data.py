@@ -89,7 +89,6 @@ def fetch(
 
 
 def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:
-    """Show source, size and terms; continue only if the user accepts the terms."""
     rows = {entry.name: entry.title, "Source:": source.url, "Size:": _size(source.size)}
     rows |= {"Checksum:": source.checksum or "none is known", "Terms:": f"{entry.terms} {entry.terms_url}"}
     for name, text in {**rows, "Cite:": entry.citation}.items():

@@ -42,7 +42,6 @@ def evaluate(
 
 
 def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: SeenRows) -> Iterator["Evaluation"]:
-    """Each run on a labelled test; what was skipped goes to standard error."""
     from unveil.runs.labelled import evaluate_labelled, read_test
     from unveil.serving.recommender import Recommender
 
@@ -76,11 +75,8 @@ def compare(
 
     if output is not None:  # before any work is done
         _check_output(output, overwrite=overwrite)
-    names = short_names(runs)
-    if test is None:
-        evaluations = {name: Evaluation.read(run) for name, run in zip(names, runs, strict=True)}
-    else:
-        evaluations = dict(zip(names, _labelled(runs, test, candidates, seen), strict=True))
+    read = map(Evaluation.read, runs) if test is None else _labelled(runs, test, candidates, seen)
+    evaluations = dict(zip(short_names(runs), read, strict=True))
     comparison = compared(evaluations, alpha=alpha)
     if output is not None and output.suffix == ".csv":
         write_whole(output, comparison.tests.write_csv())

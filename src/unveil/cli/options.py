@@ -96,7 +96,6 @@ class WorkerOptions:
 
 
 def _column(what: str, *, required: bool = False) -> Any:
-    """The option that names a column of the log."""
     end = "" if required else ", 'none' to ignore it"
     return option(f"Column of {what}; by default found by its name{end}.", panel=_READING, metavar="NAME")
 
@@ -157,10 +156,11 @@ class HistoryOptions(ReadingOptions):
         from unveil.data.filters import LogSource
 
         settings = self.settings()
-        log = settings.pop("histories", None)
-        if log is None and settings:
+        if self.histories is not None:
+            return LogSource(settings.pop("histories"), **settings)
+        if settings:
             raise UnveilError("options to read histories without histories", hint="Name them: --histories.")
-        return None if log is None else LogSource(log, **settings)
+        return None
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,6 @@ def _print_unknown(lists: "Recommendations") -> None:
 
 
 def _measure_novelty(run: Path, output: Path | None, *, overwrite: bool) -> None:
-    """Print the table; write dial.json into the run, and the page there or to --output."""
     from unveil.report.svg import check_page_path
     from unveil.runs.report import measure_dial
     from unveil.runs.report_page import DIAL, write_dial_page

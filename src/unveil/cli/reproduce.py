@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -23,9 +23,6 @@ from unveil.cli.options import (
 )
 from unveil.cli.terminal import print_paragraphs, run_study, this_command, until_stopped
 from unveil.files import atomic_folder, check_free
-
-if TYPE_CHECKING:
-    from unveil.studies.engine import Study
 
 HELP = "The research questions of the paper, reproduced and compared with it; and three beyond it."
 
@@ -106,7 +103,9 @@ class BeyondOptions(StudyOptions):
     preset: Annotated[str, _option(_PRESETS)] = "converged"
     worlds: Annotated[int, _option("Make so many worlds: they are what intervals are over.", _SIZE)] = 3
     estimators: Annotated[str, _option("Which to train, once more with each of --estimated.", _SIZE)] = _BEYOND
-    estimated: Annotated[str, _option("Propensities from the log, one more arm each; or ''.", _SIZE)] = "popularity"
+    estimated: Annotated[
+        str, _option("Propensities from the log, each one more arm (corrected@popularity); '' for none.", _SIZE)
+    ] = "popularity"
 
     def arms(self) -> tuple[str, ...]:
         """Those that need a propensity stand once more for each that is estimated and of its kind."""
@@ -140,14 +139,10 @@ class AssumptionOptions(StudyOptions):
 
     def settings(self) -> dict[str, Any]:
         """Estimators are given their propensities by their arms."""
-        return super().settings() | {
-            "severities": numbers_in(self.severities, "--severities") or (self.severity,),
-            "foresights": numbers_in(self.foresights, "--foresights"),
-            "choices": named_in(self.choices),
-            "propensities": named_in(self.propensities),
-            "base_propensity": self.propensity,
-            "propensity": "true",
-        }
+        axes = {"choices": named_in(self.choices), "propensities": named_in(self.propensities)}
+        axes |= {"severities": numbers_in(self.severities, "--severities") or (self.severity,)}
+        axes |= {"foresights": numbers_in(self.foresights, "--foresights")}
+        return super().settings() | axes | {"base_propensity": self.propensity, "propensity": "true"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +187,8 @@ def rq4(*, options: RealOptions) -> None:
 def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
     """What share of the gap from the naive to the ideal loss does each estimator of this package close?
 
-    0% is a loss that takes every interaction at face value (naive), 100% one that knows the true relevance (ideal). By
-    default these are 1,440 trainings; for a first look add --preset quick --worlds 1 --replicates 1 --severity 2.
+    0% is a loss that takes every interaction at face value (naive), 100% one that knows the true relevance (ideal).
+    By default these are 1,440 trainings; for a first look add --preset quick --worlds 1 --replicates 1 --severity 2.
     Trainings that rq2 has made with the same settings are copied with --from.
     """
     _run("beyond", "Beyond", options, *(severity or ALONG))
@@ -238,9 +233,9 @@ def fig1(
 
 def _run(module: str, name: str, options: StudyOptions, *severities: float) -> None:
     """Run a study, each severity once and in order."""
-    kind: type[Study] = getattr(import_module(f"unveil.studies.{module}"), name)
-    along = {"severities": tuple(sorted(set(severities)))} if severities else {}
-    run_study(kind(**options.settings(), **along), options.output, options.workers(), copy_from=options.copy_from)
+    settings = options.settings() | ({"severities": tuple(sorted(set(severities)))} if severities else {})
+    study = getattr(import_module(f"unveil.studies.{module}"), name)(**settings)
+    run_study(study, options.output, options.workers(), copy_from=options.copy_from)
 
 
 COMMANDS = (rq1, rq2, rq3, rq4, beyond, recipe, assumptions, fig1, rq5)

@@ -163,7 +163,6 @@ def _factorisation(
 
 
 def _print(study: "Study", output: Path) -> None:
-    """The best trials, and where everything is."""
     from unveil.runs.tune.study import OVER, short, value_text
 
     names = list(study.plan.space.dimensions)

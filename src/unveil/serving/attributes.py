@@ -1,8 +1,7 @@
-"""Attributes of items, and conditions on them.
+"""Attributes of items, and conditions on them: `name=value`, `name!=value`, or numbers with <, <=, > or >=.
 
-A condition is `name=value`, `name!=value`, or a comparison of numbers with <, <=, > or >=. A cell may hold several
-values: a list, or text with | between them; and an item may have several rows. A condition holds if any value of any
-row matches, != if none is equal. Two conditions may be met by different rows.
+A cell may hold several values: a list, or text with | between them; and an item may have several rows. A condition
+holds if any value of any row matches, != if none is equal. Two conditions may be met by different rows.
 """
 
 import operator

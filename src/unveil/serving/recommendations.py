@@ -153,10 +153,7 @@ def factor(effect: float) -> str:
 def explained(
     recommender: Recommender, frame: pl.DataFrame, count: int, histories: Mapping[str, Index] | None = None
 ) -> pl.DataFrame:
-    """The recommendations with the columns of `COLUMNS`, if reasons are asked for; the strongest ones first.
-
-    `histories` are those of users that the recommender does not know, as item indices; without any they are empty.
-    """
+    """With the columns of `COLUMNS`, if reasons are asked for; `histories`, of item indices, are those of new users."""
     if not count:
         return frame
     items, sequences = recommender.items, recommender.sequences

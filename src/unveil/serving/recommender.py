@@ -190,10 +190,9 @@ class Recommender:
         return Recommendations(pl.concat([_EMPTY, *frames]), unknown_items=tuple(unknown))
 
     def with_histories(self, log: Interactions) -> Self:
-        """The same model with the histories of another log: of new users, or with later interactions.
+        """The same model with the histories of another log, without its unknown items and users who have no others.
 
-        Interactions with unknown items are skipped, and so are users who have no others. Popularity stays that of the
-        training log.
+        Popularity stays that of the training log.
         """
         clicked, place_V = log.interacted(), self.items.index(log.items.ids)
         known = clicked.where(place_V[clicked.item] != UNKNOWN).compact()
@@ -217,8 +216,8 @@ class Recommender:
     def effects(self, history: NDArray[Any], item_K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """item_J and effect_JK[j, k] = log p(item k | history) − log p(item k | history without item j).
 
-        Above 0, item j makes item k exp(effect) times as likely; below 0, less likely. An item that the model reads is
-        left out with all its occurrences; if the history is longer than is read, an older event takes its place.
+        An item that the model reads is left out with all its occurrences; if the history is longer than is read, an
+        older event takes its place.
         """
         item_J = np.unique(history[1 - self.length :] if self.length > 1 else history[:0])
         variants, shares = [history, *(history[history != item] for item in item_J)], list[Tensor]()

@@ -127,7 +127,6 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 def _first_problem(error: RequestValidationError) -> tuple[int, str]:
-    """The status, and the first thing that is wrong: where, what, and what was found."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
     if first["type"] == "json_invalid":

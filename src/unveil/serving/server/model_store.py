@@ -156,7 +156,6 @@ class ServedModel:
         return UNKNOWN if request.user is None else self.recommender.users.find(request.user)
 
     def _history(self, request: schemas.RecommendRequest) -> Index:
-        """Indices of the items that are known."""
         if (user := self._user(request)) != UNKNOWN:
             return self.recommender.sequences.history(user)
         return np.array([self.place[raw] for raw in request.history or () if raw in self.place], np.int32)

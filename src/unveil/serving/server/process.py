@@ -18,8 +18,6 @@ from unveil.serving.server.middleware import Middleware
 from unveil.serving.server.model_store import ItemInfo, ModelStore
 from unveil.serving.server.monitoring import log_event, start_logs
 
-#: Seconds that running requests are given after the server has stopped listening.
-_GRACE = 30
 #: Bytes of a response that the system holds for a client: the rest waits here, and is seen to be read.
 _SEND_BUFFER = 1 << 18
 
@@ -50,7 +48,7 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
             access_log=False,
             server_header=False,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=_GRACE,
+            timeout_graceful_shutdown=30,  # seconds for running requests after the server has stopped listening
             lifespan="on",
         )
         Server(config, service).run([listener])
