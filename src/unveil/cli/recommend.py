@@ -123,7 +123,7 @@ def export(
     how they are computed, e.g. estimator.exponent=0.5.
     """
     from unveil.runs.weights import export_weights
-    from unveil.serving.export import ONNX, export_embeddings, export_onnx
+    from unveil.serving.export import export_embeddings, export_onnx
     from unveil.serving.recommender import Recommender
     from unveil.settings import parsed
 
@@ -132,10 +132,10 @@ def export(
     place = output or run
     if onnx or embeddings:
         recommender = Recommender.load(run)
-        files = [export_onnx(recommender, place / ONNX, overwrite=overwrite)] if onnx else []
-        files += export_embeddings(recommender, place, overwrite=overwrite) if embeddings else []
-        for file in files:
-            typer.echo(f"{file.path}: {file.about}")
+        files = export_onnx(recommender, place / "model.onnx", overwrite=overwrite) if onnx else {}
+        files |= export_embeddings(recommender, place, overwrite=overwrite) if embeddings else {}
+        for path, about in files.items():
+            typer.echo(f"{path}: {about}")
     if weights:
         changes = dict(map(parsed, assignments or ()))
         log = export_weights(run, place / f"weights.{form}", changes, overwrite=overwrite)
