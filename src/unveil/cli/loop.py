@@ -1,6 +1,4 @@
-"""`unveil demo|theory|loop`, `unveil reproduce rq5`: the method on a built-in world, the paper's propositions checked,
-and models retrained, round after round, on what users chose from their lists.
-"""
+"""`unveil demo|theory|loop`, `unveil reproduce rq5`: the method on built-in worlds, the theory, feedback loops."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,9 +1,8 @@
 """A network as an ONNX model: tokens in, scores out, for any number of rows and columns.
 
-Graphs are written node by node; BERT4Rec and SASRec run their last block at the last column only. Why not torch's
-exporter: it takes seconds where this takes milliseconds, which a server that loads a new model feels, and it unrolls
-recurrent cells to one fixed length. Shapes: B rows, L columns, D width, H heads, E width of one head, Q query columns
-(L, or 1), V items.
+Why not torch's exporter: it takes seconds where this takes milliseconds, which a server that loads a new model feels,
+and it unrolls recurrent cells to one fixed length. BERT4Rec and SASRec run their last block at the last column only.
+Shapes: B rows, L columns, D width, H heads, E width of one head, Q query columns (L, or 1), V items.
 """
 
 import json
@@ -297,14 +296,11 @@ class OnnxScorer:
 
 
 def check_parity(exported: Scorer, model: Scorer, sequences: Sequences, length: int) -> float:
-    """max |difference| over the standard deviation of a history's scores; one that could change a ranking is an error.
-
-    Compared are users of all lengths in one batch, the shortest and the longest alone, and an empty history.
-    """
+    """max |difference| over the deviation of a history's scores; one that could change a ranking is an error."""
     user_U = np.argsort(sequences.length_U, kind="stable")
     user_B = user_U[np.linspace(0, len(user_U) - 1, min(HISTORIES, len(user_U))).astype(np.int64)]
     differences = []
-    for part in (user_B, user_B[:1], user_B[-1:], user_B[:0]):
+    for part in (user_B, user_B[:1], user_B[-1:], user_B[:0]):  # all lengths, the shortest, the longest, none
         rows = [sequences.history(user) for user in part.tolist()] or [np.zeros(0, np.int64)]
         token_BL = tokens_of(rows, sequences.n_items, length)
         with at_rest(model):

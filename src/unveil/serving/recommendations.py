@@ -24,10 +24,9 @@ COLUMNS |= {"propensity_source": pl.String, "reasons": pl.String}
 
 @dataclass(frozen=True)
 class ListRequest:
-    """Whom to recommend to: to one history, the users of a log or a file, or by default all; and what.
+    """Whom to recommend to: one history, the users of a log or a file, or by default all; and what.
 
-    A history is text with commas between ids, quoted as in CSV; files have one id per line. Conditions are on the
-    attributes in the file `items`.
+    A history is text with commas between ids, quoted as in CSV. Conditions are on the attributes in the file `items`.
     """
 
     history: str | None = None

@@ -1,4 +1,4 @@
-"""Recommender: a trained model with the ids and histories it needs. Raw ids in, raw ids out.
+"""A trained model with the ids and histories it needs. Raw ids in, raw ids out.
 
 Shapes: B users of a batch, K places or items, V items; J items of a history, Q histories with one of them left out.
 """
@@ -89,10 +89,9 @@ class Recommendations:
 
 @dataclass(frozen=True, eq=False)
 class Recommender:
-    """Top-k recommendations for known users or for given histories.
+    """Top-k recommendations for known users, whose histories are `sequences`, or for given histories.
 
-    `sequences` are the histories of the known users; `length` is the number of tokens the model reads. Items of a
-    user's own history are left out by default. Ties are in the order of the vocabulary.
+    `length`: tokens that the model reads. Ties are in the order of the vocabulary.
     """
 
     model: Scorer
@@ -149,10 +148,7 @@ class Recommender:
     def recommend(
         self, users: Sequence[str] | None = None, k: int | Selection = 10, *, filter_seen: bool = True
     ) -> Recommendations:
-        """The k best items for each of these users (all known users, where none are named).
-
-        k may also be a `choice`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
-        """
+        """The k best items for each of these users, by default all; k may be a `choice(10, exclude=["sold out"])`."""
         raw = pl.Series(self.users.ids if users is None else list(users), dtype=pl.String)
         index_B = self.users.index(raw)
         unknown = tuple(raw.filter(pl.Series(index_B == UNKNOWN)))
@@ -172,9 +168,9 @@ class Recommender:
     def recommend_for(
         self, histories: Sequence[Sequence[str]], k: int | Selection = 10, *, filter_seen: bool = True
     ) -> Recommendations:
-        """The k best items after each history of raw item ids, oldest first. Unknown ids are skipped and reported.
+        """The k best items after each history of raw item ids, oldest first; an empty history is a new user's.
 
-        The user ids of the result are the positions of the histories, from 0. An empty history is a new user's.
+        Unknown ids are skipped and reported. The user ids of the result are the positions of the histories, from 0.
         """
         selection, known, unknown = self._chosen(k), list[Index](), dict[str, None]()
         for place, history in enumerate(histories):
@@ -190,10 +186,7 @@ class Recommender:
         return Recommendations(pl.concat([_EMPTY, *frames]), unknown_items=tuple(unknown))
 
     def with_histories(self, log: Interactions) -> Self:
-        """The same model with the histories of another log, without its unknown items and users who have no others.
-
-        Popularity stays that of the training log.
-        """
+        """The same model and popularity with the histories of another log; unknown items, and users of no others, are skipped."""
         clicked, place_V = log.interacted(), self.items.index(log.items.ids)
         known = clicked.where(place_V[clicked.item] != UNKNOWN).compact()
         if not len(known):
@@ -216,8 +209,7 @@ class Recommender:
     def effects(self, history: NDArray[Any], item_K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """item_J and effect_JK[j, k] = log p(item k | history) − log p(item k | history without item j).
 
-        An item that the model reads is left out with all its occurrences; if the history is longer than is read, an
-        older event takes its place.
+        An item is left out with all its occurrences; an older event takes its place where there is one.
         """
         item_J = np.unique(history[1 - self.length :] if self.length > 1 else history[:0])
         variants, shares = [history, *(history[history != item] for item in item_J)], list[Tensor]()

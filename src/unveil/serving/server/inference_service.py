@@ -71,10 +71,7 @@ class InferenceService:
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     async def answer(self, requests: Sequence[RecommendRequest], *, batch: bool = False) -> list[RecommendResponse]:
-        """One response for each request; those to the same model are scored together.
-
-        An error in a batch names the place of its request, from 0.
-        """
+        """One response for each request, scored by model; an error in a batch names the place of its request."""
         _check_at_most(len(requests), self.limits.batch, "questions")
         places = [f"questions.{n}" if batch else "" for n in range(len(requests))]
         models, answers, passes = list[ServedModel](), dict[int, RecommendResponse](), 0

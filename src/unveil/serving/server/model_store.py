@@ -1,7 +1,4 @@
-"""A model that answers requests: the recommender on ONNX Runtime, with ids and titles at hand.
-
-Shapes: B histories, K places, V items.
-"""
+"""Models that answer requests: recommenders on ONNX Runtime, with ids and titles. Shapes: K places, V items."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
