@@ -89,10 +89,10 @@ _in_full = warnings.formatwarning
 _PRINTED: set[str] = set()
 
 
-def _formatted(message: Warning | str, category: type[Warning], *place: Any) -> str:
+def _formatted(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> str:
     """A warning to users as one message, once; those of libraries with their place in the code."""
     if not issubclass(category, UnveilWarning):
-        return _in_full(message, category, *place)
+        return _in_full(message, category, *place, **named)
     text = f"unveil: {message}\n"
     new = text not in _PRINTED
     _PRINTED.add(text)

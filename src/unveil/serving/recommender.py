@@ -186,7 +186,7 @@ class Recommender:
         return Recommendations(pl.concat([_EMPTY, *frames]), unknown_items=tuple(unknown))
 
     def with_histories(self, log: Interactions) -> Self:
-        """The same model and popularity with the histories of another log; unknown items, and users of no others, are skipped."""
+        """The same model and popularity with the histories of another log; items that are unknown are skipped."""
         clicked, place_V = log.interacted(), self.items.index(log.items.ids)
         known = clicked.where(place_V[clicked.item] != UNKNOWN).compact()
         if not len(known):
