@@ -139,7 +139,7 @@ class AssumptionOptions(StudyOptions):
 
     def settings(self) -> dict[str, Any]:
         """Estimators are given their propensities by their arms."""
-        axes = {"choices": named_in(self.choices), "propensities": named_in(self.propensities)}
+        axes: dict[str, Any] = {"choices": named_in(self.choices), "propensities": named_in(self.propensities)}
         axes |= {"severities": numbers_in(self.severities, "--severities") or (self.severity,)}
         axes |= {"foresights": numbers_in(self.foresights, "--foresights")}
         return super().settings() | axes | {"base_propensity": self.propensity, "propensity": "true"}

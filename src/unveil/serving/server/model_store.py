@@ -73,10 +73,14 @@ class ServedModel:
         recommender = Recommender.load(folder)
         network = network_of(recommender).name
         served = cls(name, folder, version_of(folder), network, servable(recommender), info, read_dial(folder))
-        first = schemas.RecommendRequest(history=served.ids[:1], k=1, filter_seen=False)
-        served.answer([first, schemas.RecommendRequest(k=1)])
-        served.search("", 1)
+        served.warm()
         return served
+
+    def warm(self) -> None:
+        """Fill all caches before the first request."""
+        first = schemas.RecommendRequest(history=self.ids[:1], k=1, filter_seen=False)
+        self.answer([first, schemas.RecommendRequest(k=1)])
+        self.search("", 1)
 
     @cached_property
     def ids(self) -> list[str]:
