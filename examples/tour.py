@@ -138,11 +138,9 @@ keep(figure, "dial", "Accuracy against coverage, for novelty from 0 to 1.")
 # %% Export: for other programs, and for the server
 export = folder / "export"
 export.mkdir(exist_ok=True)
-for file in (
-    export_onnx(recommender, export / "model.onnx", overwrite=True),
-    *export_embeddings(recommender, export, overwrite=True),
-):
-    print(f"{file.path}: {file.about}")
+onnx = export_onnx(recommender, export / "model.onnx", overwrite=True)
+for path, about in (onnx | export_embeddings(recommender, export, overwrite=True)).items():
+    print(f"{path}: {about}")
 print(f"serve it: unveil serve {folder / 'runs' / 'naive'} {folder / 'runs' / 'corrected'}")
 
 # %% The page

@@ -27,16 +27,10 @@ class UnveilError(Exception):
         hint: str | None = None,
     ) -> None:
         self.problem, self.where, self.found, self.expected, self.hint = problem, where, found, expected, hint
-        super().__init__(self._message())
-
-    def _message(self) -> str:
-        place = f"{self.where}: " if self.where is not None else ""
-        found = f"found {_shown(self.found)}" if self.found is not None else ""
-        expected = f"expected {self.expected}" if self.expected is not None else ""
-        contrast = ", ".join(part for part in (found, expected) if part)
-        sentence = f"{place}{self.problem}{': ' + contrast if contrast else ''}"
-        message = f"{sentence.rstrip('.')}.{' ' + self.hint if self.hint else ''}"
-        return _SECRET.sub(r"\1***@", message)
+        parts = ("found", None if found is None else _shown(found)), ("expected", expected)
+        contrast = ", ".join(f"{name} {text}" for name, text in parts if text is not None)
+        sentence = f"{'' if where is None else f'{where}: '}{problem}{': ' + contrast if contrast else ''}"
+        super().__init__(_SECRET.sub(r"\1***@", f"{sentence.rstrip('.')}.{' ' + hint if hint else ''}"))
 
 
 class UnveilWarning(UserWarning):

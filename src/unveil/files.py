@@ -74,10 +74,8 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A hidden name beside `path`, .NAME.MACHINE-PROCESS-RANDOM.part; whatever is there in the end is removed.
-
-    So the next writer can tell what a killed process left behind, which is removed, from what a living one works on.
-    """
+    """A hidden name beside `path`, .NAME.MACHINE-PROCESS-RANDOM.part, from which the next writer can tell what a killed
+    process left behind, which is removed, from what a living one works on."""
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         begin = f".{path.name}.{machine()}-"
@@ -187,8 +185,7 @@ def _is_about(error: Exception, path: Path) -> bool:
 def alone_in(path: Path) -> Iterator[None]:
     """Keep every other process that asks out of a folder, or a file, which has to be there.
 
-    The lock is the system's: nothing is written, and it goes with the process, however that ends. Where the system or
-    the file system has no such locks, nobody is kept out.
+    The lock is the system's and goes with the process, however that ends; where there are none, nobody is kept out.
     """
     try:
         import fcntl

@@ -8,11 +8,8 @@ from multiprocessing import resource_tracker
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Run with that many threads, and give torch its own number back afterwards.
-
-    One is best where a piece of work takes a fraction of a millisecond: threads that wait for one another, on cores
-    that others use too, made such work a hundred times slower.
-    """
+    """Run with that many threads. One is best where a piece of work takes a fraction of a millisecond: threads that
+    wait for one another, on cores that others use too, made such work a hundred times slower."""
     import torch
 
     before = torch.get_num_threads()

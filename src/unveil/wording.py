@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-#: SIGKILL: the system sends it when memory runs out.
-_KILLED = -9
-
 
 def quantity(count: int, noun: str, plural: str | None = None) -> str:
     """How many of what.
@@ -30,6 +27,6 @@ def cause_of_death(code: int | None) -> str:
     >>> cause_of_death(-9), cause_of_death(-15), cause_of_death(3)
     ('killed, most likely for want of memory', 'signal 15', 'exit code 3')
     """
-    if code == _KILLED:
+    if code == -9:  # SIGKILL: the system sends it when memory runs out
         return "killed, most likely for want of memory"
     return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"

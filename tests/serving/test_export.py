@@ -34,7 +34,7 @@ def test_query_times_vector_is_the_score(name: str, finished: Finished, tmp_path
 def test_files_are_not_written_over(finished: Finished, tmp_path: Path) -> None:
     recommender = finished.run.recommender
     written = export_onnx(recommender, tmp_path / "model.onnx")
-    assert "30 items" in written.about
+    assert "30 items" in written[tmp_path / "model.onnx"]
     with pytest.raises(UnveilError, match="the output is there already"):
         export_onnx(recommender, tmp_path / "model.onnx")
     before = (tmp_path / "model.onnx").read_bytes()

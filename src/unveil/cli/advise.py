@@ -1,9 +1,6 @@
 """`unveil audit|advise`: what a log says about its exposure bias, and which estimator to use on it."""
 
-import sys
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,14 +18,13 @@ from unveil.cli.options import (
     named_in,
     numbers_in,
     option,
-    takes_options,
+    set_option,
 )
-from unveil.cli.terminal import bar, print_paragraphs, run_study
+from unveil.cli.terminal import bar, print_paragraphs, run_study, this_command
 from unveil.errors import UnveilError
 from unveil.studies.scenarios import EFFORTS
 
 
-@takes_options
 def audit(
     *,
     options: LogOptions,
@@ -51,7 +47,7 @@ def audit(
     names = named_items(log.items, titles, title_ids)
     with bar("auditing") as progress:
         found = audited(log, seed=seed, progress=progress)
-    write(found, log, names, options.log, output, ["unveil", *sys.argv[1:]])
+    write(found, log, names, options.log, output, this_command())
     prose = found.prose()
     print_paragraphs(f"{prose.line('size')} {found.verdict}")
     grid = Table.grid(padding=(0, 2, 0, 0))
@@ -65,10 +61,9 @@ def audit(
 
 def _propensities(text: str) -> tuple[str, ...]:
     """Families of propensities; none: all."""
-    found = () if text == "all" else named_in(text)
-    if not found and text != "all":
+    if text != "all" and not named_in(text):
         raise UnveilError("no propensity is named", where="--propensities", expected="names of some, or all")
-    return found
+    return () if text == "all" else named_in(text)
 
 
 def clips_in(text: str) -> tuple[str, ...]:
@@ -84,14 +79,7 @@ def clips_in(text: str) -> tuple[str, ...]:
 
 
 #: How options of several values are read.
-_PARSERS: Mapping[str, Callable[[str], tuple[Any, ...]]] = {
-    "estimators": named_in,
-    "propensities": _propensities,
-    "clips": clips_in,
-    "choices": named_in,
-    "severities": partial(numbers_in, option="--severities"),
-    "implicit": partial(numbers_in, option="--implicit"),
-}
+_PARSERS = {"estimators": named_in, "propensities": _propensities, "clips": clips_in, "choices": named_in}
 _TRIED, _WORLD = "What is tried", "The world behind the log"
 
 
@@ -111,65 +99,37 @@ class AdviseOptions:
     """What is tried on which worlds; None: as the effort has it."""
 
     effort: Annotated[
-        str,
-        option(
-            "quick (one world, two kinds of users, two severities: a first answer, in half an hour to an hour of one "
-            "core for ml-100k) or thorough (six worlds, three of each, eleven estimators: hours).",
-            panel=_TRIED,
-        ),
+        str, option("quick (half an hour to an hour of one core for ml-100k) or thorough (hours).", panel=_TRIED)
     ] = "quick"
     estimators: Annotated[str | None, _by_effort("estimators", "Beside naive.")] = None
     propensities: Annotated[
-        str | None,
-        _by_effort(
-            "propensities",
-            "What estimators are told of exposure; one that is named and that the log cannot give is an error. 'all': "
-            "every one that it can give.",
-            "all",
-        ),
+        str | None, _by_effort("propensities", "Of exposure: names, each of which the log must give, or 'all'.", "all")
     ] = None
     clips: Annotated[str | None, _by_effort("clips", "Of weights, as shares of the events, e.g. none,5%.")] = None
     choices: Annotated[str | None, _by_effort("choices", f"How users may choose: {CHOICES}")] = None
     severities: Annotated[str | None, _by_effort("severities", "How rare exposure may be: exponents p.")] = None
     replicates: Annotated[int | None, _by_effort("replicates", "Draws of each scenario.")] = None
     worlds: Annotated[int | None, _by_effort("worlds", "Worlds that are fitted to the log; a saved one is one.")] = None
-    users: Annotated[
-        int | None, _by_effort("users", "At most so many users of the log, drawn at random.", panel=_WORLD)
-    ] = None
-    steps: Annotated[
-        int | None, option("The last so many events of each user; by default all, at most 100.", panel=_WORLD)
-    ] = None
+    users: Annotated[int | None, _by_effort("users", "Most users of the log, drawn at random.", panel=_WORLD)] = None
+    steps: Annotated[int | None, option("Last events of each user; all by default, at most 100.", panel=_WORLD)] = None
     fit: Annotated[str, option(FITS, panel=_WORLD)] = "posterior"
     implicit: Annotated[
-        str | None,
-        option(
-            "For logs without ratings: which share of popularity is relevance, declared; e.g. 0.25,0.75.",
-            panel=_WORLD,
-            metavar="SHARES",
-        ),
+        str | None, option("Without ratings: share of popularity declared as relevance, e.g. 0.25,0.75.", panel=_WORLD)
     ] = None
-    impressions: Annotated[
-        float, option("Share of impressions without a click that your log records; 1: all.", panel=_WORLD)
-    ] = 1.0
-    world: Annotated[str | None, option("A saved world, or 'builtin', in the place of a fitted one.", panel=_WORLD)] = (
-        None
-    )
+    impressions: Annotated[float, option("Share of impressions without a click on record; 1: all.", panel=_WORLD)] = 1.0
+    world: Annotated[str | None, option("A saved world, or 'builtin', instead of a fitted one.", panel=_WORLD)] = None
     preset: Annotated[str, option("Of the trainings: quick, paper or converged.")] = "quick"
-    assignments: Annotated[
-        list[str] | None,
-        option("A setting of all trainings, or of one (itps:NAME=VALUE).", "--set", metavar="NAME=VALUE"),
-    ] = None
+    assignments: Annotated[list[str] | None, set_option("A setting of all, or of one (itps:NAME=VALUE).")] = None
     seed: Seed = 0
 
     def settings(self) -> dict[str, Any]:
         """The options that were given, under the names of the study."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         given |= {name: parse(given[name]) for name, parse in _PARSERS.items() if name in given}
-        renamed = {"liked": given.pop("implicit", ()), "changes": tuple(given.pop("assignments", ()))}
-        return given | renamed
+        given |= {name: numbers_in(given[name], f"--{name}") for name in ("severities", "implicit") if name in given}
+        return given | {"liked": given.pop("implicit", ()), "changes": tuple(given.pop("assignments", ()))}
 
 
-@takes_options
 def advise(
     *,
     tried: AdviseOptions,

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.options import AsJson, LogFile, LogOptions, Overwrite, option, takes_options
+from unveil.cli.options import AsJson, LogFile, LogOptions, Overwrite, option
+from unveil.cli.results import print_table
+from unveil.cli.terminal import bar
 from unveil.errors import UnveilError
+from unveil.files import check_new_file
 
 if TYPE_CHECKING:
     from unveil.data.fetch import Dataset
     from unveil.data.fetch.download import Source
 
-app = typer.Typer(help="Describe, fetch, convert and pack interaction logs.", no_args_is_help=True)
+HELP = "Describe, fetch, convert and pack interaction logs."
 
 
-@app.command("describe")
-@takes_options
 def describe(*, options: LogOptions, json: AsJson = False) -> None:
     """Describe a log: counts, lengths, sparsity, time span, ties, repeats, popularity; before and after filters."""
-    from unveil.cli.results import print_table
     from unveil.data.describe import TIE_RULE, rows
     from unveil.data.describe import describe as figures
     from unveil.data.filters import Filters
@@ -41,7 +41,6 @@ def describe(*, options: LogOptions, json: AsJson = False) -> None:
         typer.echo(f"Ties: {TIE_RULE}.")
 
 
-@app.command("fetch")
 def fetch(
     name: Annotated[str | None, typer.Argument(help="The data set, e.g. ml-1m; see --list.")] = None,
     everything: Annotated[bool, option("Show which data sets can be fetched and which are here.", "--list")] = False,
@@ -58,7 +57,6 @@ def fetch(
 
     Source, size and terms of use are shown first. The checksum has to match, whatever the certificate.
     """
-    from unveil.cli.terminal import bar
     from unveil.data import fetch as fetching
     from unveil.data.fetch.download import Retries, Watcher
 
@@ -91,13 +89,10 @@ def fetch(
 
 
 def _agree(entry: "Dataset", source: "Source", accepted: bool) -> None:
-    """Show source, size and terms; continue only if the user accepts the terms."""
-    typer.echo(f"{entry.name:<14} {entry.title}")
-    typer.echo(f"{'Source:':<14} {source.url}")
-    typer.echo(f"{'Size:':<14} {_size(source.size)}")
-    typer.echo(f"{'Checksum:':<14} {source.checksum or 'none is known'}")
-    typer.echo(f"{'Terms:':<14} {entry.terms} {entry.terms_url}")
-    typer.echo(f"{'Cite:':<14} {entry.citation}")
+    rows = {entry.name: entry.title, "Source:": source.url, "Size:": _size(source.size)}
+    rows |= {"Checksum:": source.checksum or "none is known", "Terms:": f"{entry.terms} {entry.terms_url}"}
+    for name, text in {**rows, "Cite:": entry.citation}.items():
+        typer.echo(f"{name:<14} {text}")
     if accepted:
         return
     if not sys.stdin.isatty():
@@ -112,23 +107,17 @@ def _size(size: int | None) -> str:
     return "unknown" if size is None else f"{size / 1e6:.1f} MB"
 
 
-@app.command("convert")
-@takes_options
 def convert(*, options: LogOptions, output: LogFile, overwrite: Overwrite = False) -> None:
     """Write a log, after filters, with standard columns: user_id, item_id, timestamp and any others it has."""
     from unveil.data.readers.columns import canonical
     from unveil.data.writers import write
-    from unveil.files import check_new_file
 
     check_new_file(output, overwrite=overwrite)
     log = options.source().load()
     write(log, output)
-    columns = ", ".join(canonical(role) for role in log.columns())
-    typer.echo(f"{output}: {log}; columns {columns}")
+    typer.echo(f"{output}: {log}; columns {', '.join(map(canonical, log.columns()))}")
 
 
-@app.command("pack")
-@takes_options
 def pack(
     *,
     options: LogOptions,
@@ -141,7 +130,6 @@ def pack(
 
     Memory grows with users and items, not with events, both here and in training.
     """
-    from unveil.cli.terminal import bar
     from unveil.data.packed import PackedLog
     from unveil.data.packed import pack as packed
 
@@ -162,3 +150,6 @@ def pack(
     with bar("packing") as advance:
         log = packed(files, output, overwrite=overwrite, tell=advance, **how)
     typer.echo(f"{output}: {log}; columns {', '.join(log.columns())}")
+
+
+COMMANDS = (describe, fetch, convert, pack)

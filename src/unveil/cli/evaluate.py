@@ -1,6 +1,5 @@
 """`unveil evaluate|compare|report`: finished runs, their metrics and tests."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unveil.cli.options import AsJson, CandidatesFile, LabelledFile, Overwrite, SeenRows, TitleIds, Titles, option
+from unveil.cli.results import print_comparison, print_evaluation
+from unveil.cli.terminal import bar, print_paragraphs, this_command, write_where_possible
 from unveil.errors import UnveilError
+from unveil.files import atomic_folder, check_free, check_new_file, write_whole
 
 if TYPE_CHECKING:
     from unveil.evaluation.result import Evaluation
-    from unveil.runs.labelled import Seen
 
 
 def evaluate(
@@ -27,26 +28,20 @@ def evaluate(
 
     With --test, evaluate it on labels from elsewhere instead (everything seen, or shown at random); nothing is written.
     """
-    from unveil.cli.results import print_evaluation
-    from unveil.cli.terminal import write_where_possible
     from unveil.runs.report_page import write_run_page
     from unveil.runs.run_folder import read_runs
     from unveil.runs.train import evaluate as evaluated
 
-    if test is not None:
-        (evaluation,) = _labelled([run], test, candidates, seen)
-    else:
-        evaluation = evaluated(run)
+    evaluation = evaluated(run) if test is None else next(_labelled([run], test, candidates, seen))
     if json:
         typer.echo(evaluation.summary.write_json())
     else:
         print_evaluation(evaluation)
     if page and test is None:
-        write_where_possible(lambda: write_run_page(read_runs([run])[0], ["unveil", *sys.argv[1:]]), aside=json)
+        write_where_possible(lambda: write_run_page(read_runs([run])[0], this_command()), aside=json)
 
 
-def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: "Seen") -> Iterator["Evaluation"]:
-    """Each run on a labelled test; what was skipped goes to standard error."""
+def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: SeenRows) -> Iterator["Evaluation"]:
     from unveil.runs.labelled import evaluate_labelled, read_test
     from unveil.serving.recommender import Recommender
 
@@ -62,9 +57,7 @@ def _labelled(runs: list[Path], test: str, candidates: Path | None, seen: "Seen"
 
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders that `unveil train` wrote, two or more.")],
-    output: Annotated[
-        Path | None, option("Page (.html) with a CSV file of all tests; or .csv alone.", "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, option("Page (.html) and a CSV of all tests; or .csv.", "--output", "-o")] = None,
     alpha: Annotated[float, option("Level of significance.", min=0, max=1)] = 0.05,
     overwrite: Overwrite = False,
     test: LabelledFile = None,
@@ -75,26 +68,21 @@ def compare(
 
     With --test, on labels from elsewhere instead of the held-out interactions.
     """
-    from unveil.cli.results import print_comparison
     from unveil.evaluation.result import Evaluation
     from unveil.evaluation.result import compare as compared
-    from unveil.files import write_whole
     from unveil.runs.report import ComparedRuns
     from unveil.runs.report_page import targets_caution, write_comparison
     from unveil.runs.run_folder import short_names
 
-    if output is not None:
+    if output is not None:  # before any work is done
         _check_output(output, overwrite=overwrite)
-    names = short_names(runs)
-    if test is None:
-        evaluations = {name: Evaluation.read(run) for name, run in zip(names, runs, strict=True)}
-    else:
-        evaluations = dict(zip(names, _labelled(runs, test, candidates, seen), strict=True))
+    read = map(Evaluation.read, runs) if test is None else _labelled(runs, test, candidates, seen)
+    evaluations = dict(zip(short_names(runs), read, strict=True))
     comparison = compared(evaluations, alpha=alpha)
     if output is not None and output.suffix == ".csv":
         write_whole(output, comparison.tests.write_csv())
     elif output is not None:
-        write_comparison(ComparedRuns(evaluations, comparison), output, ["unveil", *sys.argv[1:]])
+        write_comparison(ComparedRuns(evaluations, comparison), output, this_command())
     print_comparison(comparison)
     if test is None:
         typer.echo(targets_caution())
@@ -103,8 +91,6 @@ def compare(
 
 
 def _check_output(output: Path, *, overwrite: bool) -> None:
-    """Before any work is done: a page or a table, and a file that is there only with --overwrite."""
-    from unveil.files import check_new_file
     from unveil.report.svg import check_page_path
 
     if output.suffix == ".csv":
@@ -121,9 +107,7 @@ def report(
     output: Annotated[Path, option("Folder to write: index.html, results.json, …", "--output", "-o")],
     titles: Titles = None,
     title_ids: TitleIds = None,
-    users: Annotated[
-        str | None, option("Users whose recommendations are shown; three by default.", metavar="ID,ID")
-    ] = None,
+    users: Annotated[str | None, option("Users whose lists are shown; three by default.", metavar="ID,ID")] = None,
     dial: Annotated[bool, option("Measure novelty against accuracy.", "--dial/--no-dial")] = True,
     alpha: Annotated[float, option("Level of significance.", min=0, max=1)] = 0.05,
     overwrite: Overwrite = False,
@@ -132,8 +116,6 @@ def report(
 
     The runs must have been trained on the same log and evaluated on the same cases and negatives.
     """
-    from unveil.cli.terminal import bar, print_paragraphs
-    from unveil.files import atomic_folder, check_free
     from unveil.runs.report import Report, ReportOptions
     from unveil.runs.report_page import findings, write_report
     from unveil.runs.run_folder import read_runs
@@ -144,6 +126,6 @@ def report(
     with bar("evaluating the models") as progress:
         found = Report(read_runs(runs), options, progress)
     with atomic_folder(output, overwrite=overwrite) as draft:
-        write_report(found, draft, ["unveil", *sys.argv[1:]])
+        write_report(found, draft, this_command())
     print_paragraphs(*findings(found))
     typer.echo(f"open {output / 'index.html'}")

@@ -1,20 +1,60 @@
-"""`unveil loop`, `unveil reproduce rq5`: models retrained, round after round, on what users chose from their lists."""
+"""`unveil demo|theory|loop`, `unveil reproduce rq5`: the method on built-in worlds, the theory, feedback loops."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
-from unveil.cli.options import Assignments, LogOptions, Seed, WorkerOptions, World, named_in, option, takes_options
+from unveil.cli.options import Assignments, Jobs, LogOptions, Overwrite, Seed, WorkerOptions, World, named_in, option
 from unveil.cli.terminal import run_study
 from unveil.errors import UnveilError
-
-if TYPE_CHECKING:
-    from unveil.runs.workers import Engine
-    from unveil.studies.loop import LoopStudy
+from unveil.files import check_free
 
 
-@dataclass(frozen=True)
-class LoopOptions:
+def demo(
+    output: Annotated[Path, option("Folder to write: page, results, log, world.", "--output", "-o")] = Path("demo"),
+    overwrite: Overwrite = False,
+    seed: Seed = 0,
+    users: Annotated[int, option("Users of the world.", min=1)] = 1000,
+    epochs: Annotated[int, option("Epochs of each training.", min=1)] = 80,
+    replicates: Annotated[int, option("Repetitions with other worlds; about a minute each.", min=1)] = 1,
+    jobs: Jobs = None,
+) -> None:
+    """Show on a built-in world with known ground truth what a log hides, and what several losses learn from it.
+
+    A run that was stopped continues with the same command; --overwrite begins again.
+    """
+    from unveil.runs.workers import engine
+    from unveil.studies.demo import Demo
+
+    study = Demo(spec=replace(Demo().spec, users=users), epochs=epochs, replicates=replicates, seed=seed)
+    run_study(study, output, engine("processes", jobs), overwrite=overwrite)
+
+
+def theory(
+    severity: Annotated[float, option("Exponent p of exposure: θ = ô^p, above 0, at most 10.")] = 1.0,
+    seed: Annotated[int, option("Seed of the worlds, the scores and the draws.", min=0, max=2**62)] = 0,
+    draws: Annotated[int, option("Logs drawn for each choice model.", min=2)] = 100,
+    output: Annotated[Path | None, option("Folder to write: page and results.", "--output", "-o")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Check the paper's propositions: exactly on tiny worlds, by drawn logs on a larger one, in about half a minute."""
+    from unveil.runs.progress import job_watcher
+    from unveil.runs.workers import Inline
+    from unveil.studies.engine import run
+    from unveil.studies.theory import Theory
+    from unveil.studies.writer import Report, print_report
+
+    study = Theory(severity=severity, seed=seed, draws=draws)
+    if output is not None:
+        run_study(study, output, Inline(), overwrite=overwrite)
+        return
+    with TemporaryDirectory() as place:
+        print_report(Report(run(study, Path(place), Inline(), watch=job_watcher())))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopOptions(WorkerOptions):
     """What every loop has."""
 
     output: Annotated[Path, option("Folder of the loop; new, or one to --resume.", "--output", "-o")]
@@ -30,13 +70,11 @@ class LoopOptions:
     resume: Annotated[bool, option("Continue a loop that was stopped; also with more rounds.", "--resume")] = False
 
     def settings(self) -> dict[str, Any]:
-        """Fields of the study."""
-        names = ("rounds", "replicates", "retrain", "preset", "seed")
-        same = {name: getattr(self, name) for name in names}
+        same = {name: getattr(self, name) for name in ("rounds", "replicates", "retrain", "preset", "seed")}
         return {**same, "estimators": named_in(self.estimators), "changes": tuple(self.assignments or ())}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RQ5Options(LoopOptions):
     """With the paper's defaults."""
 
@@ -46,7 +84,6 @@ class RQ5Options(LoopOptions):
     preset: Annotated[str, option("paper (the authors' settings), converged or quick.")] = "paper"
 
 
-@takes_options
 def loop(
     *,
     options: LogOptions,
@@ -56,20 +93,16 @@ def loop(
         str, option("uniform, position, geometric, popular, logit; in a world also relevant, logit-relevance.")
     ] = "uniform",
     world: World = None,
-    workers: WorkerOptions,
     keep_logs: Annotated[bool, option("Also write the last log of each model.", "--keep-logs")] = False,
 ) -> None:
     """Simulate a feedback loop: recommend, let users respond, retrain on their choices; and measure what happens.
 
     --set NAME=VALUE is for all models, itps:NAME=VALUE for one, response.NAME=VALUE for the users' response.
     """
-    from unveil.studies.loop import LoopStudy
-
-    own: dict[str, Any] = {"world": world, "keep_logs": keep_logs, "k": k, "response": response}
-    _run(LoopStudy(log=options.source(), **own, **how.settings()), how, workers.workers())
+    own = {"world": world, "keep_logs": keep_logs, "k": k, "response": response}
+    _run({"log": options.source(), **own}, how)
 
 
-@takes_options
 def rq5(
     *,
     options: LogOptions,
@@ -77,16 +110,12 @@ def rq5(
     tuned_for: Annotated[
         str | None, option("Authors' settings: ml-1m, ml-20m or beauty; by default by the log's name or size.")
     ] = None,
-    workers: WorkerOptions,
 ) -> None:
     """Does ITPS keep recommendations novel along a feedback loop? Users choose any of their ten items at random.
 
     --set NAME=VALUE is for all models, ips:NAME=VALUE for one.
     """
-    from unveil.studies.loop import LoopStudy
-
-    data = tuned_for or data_set_of(options)
-    _run(LoopStudy(log=options.source(), tuned_for=data, **how.settings()), how, workers.workers())
+    _run({"log": options.source(), "tuned_for": tuned_for or data_set_of(options)}, how)
 
 
 def data_set_of(options: LogOptions) -> str:
@@ -99,14 +128,15 @@ def data_set_of(options: LogOptions) -> str:
     return recognised(len(log.users), len(log.items), len(log.interacted())) or "ml-1m"
 
 
-def _run(study: "LoopStudy", how: LoopOptions, engine: "Engine") -> None:
-    """Only a folder that is to be resumed may be there already."""
-    from unveil.files import check_free
+def _run(own: dict[str, Any], how: LoopOptions) -> None:
+    """Run a loop with these settings of its own; only a folder that is to be resumed may be there already."""
     from unveil.studies.cells import ABOUT
+    from unveil.studies.loop import LoopStudy
 
+    study = LoopStudy(**own, **how.settings())
     if not how.resume:
         check_free(how.output, hint="Name another; or, if it holds a loop that was stopped, pass --resume.")
     elif not (how.output / ABOUT).exists():
         raise UnveilError("there is no loop to resume", where=how.output, hint="Leave --resume out to start one.")
     hint = "; the rounds that are over are kept. Go on with the same command and --resume."
-    run_study(study, how.output, engine, steps=study.rounds + 1, hint=hint)
+    run_study(study, how.output, how.workers(), steps=study.rounds + 1, hint=hint)

@@ -4,28 +4,14 @@ import signal
 import sys
 import warnings
 from io import TextIOWrapper
-from types import FrameType
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from unveil import __version__
-from unveil.cli import (
-    advise,
-    calibrate,
-    data,
-    demo,
-    evaluate,
-    loop,
-    propensity,
-    recommend,
-    reproduce,
-    serve,
-    train,
-    tune,
-    world,
-)
+from unveil.cli import advise, calibrate, data, evaluate, loop, propensity, recommend, reproduce, train, world
+from unveil.cli.options import takes_options
 from unveil.errors import UnveilError, UnveilWarning
 
 
@@ -33,7 +19,6 @@ class _Commands(TyperGroup):
     """Ctrl-C gives one message, unless the command handles it."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -50,21 +35,16 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 for group in (data, world, propensity, reproduce):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+    inner = typer.Typer(help=group.HELP, no_args_is_help=True)
+    for command in group.COMMANDS:
+        inner.command(command.__name__)(takes_options(command))
+    app.add_typer(inner, name=group.__name__.rpartition(".")[2])
 for command in (
-    *(
-        advise.audit,
-        advise.advise,
-        train.train,
-        tune.tune,
-        evaluate.evaluate,
-        evaluate.compare,
-        evaluate.report,
-        calibrate.calibrate,
-    ),
-    *(recommend.recommend, recommend.export, serve.serve, demo.demo, demo.theory, loop.loop),
+    *(advise.audit, advise.advise, train.train, train.tune, evaluate.evaluate, evaluate.compare, evaluate.report),
+    *(calibrate.calibrate, recommend.recommend, recommend.export, recommend.serve),
+    *(loop.demo, loop.theory, loop.loop),
 ):
-    app.command(command.__name__)(command)
+    app.command(command.__name__)(takes_options(command))
 
 
 def _version(given: bool) -> None:
@@ -82,7 +62,8 @@ def _root(
 
 def run() -> None:
     """Entry point: a user error is one message on standard error and exit code 2, never a traceback."""
-    signal.signal(signal.SIGTERM, _stop)
+    # as after Ctrl-C: temporary files are removed
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(_fail("stopped.", 128 + number)))
     warnings.formatwarning = _formatted
     if isinstance(sys.stdout, TextIOWrapper):  # as standard error does where the terminal's encoding lacks a character
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -98,7 +79,9 @@ def run() -> None:
         # torch says it in the message only: can't allocate memory; CUDA out of memory, tried to allocate …
         if not isinstance(error, MemoryError) and "allocate" not in str(error):
             raise
-        sys.exit(_fail(f"there is not enough memory. {_SMALLER}"))
+        parts = "model.width, model.length, task.batch_size; the width of an estimator or a propensity"
+        advice = f"Use a smaller model ({parts}), a smaller log, or a larger machine."
+        sys.exit(_fail(f"there is not enough memory. {advice}"))
 
 
 _in_full = warnings.formatwarning
@@ -106,27 +89,14 @@ _in_full = warnings.formatwarning
 _PRINTED: set[str] = set()
 
 
-def _formatted(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-) -> str:
+def _formatted(message: Warning | str, category: type[Warning], *place: Any, **named: Any) -> str:
     """A warning to users as one message, once; those of libraries with their place in the code."""
-    if issubclass(category, UnveilWarning):
-        text = f"unveil: {message}\n"
-        new = text not in _PRINTED
-        _PRINTED.add(text)
-        return text if new else ""
-    return _in_full(message, category, filename, lineno, line)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    """End as after Ctrl-C: temporary files are removed."""
-    raise SystemExit(_fail("stopped.", 128 + number))
-
-
-_SMALLER = (
-    "Use a smaller model (model.width, model.length, task.batch_size; the width of an estimator or a propensity), "
-    "a smaller log, or a larger machine."
-)
+    if not issubclass(category, UnveilWarning):
+        return _in_full(message, category, *place, **named)
+    text = f"unveil: {message}\n"
+    new = text not in _PRINTED
+    _PRINTED.add(text)
+    return text if new else ""
 
 
 def _fail(message: str, code: int = 2) -> int:

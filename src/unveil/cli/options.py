@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from unveil.runs.config import Experiment
     from unveil.runs.workers import Engine
 
-Command = Callable[..., None]
-
 
 def option(text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
     """`typer.Option` with its help first: most options then fit on a line."""
     return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
-def takes_options(command: Command) -> Command:
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter whose type is a dataclass by one command-line option for each of its fields.
 
     Fields without a default, such as LOG, stand where the parameter stood; the others follow the command's own.
@@ -37,11 +35,9 @@ def takes_options(command: Command) -> Command:
 
     @wraps(command)
     def expanded(**given: Any) -> None:
-        gathered = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
-        }
-        command(**gathered, **given)
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
 
     expanded.__dict__["__signature__"] = inspect.Signature(parameters)
     expanded.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -49,12 +45,14 @@ def takes_options(command: Command) -> Command:
 
 
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    names = {each.name: inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY) for each in fields(group)}
-    return [
-        names[name].replace(annotation=hints[name], default=getattr(group, name, inspect.Parameter.empty))
-        for name in names
-    ]
+    hints, kind = get_type_hints(group, include_extras=True), inspect.Parameter.KEYWORD_ONLY
+    defaults = {each.name: getattr(group, each.name, inspect.Parameter.empty) for each in fields(group)}
+    return [inspect.Parameter(name, kind, annotation=hints[name], default=defaults[name]) for name in defaults]
+
+
+def set_option(text: str, metavar: str = "NAME=VALUE") -> Any:
+    """The option --set, for `list[str] | None`."""
+    return option(text, "--set", metavar=metavar)
 
 
 _READING, _FILTERS, WORKERS = "Reading the log", "Filters (off by default)", "Workers"
@@ -62,35 +60,23 @@ _READING, _FILTERS, WORKERS = "Reading the log", "Filters (off by default)", "Wo
 Overwrite = Annotated[bool, option("Replace what is there.", "--overwrite")]
 AsJson = Annotated[bool, option("Print JSON instead of a table.", "--json")]
 Seed = Annotated[int, option("Seed of everything random.", min=0)]
-Assignments = Annotated[
-    list[str] | None, option("Change one setting, e.g. model.width=128.", "--set", metavar="NAME=VALUE")
-]
+Assignments = Annotated[list[str] | None, set_option("Change one setting, e.g. model.width=128.")]
 World = Annotated[str | None, option("World that the log was drawn from: its folder, or 'builtin'.")]
-LogFile = Annotated[
-    Path, option("File to write: .csv, .tsv, .jsonl, .parquet, .inter; also .gz, .zst.", "--output", "-o")
-]
+LogFile = Annotated[Path, option("File: .csv, .tsv, .jsonl, .parquet, .inter; also .gz, .zst.", "--output", "-o")]
 Titles = Annotated[Path | None, option("Item titles: movies.dat, u.item, or a CSV or TSV file of ids and titles.")]
 TitleIds = Annotated[Path | None, option("Pairs of ids, the log's and the titles', if the log was renumbered.")]
-LABELLED = "A test that is not held out of the log"
-LabelledFile = Annotated[
-    str | None,
-    option("Labelled test: user_id, item_id and, if seen and disliked items are known, label 0 or 1.", panel=LABELLED),
-]
+_TEST = "A test that is not held out of the log"
+LabelledFile = Annotated[str | None, option("Labelled test: user_id, item_id, label 0 or 1 if known.", panel=_TEST)]
 CandidatesFile = Annotated[
-    Path | None, option("Items to rank, one id a line; all items, or each user's labelled ones.", panel=LABELLED)
+    Path | None, option("Items to rank, one id a line; all items, or each user's labelled ones.", panel=_TEST)
 ]
-SeenRows = Annotated[
-    Literal["error", "skip", "keep"], option("Test rows whose item is in the user's own history.", panel=LABELLED)
-]
+SeenRows = Annotated[Literal["error", "skip", "keep"], option("Test rows of items in the user's history.", panel=_TEST)]
 
 Jobs = Annotated[int | None, option("Worker processes; one per core by default.", panel=WORKERS, min=1)]
 EngineOption = Annotated[
     Literal["processes", "ray"], option("Processes of this machine, or a Ray cluster.", "--engine", panel=WORKERS)
 ]
-Address = Annotated[
-    str | None,
-    option("Address of the Ray cluster; by default Ray is started here.", panel=WORKERS, metavar="HOST:PORT"),
-]
+Address = Annotated[str | None, option("Ray cluster; by default one is started.", panel=WORKERS, metavar="HOST:PORT")]
 #: Options that change no result, and so are no part of the command that reproduces it.
 WORKER_OPTIONS = ("--jobs", "--engine", "--address")
 
@@ -104,14 +90,12 @@ class WorkerOptions:
     address: Address = None
 
     def workers(self) -> "Engine":
-        """The processes, or the Ray cluster."""
         from unveil.runs.workers import engine
 
         return engine(self.engine, self.jobs, self.address)
 
 
 def _column(what: str, *, required: bool = False) -> Any:
-    """The option that names a column of the log."""
     end = "" if required else ", 'none' to ignore it"
     return option(f"Column of {what}; by default found by its name{end}.", panel=_READING, metavar="NAME")
 
@@ -129,7 +113,7 @@ class ReadingOptions:
     query: Annotated[str | None, option("SQL query that gives the rows of a database.", panel=_READING)] = None
 
     def settings(self) -> dict[str, Any]:
-        """The options that were given, under the names of `LogSource`: columns together."""
+        """The options that were given; columns together."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         columns = {name.removesuffix("_col"): given.pop(name) for name in list(given) if name.endswith("_col")}
         return given | ({"columns": columns} if columns else {})
@@ -147,9 +131,7 @@ class LogOptions(ReadingOptions):
     position_col: Annotated[str | None, _column("positions in the displayed list")] = None
     randomised_col: Annotated[str | None, _column("whether a random policy showed it")] = None
     step_col: Annotated[str | None, _column("time steps, counted from 0")] = None
-    min_rating: Annotated[
-        float | None, option("Drop ratings below this; with clicks: count them as not clicked.", panel=_FILTERS)
-    ] = None
+    min_rating: Annotated[float | None, option("Drop lower ratings; of clicks: not clicked.", panel=_FILTERS)] = None
     min_item: Annotated[int | None, option("Drop items with fewer interactions.", panel=_FILTERS, min=0)] = None
     min_user: Annotated[int | None, option("Drop users with fewer interactions.", panel=_FILTERS, min=0)] = None
     iterate: Annotated[bool | None, option("Repeat both until nothing more is dropped.", panel=_FILTERS)] = None
@@ -159,7 +141,6 @@ class LogOptions(ReadingOptions):
     ] = None
 
     def source(self) -> "LogSource":
-        """The log that was named."""
         from unveil.data.filters import LogSource
 
         return LogSource(**self.settings())
@@ -172,14 +153,14 @@ class HistoryOptions(ReadingOptions):
     histories: Annotated[str | None, option("Log of histories, in any format that LOG may have; new users too.")] = None
 
     def source(self) -> "LogSource | None":
-        """The log that was named, if one was."""
         from unveil.data.filters import LogSource
 
         settings = self.settings()
-        log = settings.pop("histories", None)
-        if log is None and settings:
+        if self.histories is not None:
+            return LogSource(settings.pop("histories"), **settings)
+        if settings:
             raise UnveilError("options to read histories without histories", hint="Name them: --histories.")
-        return None if log is None else LogSource(log, **settings)
+        return None
 
 
 @dataclass(frozen=True)
@@ -198,10 +179,8 @@ class TrainingOptions:
     device: Annotated[str | None, option("auto, cpu, cuda or mps.")] = None
 
     def experiment(self, log: LogOptions, begun: Path | None = None) -> "Experiment":
-        """The settings: those of the preset or the config, then options, then --set.
-
-        Where none of them names a network, a run that was begun goes on with its own: the default was another once.
-        """
+        """Those of the preset or the config, then options, then --set. Where none names a network, a run that was begun
+        goes on with its own: the default was another once."""
         from unveil.runs.config import Experiment
         from unveil.runs.run_folder import read_config
         from unveil.settings import parsed, plain
@@ -209,26 +188,19 @@ class TrainingOptions:
         if self.preset is not None and self.config is not None:
             hint = f'Write extends = "{self.preset}" at the head of the config.'
             raise UnveilError("a preset and a config were both given", expected="one of them", hint=hint)
-        named = {
-            "model.name": self.model,
-            "estimator.name": self.estimator,
-            "data.world": self.world,
-            "training.seed": self.seed,
-            "training.device": self.device,
-        }
-        changes: dict[str, Any] = {f"data.{name}": value for name, value in log.settings().items()}
-        changes |= {name: value for name, value in named.items() if value is not None}
+        changes = {f"data.{name}": value for name, value in log.settings().items()}
+        changes |= {"model.name": self.model, "estimator.name": self.estimator, "data.world": self.world}
+        changes |= {"training.seed": self.seed, "training.device": self.device}
+        changes = {name: value for name, value in changes.items() if value is not None}
         changes |= dict(map(parsed, self.assignments or ()))
         network = None if begun is None else plain(read_config(begun).model)["name"]
         return Experiment.of(self.config or self.preset or "quick", changes, network)
 
 
-#: What the ways to fit a world are.
 FITS = (
     "How worlds are fitted: posterior (a draw that keeps what is personal, and so what is not sure), regularised (the "
     "one that predicts best, which is smoother) or paper (as the authors did: no biases, no penalty)."
 )
-#: What the ways to choose are.
 CHOICES = (
     "rational_exposed (the best of what they see; the paper's), rational_all (the best of all there is, seen or not), "
     "categorical_exposed (by chance among what they see, likelier what they like) or categorical_all."
@@ -241,7 +213,7 @@ def named_in(text: str) -> tuple[str, ...]:
 
 
 def numbers_in(text: str, option: str) -> tuple[float, ...]:
-    """Numbers with commas between, as they were given to an option, each once."""
+    """Numbers with commas between, each once."""
     try:
         return tuple(dict.fromkeys(map(float, named_in(text))))
     except ValueError:

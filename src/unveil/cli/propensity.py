@@ -1,6 +1,5 @@
 """`unveil propensity fit|describe|score|positions`: exposure learnt from impressions, estimates against the truth."""
 
-import sys
 from functools import partial
 from json import dumps
 from pathlib import Path
@@ -8,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unveil.cli.options import AsJson, LogOptions, Overwrite, Seed, option, takes_options
+from unveil.cli.options import AsJson, LogOptions, Overwrite, Seed, option, set_option
+from unveil.cli.terminal import bar, print_page_table, this_command
+from unveil.files import check_free
 
 if TYPE_CHECKING:
     from unveil.report.prose import Prose
 
-app = typer.Typer(help="Propensities learnt from impressions, or scored against known ones.", no_args_is_help=True)
+HELP = "Propensities learnt from impressions, or scored against known ones."
 
 
-@app.command("score")
-@takes_options
 def score(
     *,
     options: LogOptions,
@@ -25,28 +24,24 @@ def score(
     output: Annotated[Path, option("Folder of the scores.", "--output", "-o")],
     propensity: Annotated[list[str] | None, option("Propensity to score; may be repeated. All by default.")] = None,
     assignments: Annotated[
-        list[str] | None,
-        option("Option of one, e.g. damped-static:exponent=1.", "--set", metavar="PROPENSITY:NAME=VALUE"),
+        list[str] | None, set_option("Option of one, e.g. damped-static:exponent=1.", "PROPENSITY:NAME=VALUE")
     ] = None,
     slots: Annotated[int, option("Training interactions, sampled at random, to score at.", min=1)] = 2000,
     seed: Annotated[int, option("Seed of that sample.", min=0)] = 0,
     overwrite: Overwrite = False,
 ) -> None:
     """Score every propensity that can be estimated from a log against the true ones of the world behind it."""
-    from unveil.files import check_free
     from unveil.runs.propensity_reports import score_all, scores_prose, write_scores
     from unveil.simulation.world import World
 
     check_free(output, overwrite=overwrite, inputs=[options.log, world])
     truth, log, tell = World.load(world), options.source().load(), partial(typer.echo, err=True)
     scores = score_all(truth, log, propensity or (), assignments or (), slots=slots, seed=seed, tell=tell)
-    write_scores(scores, output, ["unveil", *sys.argv[1:]], overwrite=overwrite)
+    write_scores(scores, output, this_command(), overwrite=overwrite)
     _print(scores_prose(scores))
     typer.echo(f"open {output / 'index.html'}")
 
 
-@app.command("positions")
-@takes_options
 def positions(
     *,
     options: LogOptions,
@@ -65,8 +60,6 @@ def positions(
         _print(positions_prose(found))
 
 
-@app.command("fit")
-@takes_options
 def fit(
     *,
     options: LogOptions,
@@ -75,15 +68,12 @@ def fit(
     test_days: Annotated[int, option("Last days, for the evaluation.", min=1)] = 2,
     half_life: Annotated[float, option("Days after which an impression counts half in recent popularity.")] = 1.0,
     assignments: Annotated[
-        list[str] | None,
-        option("width, epochs, patience, negatives, batch, lr or penalty.", "--set", metavar="NAME=VALUE"),
+        list[str] | None, set_option("width, epochs, patience, negatives, batch, lr, penalty")
     ] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
     """Learn from impressions how likely each item is to be shown, to whom and when; compare with popularity."""
-    from unveil.cli.terminal import bar
-    from unveil.files import check_free
     from unveil.propensity import time_of_day_fit
     from unveil.runs.propensity_reports import write_fit
     from unveil.settings import changed, parsed
@@ -94,12 +84,11 @@ def fit(
     log = options.source().load()
     with bar("learning exposure") as progress:
         fitted = time_of_day_fit.fit(log, how, progress)
-    _print(write_fit(fitted, log, how, output, ["unveil", *sys.argv[1:]], overwrite))
+    _print(write_fit(fitted, log, how, output, this_command(), overwrite))
     use = f"--set propensity.name=learnt-temporal --set propensity.path={output}"
     typer.echo(f"open {output / 'index.html'}; use: {use}")
 
 
-@app.command("describe")
 def describe(
     folder: Annotated[Path, typer.Argument(help="Folder that `unveil propensity fit` wrote.")], json: AsJson = False
 ) -> None:
@@ -114,6 +103,7 @@ def describe(
 
 
 def _print(prose: "Prose") -> None:
-    from unveil.cli.terminal import print_page_table
-
     print_page_table(prose.table("table"), prose.paragraphs("findings"))
+
+
+COMMANDS = (score, positions, fit, describe)

@@ -1,24 +1,27 @@
-"""`unveil recommend|export`: recommendations of a trained model, and the model for other programs."""
+"""`unveil recommend|export|serve`: recommendations of a trained model, in files, for other programs and over HTTP."""
 
-import sys
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from unveil.cli.options import Assignments, HistoryOptions, Overwrite, option, takes_options
+from unveil.cli.options import Assignments, HistoryOptions, Overwrite, TitleIds, Titles, option
+from unveil.cli.results import print_lists, print_table, written
+from unveil.cli.terminal import this_command, write_where_possible
 from unveil.errors import UnveilError
+from unveil.files import check_new_file, write_whole
 from unveil.wording import quantity, some
 
 if TYPE_CHECKING:
     from unveil.serving.recommender import Recommendations
+    from unveil.serving.server.model_store import ItemInfo
 
-_ITEMS = "Items"
+_ITEMS, _LIMITS = "Items", "Limits"
 RunArgument = Annotated[Path, typer.Argument(help="Folder that `unveil train` or `Recommender.save` wrote.")]
 Ids = Annotated[Path | None, option("File with one item id per line.", panel=_ITEMS)]
 
 
-@takes_options
 def recommend(
     *,
     options: HistoryOptions,
@@ -34,9 +37,7 @@ def recommend(
     where: Annotated[list[str] | None, option("Condition, e.g. genre=Drama or year>=1990.", panel=_ITEMS)] = None,
     reasons: Annotated[int, option("Number of history items named as reasons.", min=0)] = 0,
     fallback: Annotated[Literal["none", "popularity"], option("For unknown users and histories.")] = "none",
-    output: Annotated[
-        Path | None, option("File: .csv, .jsonl or .parquet; with --dial .html.", "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, option(".csv, .jsonl or .parquet; with --dial .html.", "--output", "-o")] = None,
     overwrite: Overwrite = False,
     form: Annotated[Literal["table", "csv", "jsonl"], option("How to print, without --output.", "--as")] = "table",
     dial: Annotated[bool, option("Measure the trade-off of --novelty instead.", "--dial")] = False,
@@ -46,8 +47,6 @@ def recommend(
     The recommendations for one --history have no user_id. Those of all users are streamed to the file. Several --where
     conditions all have to hold.
     """
-    from unveil.cli.results import print_lists, write_lists
-    from unveil.files import check_new_file
     from unveil.serving.export import check_kind
     from unveil.serving.recommendations import ListRequest, recommend_all, recommendations
 
@@ -78,7 +77,8 @@ def recommend(
     lists = recommendations(run, request)
     _print_unknown(lists)
     if output is not None:
-        write_lists(lists.frame, output)
+        write_whole(output, written(lists.frame, output.suffix))
+        typer.echo(f"{output}: {quantity(len(lists.frame), 'row')}")
     else:
         print_lists(lists.frame, form)
 
@@ -87,17 +87,13 @@ def _print_unknown(lists: "Recommendations") -> None:
     for kind, unknown in (("items", lists.unknown_items), ("users", lists.unknown_users)):
         if unknown:
             typer.echo(f"unknown {kind} skipped ({len(unknown):,}): {some(unknown)}", err=True)
-    if lists.fallback_users == ("",):
+    if (users := lists.fallback_users) == ("",):
         typer.echo("by popularity: no item of the history is known", err=True)
-    elif lists.fallback_users:
-        users = lists.fallback_users
+    elif users:
         typer.echo(f"by popularity, for unknown users ({len(users):,}): {some(users)}", err=True)
 
 
 def _measure_novelty(run: Path, output: Path | None, *, overwrite: bool) -> None:
-    """Print the table; write dial.json into the run, and the page there or to --output."""
-    from unveil.cli.results import print_table
-    from unveil.cli.terminal import write_where_possible
     from unveil.report.svg import check_page_path
     from unveil.runs.report import measure_dial
     from unveil.runs.report_page import DIAL, write_dial_page
@@ -108,8 +104,7 @@ def _measure_novelty(run: Path, output: Path | None, *, overwrite: bool) -> None
     points = measure_dial(run)
     print_table(list(points[0]), [[f"{point[name]:.4f}" for name in points[0]] for point in points])
     typer.echo(f"on the test events, full ranking, lists of 10; {write_dial(run, points)} is shown by `unveil serve`")
-    page, command = output or run / DIAL, ["unveil", *sys.argv[1:]]
-    write_where_possible(lambda: write_dial_page(run.resolve().name, points, page, command))
+    write_where_possible(lambda: write_dial_page(run.resolve().name, points, output or run / DIAL, this_command()))
 
 
 def export(
@@ -128,7 +123,7 @@ def export(
     how they are computed, e.g. estimator.exponent=0.5.
     """
     from unveil.runs.weights import export_weights
-    from unveil.serving.export import ONNX, export_embeddings, export_onnx
+    from unveil.serving.export import export_embeddings, export_onnx
     from unveil.serving.recommender import Recommender
     from unveil.settings import parsed
 
@@ -137,10 +132,10 @@ def export(
     place = output or run
     if onnx or embeddings:
         recommender = Recommender.load(run)
-        written = [export_onnx(recommender, place / ONNX, overwrite=overwrite)] if onnx else []
-        written += export_embeddings(recommender, place, overwrite=overwrite) if embeddings else []
-        for file in written:
-            typer.echo(f"{file.path}: {file.about}")
+        files = export_onnx(recommender, place / "model.onnx", overwrite=overwrite) if onnx else {}
+        files |= export_embeddings(recommender, place, overwrite=overwrite) if embeddings else {}
+        for path, about in files.items():
+            typer.echo(f"{path}: {about}")
     if weights:
         changes = dict(map(parsed, assignments or ()))
         log = export_weights(run, place / f"weights.{form}", changes, overwrite=overwrite)
@@ -149,3 +144,67 @@ def export(
             typer.echo(f"warning    {warning}", err=True)
         if log.by_proxy:
             typer.echo("popularity stands in for exposure: gains are under that proxy.", err=True)
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of trained models; the first answers by default.")],
+    host: Annotated[str, option("Where to listen; only this machine can reach the default.")] = "127.0.0.1",
+    port: Annotated[int, option("0: any free one.", min=0, max=65535)] = 8000,
+    titles: Titles = None,
+    title_ids: TitleIds = None,
+    items: Annotated[Path | None, option("Item attributes, for `where`: CSV, TSV or Parquet.")] = None,
+    token_file: Annotated[Path | None, option("File with the bearer token to require; or set UNVEIL_TOKEN.")] = None,
+    allow_host: Annotated[list[str] | None, option("Host name to accept without a token, e.g. of a proxy.")] = None,
+    watch: Annotated[float, option("Seconds between checks for new models; 0: only by /reload.", min=0)] = 2.0,
+    workers: Annotated[int, option("Scoring threads.", min=1)] = 2,
+    drain: Annotated[float, option("Seconds to keep answering new requests after SIGTERM.", min=0)] = 1.0,
+    max_body: Annotated[int, option("Bytes per request.", panel=_LIMITS, min=1)] = 1 << 20,
+    max_history: Annotated[int, option("Items per history.", panel=_LIMITS, min=1)] = 10_000,
+    max_k: Annotated[int, option("Recommended items per list.", panel=_LIMITS, min=1)] = 1_000,
+    max_batch: Annotated[int, option("Lists per request.", panel=_LIMITS, min=1)] = 256,
+    max_passes: Annotated[int, option("Forward passes per request, for reasons.", panel=_LIMITS, min=1)] = 10_000,
+    max_concurrent: Annotated[int, option("Concurrent requests.", panel=_LIMITS, min=1)] = 256,
+    max_seconds: Annotated[float, option("Seconds for a request to arrive.", panel=_LIMITS, min=0.01)] = 10.0,
+) -> None:
+    """Serve trained models over HTTP: recommendations as JSON, a page at /, health, metrics.
+
+    A model that is trained again in its folder is loaded without a restart. On SIGTERM or Ctrl-C the server ends when
+    all requests are answered.
+    """
+    from unveil.serving.server.inference_service import Limits, Settings
+    from unveil.serving.server.middleware import is_loopback
+    from unveil.serving.server.process import serve as run
+
+    limits = Limits(max_body, max_history, max_k, max_batch, max_passes, max_concurrent, max_seconds)
+    token = _token(token_file)
+    settings = Settings(host, port, token, workers, watch or None, drain, limits=limits, hosts=allow_host or ())
+    if not is_loopback(host) and token is None:
+        typer.echo(f"unveil: {host} can be reached by others, and no token is asked for.", err=True)
+    run(runs, settings, _item_info(titles, title_ids, items))
+
+
+def _token(path: Path | None) -> str | None:
+    if path is None:
+        return os.environ.get("UNVEIL_TOKEN") or None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnveilError(f"cannot be read: {error}", where=path) from None
+    if not token:
+        raise UnveilError("the file is empty", where=path, expected="a token")
+    return token
+
+
+def _item_info(titles: Path | None, title_ids: Path | None, items: Path | None) -> "ItemInfo":
+    from unveil.data.titles import read_ids, read_titles
+    from unveil.serving.attributes import Attributes
+    from unveil.serving.server.model_store import ItemInfo
+
+    if titles is None and title_ids is not None:
+        raise UnveilError("pairs of ids were given, and no titles", hint="Name the file of titles with --titles.")
+    named = {} if titles is None else read_titles(titles)
+    if title_ids is not None:
+        named = {raw: named[other] for raw, other in read_ids(title_ids).items() if other in named}
+        if not named:
+            raise UnveilError("none of the pairs of ids leads to a title", where=title_ids)
+    return ItemInfo(named, None if items is None else Attributes.read(items))

@@ -1,10 +1,9 @@
 """`unveil reproduce rq1|rq2|rq3|rq4|rq5|fig1|beyond|assumptions|recipe`: the paper's questions, and others beyond."""
 
-import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,17 +19,12 @@ from unveil.cli.options import (
     named_in,
     numbers_in,
     option,
-    takes_options,
+    set_option,
 )
-from unveil.cli.terminal import print_paragraphs, run_study, until_stopped
+from unveil.cli.terminal import print_paragraphs, run_study, this_command, until_stopped
+from unveil.files import atomic_folder, check_free
 
-if TYPE_CHECKING:
-    from unveil.studies.engine import Study
-
-app = typer.Typer(
-    help="The research questions of the paper, reproduced and compared with it; and three beyond it.",
-    no_args_is_help=True,
-)
+HELP = "The research questions of the paper, reproduced and compared with it; and three beyond it."
 
 _SIZE, _WORLD, _TRAINING = "How much", "The world and its log", "Training and evaluation"
 _AXES = "What is varied, one at a time"
@@ -72,19 +66,15 @@ class RunOptions(WorkerOptions):
     replicates: Annotated[int, _option("Repeat everything random.", _SIZE)] = 5
     estimators: str = "naive"
     negatives: Annotated[int, _option("Negatives drawn uniformly for each case.", _TRAINING)] = 100
-    assignments: Annotated[
-        list[str] | None, _option("A setting of all, or of one (ips:NAME=VALUE).", None, "--set", metavar="NAME=VALUE")
-    ] = None
+    assignments: Annotated[list[str] | None, set_option("A setting of all, or of one (ips:NAME=VALUE).")] = None
     seed: Annotated[int, _option("Seed of everything random.")] = 0
 
     def settings(self) -> dict[str, Any]:
-        """The fields of the study."""
         own = ("output", "jobs", "engine", "address", "copy_from", "assignments", "estimators", "estimated")
         fields = {name: value for name, value in vars(self).items() if name not in own}
         return fields | {"changes": tuple(self.assignments or ()), "estimators": self.arms()}
 
     def arms(self) -> tuple[str, ...]:
-        """The estimators that were named."""
         return named_in(self.estimators)
 
 
@@ -122,7 +112,7 @@ class BeyondOptions(StudyOptions):
     ] = "popularity"
 
     def arms(self) -> tuple[str, ...]:
-        """The estimators, and those that need a propensity once more with each that is estimated and of its kind."""
+        """Those that need a propensity stand once more for each that is estimated and of its kind."""
         from unveil.studies.arms import with_propensity
 
         names, sources = named_in(self.estimators), named_in(self.estimated)
@@ -152,15 +142,11 @@ class AssumptionOptions(StudyOptions):
     propensities: Annotated[str, _option("Given to estimators; '' leaves it alone.", _AXES)] = _PROPENSITIES
 
     def settings(self) -> dict[str, Any]:
-        """The axes, and the propensity of the base point; estimators are given theirs by their arms."""
-        return super().settings() | {
-            "severities": numbers_in(self.severities, "--severities") or (self.severity,),
-            "foresights": numbers_in(self.foresights, "--foresights"),
-            "choices": named_in(self.choices),
-            "propensities": named_in(self.propensities),
-            "base_propensity": self.propensity,
-            "propensity": "true",
-        }
+        """Estimators are given their propensities by their arms."""
+        axes: dict[str, Any] = {"choices": named_in(self.choices), "propensities": named_in(self.propensities)}
+        axes |= {"severities": numbers_in(self.severities, "--severities") or (self.severity,)}
+        axes |= {"foresights": numbers_in(self.foresights, "--foresights")}
+        return super().settings() | axes | {"base_propensity": self.propensity, "propensity": "true"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,29 +182,21 @@ class UnbiasedOptions(RunOptions):
         return {name: value for name, value in fields.items() if name != "negatives"}
 
 
-@app.command("rq1")
-@takes_options
 def rq1(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     """How well does each estimator capture the true relevance? A stopped run continues with the same command."""
     _run("rq1", "RQ1", options, severity)
 
 
-@app.command("rq2")
-@takes_options
 def rq2(*, options: StudyOptions, severity: Severities = None) -> None:
     """How robust is each estimator to increasing exposure bias?"""
     _run("rq2", "RQ2", options, *(severity or ALONG))
 
 
-@app.command("rq3")
-@takes_options
 def rq3(*, options: StudyOptions, severity: Severity = 1.0) -> None:
     """How much does it matter to evaluate on true relevance? The trainings are those of rq1: --from copies them."""
     _run("rq3", "RQ3", options, severity)
 
 
-@app.command("rq4")
-@takes_options
 def rq4(*, options: RealOptions) -> None:
     """How well does each estimator rank real interactions? A stopped run continues with the same command."""
     from unveil.studies.rq4 import RQ4
@@ -229,36 +207,26 @@ def rq4(*, options: RealOptions) -> None:
     run_study(study, options.output, options.workers())
 
 
-@app.command("beyond")
-@takes_options
 def beyond(*, options: BeyondOptions, severity: Severities = None) -> None:
     """What share of the gap from the naive to the ideal loss does each estimator of this package close?
 
     0% is a loss that takes every interaction at face value (naive), 100% one that knows the true relevance (ideal).
-
     By default these are 1,440 trainings; for a first look add --preset quick --worlds 1 --replicates 1 --severity 2.
-
     Trainings that rq2 has made with the same settings are copied with --from.
     """
     _run("beyond", "Beyond", options, *(severity or ALONG))
 
 
-@app.command("recipe")
-@takes_options
 def recipe(*, options: RecipeOptions, severity: Severities = None) -> None:
     """Does what the paper's recipe for real data (popularity^−exponent, popular negatives) reports as a gain hold?"""
     _run("recipe", "Recipe", options, *(severity or ALONG))
 
 
-@app.command("assumptions")
-@takes_options
 def assumptions(*, options: AssumptionOptions) -> None:
     """Which estimator survives when exposure follows relevance, propensities are wrong, choice is by chance?"""
     _run("assumptions", "Assumptions", options)
 
 
-@app.command("fig1")
-@takes_options
 def fig1(
     *,
     options: LogOptions,
@@ -266,8 +234,7 @@ def fig1(
     titles: Titles = None,
     title_ids: TitleIds = None,
     items: Annotated[
-        str | None,
-        option("Items to draw: ids or parts of titles, groups after ;. By default the paper's.", metavar="A,B;C"),
+        str | None, option("Ids or parts of titles to draw, groups after ;. By default the paper's.", metavar="A,B;C")
     ] = None,
     draws: Annotated[int, option("Orders drawn by static propensities without repeats; 0: no such test.", min=0)] = 50,
     seed: Annotated[int, option("Seed of these draws.", min=0)] = 0,
@@ -275,7 +242,6 @@ def fig1(
 ) -> None:
     """Figure 1: do items have a typical place in histories? Box plots of some, and a test of all."""
     from unveil.data.titles import named_items
-    from unveil.files import atomic_folder, check_free
     from unveil.studies.fig1 import fig1 as compute
     from unveil.studies.fig1 import write
 
@@ -283,13 +249,11 @@ def fig1(
     log = options.source().load()
     found = compute(log, named_items(log.items, titles, title_ids), items, draws=draws, seed=seed)
     with atomic_folder(output, overwrite=overwrite) as draft:
-        paragraphs = write(found, draft, ["unveil", *sys.argv[1:]])
+        paragraphs = write(found, draft, this_command())
     print_paragraphs(*paragraphs)
     typer.echo(f"open {output / 'index.html'}")
 
 
-@app.command("unbiased")
-@takes_options
 def unbiased(*, options: UnbiasedOptions) -> None:
     """What do corrections help or harm where the test is without exposure bias, and what does a small slice add?
 
@@ -300,11 +264,11 @@ def unbiased(*, options: UnbiasedOptions) -> None:
     run_study(Unbiased(**options.settings()), options.output, options.workers())
 
 
-app.command("rq5")(rq5)
-
-
 def _run(module: str, name: str, options: StudyOptions, *severities: float) -> None:
-    """Run a study, which is imported only now, each severity once and in order."""
-    kind: type[Study] = getattr(import_module(f"unveil.studies.{module}"), name)
-    along = {"severities": tuple(sorted(set(severities)))} if severities else {}
-    run_study(kind(**options.settings(), **along), options.output, options.workers(), copy_from=options.copy_from)
+    """Run a study, each severity once and in order."""
+    settings = options.settings() | ({"severities": tuple(sorted(set(severities)))} if severities else {})
+    study = getattr(import_module(f"unveil.studies.{module}"), name)(**settings)
+    run_study(study, options.output, options.workers(), copy_from=options.copy_from)
+
+
+COMMANDS = (rq1, rq2, rq3, rq4, beyond, recipe, assumptions, fig1, rq5, unbiased)

@@ -1,40 +1,35 @@
 """Results as tables for people and files for programs."""
 
-from pathlib import Path
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from unveil.report.names import in_order
-from unveil.wording import quantity
 
 if TYPE_CHECKING:
     import polars as pl
 
     from unveil.evaluation.result import Comparison, Evaluation
 
-_LISTS = "lists"
-
 
 def print_evaluation(evaluation: "Evaluation") -> None:
-    """A row for each metric, a column for each protocol; every mean with half the width of its interval.
-
-    Below stands the popularity baseline on the same cases, where it is known.
-    """
+    """A row for each metric, a column for each protocol; below, the popularity baseline where it is known."""
     cells = _cells(evaluation.summary)
     baseline = {} if evaluation.popularity is None else _cells(evaluation.popularity)
-    protocols = [protocol for protocol in dict.fromkeys(protocol for protocol, _ in cells) if protocol != _LISTS]
-    names = in_order(name for protocol, name in cells if protocol != _LISTS)
-    rows = [[name, *(_figure(cells.get((protocol, name))) for protocol in protocols)] for name in names]
-    if baseline:
-        rows += [[f"popularity {n}", *(_figure(baseline.get((one, n))) for one in protocols)] for n in names]
+    tables = {"": cells} | ({"popularity": baseline} if baseline else {})
+    ranked = [cell for cell in cells if cell[0] != "lists"]
+    protocols, names = list(dict.fromkeys(protocol for protocol, _ in ranked)), in_order(name for _, name in ranked)
+    rows = [
+        [f"{of} {name}".lstrip(), *(_figure(figures.get((protocol, name))) for protocol in protocols)]
+        for of, figures in tables.items()
+        for name in names
+    ]
     print_table(["on the test events", *protocols], rows)
-    lists = [[name, _figure(row)] for (protocol, name), row in cells.items() if protocol == _LISTS]
+    lists = [[cell[1], *(_figure(each.get(cell)) for each in tables.values())] for cell in cells if cell[0] == "lists"]
     if lists:
         typer.echo()
-        if baseline:
-            lists = [[name, figure, _figure(baseline.get((_LISTS, name)))] for name, figure in lists]
-        print_table(["of the lists", "all users", *(["popularity"] if baseline else [])], lists)
+        print_table(["of the lists", "all users", *list(tables)[1:]], lists)
     typer.echo("mean over users ± half the width of its 95% bootstrap interval; ties go against the target")
 
 
@@ -64,7 +59,7 @@ def print_comparison(comparison: "Comparison") -> None:
 
 
 def print_lists(frame: "pl.DataFrame", form: str) -> None:
-    """Lists on standard output."""
+    """Lists on standard output, in this form."""
 
     def shown(value: object) -> str:
         if not isinstance(value, float):
@@ -74,23 +69,13 @@ def print_lists(frame: "pl.DataFrame", form: str) -> None:
     if form == "table":
         print_table(frame.columns, [list(map(shown, row)) for row in frame.iter_rows()])
     else:
-        typer.echo(_written(frame, f".{form}"), nl=False)
+        typer.echo(written(frame, f".{form}"), nl=False)
 
 
-def write_lists(frame: "pl.DataFrame", path: Path) -> None:
-    """Lists as a file, by its ending."""
-    from unveil.files import write_whole
-
-    write_whole(path, _written(frame, path.suffix))
-    typer.echo(f"{path}: {quantity(len(frame), 'row')}")
-
-
-def _written(frame: "pl.DataFrame", kind: str) -> bytes:
-    from io import BytesIO
-
+def written(frame: "pl.DataFrame", kind: str) -> bytes:
+    """The content of a file with this ending."""
     writers: dict[str, Any] = {".csv": frame.write_csv, ".jsonl": frame.write_ndjson, ".parquet": frame.write_parquet}
-    content = BytesIO()
-    writers[kind](content)
+    writers[kind](content := BytesIO())
     return content.getvalue()
 
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from unveil.cli.options import WORKER_OPTIONS
+from unveil.cli.results import print_table
+from unveil.files import atomic_folder
+from unveil.processes import sigterm_interrupts
 
 if TYPE_CHECKING:
     from unveil.report.page import Table as PageTable
@@ -19,14 +22,12 @@ if TYPE_CHECKING:
     from unveil.studies.writer import Report
 
 
-MISSING = "no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'"
-
-
 def write_where_possible(write: Callable[[], Path], *, aside: bool = False) -> None:
     """Write the page and say where it is, or say what is missing; `aside`, on standard error."""
     from unveil.report.page import can_be_written
 
-    typer.echo(f"open {write()}" if can_be_written() else MISSING, err=aside)
+    missing = "no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'"
+    typer.echo(f"open {write()}" if can_be_written() else missing, err=aside)
 
 
 @contextmanager
@@ -38,8 +39,7 @@ def bar(label: str, *, download: bool = False) -> Iterator[Callable[[int, int | 
     done_of_all = [rich.DownloadColumn(), rich.TransferSpeedColumn()] if download else [rich.TaskProgressColumn()]
     columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), *done_of_all, rich.TimeRemainingColumn())
     progress = rich.Progress(*columns, console=Console(stderr=True), transient=True)
-    task = progress.add_task(label, total=None)
-    begun = time.monotonic()
+    task, begun = progress.add_task(label, total=None), time.monotonic()
 
     def advance(done: int, total: int | None) -> None:
         late = time.monotonic() - begun > 0.7  # seconds: work that is done sooner needs no bar
@@ -61,8 +61,6 @@ _AGAIN = ". Go on with the same command."
 @contextmanager
 def until_stopped(output: Path, hint: str = _AGAIN) -> Iterator[None]:
     """Inside, being asked to stop ends the command with a word on how to go on."""
-    from unveil.processes import sigterm_interrupts
-
     try:
         with sigterm_interrupts():
             yield
@@ -81,11 +79,7 @@ def run_study(
     steps: int = 1,
     hint: str = _AGAIN,
 ) -> "Report":
-    """Run, write and print a study; one that is overwritten stays until the new one is whole.
-
-    `steps`: of a cell, each of which is shown; `hint`: how to go on with a study that was stopped.
-    """
-    from unveil.files import atomic_folder
+    """Run, write and print a study of cells with so many steps; one that is overwritten stays until it is whole."""
     from unveil.runs.progress import job_watcher
     from unveil.studies.engine import run
     from unveil.studies.writer import print_report, write
@@ -99,6 +93,11 @@ def run_study(
     return report
 
 
+def this_command() -> list[str]:
+    """What was typed."""
+    return ["unveil", *sys.argv[1:]]
+
+
 def command_of(words: list[str]) -> list[str]:
     """The command that gives these files again; who does the work, and when it was resumed, is no part of it."""
     pairs = zip(["", *words], words, strict=False)
@@ -108,8 +107,7 @@ def command_of(words: list[str]) -> list[str]:
 
 
 def print_page_table(table: "PageTable", paragraphs: Sequence[str] = ()) -> None:
-    """A table of a page with its legend, then text; for a terminal."""
-    from unveil.cli.results import print_table
+    """A table of a page with its legend, then text."""
     from unveil.report.page import Cell
 
     rows = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows]

@@ -1,6 +1,5 @@
 """`unveil world fit|draw|describe`: simulated worlds whose relevance and exposure are known."""
 
-import sys
 from dataclasses import asdict, dataclass
 from json import dumps
 from pathlib import Path
@@ -8,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option, takes_options
+from unveil.cli.options import CHOICES, AsJson, Assignments, LogFile, LogOptions, Overwrite, option
+from unveil.cli.results import print_table
+from unveil.cli.terminal import bar, print_page_table, this_command, write_where_possible
 from unveil.errors import UnveilError, unknown
+from unveil.files import check_free, check_new_file
 from unveil.wording import quantity
 
 if TYPE_CHECKING:
     from unveil.simulation.world import World
 
-app = typer.Typer(help="Simulated worlds whose relevance and exposure are known.", no_args_is_help=True)
+HELP = "Simulated worlds whose relevance and exposure are known."
 
 WorldArgument = Annotated[str, typer.Argument(help="'builtin', or the folder of a saved world.")]
 Severity = Annotated[float | None, option("Exponent p of exposure, above 0; by default the world's own.")]
@@ -35,8 +37,6 @@ class FitOptions:
     real_lengths: Annotated[bool | None, option("Users are active as long as their history.", "--real-lengths")] = None
 
 
-@app.command("fit")
-@takes_options
 def fit(
     *,
     options: LogOptions,
@@ -52,8 +52,6 @@ def fit(
     and is smoother; `paper` has no biases and no penalty. --set changes an option of the recipe for both parts
     (width=50) or for one (exposure.width=10).
     """
-    from unveil.cli.terminal import bar, write_where_possible
-    from unveil.files import check_free
     from unveil.runs.world_page import write_world_page
     from unveil.simulation.fit import fit_of, fit_world
 
@@ -67,15 +65,14 @@ def fit(
     fitted.save(output, overwrite=overwrite)
     print_world(fitted)
     typer.echo(f"the world is in {output}; next: unveil world draw {output} -o log.csv")
-    write_where_possible(lambda: write_world_page(fitted, output / "index.html", ["unveil", *sys.argv[1:]]))
+    write_where_possible(lambda: write_world_page(fitted, output / "index.html", this_command()))
 
 
 def _recipe_options(assignments: list[str]) -> dict[str, Any]:
     """`name=value` for both parts, `relevance.name=value` and `exposure.name=value` for one of them."""
     from unveil.settings import parsed
 
-    parts = ("relevance", "exposure")
-    options: dict[str, Any] = {}
+    parts, options = ("relevance", "exposure"), dict[str, Any]()
     for name, value in map(parsed, assignments):
         part, _, last = name.rpartition(".")
         if part and part not in parts:
@@ -84,7 +81,6 @@ def _recipe_options(assignments: list[str]) -> dict[str, Any]:
     return options
 
 
-@app.command("draw")
 def draw(
     world: WorldArgument,
     output: LogFile,
@@ -106,9 +102,7 @@ def draw(
     """
     import numpy as np
 
-    from unveil.cli.terminal import bar
     from unveil.data.writers import write
-    from unveil.files import check_free, check_new_file
     from unveil.simulation.choice import choice_model
     from unveil.simulation.world import World
 
@@ -118,16 +112,11 @@ def draw(
     choice_model(choice)
     saved = World.open(world, seed)
     source = (saved if severity is None else saved.with_severity(severity)).with_foresight(foresight)
+    noise = ratings_noise if ratings or stars else None
+    how: dict[str, Any] = {"ratings_noise": noise, "stars": stars, "impressions": impressions}
     with bar("drawing the log") as progress:
-        log = source.log(
-            np.random.default_rng(seed),
-            choice,
-            relevance_draw=relevance_draw,
-            ratings_noise=ratings_noise if ratings or stars else None,
-            stars=stars,
-            impressions=impressions,
-            progress=progress,
-        )
+        rng = np.random.default_rng(seed)
+        log = source.log(rng, choice, relevance_draw=relevance_draw, progress=progress, **how)
     if not len(log):
         hint = "Lower --severity: at this one next to nothing is ever exposed."
         raise UnveilError(f"there are no interactions in {source!r}", hint=hint)
@@ -140,15 +129,10 @@ def draw(
     if save_world is not None:
         source.save(save_world, overwrite=overwrite)
         typer.echo(f"{save_world}: its world; to train on true relevance: unveil train {output} --world {save_world}")
-    elif (
-        source.severity != saved.severity
-        or source.exposure_logits is not saved.exposure_logits
-        or (world == "builtin" and seed)
-    ):
+    elif source.severity != saved.severity or foresight or (world == "builtin" and seed):
         typer.echo("its world is not saved: to train on true relevance, draw with --save-world DIR")
 
 
-@app.command("describe")
 def describe(
     world: WorldArgument,
     severity: Severity = None,
@@ -168,8 +152,6 @@ def describe(
 
 def print_world(world: "World") -> None:
     """How well the world was fitted, if it was; its figures; its origin."""
-    from unveil.cli.results import print_table
-    from unveil.cli.terminal import print_page_table
     from unveil.runs.world_page import fit_table
     from unveil.simulation.describe import rows
 
@@ -186,3 +168,6 @@ def print_world(world: "World") -> None:
         print_page_table(fit)
     print_table(["world", ""], [list(row) for row in rows(world.describe())])
     typer.echo(text)
+
+
+COMMANDS = (fit, draw, describe)

@@ -1,8 +1,7 @@
-"""Attributes of items, and conditions on them.
+"""Attributes of items, and conditions on them: `name=value`, `name!=value`, or numbers with <, <=, > or >=.
 
-A condition is `name=value`, `name!=value`, or a comparison of numbers with <, <=, > or >=. A cell may hold several
-values: a list, or text with | between them; and an item may have several rows. A condition holds if any value of any
-row matches, != if none is equal. Two conditions may be met by different rows.
+A cell may hold several values: a list, or text with | between them; and an item may have several rows. A condition
+holds if any value of any row matches, != if none is equal. Two conditions may be met by different rows.
 """
 
 import operator
@@ -44,7 +43,6 @@ class Attributes:
             raise UnveilError("not ids", where=f"{path}, column {name}", found=found, expected=expected) from None
 
     def matching(self, conditions: list[str]) -> list[str]:
-        """The ids of the items for which all conditions hold."""
         holds = {f"holds {nth}": self._holds(condition) for nth, condition in enumerate(conditions)}
         try:
             items = self.frame.group_by("item_id", maintain_order=True).agg(**holds)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -22,8 +22,6 @@ from unveil.files import atomic_file, check_new_file, write_whole
 from unveil.models.base import Causal, mask_first
 from unveil.serving.recommender import ROWS, Recommender, network_of
 
-ONNX, ITEM_VECTORS, QUERY_VECTORS = "model.onnx", "item_vectors.parquet", "query_vectors.parquet"
-
 _SINKS: Mapping[str, Callable[..., object]] = {
     ".csv": pl.LazyFrame.sink_csv,
     ".jsonl": pl.LazyFrame.sink_ndjson,
@@ -33,26 +31,19 @@ _SINKS: Mapping[str, Callable[..., object]] = {
 GATHERED = 1 << 16
 
 
-class Written(NamedTuple):
-    """A file and its description."""
-
-    path: Path
-    about: str
-
-
-def export_onnx(recommender: Recommender, path: Path, *, overwrite: bool = False) -> Written:
-    """Write the network as ONNX, after comparing it with torch on real histories."""
+def export_onnx(recommender: Recommender, path: Path, *, overwrite: bool = False) -> dict[Path, str]:
+    """Write the network as ONNX, after comparing it with torch on real histories; the file and what is in it."""
     from unveil.serving.onnx_model import checked_onnx
 
     check_new_file(path, overwrite=overwrite)
     content, difference = checked_onnx(recommender)
     write_whole(path, content)
-    return Written(path, f"tokens in, scores of {len(recommender.items):,} items out; parity {difference:.1e}")
+    return {path: f"tokens in, scores of {len(recommender.items):,} items out; parity {difference:.1e}"}
 
 
-def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> list[Written]:
-    """Write the vectors of items and the queries of users."""
-    items, queries = folder / ITEM_VECTORS, folder / QUERY_VECTORS
+def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool = False) -> dict[Path, str]:
+    """Write the vectors of items and the queries of users; the files and what is in them."""
+    items, queries = folder / "item_vectors.parquet", folder / "query_vectors.parquet"
     for path in (items, queries):
         check_new_file(path, overwrite=overwrite)
     model = network_of(recommender)
@@ -65,10 +56,8 @@ def export_embeddings(recommender: Recommender, folder: Path, *, overwrite: bool
         frame.write_parquet(draft)
     schema = {"user_id": pl.String(), "vector": vector}
     rows = write_frames(_query_vectors(recommender, schema), schema, queries)
-    return [
-        Written(items, f"item_id, vector, bias of {len(frame):,} items"),
-        Written(queries, f"user_id, vector of {rows:,} users; score = query · vector + bias"),
-    ]
+    about = f"user_id, vector of {rows:,} users; score = query · vector + bias"
+    return {items: f"item_id, vector, bias of {len(frame):,} items", queries: about}
 
 
 def _query_vectors(recommender: Recommender, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
@@ -92,9 +81,7 @@ def check_kind(path: Path) -> None:
 
 
 def write_frames(frames: Iterator[pl.DataFrame], schema: Mapping[str, Any], path: Path) -> int:
-    """Write them in the format that the ending names, whole or not at all, as they are made: memory does not grow with
-    their number. The number of rows.
-    """
+    """Write them as they are made, so that memory does not grow, and whole or not at all; the number of rows."""
     check_kind(path)
     rows, stop = 0, Event()
 

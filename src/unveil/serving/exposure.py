@@ -40,7 +40,6 @@ class ExposureTable:
 
     @property
     def source(self) -> str:
-        """The name of the propensity, and what the figures are means of."""
         return f"{self.name}, mean over {self.over}" if self.over else self.name
 
     def at(self, step: int | None) -> Floats:
@@ -62,11 +61,8 @@ def next_steps(sequences: Sequences, user_B: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def exposure_table(propensity: PropensityModel | None, whole: Sequences, train: Sequences) -> ExposureTable | None:
-    """What a propensity says of every item at the steps that come next in `whole`.
-
-    Where it is known for events alone, as a log records it, what it says of those of `train`; None where it says
-    nothing beyond the slots of training, or there is none: no training is to be lost for want of a table.
-    """
+    """What a propensity says of every item at the steps that come next in `whole`; or, where it is known for events
+    alone, of those of `train`; or None: no training is to be lost for want of a table."""
     for ask, sequences in ((_of_steps, whole), (_of_events, train)):
         with suppress(UnveilError, NotImplementedError):
             return None if propensity is None else ask(propensity, sequences)

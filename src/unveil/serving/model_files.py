@@ -60,15 +60,9 @@ def write(recommender: Recommender, folder: Path) -> None:
         arrays = {name: Streamed.of(getattr(exposure, name)) for name in ("step_S", "theta_SV")}
         about = {"about": json.dumps({"name": exposure.name, "over": exposure.over})}
         hashes[EXPOSURE] = write_arrays(folder / EXPOSURE, arrays, about)
-    manifest = {
-        "format": FORMAT,
-        "unveil": __version__,
-        "model": {"name": model.name, "config": plain(model.config)},
-        "length": recommender.length,
-        "n_steps": sequences.n_steps,
-        "sha256": hashes,
-    }
-    write_json(folder / MANIFEST, manifest)
+    manifest = {"format": FORMAT, "unveil": __version__, "model": {"name": model.name, "config": plain(model.config)}}
+    sizes = {"length": recommender.length, "n_steps": sequences.n_steps}
+    write_json(folder / MANIFEST, {**manifest, **sizes, "sha256": hashes})
 
 
 def _column(sequences: Sequences, name: str) -> Streamed:
@@ -163,13 +157,13 @@ def write_calibration(folder: Path, shift_V: NDArray[np.float64], measured: Mapp
 
 
 def version_of(folder: Path) -> str:
-    """Version of the folder: the beginning of a hash of its weights, ids and histories, and of its calibration."""
+    """The beginning of a hash of the weights, ids and histories, and of the calibration."""
     calibration = folder / CALIBRATION
     return model_version(folder, calibration.read_bytes() if calibration.exists() else b"")
 
 
 def model_version(folder: Path, more: bytes = b"") -> str:
-    """The same of weights, ids and histories alone, and of what else is given."""
+    """The same without the calibration, but with what else is given."""
     return sha256((folder / MANIFEST).read_bytes() + more).hexdigest()[:12]
 
 

@@ -1,9 +1,8 @@
 """A network as an ONNX model: tokens in, scores out, for any number of rows and columns.
 
-Graphs are written node by node; BERT4Rec and SASRec run their last block at the last column only. Why not torch's
-exporter: it takes seconds where this takes milliseconds, which a server that loads a new model feels, and it unrolls
-recurrent cells to one fixed length. Shapes: B rows, L columns, D width, H heads, E width of one head, Q query columns
-(L, or 1), V items.
+Why not torch's exporter: it takes seconds where this takes milliseconds, which a server that loads a new model feels,
+and it unrolls recurrent cells to one fixed length. BERT4Rec and SASRec run their last block at the last column only.
+Shapes: B rows, L columns, D width, H heads, E width of one head, Q query columns (L, or 1), V items.
 """
 
 import json
@@ -62,11 +61,9 @@ class Graph:
         return name
 
     def integers(self, *values: int) -> Value:
-        """A constant list of whole numbers."""
         return self.weight(f"integers_{'_'.join(map(str, values))}", np.array(values, np.int64))
 
     def scalar(self, value: float) -> Value:
-        """A constant, whole or not by its type."""
         kind = np.int64 if isinstance(value, int) else np.float32
         return self.weight(f"{kind.__name__}_{value}", np.array(value, kind))
 
@@ -183,8 +180,7 @@ def _attention(graph: Graph, name: str, block: Block, x_BQD: Value, x_BLD: Value
     )
     score_BHQL = graph.op("Add", graph.op("MatMul", q_BHQE, k_BHEL), bias)
     a_BHQE = graph.op("MatMul", graph.op("Softmax", score_BHQL, axis=-1), v_BHLE)
-    a_BQHE = graph.op("Transpose", a_BHQE, perm=(0, 2, 1, 3))
-    a_BQD = graph.op("Reshape", a_BQHE, graph.integers(0, 0, D))
+    a_BQD = graph.op("Reshape", graph.op("Transpose", a_BHQE, perm=(0, 2, 1, 3)), graph.integers(0, 0, D))
     return graph.linear(a_BQD, f"{name}.mix", block.mix.weight, block.mix.bias)
 
 
@@ -209,10 +205,9 @@ def gru4rec(graph: Graph, model: GRU4Rec, token_BL: Value) -> Value:
 
 def _gates(graph: Graph, model: GRU4Rec, n: int) -> list[Value]:
     """The weights of layer n: torch has the gates in the order reset, update, new; ONNX update, reset, new."""
-    arrays = []
-    for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-        reset, update, new = getattr(model.cells, f"{kind}_l{n}").detach().chunk(3)
-        arrays.append(torch.cat([update, reset, new]))
+    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    gates = (getattr(model.cells, f"{kind}_l{n}").detach().chunk(3) for kind in kinds)
+    arrays = [torch.cat([update, reset, new]) for reset, update, new in gates]
     parts = {"w": arrays[0], "r": arrays[1], "b": torch.cat(arrays[2:])}
     return [graph.weight(f"cells.{n}.{name}", part[None]) for name, part in parts.items()]
 
@@ -243,16 +238,13 @@ def servable(recommender: Recommender) -> Recommender:
 def as_bytes(model: Backbone, length: int) -> bytes:
     """The model in ONNX's own format. The same weights give the same bytes."""
     if model.name not in _WRITERS:
-        known = f"one of {', '.join(sorted(_WRITERS))}"
-        raise UnveilError("this network has no ONNX form", found=model.name, expected=known)
+        known = ", ".join(sorted(_WRITERS))
+        raise UnveilError("this network has no ONNX form", found=model.name, expected=f"one of {known}")
     graph = _graph(model)
     if (size := _size(graph)) > LARGEST:
-        raise UnveilError(
-            "the network is too large for an ONNX file",
-            found=f"{size / 2**30:.2f} GiB of weights",
-            expected="less than 2 GiB, what its format can hold",
-            hint="Export its vectors (--embeddings); or train with a smaller model.width.",
-        )
+        found, expected = f"{size / 2**30:.2f} GiB of weights", "less than 2 GiB, what its format can hold"
+        hint = "Export its vectors (--embeddings); or train with a smaller model.width."
+        raise UnveilError("the network is too large for an ONNX file", found=found, expected=expected, hint=hint)
     tensor = onnx.helper.make_tensor_value_info
     inputs = [tensor(INPUT, onnx.TensorProto.INT64, ["B", "L"])]
     outputs = [tensor(OUTPUT, onnx.TensorProto.FLOAT, ["B", model.n_items])]
@@ -275,8 +267,7 @@ def as_bytes(model: Backbone, length: int) -> bytes:
     }
     onnx.helper.set_model_props(proto, about)
     onnx.checker.check_model(proto)
-    content: bytes = proto.SerializeToString(deterministic=True)
-    return content
+    return bytes(proto.SerializeToString(deterministic=True))
 
 
 def _graph(model: Backbone) -> Graph:
@@ -300,20 +291,16 @@ class OnnxScorer:
         self.session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
     def scores(self, token_BL: Tensor) -> Tensor:
-        """scores_BV of all items at the next step."""
         (scores_BV,) = self.session.run([OUTPUT], {INPUT: token_BL.numpy()})
         return torch.from_numpy(scores_BV)
 
 
 def check_parity(exported: Scorer, model: Scorer, sequences: Sequences, length: int) -> float:
-    """max |difference| over the standard deviation of a history's scores; one that could change a ranking is an error.
-
-    Compared are users of all lengths in one batch, the shortest and the longest alone, and an empty history.
-    """
+    """max |difference| over the deviation of a history's scores; one that could change a ranking is an error."""
     user_U = np.argsort(sequences.length_U, kind="stable")
     user_B = user_U[np.linspace(0, len(user_U) - 1, min(HISTORIES, len(user_U))).astype(np.int64)]
     differences = []
-    for part in (user_B, user_B[:1], user_B[-1:], user_B[:0]):
+    for part in (user_B, user_B[:1], user_B[-1:], user_B[:0]):  # all lengths, the shortest, the longest, none
         rows = [sequences.history(user) for user in part.tolist()] or [np.zeros(0, np.int64)]
         token_BL = tokens_of(rows, sequences.n_items, length)
         with at_rest(model):
@@ -323,7 +310,6 @@ def check_parity(exported: Scorer, model: Scorer, sequences: Sequences, length: 
     largest = float(np.max(differences))  # NaN, where any of them is
     if not largest <= TOLERANCE:
         hint = "Nothing was written. Please report it, with the run's config.json."
-        raise UnveilError(
-            "the ONNX model differs from the network", found=f"{largest:.2g}", expected=f"{TOLERANCE:g}", hint=hint
-        )
+        found, expected = f"{largest:.2g}", f"{TOLERANCE:g}"
+        raise UnveilError("the ONNX model differs from the network", found=found, expected=expected, hint=hint)
     return largest

@@ -18,21 +18,15 @@ from unveil.serving.recommender import SCHEMA, Recommendations, Recommender, Sel
 from unveil.wording import some
 
 #: Popularity is the share of all interactions; the propensity is that of training, or popularity, as its source says.
-COLUMNS: dict[str, type[pl.DataType]] = {
-    "popularity": pl.Float64,
-    "propensity": pl.Float64,
-    "propensity_source": pl.String,
-    "reasons": pl.String,
-}
+COLUMNS: dict[str, type[pl.DataType]] = {"popularity": pl.Float64, "propensity": pl.Float64}
+COLUMNS |= {"propensity_source": pl.String, "reasons": pl.String}
 
 
 @dataclass(frozen=True)
 class ListRequest:
-    """Whom to recommend to, and under which conditions.
+    """Whom to recommend to: one history, the users of a log or a file, or by default all; and what.
 
-    A history is text with commas between ids, quoted as in CSV; histories are a log of their own, of new or known
-    users; files of users, candidates and exclusions have one id per line. Without any of them, all users of the log are
-    meant. Conditions are on the attributes in the file `items`.
+    A history is text with commas between ids, quoted as in CSV. Conditions are on the attributes in the file `items`.
     """
 
     history: str | None = None
@@ -58,11 +52,9 @@ class ListRequest:
 
     @property
     def for_all_users(self) -> bool:
-        """Whether all users of the log are meant."""
         return self.history is None and self.histories is None and self.users is None
 
     def selection(self, recommender: Recommender) -> Selection:
-        """Which items may be recommended, and how they are ranked."""
         candidates = self._known(recommender, "candidates", self.candidates)
         if self.items is not None and self.where:
             matching = Attributes.read(self.items).matching(list(self.where))
@@ -82,10 +74,7 @@ class ListRequest:
 
 
 def recommendations(folder: Path, request: ListRequest) -> Recommendations:
-    """What to recommend. The recommendations for one history have no column of users.
-
-    With a fallback, the column `fallback` says which recommendations are by popularity.
-    """
+    """Those for one history have no column of users. With a fallback, a column says which are by popularity."""
     writer = _Lists(Recommender.load(folder), request)
     if request.history is not None:
         rows = csv.reader(request.history.splitlines(), skipinitialspace=True)
@@ -111,8 +100,6 @@ def recommend_all(folder: Path, request: ListRequest, path: Path) -> int:
 
 
 class _Lists:
-    """The recommendations that a request asks for."""
-
     def __init__(self, recommender: Recommender, request: ListRequest) -> None:
         self.recommender, self.request, self.selection = recommender, request, request.selection(recommender)
 
@@ -127,7 +114,6 @@ class _Lists:
         return replace(lists, frame=frame.drop("user_id"))
 
     def of_log(self, log: Interactions) -> Recommendations:
-        """For the users of another log, by their histories in it."""
         users, is_known = log.users.ids.to_list(), self.recommender.items.index(log.items.ids) != UNKNOWN
         unknown = tuple(log.items.ids.filter(~pl.Series(is_known)))
         if self.request.fallback and not is_known.any():
@@ -136,7 +122,6 @@ class _Lists:
         return replace(self.of_users(users), unknown_items=unknown)
 
     def of_users(self, users: list[str] | None) -> Recommendations:
-        """For these users, or for all; unknown ones get popular items if there is a fallback."""
         cold = list[str]()
         if users is not None and self.request.fallback:
             places = self.recommender.users.index(users).tolist()
@@ -147,7 +132,6 @@ class _Lists:
         return replace(lists, frame=pl.concat([known, self.popular(cold)]), fallback_users=tuple(cold))
 
     def popular(self, users: list[str]) -> pl.DataFrame:
-        """The same popular items for each."""
         return explained(self.recommender, self.recommender.popular(users, self.selection), self.request.reasons, {})
 
 
@@ -168,10 +152,7 @@ def factor(effect: float) -> str:
 def explained(
     recommender: Recommender, frame: pl.DataFrame, count: int, histories: Mapping[str, Index] | None = None
 ) -> pl.DataFrame:
-    """The recommendations with the columns of `COLUMNS`, if reasons are asked for; the strongest ones first.
-
-    `histories` are those of users that the recommender does not know, as item indices; without any they are empty.
-    """
+    """With the columns of `COLUMNS`, if reasons are asked for; `histories`, of item indices, are those of new users."""
     if not count:
         return frame
     items, sequences = recommender.items, recommender.sequences

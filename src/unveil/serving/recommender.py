@@ -1,4 +1,4 @@
-"""Recommender: a trained model with the ids and histories it needs. Raw ids in, raw ids out.
+"""A trained model with the ids and histories it needs. Raw ids in, raw ids out.
 
 Shapes: B users of a batch, K places or items, V items; J items of a history, Q histories with one of them left out.
 """
@@ -55,7 +55,7 @@ class Selection:
         return top_BK, scores_BV.gather(1, top_BK.clamp_min(0))
 
     def without_novelty(self) -> Self:
-        """Without the novelty shift, which would cancel scores that are popularity."""
+        """For scores that are popularity: the shift would cancel them."""
         return replace(self, shift_V=None)
 
 
@@ -72,7 +72,6 @@ def shift(count_V: NDArray[np.int64], novelty: float) -> Tensor:
 
 #: Users, and scores, held at once: 16 MiB of scores.
 ROWS, CELLS = 256, 2**22
-
 _SAME_IDS = "Give ids as they are written in the log that the model was trained on."
 SCHEMA = {"user_id": pl.String, "item_id": pl.String, "score": pl.Float32, "rank": pl.Int32}
 _EMPTY = pl.DataFrame(schema=SCHEMA)
@@ -90,10 +89,9 @@ class Recommendations:
 
 @dataclass(frozen=True, eq=False)
 class Recommender:
-    """Top-k recommendations for known users or for given histories.
+    """Top-k recommendations for known users, whose histories are `sequences`, or for given histories.
 
-    `sequences` are the histories of the known users; `length` is the number of tokens the model reads. Items of a
-    user's own history are left out by default. Ties are in the order of the vocabulary.
+    `length`: tokens that the model reads. Ties are in the order of the vocabulary.
     """
 
     model: Scorer
@@ -117,7 +115,7 @@ class Recommender:
         """Train on a log without each user's last two interactions; the earlier of them is for early stopping.
 
         `overrides` are settings by dotted name, such as `{"model.width": 64}`; `world` is where the log was drawn from.
-        Where popularity has to stand in for exposure, or the weights are degenerate, an `UnveilWarning` says so.
+        An `UnveilWarning` says where popularity has to stand in for exposure, or weights are degenerate.
         """
         from unveil.data.splits import leave_one_out
         from unveil.training.fit import prepare, validation_of
@@ -141,11 +139,7 @@ class Recommender:
     def choice(
         self, k: int = 10, *, novelty: float = 0.0, candidates: Sequence[str] | None = None, exclude: Sequence[str] = ()
     ) -> Selection:
-        """How to recommend: the number of items, the novelty (0 to 1), and the items that may be recommended.
-
-        `candidates` are the only allowed items (None: all), `exclude` those that are not allowed; unknown ids are
-        skipped.
-        """
+        """How to recommend: `candidates` are the only allowed items (None: all); unknown ids are skipped."""
         if not 1 <= k <= len(self.items):
             raise UnveilError("k is out of range", found=k, expected=f"between 1 and the {len(self.items):,} items")
         shift_V = shift(self.count_V, novelty) if novelty else None
@@ -154,10 +148,7 @@ class Recommender:
     def recommend(
         self, users: Sequence[str] | None = None, k: int | Selection = 10, *, filter_seen: bool = True
     ) -> Recommendations:
-        """The k best items for each of these users (all known users, where none are named).
-
-        k may also be a `choice`: `recommender.choice(10, novelty=0.3, exclude=["sold out"])`.
-        """
+        """The k best items for each of these users, by default all; k may be a `choice(10, exclude=["sold out"])`."""
         raw = pl.Series(self.users.ids if users is None else list(users), dtype=pl.String)
         index_B = self.users.index(raw)
         unknown = tuple(raw.filter(pl.Series(index_B == UNKNOWN)))
@@ -177,9 +168,9 @@ class Recommender:
     def recommend_for(
         self, histories: Sequence[Sequence[str]], k: int | Selection = 10, *, filter_seen: bool = True
     ) -> Recommendations:
-        """The k best items after each history of raw item ids, oldest first. Unknown ids are skipped and reported.
+        """The k best items after each history of raw item ids, oldest first; an empty history is a new user's.
 
-        The user ids of the result are the positions of the histories, from 0. An empty history is a new user's.
+        Unknown ids are skipped and reported. The user ids of the result are the positions of the histories, from 0.
         """
         selection, known, unknown = self._chosen(k), list[Index](), dict[str, None]()
         for place, history in enumerate(histories):
@@ -195,11 +186,7 @@ class Recommender:
         return Recommendations(pl.concat([_EMPTY, *frames]), unknown_items=tuple(unknown))
 
     def with_histories(self, log: Interactions) -> Self:
-        """The same model with the histories of another log: of new users, or with later interactions.
-
-        Interactions with unknown items are skipped, and so are users who have no others. Popularity stays that of the
-        training log.
-        """
+        """The same model and popularity with the histories of another log; items that are unknown are skipped."""
         clicked, place_V = log.interacted(), self.items.index(log.items.ids)
         known = clicked.where(place_V[clicked.item] != UNKNOWN).compact()
         if not len(known):
@@ -208,7 +195,7 @@ class Recommender:
         sequences = Sequences.of(known)
         item_N = self.items.index(known.items.ids)[sequences.item_N]
         sequences = replace(sequences, item_N=item_N, n_items=len(self.items))
-        exposure = None if self.exposure is None else self.exposure.now()
+        exposure = self.exposure and self.exposure.now()
         other = replace(self, users=known.users, sequences=sequences, exposure=exposure)
         vars(other)["count_V"] = self.count_V
         return other
@@ -222,17 +209,14 @@ class Recommender:
     def effects(self, history: NDArray[Any], item_K: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
         """item_J and effect_JK[j, k] = log p(item k | history) − log p(item k | history without item j).
 
-        Above 0, item j makes item k exp(effect) times as likely; below 0, less likely. An item that the model reads is
-        left out with all its occurrences; if the history is longer than is read, an older event takes its place.
+        An item is left out with all its occurrences; an older event takes its place where there is one.
         """
         item_J = np.unique(history[1 - self.length :] if self.length > 1 else history[:0])
         variants, shares = [history, *(history[history != item] for item in item_J)], list[Tensor]()
         index_K = torch.from_numpy(np.asarray(item_K, np.int64))
         for part in self.parts(len(variants)):
             scores_QV = self.scores(variants[part])
-            shares.append(
-                scores_QV[:, index_K] - scores_QV.logsumexp(dim=1, keepdim=True)
-            )  # log softmax of these items
+            shares.append(scores_QV[:, index_K] - scores_QV.logsumexp(dim=1, keepdim=True))  # log softmax
         share_QK = torch.cat(shares)
         return item_J, (share_QK[:1] - share_QK[1:]).numpy()
 
@@ -271,12 +255,10 @@ class Recommender:
 
     @cached_property
     def count_V(self) -> NDArray[np.int64]:
-        """Interactions of each item."""
         return self.sequences.count_V
 
     @cached_property
     def share_V(self) -> NDArray[np.float64]:
-        """Popularity of each item, as a share of all interactions."""
         return np.asarray(self.count_V / max(1, int(self.count_V.sum())))
 
     @property
@@ -305,7 +287,6 @@ class Recommender:
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
     def scores(self, histories: Sequence[Index]) -> Tensor:
-        """scores_BV of all items after each history."""
         token_BL = tokens_of(histories, len(self.items), self.length)
         with at_rest(self.model):
             return checked_scores(self.model, token_BL, len(self.items)).cpu()

@@ -114,7 +114,6 @@ def _json(content: BaseModel) -> Response:
 
 
 async def _refuse(request: Request, error: Exception) -> Response:
-    """What is wrong, in one sentence."""
     status, problem, headers = 500, "something went wrong here; it has been logged", None
     if isinstance(error, UnveilError):
         status, problem = 422, str(error)
@@ -128,7 +127,6 @@ async def _refuse(request: Request, error: Exception) -> Response:
 
 
 def _first_problem(error: RequestValidationError) -> tuple[int, str]:
-    """The status, and the first thing that is wrong: where, what, and what was found."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part != "body")[:100]
     if first["type"] == "json_invalid":

@@ -53,12 +53,10 @@ class InferenceService:
 
     def __init__(self, store: ModelStore, settings: Settings) -> None:
         self.store, self.settings, self.limits, self.metrics = store, settings, settings.limits, Metrics()
-        self.draining = False
-        self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="scoring")
+        self.draining, self._pool = False, ThreadPoolExecutor(settings.workers, thread_name_prefix="scoring")
 
     @asynccontextmanager
     async def open(self, app: object) -> AsyncIterator[None]:
-        """Watch the folders while the server runs; then wait for running requests."""
         watching = asyncio.create_task(self._watch())
         try:
             yield
@@ -70,14 +68,10 @@ class InferenceService:
             log_event("stopped")
 
     async def work(self, task: Callable[[], T]) -> T:
-        """Run a task on one of the scoring threads."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     async def answer(self, requests: Sequence[RecommendRequest], *, batch: bool = False) -> list[RecommendResponse]:
-        """One response for each request; those to the same model are scored together.
-
-        An error in a batch names the place of its request, from 0.
-        """
+        """One response for each request, scored by model; an error in a batch names the place of its request."""
         _check_at_most(len(requests), self.limits.batch, "questions")
         places = [f"questions.{n}" if batch else "" for n in range(len(requests))]
         models, answers, passes = list[ServedModel](), dict[int, RecommendResponse](), 0
@@ -87,12 +81,9 @@ class InferenceService:
                 models.append(self.store.model(request.model))
             passes += models[-1].passes(request)
         if passes > self.limits.passes:  # reasons cost most: a forward pass for each item of the history
-            raise UnveilError(
-                "reasons: too many forward passes for one request",
-                found=f"{passes:,}",
-                expected=f"at most {self.limits.passes:,}",
-                hint="Request reasons for fewer lists at once; or start the server with a higher --max-passes.",
-            )
+            hint = "Request reasons for fewer lists at once; or start the server with a higher --max-passes."
+            problem, expected = "reasons: too many forward passes for one request", f"at most {self.limits.passes:,}"
+            raise UnveilError(problem, found=f"{passes:,}", expected=expected, hint=hint)
         for served in dict.fromkeys(models):
             of_model = [n for n, each in enumerate(models) if each is served]
             task = partial(served.answer, [requests[n] for n in of_model], [places[n] for n in of_model])

@@ -1,8 +1,4 @@
-"""ASGI middleware around the app: it refuses a request before it is parsed, logs it and counts it.
-
-A request is refused for a wrong token or, where none is needed, for its origin; for its size, for arriving too slowly,
-and while too many others are being answered.
-"""
+"""ASGI middleware around the app: it logs and counts requests, and refuses what is not to be parsed at all."""
 
 import asyncio
 import hmac
@@ -34,9 +30,7 @@ class OriginCheck:
     """Which requests a server without a token accepts: those of this machine, but not of web pages of another origin.
 
     Such a page can make a browser request 127.0.0.1: under a name of its own (DNS rebinding), seen in `Host`, or across
-    sites, seen in `Sec-Fetch-Site` and `Origin`. With a token this is not needed: the page has none.
-    `names` are accepted host names besides loopback's. No others are accepted, `strict`, where only this machine can
-    reach the server or where names were given.
+    sites, seen in `Sec-Fetch-Site` and `Origin`. `strict`: only `names` and loopback's are accepted as host names.
     """
 
     def __init__(self, listening: str, names: Iterable[str]) -> None:
@@ -44,7 +38,6 @@ class OriginCheck:
         self.strict = is_loopback(listening) or bool(self.names)
 
     def check(self, scope: Scope, headers: Mapping[str, str]) -> None:
-        """Refuse a request to another host name, or from a page of another origin."""
         host = headers.get("host", "")
         name = _host_name(host)
         is_known = not host or is_loopback(name) or name in self.names
@@ -91,7 +84,6 @@ class Middleware:
         self.paths = {*self.app.openapi()["paths"], *OPEN, "/openapi.json"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, log it and count it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -150,7 +142,6 @@ class Middleware:
         raise HTTPException(401, f"{problem}: send the header Authorization: Bearer …", {"www-authenticate": "Bearer"})
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
-        """The whole body, within its limits."""
         declared = headers.get("content-length", "0")
         if declared.isdecimal() and int(declared) > _DROPPED:
             raise self._too_large(int(declared))

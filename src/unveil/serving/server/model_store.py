@@ -1,7 +1,4 @@
-"""A model that answers requests: the recommender on ONNX Runtime, with ids and titles at hand.
-
-Shapes: B histories, K places, V items.
-"""
+"""Models that answer requests: recommenders on ONNX Runtime, with ids and titles. Shapes: K places, V items."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -87,7 +84,6 @@ class ServedModel:
 
     @cached_property
     def ids(self) -> list[str]:
-        """Raw id of each item."""
         return self.recommender.items.ids.to_list()
 
     @cached_property
@@ -97,11 +93,9 @@ class ServedModel:
 
     @cached_property
     def titles(self) -> list[str]:
-        """Title of each item, or its id."""
         return [self.info.titles.get(raw, raw) for raw in self.ids]
 
     def describe(self, max_k: int) -> schemas.ModelInfo:
-        """As /v1/models shows it."""
         exposure = self.recommender.exposure
         return schemas.ModelInfo(
             name=self.name,
@@ -119,17 +113,15 @@ class ServedModel:
         self, requests: Sequence[schemas.RecommendRequest], places: Sequence[str] = ()
     ) -> list[schemas.RecommendResponse]:
         """One response for each request; all histories are scored together. `places` are named in errors."""
-        choice, selections = self.recommender.choice, list[Selection]()
-        histories = [self._history(request) for request in requests]
+        selections, histories = list[Selection](), [self._history(request) for request in requests]
         for request, place in zip(requests, places or [""] * len(requests), strict=True):
             with error_at(place):
                 candidates = request.candidates
                 if request.where:
                     matching = self.info.matching(tuple(request.where))
                     candidates = list(matching if candidates is None else matching & set(candidates))
-                selections.append(
-                    choice(request.k, novelty=request.novelty, candidates=candidates, exclude=request.exclude)
-                )
+                how: dict[str, Any] = {"novelty": request.novelty, "exclude": request.exclude}
+                selections.append(self.recommender.choice(request.k, candidates=candidates, **how))
         known = [history for history in histories if len(history)]
         rows = (row_V for part in self.recommender.parts(len(known)) for row_V in self.recommender.scores(known[part]))
         scores = (next(rows)[None] if len(history) else self.recommender.popularity_1V for history in histories)
@@ -152,8 +144,7 @@ class ServedModel:
 
     @cached_property
     def _by_popularity(self) -> list[int]:
-        order: list[int] = np.argsort(-self.recommender.count_V, kind="stable").tolist()
-        return order
+        return list(np.argsort(-self.recommender.count_V, kind="stable").tolist())
 
     @cached_property
     def _searched(self) -> list[str]:
@@ -166,13 +157,11 @@ class ServedModel:
         return UNKNOWN if request.user is None else self.recommender.users.find(request.user)
 
     def _history(self, request: schemas.RecommendRequest) -> Index:
-        """Indices of the items that are known."""
         if (user := self._user(request)) != UNKNOWN:
             return self.recommender.sequences.history(user)
         return np.array([self.place[raw] for raw in request.history or () if raw in self.place], np.int32)
 
     def _unknown(self, given: Sequence[str]) -> list[str]:
-        """The ids that the model does not know, each once."""
         return [raw for raw in dict.fromkeys(given) if raw not in self.place]
 
     def _answer(
@@ -206,9 +195,6 @@ class ServedModel:
         )
 
 
-Signature = tuple[tuple[int, int, int], ...]
-
-
 @dataclass(frozen=True)
 class ReloadResult:
     """Whether a folder was reloaded, or why not."""
@@ -225,7 +211,7 @@ class ModelStore:
 
     info: ItemInfo = field(default_factory=ItemInfo)
     models: dict[str, ServedModel] = field(default_factory=dict)
-    _seen: dict[str, Signature] = field(default_factory=dict)
+    _seen: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, folders: Sequence[Path]) -> None:
@@ -238,19 +224,14 @@ class ModelStore:
             self.models = {**self.models, name: ServedModel.load(name, folder, self.info)}
 
     def check_titles(self) -> None:
-        """At least one item of the models has a title."""
         titles = self.info.titles
         if titles and not any(raw in titles for served in self.models.values() for raw in served.ids):
             ids = self.model(None).ids
-            raise UnveilError(
-                "none of the models' items has a title",
-                found=f"items such as {', '.join(ids[:3])}",
-                expected=f"ids such as {', '.join(list(titles)[:3])}",
-                hint="Where the log was renumbered, give the pairs of ids with --title-ids.",
-            )
+            found, expected = f"items such as {', '.join(ids[:3])}", f"ids such as {', '.join(list(titles)[:3])}"
+            hint = "Where the log was renumbered, give the pairs of ids with --title-ids."
+            raise UnveilError("none of the models' items has a title", found=found, expected=expected, hint=hint)
 
     def model(self, name: str | None) -> ServedModel:
-        """The model of that name, or the first."""
         models = self.models
         if name is None:
             return next(iter(models.values()))
@@ -277,7 +258,7 @@ class ModelStore:
         return ReloadResult(new.name, new.version, changed=new.version != old.version)
 
 
-def signature(folder: Path) -> Signature:
+def signature(folder: Path) -> list[tuple[int, int, int]]:
     """Time of change, size and inode of the files of a model; zeros where one is missing."""
     found = []
     for name in (*FILES, DIAL):
@@ -286,4 +267,4 @@ def signature(folder: Path) -> Signature:
             found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
         except OSError:
             found.append((0, 0, 0))
-    return tuple(found)
+    return found

@@ -18,7 +18,6 @@ class JsonFormatter(logging.Formatter):
     """time, level and event first; then the other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {"time": f"{moment}.{int(record.msecs):03d}Z", "level": record.levelname.lower()}
         line |= {"event": record.getMessage(), **getattr(record, "fields", {})}
@@ -41,9 +40,6 @@ def log_event(event: str, fields: Mapping[str, Any] | None = None, *, level: int
     LOGGER.log(level, event, extra={"fields": fields or {}})
 
 
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-
-
 class Metrics:
     """The counters of one server, for Prometheus."""
 
@@ -59,12 +55,12 @@ class Metrics:
         self.unknown = counter("unknown_items", "Items of histories that the model does not know.", "model")
         self.reloads = counter("reloads", "Folders looked at that had changed.", "model", "outcome")
         self.under_way = Gauge("unveil_requests_under_way", "Requests not answered yet.", registry=registry)
+        limits = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
         self.seconds = Histogram(
-            "unveil_request_seconds", "Time to answer.", ["path"], buckets=_SECONDS, registry=registry
+            "unveil_request_seconds", "Time to answer.", ["path"], buckets=limits, registry=registry
         )
 
     def count(self, answers: Sequence[RecommendResponse]) -> None:
-        """Count the lists of these responses."""
         for answer in answers:
             self.lists.labels(answer.model).inc()
             self.unknown.labels(answer.model).inc(len(answer.unknown_items))

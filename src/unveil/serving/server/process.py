@@ -18,11 +18,6 @@ from unveil.serving.server.middleware import Middleware
 from unveil.serving.server.model_store import ItemInfo, ModelStore
 from unveil.serving.server.monitoring import log_event, start_logs
 
-#: Seconds that running requests are given after the server has stopped listening.
-_GRACE = 30
-#: Bytes of a response that the system holds for a client: the rest waits here, and is seen to be read.
-_SEND_BUFFER = 1 << 18
-
 
 def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = None) -> None:
     """Load the models and serve until SIGTERM or SIGINT."""
@@ -50,7 +45,7 @@ def serve(folders: Sequence[Path], settings: Settings, info: ItemInfo | None = N
             access_log=False,
             server_header=False,
             timeout_keep_alive=30,
-            timeout_graceful_shutdown=_GRACE,
+            timeout_graceful_shutdown=30,  # seconds for running requests after the server has stopped listening
             lifespan="on",
         )
         Server(config, service).run([listener])
@@ -86,7 +81,8 @@ def timeout_protocol(seconds: float) -> type[H11Protocol]:
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             if (sock := transport.get_extra_info("socket")) is not None:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+                # What the system holds for a client: the rest waits here, and is seen to be read.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 18)
                 # Else the body of a response waits for the client to confirm its head: 40 ms. asyncio sees to that only
                 # where a socket was made by its protocol's number.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
