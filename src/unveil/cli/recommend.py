@@ -30,7 +30,12 @@ def recommend(
     users: Annotated[Path | None, option("File with one user id per line; all users by default.")] = None,
     k: Annotated[int, option("Number of recommended items.", "-k")] = 10,
     keep_seen: Annotated[bool, option("Recommend items of the history too.", "--keep-seen")] = False,
-    novelty: Annotated[float, option("0: by likelihood … 1: by lift over popularity.", panel=_ITEMS, min=0, max=1)] = 0,
+    novelty: Annotated[
+        float,
+        option(
+            "0: by likelihood … 1: by lift over popularity; below 0, popularity is added.", panel=_ITEMS, min=-4, max=1
+        ),
+    ] = 0,
     candidates: Ids = None,
     exclude: Ids = None,
     items: Annotated[Path | None, option("Item attributes: CSV, TSV or Parquet.", panel=_ITEMS)] = None,

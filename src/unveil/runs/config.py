@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
+from warnings import warn
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from unveil.data.interactions import Interactions
 from unveil.data.readers.database import shown
 from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
-from unveil.errors import UnveilError, check_ranges
+from unveil.errors import UnveilError, UnveilWarning, check_ranges
 from unveil.settings import flattened, plain, read_toml, toml_value
 from unveil.training.recipe import PRESETS, Recipe, network_in, preset
 from unveil.wording import quantity
@@ -31,6 +32,15 @@ class DataConfig(LogSource):
     valid_from: float = 0.8  # temporal: shares of the events in time order
     test_from: float = 0.9
     targets: Targets = "last"
+
+    def load(self) -> Interactions:
+        """As of any log, without the rows that a random policy showed: they are a test without exposure bias."""
+        log = super().load()
+        if log.randomised is None or log.histories() is not None or not log.randomised.any() or log.randomised.all():
+            return log
+        random = f"{self.log}: {quantity(int(log.randomised.sum()), 'row')} shown at random (is_rand)"
+        warn(f"{random}, left out of training. Test on them: unveil evaluate RUN --test {self.log}", UnveilWarning, 2)
+        return log.where(~log.randomised).compact()
 
     def parts(self, log: Interactions, tell: Tell = lambda _: None) -> Split:
         """Train, validation and test; their sizes are told. Impressions without a click are in no history."""

@@ -27,8 +27,13 @@ def read_test(
     candidates: Path | None = None,
     seen: Seen = "error",
 ) -> LabelledTest:
-    """A file of `user_id, item_id[, label]` in any format that a log may have; `candidates` has one item id a line."""
+    """A file of `user_id, item_id[, label]` in any format that a log may have; `candidates` has one item id a line.
+
+    Of a log that says which rows a random policy showed (`is_rand`), those rows alone.
+    """
     log = Interactions.read(source, even_one=True)
+    if log.randomised is not None:
+        log = log.where(log.randomised)
     named = None if candidates is None else read_ids(candidates, "item")
     keep_seen = {"error": None, "skip": False, "keep": True}[seen]
     return LabelledTest.of(log, users, items, sequences, candidates=named, keep_seen=keep_seen, where=source)

@@ -63,10 +63,10 @@ def shift(count_V: NDArray[np.int64], novelty: float) -> Tensor:
     """−λ · log((count_i + 1) / (Σ_j count_j + V)): what novelty λ adds to each score.
 
     At 0 items are ranked by their probability after this history, p(i | h); at 1 by its lift over popularity,
-    p(i | h) / p(i); in between, by p(i | h) / p(i)^λ.
+    p(i | h) / p(i); in between, by p(i | h) / p(i)^λ. Below 0 popularity counts more than the model says.
     """
-    if not 0 <= novelty <= 1:
-        raise UnveilError("novelty is out of range", found=novelty, expected="between 0 and 1")
+    if not -4 <= novelty <= 1:
+        raise UnveilError("novelty is out of range", found=novelty, expected="between -4 and 1")
     return -novelty * log_share(torch.from_numpy(count_V))
 
 

@@ -22,7 +22,12 @@ class RecommendRequest(BaseModel):
     user: Id | None = Field(default=None, description="A user of the log that the model was trained on.")
     model: Id | None = Field(default=None, description="Name of a model; the first by default.")
     k: int = Field(default=10, ge=1, description="Number of recommended items.")
-    novelty: float = Field(default=0.0, ge=0, le=1, description="0: by likelihood … 1: by lift over popularity.")
+    novelty: float = Field(
+        default=0.0,
+        ge=-4,
+        le=1,
+        description="0: by likelihood … 1: by lift over popularity; below 0, popularity is added.",
+    )
     filter_seen: bool = Field(default=True, description="Leave out the items of the history.")
     candidates: list[Id] | None = Field(default=None, description="The only items that may be recommended.")
     exclude: list[Id] = Field(default=[], description="Items that may not be recommended.")
