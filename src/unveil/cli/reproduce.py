@@ -95,7 +95,7 @@ class StudyOptions(RunOptions):
     propensity: Annotated[str, _option("Given to estimators: true, noisy:SD, estimated, a name.", _TRAINING)] = "true"
     clip: Annotated[float | None, _option("Clip θ from below; by default as the preset says.", _TRAINING)] = None
     foresight: Annotated[float, _option("How far exposure follows relevance, in logits; 0: not at all.", _WORLD)] = 0.0
-    epoch_by: Annotated[str, _option("What chooses the epoch: truth (as the paper) or taken.", _TRAINING)] = "truth"
+    epoch_by: Annotated[str, _option("What chooses the epoch: truth, or taken (logged items).", _TRAINING)] = "truth"
     stars: Annotated[bool, _option("Round the ratings of drawn logs to 1 … 5.", _WORLD, "--stars")] = False
     impressions: Annotated[float, _option("Share of impressions without a click that logs have.", _WORLD)] = 0.1
 
