@@ -20,7 +20,7 @@ _WIDE = 90
 _PARTS: dict[str, tuple[str, ...]] = {
     "Logs": (
         "unveil.data.interactions.Interactions",
-        "unveil.data.vocabulary.Vocabulary",
+        "unveil.data.indexing.Vocabulary",
         "unveil.data.filters.Filters",
         "unveil.data.describe.describe",
         "unveil.data.sequences.Sequences",

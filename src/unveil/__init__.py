@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unveil.data.describe import describe as describe
     from unveil.data.filters import Filters as Filters
+    from unveil.data.indexing import Vocabulary as Vocabulary
     from unveil.data.interactions import Interactions as Interactions
     from unveil.data.sequences import Sequences as Sequences
     from unveil.data.splits import leave_one_out as leave_one_out
     from unveil.data.splits import temporal_split as temporal_split
-    from unveil.data.vocabulary import Vocabulary as Vocabulary
     from unveil.errors import UnveilError as UnveilError
     from unveil.errors import UnveilWarning as UnveilWarning
     from unveil.serving.recommender import Recommender as Recommender
@@ -29,7 +29,7 @@ _HOME = {
     "Sequences": "unveil.data.sequences",
     "UnveilError": "unveil.errors",
     "UnveilWarning": "unveil.errors",
-    "Vocabulary": "unveil.data.vocabulary",
+    "Vocabulary": "unveil.data.indexing",
     "World": "unveil.simulation.world",
     "describe": "unveil.data.describe",
     "leave_one_out": "unveil.data.splits",

@@ -11,7 +11,7 @@ from tests.data.on_disk import many_events, on_disk, peak_of
 from tests.run_folders import Finished, content
 from tests.serving.test_recommender import by_hand
 from unveil.data import indexing, mapped, sequences
-from unveil.data.vocabulary import Vocabulary
+from unveil.data.indexing import Vocabulary
 from unveil.errors import UnveilError
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, BERT4RecConfig

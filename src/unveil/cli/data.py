@@ -116,7 +116,7 @@ def _size(size: int | None) -> str:
 @takes_options
 def convert(*, options: LogOptions, output: LogFile, overwrite: Overwrite = False) -> None:
     """Write a log, after filters, with standard columns: user_id, item_id, timestamp and any others it has."""
-    from unveil.data.readers.columns import canonical
+    from unveil.data.readers.table import canonical
     from unveil.data.writers import write
     from unveil.files import check_new_file
 

@@ -15,8 +15,7 @@ from unveil.cli.options import WORKER_OPTIONS
 if TYPE_CHECKING:
     from unveil.report.page import Table as PageTable
     from unveil.runs.workers import Engine
-    from unveil.studies.engine import Study
-    from unveil.studies.writer import Report
+    from unveil.studies.engine import Report, Study
 
 
 MISSING = "no page: pages need jinja2 and matplotlib; pip install 'unveil[report]'"
@@ -87,8 +86,7 @@ def run_study(
     """
     from unveil.files import atomic_folder
     from unveil.runs.progress import job_watcher
-    from unveil.studies.engine import run
-    from unveil.studies.writer import print_report, write
+    from unveil.studies.engine import print_report, run, write
 
     say = partial(typer.echo, err=True)
     place = atomic_folder(output, overwrite=True) if overwrite else nullcontext(output)

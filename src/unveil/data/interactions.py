@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from unveil.data.indexing import counted, indexed, side_by_side, sorted_rows
+from unveil.data.indexing import Index, Vocabulary, counted, indexed, side_by_side, sorted_rows
 from unveil.data.mapped import blocks, walked
-from unveil.data.vocabulary import Index, Vocabulary
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 
@@ -77,7 +76,7 @@ class Interactions:
         one item is an error, unless `even_one` is enough: to ask a model about, say.
         """
         from unveil.data.readers import read
-        from unveil.data.readers.columns import ReadOptions
+        from unveil.data.readers.table import ReadOptions
 
         log = read(source, ReadOptions(format, dict(columns or {}), time_unit, encoding, query), even_one=even_one)
         return log if isinstance(log, cls) else cls(**vars(log))

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.indexing import counted, gathered, side_by_side
+from unveil.data.indexing import Index, counted, gathered, side_by_side
 from unveil.data.interactions import Interactions
 from unveil.data.mapped import kept, release
-from unveil.data.vocabulary import Index
 from unveil.errors import UnveilError
 from unveil.wording import quantity
 

@@ -16,19 +16,8 @@ from unveil.evaluation.protocols import USUAL, Candidates, usual_negatives
 from unveil.evaluation.result import Evaluation
 from unveil.files import versions, write_whole
 from unveil.processes import threads
+from unveil.runs import run_folder
 from unveil.runs.config import Experiment, Tell
-from unveil.runs.run_folder import (
-    CARD,
-    NEGATIVES,
-    Prepared,
-    Run,
-    begin,
-    claimed,
-    identity,
-    is_finished,
-    read_run,
-    read_split,
-)
 from unveil.runs.workers import cores
 from unveil.serving import model_files
 from unveil.serving.exposure import exposure_table
@@ -52,16 +41,16 @@ def run(
     watch: Watcher | None = None,
     tell: Tell = print,
     group: ProcessGroup = SINGLE,
-) -> Run:
+) -> run_folder.Run:
     """Read, split, train, evaluate, write. Whatever a user got wrong is found before anything is written. With a group
     this is what its leader does, while the others `follow`."""
-    with claimed(folder, resume=resume):
+    with run_folder.claimed(folder, resume=resume):
         found = prepared(experiment, tell, group)
         log, split, trainer = found.log, found.split, found.trainer
-        about = begin(folder, found, group.size)
-        if group.broadcast(is_finished(folder)):
+        about = run_folder.begin(folder, found, group.size)
+        if group.broadcast(run_folder.is_finished(folder)):
             tell("finished   nothing is left to do: this is what the run gave")
-            return read_run(folder)
+            return run_folder.read_run(folder)
         keep = Keep(folder, resume, identity={"log": found.fingerprint})
         fitted = trainer.fit(found.validation, keep=keep, watch=watch, group=group)
         evaluation = found.evaluator.beside_popularity(trainer.model)
@@ -69,10 +58,10 @@ def run(
         length = experiment.model.length
         recommender = Recommender(trainer.model, log.items, log.users, split.whole, length, exposure)
         name, trained = folder.resolve().name, (recommender, split)
-        finished = Run(name, folder, found.experiment, about, fitted, evaluation, trained)
-        found.evaluator.candidates.save(folder / NEGATIVES)
+        finished = run_folder.Run(name, folder, found.experiment, about, fitted, evaluation, trained)
+        found.evaluator.candidates.save(folder / run_folder.NEGATIVES)
         evaluation.write(folder)
-        write_whole(folder / CARD, finished.card())
+        write_whole(folder / run_folder.CARD, finished.card())
         model_files.write(recommender, folder)  # last: a folder that has one is a finished run
     return finished
 
@@ -85,7 +74,7 @@ def follow(experiment: Experiment, group: ProcessGroup) -> None:
         found.evaluator.beside_popularity(found.trainer.model, resamples=1)
 
 
-def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> Prepared:
+def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -> run_folder.Prepared:
     """Read, split and build, and see that all of the group have the same. Negatives without a number are as many as
     usual or, which is told, as many as there are for every case."""
     log = experiment.data.load()
@@ -106,8 +95,8 @@ def prepared(experiment: Experiment, tell: Tell, group: ProcessGroup = SINGLE) -
     validation, evaluator = _evaluators(split, experiment, group)
     fingerprint, origin = log.fingerprint(), origin_of(world)
     agreed = {name: version for name, version in versions().items() if name in ("unveil", "torch", "numpy")}
-    group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **identity(experiment)})
-    return Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
+    group.check_same({"log": fingerprint, "world": origin, "versions": agreed, **run_folder.identity(experiment)})
+    return run_folder.Prepared(experiment, log, split, trainer, validation, evaluator, fingerprint, origin)
 
 
 def _evaluators(split: Split, experiment: Experiment, group: ProcessGroup) -> tuple[ValidationEvaluator, Evaluator]:
@@ -139,8 +128,8 @@ def origin_of(world: World | None) -> str | None:
 def evaluate(folder: Path) -> Evaluation:
     """Evaluate a finished run again, on the cases and negatives it was evaluated on, and write the results."""
     recommender = Recommender.load(folder, calibrated=False)
-    split = read_split(folder, recommender.sequences)
-    candidates = Candidates.load(folder / NEGATIVES, split.test, split.whole)
+    split = run_folder.read_split(folder, recommender.sequences)
+    candidates = Candidates.load(folder / run_folder.NEGATIVES, split.test, split.whole)
     evaluator = Evaluator(split.test, split.whole, candidates, split.train.count_V, recommender.length)
     evaluation = evaluator.beside_popularity(recommender.model)
     evaluation.write(folder)
@@ -156,7 +145,7 @@ def run_rank(
     watch: Watcher | None = None,
     tell: Tell = print,
     workers: Workers | None = None,
-) -> Run | None:
+) -> run_folder.Run | None:
     """The part of one process in a run. The leader, rank 0, writes, reports and gives the run; others give None."""
     with joined(place, experiment.training.device, workers) as group:
         if group.is_leader:
@@ -173,7 +162,7 @@ def run_workers(
     resume: bool = False,
     watch: Watcher | None = None,
     tell: Tell = print,
-) -> Run:
+) -> run_folder.Run:
     """A run by `workers` processes of this machine, this one among them; none share a core or a GPU."""
     gpus = pick_device(experiment.training.device).type == "cuda"
     most, what = (torch.cuda.device_count(), "GPUs") if gpus else (cores(), "cores")

@@ -23,8 +23,7 @@ from unveil.errors import UnveilError
 from unveil.evaluation.ranking import Scorer, at_rest
 from unveil.models.base import Backbone
 from unveil.models.bert4rec import BERT4Rec, Block, TiedHead, UntiedHead
-from unveil.models.gru4rec import GRU4Rec
-from unveil.models.sasrec import SASRec
+from unveil.models.causal import GRU4Rec, SASRec
 from unveil.serving.recommender import Recommender, network_of
 from unveil.settings import plain
 

@@ -20,8 +20,7 @@ from unveil.evaluation.labelled import LabelledTest, blocks
 from unveil.evaluation.slice_calibration import Slice, SliceCalibration, calibrate, cross_fit, item_features
 from unveil.models.baselines import ItemToItem, Popularity
 from unveil.report.page import Figures
-from unveil.runs.calibrate import vectors_of
-from unveil.runs.labelled import read_test
+from unveil.runs.labelled import read_test, vectors_of
 from unveil.studies import arms, tables
 from unveil.studies.arms import Variant
 from unveil.studies.engine import Answer, Cell, Context, Source, Study

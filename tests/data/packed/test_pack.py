@@ -17,7 +17,7 @@ from unveil.data.batches import ClozeTask, NextItemTask
 from unveil.data.describe import describe
 from unveil.data.filters import Filters
 from unveil.data.interactions import Interactions
-from unveil.data.packed import PackedLog, histories, ingest, pack
+from unveil.data.packed import PackedLog, ingest, pack
 from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases, leave_one_out
 from unveil.errors import UnveilError
@@ -37,7 +37,7 @@ def _small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mapped, "BLOCK", 8)
         patch.setattr(ingest, "SLICE", 5)
-        patch.setattr(histories, "RANGE", 4)
+        patch.setattr("unveil.data.packed.log.RANGE", 4)
         patch.setattr(sequences, "BLOCK", 4)
         yield
 

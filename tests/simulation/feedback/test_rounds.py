@@ -17,9 +17,20 @@ from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Random
 from unveil.simulation.feedback.figures import recommended
-from unveil.simulation.feedback.learners import AT_RANDOM, MOST_POPULAR, Learner, Learnt, Weights
 from unveil.simulation.feedback.responses import response_model
-from unveil.simulation.feedback.rounds import Loop, Retraining, State, grown, load, save
+from unveil.simulation.feedback.rounds import (
+    AT_RANDOM,
+    MOST_POPULAR,
+    Learner,
+    Learnt,
+    Loop,
+    Retraining,
+    State,
+    Weights,
+    grown,
+    load,
+    save,
+)
 
 ITEMS = 30
 

@@ -14,9 +14,8 @@ from unveil.data.interactions import Interactions
 from unveil.data.sequences import Sequences
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
-from unveil.studies.engine import Answer, run
-from unveil.studies.loop_results import LoopResults
-from unveil.studies.writer import write
+from unveil.studies.engine import Answer, run, write
+from unveil.studies.loop import LoopResults
 
 
 def test_a_row_for_each_replicate_model_and_round(looped: Answer) -> None:
