@@ -18,11 +18,10 @@ import torch
 
 from benchmarks.memory import own_peak_mib, reset_peak
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.packed import ingest, pack
 from unveil.data.packed.log import Columns, ranges
 from unveil.data.readers.table import Table
-from unveil.data.sequences import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.ranking import Scorer

@@ -23,7 +23,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.data.indexing.Vocabulary",
         "unveil.data.filters.Filters",
         "unveil.data.describe.describe",
-        "unveil.data.sequences.Sequences",
+        "unveil.data.interactions.Sequences",
         "unveil.data.splits.leave_one_out",
         "unveil.data.splits.temporal_split",
         "unveil.data.packed.pack",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from unveil.data.filters import Filters as Filters
     from unveil.data.indexing import Vocabulary as Vocabulary
     from unveil.data.interactions import Interactions as Interactions
-    from unveil.data.sequences import Sequences as Sequences
+    from unveil.data.interactions import Sequences as Sequences
     from unveil.data.splits import leave_one_out as leave_one_out
     from unveil.data.splits import temporal_split as temporal_split
     from unveil.errors import UnveilError as UnveilError
@@ -26,7 +26,7 @@ _HOME = {
     "Filters": "unveil.data.filters",
     "Interactions": "unveil.data.interactions",
     "Recommender": "unveil.serving.recommender",
-    "Sequences": "unveil.data.sequences",
+    "Sequences": "unveil.data.interactions",
     "UnveilError": "unveil.errors",
     "UnveilWarning": "unveil.errors",
     "Vocabulary": "unveil.data.indexing",

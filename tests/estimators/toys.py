@@ -6,8 +6,7 @@ import numpy as np
 
 from unveil.data.batches import ClozeTask
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.propensity.factors import Factors

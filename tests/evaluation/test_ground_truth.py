@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from tests.evaluation.small import Table
 from unveil.data.indexing import Vocabulary
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import EvalCases, leave_one_out
 from unveil.evaluation.evaluator import CaseMetric, Evaluator, favourites_of, true_cases, true_relevance_metrics
 from unveil.evaluation.metrics import NOBODY, RankCorrelation, Regret, Relevance, higher_is_better, metric

@@ -7,8 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.propensity.base import PropensityModel
 from unveil.propensity.build import build

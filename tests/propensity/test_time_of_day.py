@@ -9,8 +9,7 @@ import torch
 
 from tests.propensity.seen import impressions
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.data.splits import leave_one_out
 from unveil.errors import UnveilError

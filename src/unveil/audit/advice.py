@@ -17,9 +17,8 @@ from unveil.audit.motion import Motion, along_calendar, along_histories
 from unveil.audit.order import Order, order
 from unveil.audit.timing import first_interactions
 from unveil.data.describe import TIE_RULE, Description, describe
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.readers.database import shown
-from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, leave_one_out, temporal_split
 from unveil.errors import UnveilError
 from unveil.files import versions, write_json

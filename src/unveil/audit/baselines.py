@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.indexing import Index
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import Split
 from unveil.evaluation.evaluator import Evaluator
 from unveil.evaluation.metrics import NDCG, Recall

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.indexing import Index
+from unveil.data.interactions import BLOCK, Sequences
 from unveil.data.mapped import Bits, release
-from unveil.data.sequences import BLOCK, Sequences
 from unveil.data.slots import Slots, mask_token, pad_token, places
 from unveil.errors import AtLeastOne, Share, UnveilError, UpToOne, check_ranges
 

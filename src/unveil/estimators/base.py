@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, Share, UnveilError, check_ranges
 from unveil.estimators import losses

@@ -16,7 +16,7 @@ from scipy.special import expit
 from torch import Tensor
 from torch.nn import Parameter
 
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import Slots
 from unveil.errors import AtLeastOne, NotNegative, Share, UpToOne
 from unveil.estimators import base

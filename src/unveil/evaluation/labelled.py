@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.indexing import UNKNOWN, Index, Vocabulary
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import histories
 from unveil.errors import UnveilError
 from unveil.evaluation.protocols import seen_cells

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.indexing import Index
+from unveil.data.interactions import Sequences
 from unveil.data.mapped import Streamed, kept, release, walked, write_arrays
-from unveil.data.sequences import Sequences
 from unveil.data.splits import EvalCases
 from unveil.errors import UnveilError
 from unveil.wording import quantity

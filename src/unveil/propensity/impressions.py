@@ -17,8 +17,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import AtLeastOne, NotNegative, UnveilError, UpToOne
 from unveil.propensity import factors
 from unveil.propensity.base import Source, both_kinds

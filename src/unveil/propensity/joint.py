@@ -14,8 +14,7 @@ from scipy.special import ndtr
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences, every_rating
+from unveil.data.interactions import Interactions, Sequences, every_rating
 from unveil.errors import AtLeastOne, NotNegative, Positive
 from unveil.propensity import factors
 from unveil.propensity.base import Source, both_kinds

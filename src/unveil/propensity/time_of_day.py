@@ -21,8 +21,7 @@ from scipy.special import expit
 from torch import Tensor
 
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.slots import Slots
 from unveil.errors import UnveilError
 from unveil.propensity.base import Kind, Source, as_theta, indices, register

@@ -10,9 +10,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from unveil.data.filters import LogSource
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.readers.database import shown
-from unveil.data.sequences import Sequences
 from unveil.data.splits import Split, Targets, leave_one_out, temporal_split
 from unveil.errors import UnveilError, check_ranges
 from unveil.settings import flattened, plain, read_toml, toml_value

@@ -17,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from unveil.data.indexing import Vocabulary
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.evaluation import slice_calibration
 from unveil.evaluation.labelled import LabelledTest, blocks, evaluate

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unveil import __version__
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import mask_token, n_tokens, pad_token, tokens_of
 from unveil.errors import UnveilError
 from unveil.evaluation.ranking import Scorer, at_rest

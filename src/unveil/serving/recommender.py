@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil.data.indexing import UNKNOWN, Index, Vocabulary
-from unveil.data.interactions import Interactions
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.mapped import release
-from unveil.data.sequences import Sequences
 from unveil.data.slots import tokens_of
 from unveil.errors import UnveilError, UnveilWarning
 from unveil.evaluation.metrics import NOBODY

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from unveil.data.filters import LogSource
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError, UpToOne, check_range, check_ranges, unknown
 from unveil.estimators.base import estimator

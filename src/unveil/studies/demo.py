@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from unveil.audit.exposure import rank_correlation
 from unveil.data.describe import Description, describe, rows
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.writers import write as write_log
 from unveil.estimators.base import weights_of
 from unveil.evaluation.evaluator import favourites_of

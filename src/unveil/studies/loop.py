@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from unveil.data.filters import LogSource
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.writers import write as write_log
 from unveil.errors import AtLeastOne, UnveilError, check_ranges, unknown
 from unveil.estimators.base import ESTIMATORS

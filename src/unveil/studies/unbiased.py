@@ -11,8 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.data.splits import leave_one_out
 from unveil.errors import AtLeastOne, UnveilError
 from unveil.estimators.base import ESTIMATORS

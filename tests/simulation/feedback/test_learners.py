@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.run_folders import TINY
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 from unveil.simulation.builtin import WorldSpec
 from unveil.simulation.feedback.responses import response_model

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.data.ragged import sequences_of
 from tests.simulation.feedback.small import random_histories
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.errors import UnveilError
 from unveil.evaluation.metrics import NOBODY
 from unveil.models.baselines import Random

@@ -10,8 +10,7 @@ from tests.pages import faults
 from tests.run_folders import small_frame, small_log
 from tests.studies.loop.conftest import REPLICATES, ROUNDS, records, small_study
 from unveil.data.filters import LogSource
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.runs.workers import Inline
 from unveil.studies.engine import Answer, run, write

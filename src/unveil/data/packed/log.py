@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from unveil import __version__
 from unveil.data.filters import Filters
 from unveil.data.indexing import Index, Vocabulary, sorted_rows
-from unveil.data.interactions import OPTIONAL, Interactions
+from unveil.data.interactions import OPTIONAL, Interactions, Sequences, offsets
 from unveil.data.mapped import Bits, blocks, column_file, mapped, release
 from unveil.data.readers import PACKED
-from unveil.data.sequences import Sequences, offsets
 from unveil.errors import UnveilError
 from unveil.files import write_whole
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unveil.data.indexing import Index
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Sequences
 from unveil.data.slots import histories
 from unveil.evaluation.metrics import ARP, EFD, NOBODY, Coverage, Gini, ListMetric
 from unveil.evaluation.protocols import seen_cells

@@ -20,8 +20,7 @@ from safetensors.numpy import save as as_bytes
 from torch import Tensor, nn
 
 from unveil.data.indexing import Index
-from unveil.data.interactions import Interactions
-from unveil.data.sequences import Sequences
+from unveil.data.interactions import Interactions, Sequences
 from unveil.errors import UnveilError
 from unveil.estimators.base import estimator
 from unveil.evaluation.metrics import NOBODY
