@@ -37,7 +37,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
         "unveil.runs.train.run",
         "unveil.runs.train.evaluate",
         "unveil.runs.train.run_workers",
-        "unveil.runs.weights.export_weights",
+        "unveil.runs.train.export_weights",
     ),
     "What can be extended": (
         "unveil.data.slots.Slots",

@@ -9,20 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from unveil.cli.options import (
-    CHOICES,
-    FITS,
-    LogOptions,
-    Overwrite,
-    Seed,
-    TitleIds,
-    Titles,
-    WorkerOptions,
-    named_in,
-    numbers_in,
-    option,
-    takes_options,
-)
+from unveil.cli import options as shared
+from unveil.cli.options import LogOptions, Overwrite, Seed, TitleIds, Titles, WorkerOptions, option, takes_options
 from unveil.cli.terminal import bar, print_paragraphs, run_study
 from unveil.errors import UnveilError
 from unveil.studies.scenarios import EFFORTS
@@ -65,7 +53,7 @@ def audit(
 
 def _propensities(text: str) -> tuple[str, ...]:
     """Families of propensities; none: all."""
-    found = () if text == "all" else named_in(text)
+    found = () if text == "all" else shared.named_in(text)
     if not found and text != "all":
         raise UnveilError("no propensity is named", where="--propensities", expected="names of some, or all")
     return found
@@ -75,7 +63,7 @@ def clips_in(text: str) -> tuple[str, ...]:
     """Shares of the events, each once however it is written; 'none' and '0' are no clip."""
     from unveil.estimators.inverse import share_of
 
-    shares = {each: 0.0 if each in ("none", "0") else share_of(each, "--clips") for each in named_in(text)}
+    shares = {each: 0.0 if each in ("none", "0") else share_of(each, "--clips") for each in shared.named_in(text)}
     for each, share in shares.items():
         if share is None:
             expected = "a share of the events such as 5%, or none"
@@ -85,12 +73,12 @@ def clips_in(text: str) -> tuple[str, ...]:
 
 #: How options of several values are read.
 _PARSERS: Mapping[str, Callable[[str], tuple[Any, ...]]] = {
-    "estimators": named_in,
+    "estimators": shared.named_in,
     "propensities": _propensities,
     "clips": clips_in,
-    "choices": named_in,
-    "severities": partial(numbers_in, option="--severities"),
-    "implicit": partial(numbers_in, option="--implicit"),
+    "choices": shared.named_in,
+    "severities": partial(shared.numbers_in, option="--severities"),
+    "implicit": partial(shared.numbers_in, option="--implicit"),
 }
 _TRIED, _WORLD = "What is tried", "The world behind the log"
 
@@ -129,7 +117,7 @@ class AdviseOptions:
         ),
     ] = None
     clips: Annotated[str | None, _by_effort("clips", "Of weights, as shares of the events, e.g. none,5%.")] = None
-    choices: Annotated[str | None, _by_effort("choices", f"How users may choose: {CHOICES}")] = None
+    choices: Annotated[str | None, _by_effort("choices", f"How users may choose: {shared.CHOICES}")] = None
     severities: Annotated[str | None, _by_effort("severities", "How rare exposure may be: exponents p.")] = None
     replicates: Annotated[int | None, _by_effort("replicates", "Draws of each scenario.")] = None
     worlds: Annotated[int | None, _by_effort("worlds", "Worlds that are fitted to the log; a saved one is one.")] = None
@@ -139,7 +127,7 @@ class AdviseOptions:
     steps: Annotated[
         int | None, option("The last so many events of each user; by default all, at most 100.", panel=_WORLD)
     ] = None
-    fit: Annotated[str, option(FITS, panel=_WORLD)] = "posterior"
+    fit: Annotated[str, option(shared.FITS, panel=_WORLD)] = "posterior"
     implicit: Annotated[
         str | None,
         option(
