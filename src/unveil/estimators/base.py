@@ -1,6 +1,7 @@
 """What an estimator is, how one is found and built by its name, and the one loss that applies them.
 
-Shapes: M masked slots, D width, V items.
+A sampled softmax draws its items once for a batch, each with a known probability.
+Shapes: M masked slots, D width, V items, K items drawn.
 """
 
 from collections.abc import Iterator, Mapping

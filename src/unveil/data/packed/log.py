@@ -6,6 +6,9 @@ user.npy, item.npy, time.npy, …    the log in file order, a file for each colu
 history-item.npy, -step, -event    every user's history, oldest first, end to end; -offset: where each user's begin
 users.arrow, items.arrow           the ids in order: the place of an id is its index
 ```
+
+Histories are made in ranges of users, each a pass over the columns and a sort in memory.
+Shapes: N events of the range, B rows of a block, U users, M rows to drop.
 """
 
 import json
